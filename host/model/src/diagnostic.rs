@@ -1,0 +1,50 @@
+//! What is wrong with a file, and where.
+
+use std::ops::Range;
+
+use crate::Code;
+
+/// One mistake. A file is checked to its end, so there may be many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The page that explains it.
+    pub code: Code,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// Where it is.
+    pub place: Place,
+    /// Other places that have to do with it, each with a word about why.
+    pub related: Vec<(Place, String)>,
+}
+
+/// A place in a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// A JSON pointer, like `/nodes/sum/with`.
+    pub pointer: String,
+    /// Byte offsets in the text, if there is a text.
+    pub span: Option<Range<usize>>,
+}
+
+impl Place {
+    /// A place known by its pointer alone.
+    pub fn at(pointer: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), span: None }
+    }
+}
+
+impl Diagnostic {
+    /// A mistake at a place.
+    pub fn new(code: Code, message: impl Into<String>, place: Place) -> Self {
+        Self { code, message: message.into(), help: None, place, related: Vec::new() }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}

@@ -1,0 +1,110 @@
+//! How an execution fails.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Code;
+
+/// What kind of failure it is: retry policies choose by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The node says that it may work later.
+    Retryable,
+    /// The node says that it will not work.
+    Permanent,
+    /// The configuration or the input is wrong.
+    Invalid,
+    /// The guest crashed.
+    Trap,
+    /// The call took longer than it may.
+    Deadline,
+    /// Memory, size or quota exceeded.
+    Limit,
+    /// It was cancelled.
+    Cancelled,
+    /// A consumer rejected the trigger.
+    Rejected,
+    /// The host died too often while it ran.
+    Lost,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 9] = [
+        Self::Retryable,
+        Self::Permanent,
+        Self::Invalid,
+        Self::Trap,
+        Self::Deadline,
+        Self::Limit,
+        Self::Cancelled,
+        Self::Rejected,
+        Self::Lost,
+    ];
+
+    /// As it is written in files and shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retryable => "retryable",
+            Self::Permanent => "permanent",
+            Self::Invalid => "invalid",
+            Self::Trap => "trap",
+            Self::Deadline => "deadline",
+            Self::Limit => "limit",
+            Self::Cancelled => "cancelled",
+            Self::Rejected => "rejected",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no failure class.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no failure class `{0}`")]
+pub struct UnknownClass(pub String);
+
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|class| class.name() == text)
+            .ok_or_else(|| UnknownClass(text.to_owned()))
+    }
+}
+
+/// One failed execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind.
+    pub class: Class,
+    /// The page that explains it.
+    pub code: Code,
+    /// What happened, in one sentence, for people.
+    pub message: String,
+    /// The soonest moment, from now, at which trying again makes sense.
+    pub retry_after_ms: Option<u64>,
+}
+
+impl Failure {
+    /// A failure without a hint about when to try again.
+    pub fn new(class: Class, code: Code, message: impl Into<String>) -> Self {
+        Self { class, code, message: message.into(), retry_after_ms: None }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.message, self.class, self.code)
+    }
+}

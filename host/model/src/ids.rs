@@ -1,0 +1,205 @@
+//! The names of things.
+//!
+//! People and other systems name an instance by a UUID. Inside the store it has a number,
+//! because a number costs a third of the bytes in every row and index that mentions it.
+//! Numbers of instances, triggers and run records are handed out by the process that writes
+//! them, from a range that belongs to its incarnation, so that a row's number is known before
+//! the row is written and no two processes ever choose the same one.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number! {
+    /// The number of an instance inside one store.
+    InstanceNo(i64)
+}
+number! {
+    /// The number of a run record inside one store.
+    RunNo(i64)
+}
+number! {
+    /// The number of a trigger row inside one store. A row is reused by its successor.
+    TriggerNo(i64)
+}
+number! {
+    /// The sequence number of a trigger inside its instance, taken by the engine from the
+    /// instance's state: doing a step again after a crash yields the same one.
+    Seq(u64)
+}
+number! {
+    /// One life of one process as a member of a store. Only grows.
+    Incarnation(i64)
+}
+number! {
+    /// How often the instance has changed hands. Only grows.
+    Epoch(i64)
+}
+number! {
+    /// How often the instance has been committed. Only grows.
+    Version(i64)
+}
+number! {
+    /// How often the trigger has been claimed. Only grows.
+    Token(i64)
+}
+
+/// The instance as everybody outside knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InstanceId(pub Uuid);
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for InstanceId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::parse_str(text).map(Self)
+    }
+}
+
+/// SHA-256 of some bytes: of a component, a definition or a blob.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+/// The text is not 64 hexadecimal digits, with or without `sha256:` before them.
+#[derive(Debug, thiserror::Error)]
+#[error("a digest is `sha256:` and 64 hexadecimal digits")]
+pub struct InvalidDigest;
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// 64 lower-case hexadecimal digits.
+    pub fn hex(&self) -> String {
+        use fmt::Write as _;
+        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hex = text.strip_prefix("sha256:").unwrap_or(text).as_bytes();
+        if hex.len() != 64 {
+            return Err(InvalidDigest);
+        }
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(hex.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| InvalidDigest)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| InvalidDigest)?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Hands out the numbers that belong to one incarnation: the incarnation in the upper
+/// 31 bits, a counter in the lower 32.
+///
+/// A process that uses up a counter, four thousand million of one kind, gets `None` and has
+/// to join again.
+#[derive(Debug)]
+pub struct Numbers {
+    incarnation: Incarnation,
+    instances: AtomicU32,
+    triggers: AtomicU32,
+    runs: AtomicU32,
+}
+
+impl Numbers {
+    /// The numbers of a member that has just joined.
+    pub fn new(incarnation: Incarnation) -> Self {
+        Self {
+            incarnation,
+            instances: AtomicU32::new(1),
+            triggers: AtomicU32::new(1),
+            runs: AtomicU32::new(1),
+        }
+    }
+
+    /// Whose numbers these are.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The next number for an instance.
+    pub fn instance(&self) -> Option<InstanceNo> {
+        self.next(&self.instances).map(InstanceNo)
+    }
+
+    /// The next number for a trigger row.
+    pub fn trigger(&self) -> Option<TriggerNo> {
+        self.next(&self.triggers).map(TriggerNo)
+    }
+
+    /// The next number for a run record.
+    pub fn run(&self) -> Option<RunNo> {
+        self.next(&self.runs).map(RunNo)
+    }
+
+    fn next(&self, counter: &AtomicU32) -> Option<i64> {
+        // A wrapped counter passes zero; everything from there on would repeat, so it stays.
+        let low = counter
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |value| {
+                (value != 0).then(|| value.wrapping_add(1))
+            })
+            .ok()?;
+        Some((self.incarnation.0 << 32) | i64::from(low))
+    }
+}

@@ -1,0 +1,32 @@
+//! What things are: ids, triggers, workflow definitions, instances, payloads and failures.
+//!
+//! This crate knows no clock, no file, no thread and no network. Everything here is plain
+//! data with public fields, unless a type has an invariant to keep.
+
+pub mod clock;
+pub mod code;
+pub mod definition;
+pub mod diagnostic;
+pub mod failure;
+pub mod ids;
+pub mod instance;
+pub mod limits;
+pub mod outcome;
+pub mod payload;
+pub mod run;
+pub mod trigger;
+
+pub use clock::Clock;
+pub use code::Code;
+pub use definition::Definition;
+pub use diagnostic::{Diagnostic, Place};
+pub use failure::{Class, Failure};
+pub use ids::{
+    Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, RunNo, Seq, Token, TriggerNo,
+    Version,
+};
+pub use instance::Status;
+pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
+pub use payload::{BlobRef, Body, Payload};
+pub use run::{LogLine, RunStatus};
+pub use trigger::{TriggerState, TriggerType};

@@ -1,0 +1,20 @@
+//! Bounds that are not configurable because stored data or formats rest on them. Everything
+//! that an operator may tune is in the configuration instead.
+
+/// Payloads over this many bytes are stored as blobs.
+pub const INLINE_PAYLOAD_BYTES: usize = 64 * 1024;
+
+/// Nodes in one workflow.
+pub const NODES: usize = 10_000;
+
+/// Edges in one workflow.
+pub const EDGES: usize = 50_000;
+
+/// Bytes of one workflow file.
+pub const WORKFLOW_BYTES: usize = 4 * 1024 * 1024;
+
+/// How deep a workflow file may nest.
+pub const NESTING: usize = 32;
+
+/// Decisions of one edge that may wait for the others of its join.
+pub const WAITING_DECISIONS: usize = 1024;

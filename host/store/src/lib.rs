@@ -1,0 +1,47 @@
+//! What lasts.
+//!
+//! A store keeps definitions, instances, triggers, run records and blobs, and changes them
+//! only by the verbs in [`Write`]. Each verb is one logical transaction that checks its own
+//! fences; a backend may put many of them into one physical transaction, in the order in
+//! which they were submitted, and reports each only when it is durable.
+//!
+//! The store knows nothing of graphs, consumers or plugins. What the engine needs to
+//! remember it hands over as opaque, versioned bytes.
+
+pub mod read;
+pub mod rows;
+pub mod write;
+
+mod error;
+
+pub use error::{Error, Result};
+pub use read::Reader;
+pub use write::{Sink, Ticket, Write, Wrote};
+
+use std::sync::Arc;
+
+/// A place where a process keeps its work.
+pub trait Store: Reader + Send + Sync + 'static {
+    /// Hands over writes, in order. Never blocks for the disk, but may block for a moment
+    /// when more is waiting than the backend's bound (back-pressure).
+    ///
+    /// Each write is answered exactly once through `sink`, after it is durable or refused.
+    /// Writes submitted through one sink are carried out and answered in order.
+    fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>);
+
+    /// One write, waited for. Not for the hot path.
+    fn write(&self, write: Write) -> Result<Wrote>;
+
+    /// Tells other processes on the same store that there is something new for them.
+    fn notify(&self);
+
+    /// Calls back, from some thread, when another process may have something new for this
+    /// one. A hint: it may be late, doubled or missing. Ends when the listener is dropped.
+    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener>;
+
+    /// Finishes what was submitted and closes the files. Later writes are refused.
+    fn close(&self);
+}
+
+/// Keeps a subscription of [`Store::listen`] alive.
+pub struct Listener(pub Box<dyn Send + Sync>);

@@ -1,0 +1,93 @@
+//! What can be read of a store. Reading needs no lock and holds up no writer.
+
+use bytes::Bytes;
+use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, Status};
+
+use crate::error::Result;
+use crate::rows::{
+    DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
+};
+
+/// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
+pub trait Reader {
+    /// The head of an instance.
+    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>>;
+
+    /// The head of an instance, by number.
+    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>>;
+
+    /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
+    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>>;
+
+    /// Instances, newest first.
+    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>>;
+
+    /// What an instance works on.
+    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>>;
+
+    /// What came out of a finished instance.
+    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>>;
+
+    /// All variables of an instance.
+    fn vars(&self, instance: InstanceNo) -> Result<Vec<(String, Payload)>>;
+
+    /// One run record.
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>>;
+
+    /// Only the output of one run record.
+    fn run_output(&self, no: RunNo) -> Result<Option<Payload>>;
+
+    /// Run records of an instance, newest first, from its last or from before a known one.
+    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>>;
+
+    /// What happened to an instance as a whole, oldest first.
+    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>>;
+
+    /// The triggers of an instance, by sequence number.
+    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>>;
+
+    /// A definition.
+    fn definition(&self, digest: Digest) -> Result<Option<DefinitionRow>>;
+
+    /// A set of pins.
+    fn pins(&self, digest: Digest) -> Result<Option<PinsRow>>;
+
+    /// The whole of a blob.
+    fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>>;
+
+    /// Who is a member.
+    fn members(&self) -> Result<Vec<MemberRow>>;
+
+    /// Counts, for `doctor` and for tests.
+    fn counts(&self) -> Result<Counts>;
+}
+
+/// Which instances to list.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceQuery {
+    /// Only in one of these statuses; empty means all.
+    pub statuses: Vec<Status>,
+    /// Only of the workflow of this name.
+    pub workflow: Option<String>,
+    /// Only older than this one.
+    pub before: Option<InstanceNo>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All instances.
+    pub instances: u64,
+    /// Instances that are not in a final status.
+    pub unfinished: u64,
+    /// Triggers of any state.
+    pub triggers: u64,
+    /// Parked triggers.
+    pub parked: u64,
+    /// Run records.
+    pub runs: u64,
+    /// Blobs.
+    pub blobs: u64,
+}

@@ -1,0 +1,236 @@
+//! The verbs that change a store.
+
+use bytes::Bytes;
+use windlass_model::{
+    Epoch, Failure, Incarnation, InstanceNo, Payload, RunNo, Status, Token, TriggerNo, Version,
+};
+
+use crate::error::Result;
+use crate::rows::{
+    InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow,
+};
+
+/// How the submitter recognises the answer to a write.
+pub type Ticket = u64;
+
+/// Takes the answers to submitted writes, many at a time.
+pub trait Sink: Send + Sync {
+    /// Called from the backend's thread after the writes are durable or refused: hand them on
+    /// and return.
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>);
+}
+
+/// One logical transaction.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Becomes a member. Answered by [`Wrote::Joined`].
+    Join(NewMember),
+    /// Extends the lease. Answered by [`Wrote::Renewed`] or [`Wrote::Fenced`].
+    Renew {
+        /// Whose.
+        incarnation: Incarnation,
+    },
+    /// Ends the membership; what the member still holds is freed without suspicion.
+    /// Answered by [`Wrote::Done`].
+    Leave {
+        /// Whose.
+        incarnation: Incarnation,
+    },
+    /// Removes members that are dead or whose lease has run out, and frees at most `limit`
+    /// instances of such. Answered by [`Wrote::Freed`].
+    ///
+    /// Freeing an instance makes its claimed triggers pending and suspect. One that was
+    /// only claimed gets `deliveries = max(deliveries, 1)`; one that was marked, one more.
+    Bury {
+        /// Who asks; never buried by itself.
+        incarnation: Incarnation,
+        /// Bound on the instances freed.
+        limit: u32,
+    },
+    /// Writes an instance with its triggers. Answered by [`Wrote::Created`],
+    /// [`Wrote::Exists`] or, if `owner` is set and gone, [`Wrote::Fenced`].
+    Create(Box<NewInstance>),
+    /// Takes instances with due work, and then the work. Answered by [`Wrote::Claimed`].
+    Claim(Claim),
+    /// One step. Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
+    Commit(Box<Commit>),
+    /// Notes, before a suspect is run, that a host which dies now died of it.
+    /// Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
+    Mark {
+        /// Who runs it, and which.
+        fence: Fence,
+        /// The suspect.
+        trigger: TriggerFence,
+    },
+    /// Gives an instance back. Its claimed triggers become pending, without suspicion,
+    /// unless they were suspects before. Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
+    Release {
+        /// Who holds it. The version is not looked at.
+        fence: Fence,
+    },
+    /// Takes a pending trigger out of the due index, or brings parked ones back.
+    /// Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
+    Park {
+        /// Who holds the instance.
+        fence: Fence,
+        /// The claimed trigger that becomes parked.
+        trigger: TriggerFence,
+        /// Why, for people.
+        reason: String,
+    },
+    /// Makes every parked trigger pending. Answered by [`Wrote::Freed`].
+    Unpark,
+    /// Empties the queue and makes sure that all before it is durable. Answered by
+    /// [`Wrote::Done`].
+    Flush,
+}
+
+/// The answer to a write that was carried out, or refused by a fence.
+#[derive(Clone, Debug)]
+pub enum Wrote {
+    /// It is durable.
+    Done,
+    /// Something named by the fence has moved on: nothing was written.
+    Fenced,
+    /// The member's incarnation.
+    Joined(Incarnation),
+    /// The lease is good until this moment of the member's monotonic clock, in milliseconds.
+    Renewed {
+        /// On the clock that [`NewMember::lease_ms`] counts on.
+        until_monotonic_ms: u64,
+    },
+    /// How many were freed.
+    Freed(u32),
+    /// The instance is written.
+    Created,
+    /// An instance of that id is there already; compare its `request`.
+    Exists(Box<InstanceRow>),
+    /// What was claimed.
+    Claimed(Claims),
+}
+
+/// A process that wants to be a member.
+#[derive(Clone, Debug)]
+pub struct NewMember {
+    /// For people.
+    pub name: String,
+    /// How long others trust in its life without hearing of it.
+    pub lease_ms: u64,
+    /// Epoch milliseconds.
+    pub joined_ms: i64,
+}
+
+/// What must still hold for a step to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The member that commits, which must still be one.
+    pub incarnation: Incarnation,
+    /// The instance.
+    pub instance: InstanceNo,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Its version before this step. Commits of one instance in a row count on by one.
+    pub version: Version,
+}
+
+/// The trigger that a step used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TriggerFence {
+    /// Its row.
+    pub no: TriggerNo,
+    /// Its token, with the row claimed.
+    pub token: Token,
+}
+
+/// What one step did.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// What must still hold. The version becomes one more.
+    pub fence: Fence,
+    /// The trigger that is used up: turned into the first of `triggers` in place, or removed.
+    pub trigger: TriggerFence,
+    /// The status from now on.
+    pub status: Status,
+    /// The engine's state from now on.
+    pub state: Bytes,
+    /// Executions to record, oldest first. The last one becomes the instance's last run.
+    pub runs: Vec<RunRow>,
+    /// Successors.
+    pub triggers: Vec<NewTrigger>,
+    /// Other triggers of the instance that are not wanted any more.
+    pub removed: Vec<TriggerNo>,
+    /// Variables assigned.
+    pub vars: Vec<(String, Payload)>,
+    /// Blobs that the rest refers to.
+    pub blobs: Vec<NewBlob>,
+    /// What else happened.
+    pub journal: Vec<JournalRow>,
+    /// Set if the instance has ended: whatever triggers it still has are removed, and it has
+    /// no owner any more.
+    pub finish: Option<Finish>,
+    /// Give the instance back, since nothing of it is left to run here now.
+    pub release: bool,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// How an instance ended.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// What came out; none if it failed.
+    pub output: Option<Payload>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+}
+
+/// A wish for work.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Who asks. Answered with nothing if it is not a member any more.
+    pub incarnation: Incarnation,
+    /// What is due at this moment, in epoch milliseconds.
+    pub now_ms: i64,
+    /// Bound on the instances claimed.
+    pub instances: u32,
+    /// Bound on the triggers claimed of each.
+    pub triggers: u32,
+    /// Whether to claim whatever is there, or only what already belongs to the member.
+    pub scope: ClaimScope,
+}
+
+/// Whose work may be claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimScope {
+    /// Everybody's.
+    All,
+    /// Only of these instances.
+    Only(Vec<InstanceNo>),
+}
+
+/// Work that was claimed.
+#[derive(Clone, Debug, Default)]
+pub struct Claims {
+    /// Instance by instance.
+    pub instances: Vec<ClaimedInstance>,
+    /// Whether there may be more that is due and free.
+    pub more: bool,
+    /// When the next pending trigger that this member may take comes due, in epoch
+    /// milliseconds, if nothing more is due now.
+    pub next_due_ms: Option<i64>,
+}
+
+/// One instance and its work.
+#[derive(Clone, Debug)]
+pub struct ClaimedInstance {
+    /// The head, with the new owner and epoch.
+    pub row: InstanceRow,
+    /// Whether the instance was taken by this claim, rather than belonging to the member before.
+    pub taken: bool,
+    /// The triggers claimed, with their new tokens.
+    pub claimed: Vec<TriggerRow>,
+    /// If it was taken: all its other triggers.
+    pub others: Vec<TriggerRow>,
+}
+
+/// The number of the newest run record of an instance, for walking back.
+pub type LastRun = Option<RunNo>;
