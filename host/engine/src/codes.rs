@@ -1,0 +1,41 @@
+//! Codes of what can be wrong with a graph, and of how a run fails by the engine's own doing.
+
+use windlass_model::Code;
+
+/// An edge leaves or reaches a node that does not exist.
+pub const UNKNOWN_NODE: Code = Code::new("WL-D070");
+/// Two edges have the same id.
+pub const DUPLICATE_EDGE: Code = Code::new("WL-D071");
+/// The workflow begins nowhere.
+pub const NO_ENTRY: Code = Code::new("WL-D072");
+/// A node can never run.
+pub const UNREACHABLE: Code = Code::new("WL-D073");
+/// `else` stands where it has no meaning.
+pub const ELSE: Code = Code::new("WL-D074");
+/// `join: count` asks for none, or for more than there are.
+pub const COUNT: Code = Code::new("WL-D075");
+/// A join that waits for several edges stands on a cycle with several entries.
+pub const JOIN_ON_CYCLE: Code = Code::new("WL-D076");
+/// A retry policy allows no execution.
+pub const ATTEMPTS: Code = Code::new("WL-D077");
+/// Too many nodes or edges, or loops nested too deep.
+pub const TOO_LARGE: Code = Code::new("WL-D078");
+/// An edge leaves a node that ends its branch.
+pub const EDGE_AFTER_END: Code = Code::new("WL-D079");
+/// A node marked as start is also reached from another.
+pub const START_REACHED: Code = Code::new("WL-D080");
+/// A port is used that the node never takes.
+pub const PORT: Code = Code::new("WL-D081");
+
+/// A condition of an edge could not be evaluated.
+pub const CONDITION: Code = Code::new("WL-R001");
+/// A node took longer than its `total-timeout`.
+pub const TOTAL_TIMEOUT: Code = Code::new("WL-R002");
+/// The run took longer than its `timeout`.
+pub const TIMED_OUT: Code = Code::new("WL-R003");
+/// The run is at its end with a join half decided.
+pub const HALF_DECIDED: Code = Code::new("WL-R004");
+/// The run executed more nodes than it may.
+pub const TOO_MANY_STEPS: Code = Code::new("WL-R005");
+/// Too many decisions of one edge wait at a join.
+pub const TOO_MANY_DECISIONS: Code = Code::new("WL-R006");

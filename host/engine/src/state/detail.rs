@@ -1,0 +1,175 @@
+//! An open run as the opaque part of its trigger row.
+//!
+//! A row has columns of its own for most of it; what is left is a byte of flags and what they
+//! announce. An entry of a run needs no bytes at all.
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use windlass_model::{BlobRef, Body, Payload, RunNo, Seq, TriggerType};
+
+use super::{Corrupt, Open};
+use crate::graph::{EdgeIx, Graph, NodeIx};
+
+const VERSION: u8 = 1;
+
+const WAITING: u8 = 1;
+const DUE: u8 = 1 << 1;
+const EDGE: u8 = 1 << 2;
+const FIRST: u8 = 1 << 3;
+const PHASE: u8 = 1 << 4;
+const GIVE_UP: u8 = 1 << 5;
+const FROM: u8 = 1 << 6;
+const LEFT: u8 = 1 << 7;
+
+/// The columns of a trigger row that an open run is made of, besides its detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenRow {
+    /// Its sequence number.
+    pub seq: Seq,
+    /// The position of the target node.
+    pub node: u32,
+    /// What brought it about.
+    pub kind: TriggerType,
+    /// From 1.
+    pub attempt: u32,
+    /// Epoch milliseconds.
+    pub due_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WirePayload {
+    content_type: Option<String>,
+    body: WireBody,
+}
+
+#[derive(Serialize, Deserialize)]
+enum WireBody {
+    Inline(Bytes),
+    Blob(BlobRef),
+}
+
+impl Open {
+    /// What the columns of the trigger row do not say.
+    pub fn encode_detail(&self) -> Vec<u8> {
+        let mut flags = 0;
+        let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };
+        set(WAITING, self.waiting);
+        set(DUE, self.due_ms.is_some());
+        set(EDGE, self.edge.is_some());
+        set(FIRST, self.first != self.seq);
+        set(PHASE, self.phase != 0);
+        set(GIVE_UP, self.give_up_ms.is_some());
+        set(FROM, !self.from.is_empty());
+        set(LEFT, self.left.is_some());
+        if flags == 0 {
+            return Vec::new();
+        }
+        let mut bytes = Vec::with_capacity(24);
+        bytes.extend([VERSION, flags]);
+        if let Some(edge) = self.edge {
+            bytes = put(bytes, &edge);
+        }
+        if self.first != self.seq {
+            bytes = put(bytes, &self.seq.0.wrapping_sub(self.first.0));
+        }
+        if self.phase != 0 {
+            bytes = put(bytes, &self.phase);
+        }
+        if let Some(give_up_ms) = self.give_up_ms {
+            bytes = put(bytes, &give_up_ms);
+        }
+        if !self.from.is_empty() {
+            bytes = put(bytes, &self.from);
+        }
+        if let Some(left) = &self.left {
+            bytes = put(bytes, &WirePayload::of(left));
+        }
+        bytes
+    }
+
+    /// The open run that a trigger row stands for.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are damaged, of an unknown version, or of a run of another graph.
+    pub fn decode_detail(graph: &Graph, row: OpenRow, detail: &[u8]) -> Result<Self, Corrupt> {
+        let corrupt = |reason| Corrupt {
+            what: "trigger",
+            reason,
+        };
+        let (flags, mut rest) = match detail {
+            [] => (0, detail),
+            [VERSION, flags, rest @ ..] => (*flags, rest),
+            _ => return Err(corrupt("its version is unknown")),
+        };
+        let back: Option<u64>;
+        let open = Self {
+            seq: row.seq,
+            node: NodeIx(row.node),
+            kind: row.kind,
+            attempt: row.attempt,
+            waiting: flags & WAITING != 0,
+            due_ms: (flags & DUE != 0).then_some(row.due_ms),
+            edge: take::<EdgeIx>(flags & EDGE, &mut rest)?,
+            first: {
+                back = take(flags & FIRST, &mut rest)?;
+                Seq(row.seq.0.wrapping_sub(back.unwrap_or_default()))
+            },
+            phase: take(flags & PHASE, &mut rest)?.unwrap_or_default(),
+            give_up_ms: take(flags & GIVE_UP, &mut rest)?,
+            from: take::<Vec<(NodeIx, RunNo)>>(flags & FROM, &mut rest)?.unwrap_or_default(),
+            left: take::<WirePayload>(flags & LEFT, &mut rest)?.map(WirePayload::into_payload),
+        };
+        if !rest.is_empty() {
+            return Err(corrupt("something follows it"));
+        }
+        let nodes = open.from.iter().map(|(node, _)| *node).chain([open.node]);
+        if nodes.into_iter().any(|node| graph.node(node).is_none())
+            || open.edge.is_some_and(|edge| graph.edge(edge).is_none())
+        {
+            return Err(corrupt("it names a node or an edge that does not exist"));
+        }
+        Ok(open)
+    }
+}
+
+fn put(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
+    // Writing to memory cannot fail, and postcard refuses none of the types above. Should it
+    // do so all the same, empty bytes stand out as a row that leads nowhere.
+    postcard::to_extend(value, bytes).unwrap_or_default()
+}
+
+fn take<T: DeserializeOwned>(flag: u8, rest: &mut &[u8]) -> Result<Option<T>, Corrupt> {
+    if flag == 0 {
+        return Ok(None);
+    }
+    let (value, after) = postcard::take_from_bytes(rest).map_err(|_| Corrupt {
+        what: "trigger",
+        reason: "it is cut off or damaged",
+    })?;
+    *rest = after;
+    Ok(Some(value))
+}
+
+impl WirePayload {
+    fn of(payload: &Payload) -> Self {
+        Self {
+            content_type: payload.content_type.clone(),
+            body: match &payload.body {
+                Body::Inline(bytes) => WireBody::Inline(bytes.clone()),
+                Body::Blob(blob) => WireBody::Blob(*blob),
+            },
+        }
+    }
+
+    fn into_payload(self) -> Payload {
+        Payload {
+            content_type: self.content_type,
+            body: match self.body {
+                WireBody::Inline(bytes) => Body::Inline(bytes),
+                WireBody::Blob(blob) => Body::Blob(blob),
+            },
+        }
+    }
+}
