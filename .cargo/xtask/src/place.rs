@@ -1,0 +1,61 @@
+//! Where things are.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the repository.
+pub(crate) fn root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.ancestors().nth(2);
+    Ok(root.context("xtask is not in .cargo/xtask")?.to_owned())
+}
+
+/// The target directory of the repository. It may be shared with other clones
+/// and lie outside of this one.
+pub(crate) fn target() -> Result<PathBuf> {
+    if let Some(directory) = std::env::var_os("CARGO_TARGET_DIR") {
+        return Ok(std::path::absolute(directory)?);
+    }
+    let metadata = metadata(&root()?.join("Cargo.toml"))?;
+    let directory = metadata.get("target_directory").and_then(|it| it.as_str());
+    Ok(directory.context("cargo metadata names no target directory")?.into())
+}
+
+/// The cargo that runs this command.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// What cargo knows about a workspace.
+pub(crate) fn metadata(manifest: &Path) -> Result<serde_json::Value> {
+    let mut command = cargo();
+    command
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .arg("--manifest-path")
+        .arg(manifest);
+    let text = output(&mut command)?;
+    serde_json::from_str(&text).context("cargo metadata gave no JSON")
+}
+
+/// Runs a command and returns what it wrote to its standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {command:?}"))?;
+    anyhow::ensure!(
+        output.status.success(),
+        "{command:?} failed:\n{}",
+        String::from_utf8_lossy(&output.stderr).trim_end(),
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Runs a command whose output people see.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {command:?}"))?;
+    anyhow::ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Finds a compiler for guests. The target's standard library is missing on
+//! most machines, and not every machine can download it.
+
+use crate::debian::{self, Debian};
+use crate::place;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The variable that forces one way.
+const FORCE: &str = "WINDLASS_GUEST_TOOLCHAIN";
+
+/// A way to compile for a target.
+pub(crate) enum Toolchain {
+    /// The current toolchain has the target's standard library.
+    Installed,
+    /// Debian's compiler, with the standard library built from its sources.
+    Debian(Debian),
+}
+
+impl Toolchain {
+    /// Takes the first way that works here, and says which.
+    pub(crate) fn find(target: &str) -> Result<Self> {
+        let forced = std::env::var(FORCE).ok();
+        match forced.as_deref() {
+            None => Self::first(target),
+            Some("installed") => {
+                if !is_installed(target)? {
+                    bail!(
+                        "{FORCE}=installed, but the current toolchain has no standard library \
+                         for {target}: unset it, or install that"
+                    );
+                }
+                Ok(Self::installed(target))
+            }
+            Some("debian") => Ok(Self::debian(debian::prepare()?)),
+            Some("rustup") => Self::rustup(target),
+            Some(other) => {
+                bail!("{FORCE} is {other:?}: it may be `installed`, `debian` or `rustup`")
+            }
+        }
+    }
+
+    fn first(target: &str) -> Result<Self> {
+        if is_installed(target)? {
+            return Ok(Self::installed(target));
+        }
+        if debian::is_possible() {
+            return Ok(Self::debian(debian::prepare()?));
+        }
+        Self::rustup(target).with_context(|| {
+            format!(
+                "there is no way to compile for {target}: the current toolchain has no standard \
+                 library for it, this is no Debian with the package rustc-web, and rustup \
+                 did not help"
+            )
+        })
+    }
+
+    fn installed(target: &str) -> Self {
+        eprintln!("guests: using the current toolchain, which has {target} installed");
+        Self::Installed
+    }
+
+    fn debian(debian: Debian) -> Self {
+        eprintln!(
+            "guests: using Debian's {}; its standard library is built from source once, \
+             which takes about half a minute",
+            debian.rustc().display(),
+        );
+        Self::Debian(debian)
+    }
+
+    fn rustup(target: &str) -> Result<Self> {
+        eprintln!("guests: adding {target} to the current toolchain by rustup");
+        place::run(Command::new("rustup").args(["target", "add", target]))?;
+        Ok(Self::Installed)
+    }
+
+    /// `cargo build` for the target, with everything that this way needs.
+    pub(crate) fn build(&self, target: &str) -> Result<Command> {
+        let mut command = place::cargo();
+        // Flags for the host's processor would not suit the target, and the
+        // paths of one machine must not change the digest of a component.
+        command
+            .env_remove("RUSTFLAGS")
+            .env("CARGO_ENCODED_RUSTFLAGS", remapped_paths()?.join("\x1f"))
+            .args(["build", "--release", "--target", target]);
+        if let Self::Debian(debian) = self {
+            debian.apply(&mut command)?;
+            // Cargo calls the feature unstable; Debian's compiler allows it.
+            command
+                .env("RUSTC_BOOTSTRAP", "1")
+                .args(["-Z", "build-std=std,panic_abort"]);
+        }
+        Ok(command)
+    }
+}
+
+fn is_installed(target: &str) -> Result<bool> {
+    let sysroot = place::output(rustc().args(["--print", "sysroot"]))?;
+    let library = Path::new(sysroot.trim_end())
+        .join("lib/rustlib")
+        .join(target)
+        .join("lib");
+    Ok(holds_file(&library, "libstd-"))
+}
+
+fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+fn holds_file(directory: &Path, prefix: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return false;
+    };
+    entries
+        .flatten()
+        .any(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+}
+
+fn remapped_paths() -> Result<Vec<String>> {
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let from_to = [
+        (Some(place::root()?), "/windlass"),
+        (cargo_home, "/cargo"),
+    ];
+    Ok(from_to
+        .iter()
+        .filter_map(|(from, to)| Some((from.as_ref()?, to)))
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect())
+}

@@ -1,0 +1,182 @@
+//! What is known about the call that is going on, and what may be asked of the host.
+
+use crate::bindings::node::windlass::events::events::{EventError, Scheduled, Stimulus};
+use crate::bindings::node::windlass::memory::memory::MemoryError;
+use crate::bookmark::Resumption;
+use crate::data::{from_json, json_payload};
+use crate::error::{Error, Result};
+use crate::host;
+use crate::http::RequestBuilder;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// The host, for the length of one call. Each method is one host call.
+#[derive(Debug)]
+pub struct Context(());
+
+impl Context {
+    pub(crate) fn new() -> Self {
+        Self(())
+    }
+
+    /// The workflow instance, as a UUID.
+    pub fn instance_id(&self) -> String {
+        host::context::instance_id()
+    }
+
+    /// The name of the workflow.
+    pub fn workflow(&self) -> String {
+        host::context::workflow()
+    }
+
+    /// The node that runs; none while a trigger that starts a workflow is looked at.
+    pub fn node_id(&self) -> Option<String> {
+        host::context::node_id()
+    }
+
+    /// The trigger that led here.
+    pub fn trigger_id(&self) -> String {
+        host::context::trigger_id()
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        host::context::attempt()
+    }
+
+    /// The same over crashes and retries of one node run, and different for any
+    /// other: put it on side effects, so that the other side can tell a repetition.
+    pub fn idempotency_key(&self) -> String {
+        host::context::idempotency_key()
+    }
+
+    /// When this call is cut off, in milliseconds since 1970.
+    pub fn deadline_ms(&self) -> u64 {
+        host::context::deadline()
+    }
+
+    /// What the instance is about, if it was given a correlation.
+    pub fn correlation_id(&self) -> Option<String> {
+        host::context::correlation_id()
+    }
+
+    /// W3C trace context of the run, if there is one.
+    pub fn trace_parent(&self) -> Option<String> {
+        host::context::trace_parent()
+    }
+
+    /// Why the node is called again; none on the first call of a node run.
+    pub fn resumption(&self) -> Result<Option<Resumption>> {
+        host::context::resumption()
+            .map(Resumption::from_wit)
+            .transpose()
+    }
+
+    /// The token by which a bookmark of this name, made by this call, can be
+    /// resumed; none where the host has no bookmarks.
+    pub fn resume_token(&self, bookmark: &str) -> Option<String> {
+        host::context::resume_token(bookmark)
+    }
+
+    /// Whether the run has been cancelled meanwhile: a long node should look,
+    /// and give up with [`Error::Cancelled`].
+    pub fn cancelled(&self) -> bool {
+        host::context::cancelled()
+    }
+
+    /// Tells people how far a long node is; the fraction is between 0 and 1.
+    pub fn progress(&self, fraction: f64, note: &str) {
+        host::context::progress(fraction, note);
+    }
+
+    /// The wall clock, in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        host::clock::now()
+    }
+
+    /// Nanoseconds since some moment before the call; never goes back within a call.
+    pub fn monotonic_ns(&self) -> u64 {
+        host::clock::monotonic_ns()
+    }
+
+    /// This many unpredictable bytes, at most 64 KiB.
+    pub fn random_bytes(&self, length: u32) -> Vec<u8> {
+        host::random::bytes(length)
+    }
+
+    /// 64 unpredictable bits.
+    pub fn random(&self) -> u64 {
+        host::random::number()
+    }
+
+    /// What the workflow knows at a path such as `vars.currency` or
+    /// `nodes.sum.output.total`; none if nothing is there.
+    pub fn memory<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
+        let found = host::memory::get(path).map_err(|error| match error {
+            MemoryError::InvalidPath(why) => {
+                Error::Invalid(format!("cannot read {path} from memory: {why}"))
+            }
+            MemoryError::TooLarge(bytes) => Error::Permanent(format!(
+                "cannot read {path} from memory: {bytes} bytes are more than a payload may have"
+            )),
+            MemoryError::Other(why) => {
+                Error::Other(format!("cannot read {path} from memory: {why}"))
+            }
+        })?;
+        found.as_ref().map(from_json).transpose()
+    }
+
+    /// A request to this URL; nothing is sent before [`RequestBuilder::send`].
+    pub fn http(&self, method: impl Into<String>, url: impl Into<String>) -> RequestBuilder {
+        RequestBuilder::new(method.into(), url.into())
+    }
+
+    /// Sends a stimulus with the commit of this call.
+    pub fn send(&self, stimulus: &Stimulus) -> Result<()> {
+        host::events::send(stimulus).map_err(|error| event_error("send the stimulus", error))
+    }
+
+    /// Schedules a run of a node of this instance, with the commit of this call.
+    /// The members of the payload are assigned to `vars` before the node runs.
+    pub fn schedule(
+        &self,
+        node: impl Into<String>,
+        at_ms: u64,
+        payload: Option<&Value>,
+    ) -> Result<()> {
+        let trigger = Scheduled {
+            node: node.into(),
+            at: at_ms,
+            payload: payload.map(json_payload).transpose()?,
+        };
+        host::events::schedule(&trigger).map_err(|error| event_error("schedule the trigger", error))
+    }
+}
+
+impl Stimulus {
+    /// A stimulus of this name, for whatever waits for this value.
+    pub fn new(name: impl Into<String>, matching: impl Serialize) -> Result<Self> {
+        Ok(Self {
+            name: name.into(),
+            match_: json_payload(&matching)?,
+            correlation: None,
+            instance: None,
+            input: json_payload(&Value::Null)?,
+        })
+    }
+
+    /// The data that comes with it.
+    pub fn input(mut self, input: impl Serialize) -> Result<Self> {
+        self.input = json_payload(&input)?;
+        Ok(self)
+    }
+}
+
+fn event_error(doing: &str, error: EventError) -> Error {
+    match error {
+        EventError::Unavailable(why) => Error::Permanent(format!("cannot {doing}: {why}")),
+        EventError::Invalid(why) => Error::Invalid(format!("cannot {doing}: {why}")),
+        EventError::Limit(why) => Error::Permanent(format!("cannot {doing}: {why}")),
+        EventError::Other(why) => Error::Other(format!("cannot {doing}: {why}")),
+    }
+}

@@ -1,0 +1,88 @@
+//! Writes nodes and trigger consumers for the Windlass workflow host.
+//!
+//! A node is a type that implements [`Node`]; [`plugin!`] makes a component of it:
+//!
+//! ```
+//! use windlass::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Input { text: String }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! struct Output { text: String }
+//!
+//! struct Shout;
+//!
+//! impl Node for Shout {
+//!     const NAME: &'static str = "shout";
+//!     type Config = Nothing;
+//!     type Input = Input;
+//!     type Output = Output;
+//!
+//!     fn run(_: Nothing, input: Input, _: &Context) -> Result<Outcome<Output>> {
+//!         Ok(Output { text: input.text.to_uppercase() }.into())
+//!     }
+//! }
+//!
+//! windlass::plugin! { package: "text", nodes: [Shout] }
+//! # fn main() {}
+//! ```
+//!
+//! What a component may ask of the host is on [`Context`]. An import that no
+//! node uses does not appear in the component, so a node that only computes is
+//! provably pure.
+//!
+//! Memory may or may not survive between two calls: a node may keep a cache in a
+//! `thread_local`, and must not rely on it.
+
+pub mod blobs;
+mod bookmark;
+mod consumer;
+mod context;
+mod data;
+mod describe;
+mod error;
+mod host;
+pub mod http;
+mod macros;
+mod node;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testkit;
+
+#[doc(hidden)]
+pub mod bindings;
+
+pub use bindings::node::windlass::{
+    events::events::{EventError, Scheduled, Stimulus},
+    log::log::Level,
+    types::types::{Body, Payload},
+};
+pub use bookmark::{Bookmark, Reason, Resumption, Suspension};
+pub use consumer::{Consumer, Disposition, Trigger};
+pub use context::Context;
+pub use data::{Ignored, Incoming, Nothing, Outgoing, Raw};
+pub use describe::Resources;
+pub use error::{Error, Result};
+pub use node::{Node, Outcome};
+pub use {schemars, serde, serde_json};
+
+/// What the file of a plugin usually needs.
+pub mod prelude {
+    pub use crate::{
+        Bookmark, Consumer, Context, Disposition, Error, Ignored, Node, Nothing, Outcome, Raw,
+        Reason, Result, Trigger,
+    };
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+    pub use serde_json::{Value, json};
+    pub use std::time::Duration;
+}
+
+/// What the macros expand to; no part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::consumer::accept;
+    pub use crate::describe::{ConsumerInfo, Plugin, describe};
+    pub use crate::host::log;
+    pub use crate::node::{NodeEntry, execute};
+}

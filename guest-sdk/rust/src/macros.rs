@@ -1,0 +1,155 @@
+//! The macro that makes a component, and those that write to the log.
+
+/// Makes a component of node types, of a trigger consumer, or of both.
+///
+/// ```ignore
+/// windlass::plugin! {
+///     package: "text",
+///     version: "1.2.0",                 // if absent, the crate's
+///     title: "Text",                    // optional
+///     description: "Works on text.",    // if absent, the crate's
+///     nodes: [Shout, Whisper],
+///     consumer: Gate,
+/// }
+/// ```
+///
+/// It defines the type `Plugin`, which [`crate::testkit::describe`] takes.
+#[macro_export]
+macro_rules! plugin {
+    (
+        package: $package:expr
+        $(, version: $version:expr)?
+        $(, title: $title:expr)?
+        $(, description: $description:expr)?
+        $(, nodes: [$($node:ty),+ $(,)?])?
+        $(, consumer: $consumer:ty)?
+        $(,)?
+    ) => {
+        /// This component as a whole.
+        pub struct Plugin;
+
+        impl $crate::__private::Plugin for Plugin {
+            const PACKAGE: &'static str = $package;
+            const VERSION: &'static str =
+                $crate::__first!($($version,)? ::core::env!("CARGO_PKG_VERSION"));
+            const TITLE: &'static str = $crate::__first!($($title,)? "");
+            const DESCRIPTION: &'static str =
+                $crate::__first!($($description,)? ::core::env!("CARGO_PKG_DESCRIPTION"));
+            const NODES: &'static [$crate::__private::NodeEntry] =
+                &[$($($crate::__private::NodeEntry::of::<$node>()),+)?];
+            const CONSUMER: ::core::option::Option<$crate::__private::ConsumerInfo> =
+                $crate::__first!(
+                    $(
+                        ::core::option::Option::Some($crate::__private::ConsumerInfo {
+                            types: <$consumer as $crate::Consumer>::TYPES,
+                            routes: <$consumer as $crate::Consumer>::ROUTES,
+                        }),
+                    )?
+                    ::core::option::Option::None
+                );
+        }
+
+        $($crate::__export_nodes!($($node),+);)?
+        $($crate::__export_consumer!($consumer);)?
+    };
+}
+
+/// The first of its arguments.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __first {
+    ($first:expr $(, $rest:expr)*) => {
+        $first
+    };
+}
+
+/// Exports the nodes of `Plugin`. Only a component has anything to export.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_nodes {
+    ($($node:ty),+) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            use $crate::bindings::node::exports::windlass::node::node as wit;
+
+            impl wit::Guest for Plugin {
+                fn describe() -> wit::Payload {
+                    $crate::__private::describe::<Plugin>()
+                }
+
+                fn execute(
+                    request: wit::NodeRequest,
+                ) -> ::core::result::Result<wit::Outcome, wit::NodeError> {
+                    $crate::__private::execute::<Plugin>(request)
+                }
+            }
+
+    $crate::bindings::node::export_node!(Plugin with_types_in $crate::bindings::node);
+        };
+    };
+}
+
+/// Exports the consumer of `Plugin`. Only a component has anything to export.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __export_consumer {
+    ($consumer:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            use $crate::bindings::consumer::exports::windlass::consumer::consumer as wit;
+
+            impl wit::Guest for Plugin {
+                fn describe() -> wit::Payload {
+                    $crate::__private::describe::<Plugin>()
+                }
+
+                fn accept(
+                    trigger: wit::Trigger,
+                ) -> ::core::result::Result<wit::Disposition, wit::ConsumerError> {
+                    $crate::__private::accept::<$consumer>(trigger)
+                }
+            }
+
+            $crate::bindings::consumer::export_consumer!(
+                Plugin with_types_in $crate::bindings::consumer
+            );
+        };
+    };
+}
+
+/// Writes a line to the log of the run: `log!(Level::Info, "{n} lines"; shop = name)`.
+/// The fields after the semicolon are optional.
+#[macro_export]
+macro_rules! log {
+    ($level:expr, $($message:expr),+ $(; $($name:ident = $value:expr),+)? $(,)?) => {
+        $crate::__private::log(
+            $level,
+            &::std::format!($($message),+),
+            &[$($((::core::stringify!($name), ::std::string::ToString::to_string(&$value))),+)?],
+        )
+    };
+}
+
+/// Writes a line that only helps to find errors; see [`log!`](crate::log!).
+#[macro_export]
+macro_rules! debug {
+    ($($arguments:tt)+) => { $crate::log!($crate::Level::Debug, $($arguments)+) };
+}
+
+/// Writes a line that tells what goes on; see [`log!`](crate::log!).
+#[macro_export]
+macro_rules! info {
+    ($($arguments:tt)+) => { $crate::log!($crate::Level::Info, $($arguments)+) };
+}
+
+/// Writes a line that tells of trouble; see [`log!`](crate::log!).
+#[macro_export]
+macro_rules! warn {
+    ($($arguments:tt)+) => { $crate::log!($crate::Level::Warn, $($arguments)+) };
+}
+
+/// Writes a line that tells of a failure; see [`log!`](crate::log!).
+#[macro_export]
+macro_rules! error {
+    ($($arguments:tt)+) => { $crate::log!($crate::Level::Error, $($arguments)+) };
+}

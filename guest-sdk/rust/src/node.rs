@@ -1,0 +1,197 @@
+//! Node executors: the trait that an author implements, and the way from the
+//! contract's bytes to it and back.
+
+use crate::bindings::node::exports::windlass::node::node as wit;
+use crate::bookmark::{Bookmark, Suspension, state, whole_ms};
+use crate::context::Context;
+use crate::data::{Incoming, Outgoing, json_payload};
+use crate::describe::{Plugin, Resources};
+use crate::error::{Error, Result};
+use crate::host::log_panics;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// One node type.
+///
+/// Only the types, the name and [`Node::run`] are required; the other constants
+/// are what people and the host read about it before it ever runs.
+pub trait Node {
+    /// The node's `with`: a type with `Deserialize` and `JsonSchema`,
+    /// [`crate::Nothing`], [`Value`] or [`crate::Raw`].
+    type Config: Incoming;
+    /// What the node works on: as above, or [`crate::Ignored`].
+    type Input: Incoming;
+    /// What it gives: a type with `Serialize` and `JsonSchema`, [`Value`] or [`crate::Raw`].
+    type Output: Outgoing;
+
+    /// Second half of the node type, `[a-z][a-z0-9-]*`.
+    const NAME: &'static str;
+    /// For people; empty means the name.
+    const TITLE: &'static str = "";
+    /// For people.
+    const DESCRIPTION: &'static str = "";
+    /// Name of an icon.
+    const ICON: &'static str = "";
+    /// Every port that [`Outcome::port`] may name.
+    const PORTS: &'static [&'static str] = &["done"];
+    /// What the operator has to grant: `http`, `secrets`, `events`.
+    const CAPABILITIES: &'static [&'static str] = &[];
+    /// Whether the node may suspend or ask to be called again.
+    const SUSPENDS: bool = false;
+    /// Hints about what it needs.
+    const RESOURCES: Resources = Resources::NONE;
+
+    /// Runs the node once.
+    fn run(config: Self::Config, input: Self::Input, cx: &Context)
+    -> Result<Outcome<Self::Output>>;
+}
+
+/// How a run of a node ended, when it did not fail. Any output becomes the
+/// outcome "done with it" by `into()`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome<T> {
+    /// The node is finished.
+    Done {
+        /// What later nodes see as `nodes.<id>.output`.
+        output: T,
+        /// The ports taken; none means `done`.
+        ports: Vec<String>,
+    },
+    /// The node waits.
+    Suspend(Suspension),
+    /// The node wants to be called again, for example to poll.
+    Again {
+        /// How long from now.
+        after: Duration,
+        /// Given back as [`crate::Resumption::state`].
+        state: Option<Value>,
+    },
+}
+
+impl<T> Outcome<T> {
+    /// Finished, with this output.
+    pub fn done(output: T) -> Self {
+        Self::Done {
+            output,
+            ports: Vec::new(),
+        }
+    }
+
+    /// Waits until one of the bookmarks is resumed or expires.
+    pub fn suspend(bookmarks: impl IntoIterator<Item = Bookmark>) -> Self {
+        Self::Suspend(Suspension {
+            bookmarks: bookmarks.into_iter().collect(),
+            state: None,
+        })
+    }
+
+    /// Wants to be called again after this long.
+    pub fn again(after: Duration) -> Self {
+        Self::Again { after, state: None }
+    }
+
+    /// Takes this port, besides others already taken; no effect unless done.
+    #[must_use]
+    pub fn port(mut self, port: impl Into<String>) -> Self {
+        if let Self::Done { ports, .. } = &mut self {
+            ports.push(port.into());
+        }
+        self
+    }
+
+    /// Leaves this state for the next call; no effect if done.
+    pub fn state(mut self, value: impl Serialize) -> Result<Self> {
+        match &mut self {
+            Self::Done { .. } => {}
+            Self::Suspend(Suspension { state: left, .. }) | Self::Again { state: left, .. } => {
+                *left = state(value)?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl<T> From<T> for Outcome<T> {
+    fn from(output: T) -> Self {
+        Self::done(output)
+    }
+}
+
+impl<T: Outgoing> Outcome<T> {
+    fn into_wit(self) -> Result<wit::Outcome> {
+        let encode = |state: Option<Value>| state.as_ref().map(json_payload).transpose();
+        Ok(match self {
+            Self::Done { output, ports } => wit::Outcome::Done(wit::Done {
+                output: output.encode()?,
+                ports,
+            }),
+            Self::Suspend(suspension) => wit::Outcome::Suspend(wit::Suspension {
+                bookmarks: suspension
+                    .bookmarks
+                    .into_iter()
+                    .map(Bookmark::into_wit)
+                    .collect::<Result<_>>()?,
+                state: encode(suspension.state)?,
+            }),
+            Self::Again { after, state } => wit::Outcome::Again(wit::Again {
+                after: whole_ms(after),
+                state: encode(state)?,
+            }),
+        })
+    }
+}
+
+impl From<Error> for wit::NodeError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(message) => Self::Invalid(message),
+            Error::Retryable { message, after } => Self::Retryable(wit::RetryHint {
+                message,
+                after: after.map(whole_ms),
+            }),
+            Error::Permanent(message) => Self::Permanent(message),
+            Error::Cancelled => Self::Cancelled,
+            Error::Other(message) => Self::Other(message),
+        }
+    }
+}
+
+/// A node type without its Rust types, as the macro lists it.
+pub struct NodeEntry {
+    pub(crate) name: &'static str,
+    pub(crate) describe: fn() -> Value,
+    pub(crate) run: fn(wit::NodeRequest) -> Result<wit::Outcome>,
+}
+
+impl NodeEntry {
+    /// The entry of a node type.
+    pub const fn of<N: Node>() -> Self {
+        Self {
+            name: N::NAME,
+            describe: crate::describe::describe_node::<N>,
+            run: run::<N>,
+        }
+    }
+}
+
+pub(crate) fn run<N: Node>(request: wit::NodeRequest) -> Result<wit::Outcome> {
+    let config = N::Config::decode(request.config)
+        .map_err(|why| Error::Invalid(format!("the configuration does not fit: {why}")))?;
+    let input = N::Input::decode(request.input)
+        .map_err(|why| Error::Invalid(format!("the input does not fit: {why}")))?;
+    N::run(config, input, &Context::new())?.into_wit()
+}
+
+/// Runs whichever node of the plugin is asked for.
+pub fn execute<P: Plugin>(request: wit::NodeRequest) -> Result<wit::Outcome, wit::NodeError> {
+    log_panics();
+    let wanted = request.node_type.rsplit('/').next().unwrap_or_default();
+    let entry = P::NODES
+        .iter()
+        .find(|entry| entry.name == wanted)
+        .ok_or_else(|| {
+            Error::Invalid(format!("this component has no node {}", request.node_type))
+        })?;
+    Ok((entry.run)(request)?)
+}

@@ -1,0 +1,359 @@
+//! Runs nodes and consumers natively, against a fake host.
+//!
+//! ```
+//! # use windlass::prelude::*;
+//! # struct Shout;
+//! # impl Node for Shout {
+//! #     const NAME: &'static str = "shout";
+//! #     type Config = Nothing;
+//! #     type Input = Value;
+//! #     type Output = Value;
+//! #     fn run(_: Nothing, input: Value, _: &Context) -> Result<Outcome<Value>> {
+//! #         Ok(json!({ "text": input["text"].as_str().unwrap_or("").to_uppercase() }).into())
+//! #     }
+//! # }
+//! use windlass::testkit::Call;
+//!
+//! let report = Call::new().input(json!({ "text": "hello" })).run::<Shout>();
+//! assert_eq!(report.output(), json!({ "text": "HELLO" }));
+//! ```
+//!
+//! A call goes the way that it goes in a component: from bytes, through the
+//! schemas, to bytes. A configuration or an input that its schema refuses is
+//! answered as the host would, with [`Error::Invalid`]; an output that its own
+//! schema refuses, or a port that the node does not declare, is a fault of the
+//! node and panics.
+#![expect(clippy::panic, reason = "a test kit reports faults by panicking")]
+
+pub(crate) mod fake;
+mod rules;
+
+use crate::bindings::consumer::exports::windlass::consumer::consumer as wit_consumer;
+use crate::bindings::node::exports::windlass::node::node as wit;
+use crate::bindings::node::windlass::context::context as wit_context;
+use crate::data::Raw;
+use crate::describe::{Plugin, describe_node, document};
+use crate::http::{HttpError, Request, Response};
+use crate::{
+    Body, Consumer, Disposition, Error, Level, Node, Payload, Reason, Result, Resumption,
+    Scheduled, Stimulus,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The describe document of a plugin; panics where it breaks the rules of `DESCRIBE.md`.
+pub fn describe<P: Plugin>() -> Value {
+    let document = document::<P>();
+    let faults = rules::faults(&document);
+    assert!(faults.is_empty(), "{}: {}", P::PACKAGE, faults.join("; "));
+    document
+}
+
+/// One call to make, and what it finds around it.
+#[derive(Default)]
+pub struct Call {
+    config: Option<Payload>,
+    input: Option<Payload>,
+    world: fake::World,
+}
+
+/// What a call did.
+#[derive(Debug)]
+pub struct Report<T> {
+    /// How it ended.
+    pub outcome: Result<T>,
+    /// The lines that it logged.
+    pub logs: Vec<LogLine>,
+    /// What it said about its progress.
+    pub progress: Vec<(f64, String)>,
+    /// The HTTP requests that it made.
+    pub requests: Vec<Request>,
+    /// The stimuli that it sent.
+    pub sent: Vec<Stimulus>,
+    /// The triggers that it scheduled.
+    pub scheduled: Vec<Scheduled>,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: Level,
+    /// What it says.
+    pub message: String,
+    /// Its named values.
+    pub fields: Vec<(String, String)>,
+}
+
+/// An outcome of a node, with its values as JSON.
+pub type Outcome = crate::Outcome<Value>;
+
+impl Call {
+    /// A first attempt with an empty configuration and no input.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The rendered `with` of the node.
+    #[must_use]
+    pub fn config(mut self, config: Value) -> Self {
+        self.config = Some(payload(&config));
+        self
+    }
+
+    /// What the node works on.
+    #[must_use]
+    pub fn input(self, input: Value) -> Self {
+        self.raw_input(Raw(payload(&input)))
+    }
+
+    /// As [`Call::input`], of any media type; its schema is not looked at.
+    #[must_use]
+    pub fn raw_input(mut self, input: Raw) -> Self {
+        self.input = Some(input.0);
+        self
+    }
+
+    /// Which attempt it is, from 1.
+    #[must_use]
+    pub fn attempt(mut self, attempt: u32) -> Self {
+        self.world.attempt = attempt;
+        self
+    }
+
+    /// What [`crate::Context::cancelled`] answers.
+    #[must_use]
+    pub fn cancelled(mut self) -> Self {
+        self.world.cancelled = true;
+        self
+    }
+
+    /// What the wall clock says.
+    #[must_use]
+    pub fn now_ms(mut self, now_ms: u64) -> Self {
+        self.world.now_ms = now_ms;
+        self
+    }
+
+    /// What is found at this path of the memory.
+    #[must_use]
+    pub fn memory(mut self, path: &str, value: Value) -> Self {
+        self.world.memory.insert(path.to_owned(), payload(&value));
+        self
+    }
+
+    /// Why the node is called again.
+    #[must_use]
+    pub fn resumption(mut self, resumption: Resumption) -> Self {
+        let reason = match resumption.reason {
+            Reason::Again => wit_context::Reason::Again,
+            Reason::Resumed {
+                bookmark,
+                input,
+                metadata,
+            } => wit_context::Reason::Resumed(wit_context::Resumed {
+                bookmark,
+                input: payload(&input),
+                metadata: metadata.as_ref().map(payload),
+            }),
+            Reason::Expired(bookmark) => wit_context::Reason::Expired(bookmark),
+            Reason::Cancelled => wit_context::Reason::Cancelled,
+            Reason::Other(other) => wit_context::Reason::Other(other),
+        };
+        self.world.resumption = Some(wit_context::ResumedCall {
+            reason,
+            phase: resumption.phase,
+            state: resumption.state.as_ref().map(payload),
+        });
+        self
+    }
+
+    /// Answers HTTP requests; without it every request is denied.
+    #[must_use]
+    pub fn http(
+        mut self,
+        responder: impl FnMut(&Request) -> Result<Response, HttpError> + 'static,
+    ) -> Self {
+        self.world.responder = Some(Box::new(responder));
+        self
+    }
+
+    /// Runs a node.
+    pub fn run<N: Node>(self) -> Report<Outcome> {
+        let config = self.config.unwrap_or_else(|| payload(&json!({})));
+        let input = self.input.unwrap_or_else(|| payload(&Value::Null));
+        let mut faults = Vec::new();
+        let node = describe_node::<N>();
+        for (what, given) in [("config", &config), ("input", &input)] {
+            if let Some(value) = json_of(given) {
+                faults.extend(check(what, member(&node, what), &value));
+            }
+        }
+        let call = || {
+            if !faults.is_empty() {
+                return Err(Error::Invalid(faults.join("; ")));
+            }
+            let outcome = crate::node::run::<N>(wit::NodeRequest {
+                node_type: format!("testkit/{}", N::NAME),
+                config,
+                input,
+            })?;
+            outcome_of::<N>(outcome, &node)
+        };
+        report(self.world, call)
+    }
+
+    /// Offers a trigger to a consumer. Its payload is the input of the call.
+    pub fn accept<C: Consumer>(mut self, kind: &str, node: Option<&str>) -> Report<Disposition> {
+        self.world.node_id = node.map(str::to_owned);
+        let trigger = wit_consumer::Trigger {
+            kind: kind.to_owned(),
+            node: node.map(str::to_owned),
+            payload: self.input,
+        };
+        report(self.world, || match crate::consumer::accept::<C>(trigger) {
+            Ok(disposition) => disposition_of(disposition),
+            Err(wit_consumer::ConsumerError::Retryable(message)) => Err(Error::retryable(message)),
+            Err(wit_consumer::ConsumerError::Other(message)) => Err(Error::Other(message)),
+        })
+    }
+}
+
+impl Report<Outcome> {
+    /// The output, if the node is done; otherwise panics and says how it ended.
+    #[track_caller]
+    pub fn output(self) -> Value {
+        match self.outcome {
+            Ok(Outcome::Done { output, .. }) => output,
+            other => panic!("the node is not done but ended as {other:?}"),
+        }
+    }
+}
+
+impl<T: std::fmt::Debug> Report<T> {
+    /// The error, if the call failed; otherwise panics and says how it ended.
+    #[track_caller]
+    pub fn error(self) -> Error {
+        match self.outcome {
+            Err(error) => error,
+            Ok(outcome) => panic!("the call did not fail but ended as {outcome:?}"),
+        }
+    }
+}
+
+fn report<T>(world: fake::World, call: impl FnOnce() -> Result<T>) -> Report<T> {
+    fake::enter(world);
+    let outcome = call();
+    let done = fake::leave().done;
+    Report {
+        outcome,
+        logs: done.logs,
+        progress: done.progress,
+        requests: done.requests,
+        sent: done.sent,
+        scheduled: done.scheduled,
+    }
+}
+
+fn outcome_of<N: Node>(outcome: wit::Outcome, node: &Value) -> Result<Outcome> {
+    Ok(match outcome {
+        wit::Outcome::Done(done) => {
+            for port in &done.ports {
+                assert!(
+                    N::PORTS.contains(&port.as_str()),
+                    "{} took the port {port}, which it does not declare",
+                    N::NAME,
+                );
+            }
+            let output = json_of(&done.output).unwrap_or_else(|| bytes_as_json(&done.output));
+            let faults = check("output", member(node, "output"), &output);
+            assert!(faults.is_empty(), "{}: {}", N::NAME, faults.join("; "));
+            Outcome::Done {
+                output,
+                ports: done.ports,
+            }
+        }
+        wit::Outcome::Suspend(suspension) => {
+            assert!(N::SUSPENDS, "{} suspends without declaring it", N::NAME);
+            Outcome::Suspend(crate::Suspension {
+                bookmarks: suspension
+                    .bookmarks
+                    .into_iter()
+                    .map(crate::Bookmark::from_wit)
+                    .collect::<Result<_>>()?,
+                state: suspension.state.as_ref().and_then(json_of),
+            })
+        }
+        wit::Outcome::Again(again) => {
+            assert!(
+                N::SUSPENDS,
+                "{} asks to run again without declaring it",
+                N::NAME
+            );
+            Outcome::Again {
+                after: Duration::from_millis(again.after),
+                state: again.state.as_ref().and_then(json_of),
+            }
+        }
+    })
+}
+
+fn disposition_of(disposition: wit_consumer::Disposition) -> Result<Disposition> {
+    Ok(match disposition {
+        wit_consumer::Disposition::Execute(patch) => {
+            let vars = patch
+                .vars
+                .as_ref()
+                .map(crate::data::from_json)
+                .transpose()?;
+            Disposition::Execute(vars.unwrap_or_default())
+        }
+        wit_consumer::Disposition::Handled => Disposition::Handled,
+        wit_consumer::Disposition::Later(ms) => Disposition::Later(Duration::from_millis(ms)),
+        wit_consumer::Disposition::Reject(reason) => Disposition::Reject(reason),
+    })
+}
+
+fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
+    object.get(name).unwrap_or(&Value::Bool(true))
+}
+
+/// What a schema has against a value.
+fn check(what: &str, schema: &Value, value: &Value) -> Vec<String> {
+    let validator = match jsonschema::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(error) => panic!("the schema of the {what} is broken: {error}"),
+    };
+    validator
+        .iter_errors(value)
+        .map(|error| format!("{what}{}: {error}", error.instance_path()))
+        .collect()
+}
+
+fn payload(value: &Value) -> Payload {
+    Raw::json(value.to_string()).0
+}
+
+fn json_of(payload: &Payload) -> Option<Value> {
+    match (&payload.content_type, &payload.body) {
+        (None, Body::Inline(bytes)) => Some(match serde_json::from_slice(bytes) {
+            Ok(value) => value,
+            Err(error) => panic!("a payload without content type is no JSON: {error}"),
+        }),
+        _ => None,
+    }
+}
+
+/// Values that are not JSON appear in a report by their media type and bytes.
+fn bytes_as_json(payload: &Payload) -> Value {
+    match &payload.body {
+        Body::Inline(bytes) => json!({
+            "content-type": payload.content_type,
+            "bytes": bytes,
+        }),
+        Body::Blob(reference) => json!({
+            "content-type": payload.content_type,
+            "blob": reference,
+        }),
+    }
+}
