@@ -11,6 +11,7 @@ pub mod failure;
 pub mod ids;
 pub mod instance;
 pub mod limits;
+pub mod nearest;
 pub mod outcome;
 pub mod payload;
 pub mod run;

@@ -1,0 +1,33 @@
+//! Expressions: the `{{ … }}` in values, and the conditions on edges.
+//!
+//! Everything is compiled when a definition is loaded and evaluated often, so compiling finds
+//! every mistake that can be found without values (syntax, unknown names, filters and
+//! functions), and evaluating does no more than it must: text without an expression is
+//! serialised once, a value that is passed on whole is named and never parsed, and a plain
+//! path is looked up without the interpreter.
+//!
+//! Evaluation is bounded by fuel and the size of its result. What it does not bound is what a
+//! hostile expression holds in memory before it has a result: definitions come from people
+//! who may publish.
+
+mod codes;
+mod condition;
+mod environment;
+mod error;
+mod names;
+mod needs;
+mod source;
+mod template;
+mod values;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use codes::*;
+pub use condition::Condition;
+pub use environment::{FUEL, RESULT_BYTES, TOKENS};
+pub use error::{ExprError, ExprErrorKind};
+pub use needs::Needs;
+pub use template::{Alias, Template};
+pub use values::{InvalidJson, Values};

@@ -1,0 +1,366 @@
+//! What an expression needs, and the mistakes in it that can be found without values.
+//!
+//! MiniJinja's own `undeclared_variables` misses some uses (what a slice is taken of, for one),
+//! and a use that is missed here would be undefined when it runs. So this walks the syntax
+//! tree itself, and where it cannot tell, it asks for more than is needed.
+
+use std::collections::BTreeSet;
+
+use minijinja::machinery::ast::{CallArg, Expr, Stmt};
+use windlass_model::nearest::{did_you_mean, nearest};
+
+use super::names;
+
+/// What has to be in [`super::Values`] before an expression can be evaluated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The input of the run.
+    pub input: bool,
+    /// These variables. Names that the workflow does not declare may be among them: a payload
+    /// can bring them.
+    pub vars: BTreeSet<String>,
+    /// Every variable: `vars` is used in another way than by a plain path.
+    pub all_vars: bool,
+    /// The outputs of these nodes.
+    pub nodes: BTreeSet<String>,
+    /// The outputs of every node: `nodes` is used in another way than by a plain path.
+    pub all_nodes: bool,
+    /// Which run it is.
+    pub instance: bool,
+    /// The name of the workflow.
+    pub workflow: bool,
+    /// What brought the step about.
+    pub trigger: bool,
+}
+
+impl Needs {
+    /// Adds what something else needs.
+    pub fn merge(&mut self, other: &Self) {
+        self.input |= other.input;
+        self.vars.extend(other.vars.iter().cloned());
+        self.all_vars |= other.all_vars;
+        self.nodes.extend(other.nodes.iter().cloned());
+        self.all_nodes |= other.all_nodes;
+        self.instance |= other.instance;
+        self.workflow |= other.workflow;
+        self.trigger |= other.trigger;
+    }
+
+    /// Whether nothing at all is needed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A path from a root, like `nodes.sum.output.total`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    pub(super) root: Box<str>,
+    pub(super) rest: Box<[Box<str>]>,
+}
+
+/// A mistake found on the way.
+#[derive(Debug)]
+pub(super) enum Mistake {
+    Name(String, Option<String>),
+    Filter(String, Option<String>),
+    Shadow(String),
+}
+
+/// What a walk over a syntax tree found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) needs: Needs,
+    pub(super) paths: Vec<Path>,
+    pub(super) mistakes: Vec<Mistake>,
+    /// Names given by `set`, `for` and `with`, anywhere in the text.
+    locals: BTreeSet<String>,
+}
+
+impl Findings {
+    pub(super) fn of_expr(expr: &Expr<'_>) -> Self {
+        let mut findings = Self::default();
+        findings.expr(expr);
+        findings
+    }
+
+    pub(super) fn of_stmt(stmt: &Stmt<'_>) -> Self {
+        let mut findings = Self::default();
+        findings.declare(stmt);
+        for name in &findings.locals {
+            if names::ROOTS.iter().any(|(root, _)| root == name) {
+                findings.mistakes.push(Mistake::Shadow(name.clone()));
+            }
+        }
+        findings.stmt(stmt);
+        findings
+    }
+
+    fn declare(&mut self, stmt: &Stmt<'_>) {
+        match stmt {
+            Stmt::ForLoop(s) => {
+                self.locals.insert("loop".to_owned());
+                self.target(&s.target);
+            }
+            Stmt::Set(s) => self.target(&s.target),
+            Stmt::SetBlock(s) => self.target(&s.target),
+            Stmt::WithBlock(s) => s.assignments.iter().for_each(|(to, _)| self.target(to)),
+            _ => {}
+        }
+        for body in bodies(stmt) {
+            body.iter().for_each(|inner| self.declare(inner));
+        }
+    }
+
+    fn target(&mut self, target: &Expr<'_>) {
+        match target {
+            Expr::Var(var) => {
+                self.locals.insert(var.id.to_owned());
+            }
+            Expr::List(list) => list.items.iter().for_each(|item| self.target(item)),
+            Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.target(item)),
+            // Assigning to a property needs a namespace, which there is none of.
+            other => self.expr(other),
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'_>) {
+        match stmt {
+            Stmt::EmitExpr(s) => self.expr(&s.expr),
+            Stmt::ForLoop(s) => {
+                self.expr(&s.iter);
+                s.filter_expr.iter().for_each(|filter| self.expr(filter));
+            }
+            Stmt::IfCond(s) => self.expr(&s.expr),
+            Stmt::WithBlock(s) => s.assignments.iter().for_each(|(_, value)| self.expr(value)),
+            Stmt::Set(s) => self.expr(&s.expr),
+            Stmt::SetBlock(s) => s.filter.iter().for_each(|filter| self.expr(filter)),
+            Stmt::AutoEscape(s) => self.expr(&s.enabled),
+            Stmt::FilterBlock(s) => self.expr(&s.filter),
+            Stmt::Do(s) => {
+                self.expr(&s.call.expr);
+                self.args(&s.call.args);
+            }
+            Stmt::Template(_) | Stmt::EmitRaw(_) => {}
+        }
+        for body in bodies(stmt) {
+            body.iter().for_each(|inner| self.stmt(inner));
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr<'_>) {
+        if let Some((root, rest)) = path(expr) {
+            self.path(root, &rest);
+            return;
+        }
+        match expr {
+            // Both are paths, unless they are taken of something else.
+            Expr::Var(_) | Expr::Const(_) => {}
+            Expr::GetAttr(e) => self.expr(&e.expr),
+            Expr::GetItem(e) => {
+                self.expr(&e.expr);
+                self.expr(&e.subscript_expr);
+            }
+            Expr::Slice(e) => {
+                self.expr(&e.expr);
+                [&e.start, &e.stop, &e.step]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|e| self.expr(e));
+            }
+            Expr::UnaryOp(e) => self.expr(&e.expr),
+            Expr::BinOp(e) => {
+                self.expr(&e.left);
+                self.expr(&e.right);
+            }
+            Expr::Compare(e) => {
+                self.expr(&e.expr);
+                e.ops.iter().for_each(|op| self.expr(&op.expr));
+            }
+            Expr::IfExpr(e) => {
+                self.expr(&e.test_expr);
+                self.expr(&e.true_expr);
+                e.false_expr.iter().for_each(|e| self.expr(e));
+            }
+            Expr::Filter(e) => {
+                self.known("filter", e.name, names::FILTERS);
+                e.expr.iter().for_each(|e| self.expr(e));
+                self.args(&e.args);
+                self.filter_by_name(e.name, &e.args);
+            }
+            Expr::Test(e) => {
+                self.known("test", e.name, names::TESTS);
+                self.expr(&e.expr);
+                self.args(&e.args);
+            }
+            Expr::Call(e) => {
+                self.callee(&e.expr);
+                self.args(&e.args);
+            }
+            Expr::List(e) => e.items.iter().for_each(|e| self.expr(e)),
+            Expr::Tuple(e) => e.items.iter().for_each(|e| self.expr(e)),
+            Expr::Map(e) => e.keys.iter().chain(&e.values).for_each(|e| self.expr(e)),
+        }
+    }
+
+    fn args(&mut self, args: &[CallArg<'_>]) {
+        for arg in args {
+            match arg {
+                CallArg::Pos(e)
+                | CallArg::Kwarg(_, e)
+                | CallArg::PosSplat(e)
+                | CallArg::KwargSplat(e) => self.expr(e),
+            }
+        }
+    }
+
+    /// `map("upper")` and `select("odd")` name a filter or a test in a string.
+    fn filter_by_name(&mut self, filter: &str, args: &[CallArg<'_>]) {
+        let (kind, known) = match filter {
+            "map" => ("filter", names::FILTERS),
+            "select" | "reject" => ("test", names::TESTS),
+            _ => return,
+        };
+        if let Some(CallArg::Pos(Expr::Const(name))) = args.first()
+            && let Some(name) = name.value.as_str()
+        {
+            self.known(kind, name, known);
+        }
+    }
+
+    fn callee(&mut self, callee: &Expr<'_>) {
+        match callee {
+            Expr::Var(var) if self.locals.contains(var.id) => {}
+            Expr::Var(var) => self.known("function", var.id, names::FUNCTIONS),
+            Expr::GetAttr(e) => {
+                let of_loop = matches!(&e.expr, Expr::Var(var) if var.id == "loop");
+                if !of_loop {
+                    let help = names::FILTERS
+                        .contains(&e.name)
+                        .then(|| format!("there is a filter: `… | {}`", e.name));
+                    let message = format!("values have no methods, so `.{}()` is none", e.name);
+                    self.mistakes.push(Mistake::Filter(message, help));
+                }
+                self.expr(&e.expr);
+            }
+            other => self.expr(other),
+        }
+    }
+
+    fn known(&mut self, kind: &str, name: &str, known: &[&str]) {
+        if !known.contains(&name) {
+            let message = format!("there is no {kind} `{name}`");
+            let help = did_you_mean(name, known.iter().copied());
+            self.mistakes.push(Mistake::Filter(message, help));
+        }
+    }
+
+    fn path(&mut self, root: &str, rest: &[&str]) {
+        if self.locals.contains(root) {
+            return;
+        }
+        let Some((_, properties)) = names::ROOTS.iter().find(|(name, _)| *name == root) else {
+            self.unknown_root(root);
+            return;
+        };
+        if let Some(name) = rest.first()
+            && !properties.is_empty()
+            && !properties.contains(name)
+        {
+            let help = did_you_mean(name, properties.iter().copied());
+            self.mistakes
+                .push(Mistake::Name(format!("`{root}` has no `{name}`"), help));
+        }
+        match (root, rest) {
+            ("input", _) => self.needs.input = true,
+            ("vars", [name, ..]) => drop(self.needs.vars.insert((*name).to_owned())),
+            ("vars", []) => self.needs.all_vars = true,
+            ("nodes", [name, more @ ..]) => {
+                self.needs.nodes.insert((*name).to_owned());
+                self.node_property(name, more.first().copied());
+            }
+            ("nodes", []) => self.needs.all_nodes = true,
+            ("instance", _) => self.needs.instance = true,
+            ("workflow", _) => self.needs.workflow = true,
+            ("trigger", _) => self.needs.trigger = true,
+            _ => {}
+        }
+        let rest = rest.iter().map(|name| Box::from(*name)).collect();
+        self.paths.push(Path {
+            root: root.into(),
+            rest,
+        });
+    }
+
+    fn node_property(&mut self, node: &str, property: Option<&str>) {
+        if let Some(property) = property
+            && property != names::NODE_PROPERTY
+        {
+            let message = format!("`nodes.{node}` has no `{property}`");
+            let help = format!("what a node returned is `nodes.{node}.output`");
+            self.mistakes.push(Mistake::Name(message, Some(help)));
+        }
+    }
+
+    fn unknown_root(&mut self, root: &str) {
+        if names::FUNCTIONS.contains(&root) {
+            let message = format!("`{root}` is a function and no value");
+            self.mistakes.push(Mistake::Name(
+                message,
+                Some(format!("call it: `{root}(…)`")),
+            ));
+            return;
+        }
+        let roots = || names::ROOTS.iter().map(|(name, _)| *name);
+        let known = roots().chain(self.locals.iter().map(String::as_str));
+        let help = match nearest(root, known) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => {
+                let all: Vec<_> = roots().map(|name| format!("`{name}`")).collect();
+                format!("an expression sees {}; text needs quotes", all.join(", "))
+            }
+        };
+        self.mistakes
+            .push(Mistake::Name(format!("there is no `{root}`"), Some(help)));
+    }
+}
+
+/// `a.b["c"]` as `a` and `[b, c]`.
+pub(super) fn path<'a>(expr: &'a Expr<'_>) -> Option<(&'a str, Vec<&'a str>)> {
+    let mut names = Vec::new();
+    let mut expr = expr;
+    loop {
+        match expr {
+            Expr::Var(var) => {
+                names.reverse();
+                return Some((var.id, names));
+            }
+            Expr::GetAttr(e) => {
+                names.push(e.name);
+                expr = &e.expr;
+            }
+            Expr::GetItem(e) => {
+                let Expr::Const(name) = &e.subscript_expr else {
+                    return None;
+                };
+                names.push(name.value.as_str()?);
+                expr = &e.expr;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The statements inside a statement.
+fn bodies<'a, 's>(stmt: &'a Stmt<'s>) -> [&'a [Stmt<'s>]; 2] {
+    match stmt {
+        Stmt::Template(s) => [&s.children, &[]],
+        Stmt::ForLoop(s) => [&s.body, &s.else_body],
+        Stmt::IfCond(s) => [&s.true_body, &s.false_body],
+        Stmt::WithBlock(s) => [&s.body, &[]],
+        Stmt::SetBlock(s) => [&s.body, &[]],
+        Stmt::AutoEscape(s) => [&s.body, &[]],
+        Stmt::FilterBlock(s) => [&s.body, &[]],
+        Stmt::EmitExpr(_) | Stmt::EmitRaw(_) | Stmt::Set(_) | Stmt::Do(_) => [&[], &[]],
+    }
+}

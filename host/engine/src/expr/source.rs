@@ -1,0 +1,262 @@
+//! One expression or text, compiled.
+
+use minijinja::machinery::{Token, ast::Stmt, parse, parse_expr, tokenize};
+use minijinja::{Environment, ErrorKind, Expression, Value};
+use windlass_model::nearest::did_you_mean;
+use windlass_model::{Diagnostic, Place};
+
+use super::codes;
+use super::environment::{ENVIRONMENT, FUEL, TOKENS, syntax};
+use super::error::{ExprError, ExprErrorKind};
+use super::needs::{Findings, Mistake, Needs, Path, path};
+use super::values::Values;
+use super::write::WriteError;
+
+/// The name of the only template in a text's environment.
+const TEXT: &str = "text";
+
+/// One expression or text, compiled.
+#[derive(Debug)]
+pub(super) struct Source {
+    written: Box<str>,
+    pointer: Box<str>,
+    code: Code,
+    /// Every path that is looked up, to say which of them was undefined.
+    paths: Box<[Path]>,
+}
+
+#[derive(Debug)]
+enum Code {
+    /// A plain path needs no interpreter.
+    Path,
+    Expression(Expression<'static, 'static>),
+    /// Text with expressions in it. MiniJinja lends templates out of an environment only, so
+    /// each has its own; it shares everything but the text with the others.
+    Text(Box<Environment<'static>>),
+}
+
+/// A compiled source and what it needs, or what is wrong with it.
+type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
+
+impl Source {
+    /// Compiles a bare expression. `written` is how it stands in the file.
+    pub(super) fn expression(text: &str, written: &str, pointer: &str) -> Compiled {
+        let wrong = |message: String| syntax_mistake(message, written, pointer);
+        check_length(text, true, pointer)?;
+        let ast = parse_expr(text).map_err(|error| wrong(say(&error)))?;
+        let findings = Findings::of_expr(&ast);
+        let plain = path(&ast).is_some();
+        drop(ast);
+        let code = if plain {
+            Code::Path
+        } else {
+            let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
+            Code::Expression(expression.map_err(|error| wrong(say(&error)))?)
+        };
+        finish(code, findings, written, pointer)
+    }
+
+    /// Compiles text with expressions in it: a source with its type if it is nothing but one
+    /// expression, else one that gives a string.
+    pub(super) fn text(text: &str, pointer: &str) -> Compiled {
+        let wrong = |message: String| syntax_mistake(message, text, pointer);
+        check_length(text, false, pointer)?;
+        let trimmed = text.trim();
+        let ast = parse(trimmed, TEXT, syntax()).map_err(|error| wrong(say(&error)))?;
+        if let Some(inner) = single(&ast, trimmed) {
+            return Self::expression(inner, trimmed, pointer);
+        }
+        let findings = Findings::of_stmt(&ast);
+        drop(ast);
+        let mut env = Box::new(ENVIRONMENT.clone());
+        env.add_template_owned(TEXT, text.to_owned())
+            .map_err(|error| wrong(say(&error)))?;
+        finish(Code::Text(env), findings, text, pointer)
+    }
+
+    /// The path that it is, if it is nothing else.
+    pub(super) fn as_path(&self) -> Option<&Path> {
+        match self.code {
+            Code::Path => self.paths.first(),
+            Code::Expression(_) | Code::Text(_) => None,
+        }
+    }
+
+    /// Evaluates it. The result may be undefined.
+    pub(super) fn value(&self, values: &Values) -> Result<Value, ExprError> {
+        let result = match &self.code {
+            Code::Path => {
+                let found = self
+                    .as_path()
+                    .and_then(|path| values.lookup(&path.root, &path.rest));
+                return found.ok_or_else(|| self.undefined(values));
+            }
+            Code::Expression(expression) => expression.eval(values.root()),
+            Code::Text(env) => env
+                .get_template(TEXT)
+                .and_then(|text| text.render(values.root()))
+                .map(Value::from),
+        };
+        result.map_err(|error| self.failed(&error, values))
+    }
+
+    /// The error of a result that is undefined.
+    pub(super) fn undefined(&self, values: &Values) -> ExprError {
+        let message = self.paths.iter().find_map(|path| missing(path, values));
+        let message = message.unwrap_or_else(|| "the result is undefined".to_owned());
+        self.error(ExprErrorKind::Undefined, message)
+    }
+
+    /// The error of a result that could not be written.
+    pub(super) fn unwritten(&self, error: WriteError, values: &Values) -> ExprError {
+        match error.kind {
+            ExprErrorKind::Undefined => self.undefined(values),
+            kind => self.error(kind, error.message),
+        }
+    }
+
+    pub(super) fn error(&self, kind: ExprErrorKind, message: impl Into<String>) -> ExprError {
+        ExprError {
+            kind,
+            message: message.into(),
+            expression: shorten(&self.written),
+            pointer: self.pointer.to_string(),
+        }
+    }
+
+    fn failed(&self, error: &minijinja::Error, values: &Values) -> ExprError {
+        let kind = match error.kind() {
+            ErrorKind::UndefinedError => return self.undefined(values),
+            ErrorKind::OutOfFuel => {
+                let message = format!("evaluating takes more than {FUEL} steps");
+                return self.error(ExprErrorKind::Fuel, message);
+            }
+            ErrorKind::WriteFailure => ExprErrorKind::TooLarge,
+            ErrorKind::InvalidOperation
+            | ErrorKind::NonPrimitive
+            | ErrorKind::NonKey
+            | ErrorKind::BadSerialization
+            | ErrorKind::CannotUnpack
+            | ErrorKind::TooManyArguments
+            | ErrorKind::MissingArgument => ExprErrorKind::Type,
+            _ => ExprErrorKind::Other,
+        };
+        self.error(kind, say(error))
+    }
+}
+
+/// The inside of `{{ … }}`, if the whole text is just that.
+fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<&'a str> {
+    let Stmt::Template(template) = ast else {
+        return None;
+    };
+    let [Stmt::EmitExpr(_)] = template.children.as_slice() else {
+        return None;
+    };
+    let inner = text.strip_prefix("{{")?.strip_suffix("}}")?;
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
+}
+
+fn finish(code: Code, findings: Findings, written: &str, pointer: &str) -> Compiled {
+    if findings.mistakes.is_empty() {
+        let source = Source {
+            written: written.into(),
+            pointer: pointer.into(),
+            code,
+            paths: findings.paths.into(),
+        };
+        return Ok((source, findings.needs));
+    }
+    let diagnostic = |mistake| {
+        let (code, message, help) = match mistake {
+            Mistake::Name(message, help) => (codes::UNKNOWN_NAME, message, help),
+            Mistake::Filter(message, help) => (codes::UNKNOWN_FILTER, message, help),
+            Mistake::Shadow(name) => (
+                codes::SHADOWED_NAME,
+                format!("`{name}` already means something here"),
+                Some(format!("choose another name, like `my_{name}`")),
+            ),
+        };
+        let message = format!("{message} in `{}`", shorten(written));
+        Diagnostic {
+            help,
+            ..Diagnostic::new(code, message, Place::at(pointer))
+        }
+    };
+    Err(findings.mistakes.into_iter().map(diagnostic).collect())
+}
+
+/// Refuses code that is so long that parsing it could use up the stack.
+fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), Vec<Diagnostic>> {
+    let code = tokenize(text, bare, syntax())
+        .take_while(Result::is_ok)
+        .filter(|token| !matches!(token, Ok((Token::TemplateData(_), _))))
+        .take(TOKENS + 1)
+        .count();
+    if code <= TOKENS {
+        return Ok(());
+    }
+    let message = format!("an expression has at most {TOKENS} names, operators and values");
+    let diagnostic = Diagnostic::new(codes::TOO_LONG, message, Place::at(pointer))
+        .help("compute a part of it in a `set` node, or let a node do it");
+    Err(vec![diagnostic])
+}
+
+fn syntax_mistake(message: String, written: &str, pointer: &str) -> Vec<Diagnostic> {
+    let message = format!("{message} in `{}`", shorten(written));
+    let mut diagnostic = Diagnostic::new(codes::SYNTAX, message, Place::at(pointer));
+    if written.contains("&&") || written.contains("||") {
+        diagnostic = diagnostic.help("logical operators are words: `and`, `or`, `not`");
+    } else if written.contains('!') && !written.contains("!=") {
+        diagnostic = diagnostic.help("negation is the word `not`");
+    } else if written.contains("{{") && !written.contains("}}") {
+        diagnostic = diagnostic.help("to write `{{` as text, write `{{ \"{{\" }}`");
+    }
+    vec![diagnostic]
+}
+
+/// What MiniJinja says, without the name of the template, which nobody knows.
+fn say(error: &minijinja::Error) -> String {
+    match error.detail() {
+        Some(detail) if error.kind() == ErrorKind::SyntaxError => detail.to_owned(),
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+/// Which step of a path leads nowhere, if one does.
+fn missing(path: &Path, values: &Values) -> Option<String> {
+    let mut known = path.root.to_string();
+    if values.lookup(&path.root, &[]).is_none() {
+        return Some(format!("`{known}` is undefined"));
+    }
+    for (index, name) in path.rest.iter().enumerate() {
+        let (before, through) = (path.rest.get(..index)?, path.rest.get(..=index)?);
+        if values.lookup(&path.root, through).is_none() {
+            let parent = values.lookup(&path.root, before)?;
+            let siblings: Vec<_> = parent
+                .try_iter()
+                .into_iter()
+                .flatten()
+                .take(1_000)
+                .collect();
+            let hint = did_you_mean(name, siblings.iter().filter_map(Value::as_str));
+            let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+            return Some(format!("`{known}.{name}` is undefined{hint}"));
+        }
+        known.push('.');
+        known.push_str(name);
+    }
+    None
+}
+
+/// Long text is not repeated whole in messages.
+fn shorten(text: &str) -> String {
+    const CHARS: usize = 120;
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

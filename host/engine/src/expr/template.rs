@@ -1,0 +1,227 @@
+//! Values with expressions in them.
+//!
+//! A template is JSON whose strings may hold expressions. It is compiled into the JSON text
+//! around the expressions, serialised once, and the expressions between, so that rendering
+//! copies the former and evaluates the latter.
+
+use bytes::Bytes;
+use serde_json::Value as Json;
+use windlass_model::{Diagnostic, Place};
+
+use super::codes;
+use super::environment::RESULT_BYTES;
+use super::error::{ExprError, ExprErrorKind};
+use super::needs::Needs;
+use super::source::Source;
+use super::values::Values;
+use super::write;
+
+/// A compiled template.
+#[derive(Debug, Default)]
+pub struct Template {
+    parts: Vec<Part>,
+    constant: Option<Bytes>,
+    needs: Needs,
+}
+
+#[derive(Debug)]
+enum Part {
+    Json(Vec<u8>),
+    Source(Box<Source>),
+}
+
+/// A value that a whole template passes on as it is, so that nobody has to parse it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// `{{ input }}`
+    Input,
+    /// `{{ vars.<name> }}`
+    Var(String),
+    /// `{{ nodes.<name>.output }}`
+    Output(String),
+}
+
+impl Template {
+    /// Compiles a value that stands at `pointer`. The properties of it that are named in `raw`
+    /// are kept as they are written.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the expressions in it.
+    pub fn compile(value: &Json, raw: &[String], pointer: &str) -> Result<Self, Vec<Diagnostic>> {
+        let mut compiler = Compiler::default();
+        match value {
+            Json::Object(map) => compiler.object(map, raw, &mut pointer.to_owned()),
+            other => compiler.value(other, &mut pointer.to_owned()),
+        }
+        if !compiler.diagnostics.is_empty() {
+            return Err(compiler.diagnostics);
+        }
+        let mut template = compiler.template;
+        template.constant = match template.parts.as_slice() {
+            [Part::Json(text)] => Some(Bytes::copy_from_slice(text)),
+            _ => None,
+        };
+        Ok(template)
+    }
+
+    /// The result, if there is no expression in it.
+    pub fn constant(&self) -> Option<&Bytes> {
+        self.constant.as_ref()
+    }
+
+    /// What it passes on, if it is nothing but that. A caller that has the bytes of this can
+    /// use them in place of rendering.
+    pub fn alias(&self) -> Option<Alias> {
+        let [Part::Source(source)] = self.parts.as_slice() else {
+            return None;
+        };
+        let path = source.as_path()?;
+        match (&*path.root, &*path.rest) {
+            ("input", []) => Some(Alias::Input),
+            ("vars", [name]) => Some(Alias::Var(name.to_string())),
+            ("nodes", [name, property]) if **property == *super::names::NODE_PROPERTY => {
+                Some(Alias::Output(name.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    /// What it needs.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Evaluates it into JSON text of at most [`RESULT_BYTES`].
+    ///
+    /// # Errors
+    ///
+    /// Something in it is undefined, the result is too large, or evaluating fails otherwise.
+    pub fn render(&self, values: &Values) -> Result<Bytes, ExprError> {
+        if let Some(constant) = &self.constant {
+            return Ok(constant.clone());
+        }
+        let mut out = Vec::with_capacity(256);
+        for part in &self.parts {
+            match part {
+                Part::Json(text) => out.extend_from_slice(text),
+                Part::Source(source) => {
+                    let value = source.value(values)?;
+                    write::json(&value, &mut out, RESULT_BYTES)
+                        .map_err(|error| source.unwritten(error, values))?;
+                }
+            }
+        }
+        if out.len() > RESULT_BYTES {
+            return Err(self.too_large());
+        }
+        Ok(Bytes::from(out))
+    }
+
+    fn too_large(&self) -> ExprError {
+        let message = format!("the result is larger than {RESULT_BYTES} bytes");
+        let source = self.parts.iter().find_map(|part| match part {
+            Part::Source(source) => Some(source),
+            Part::Json(_) => None,
+        });
+        match source {
+            Some(source) => source.error(ExprErrorKind::TooLarge, message),
+            None => ExprError {
+                kind: ExprErrorKind::TooLarge,
+                message,
+                expression: String::new(),
+                pointer: String::new(),
+            },
+        }
+    }
+}
+
+#[derive(Default)]
+struct Compiler {
+    template: Template,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Compiler {
+    fn value(&mut self, value: &Json, pointer: &mut String) {
+        match value {
+            Json::String(text) if is_template(text) => self.text(text, pointer),
+            Json::Array(items) => {
+                self.literal(b"[");
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.literal(b",");
+                    }
+                    let length = pointer.len();
+                    pointer.push_str(&format!("/{index}"));
+                    self.value(item, pointer);
+                    pointer.truncate(length);
+                }
+                self.literal(b"]");
+            }
+            Json::Object(map) => self.object(map, &[], pointer),
+            other => self.json(other),
+        }
+    }
+
+    fn object(
+        &mut self,
+        map: &serde_json::Map<String, Json>,
+        raw: &[String],
+        pointer: &mut String,
+    ) {
+        self.literal(b"{");
+        for (index, (key, value)) in map.iter().enumerate() {
+            if index > 0 {
+                self.literal(b",");
+            }
+            let length = pointer.len();
+            pointer.push('/');
+            pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            if is_template(key) {
+                let message = "the name of a property cannot be an expression";
+                let place = Place::at(pointer.as_str());
+                self.diagnostics.push(
+                    Diagnostic::new(codes::TEMPLATED_KEY, message, place)
+                        .help("make the whole value one expression: `{{ { name: value } }}`"),
+                );
+            }
+            self.json(&Json::from(key.as_str()));
+            self.literal(b":");
+            if raw.contains(key) {
+                self.json(value);
+            } else {
+                self.value(value, pointer);
+            }
+            pointer.truncate(length);
+        }
+        self.literal(b"}");
+    }
+
+    fn text(&mut self, text: &str, pointer: &str) {
+        match Source::text(text, pointer) {
+            Ok((source, needs)) => {
+                self.template.needs.merge(&needs);
+                self.template.parts.push(Part::Source(Box::new(source)));
+            }
+            Err(diagnostics) => self.diagnostics.extend(diagnostics),
+        }
+    }
+
+    fn json(&mut self, value: &Json) {
+        // A JSON value always serialises.
+        let text = serde_json::to_vec(value).unwrap_or_default();
+        self.literal(&text);
+    }
+
+    fn literal(&mut self, text: &[u8]) {
+        match self.template.parts.last_mut() {
+            Some(Part::Json(before)) => before.extend_from_slice(text),
+            _ => self.template.parts.push(Part::Json(text.to_vec())),
+        }
+    }
+}
+
+fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}

@@ -1,0 +1,502 @@
+//! What expressions give, and what is said about wrong ones.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+fn values() -> Values {
+    let mut values = Values::new();
+    let input = r#"{"order": {"total": 1200, "lines": [{"sku": "a", "n": 2}, {"sku": "b", "n": 3}]},
+        "big": 18446744073709551615, "small": -9223372036854775808, "price": 1.0, "z": 1, "a": 2,
+        "empty": "", "nothing": null, "nested": {"z": 1, "a": {"y": 2, "b": 3}}}"#;
+    values.input(input.as_bytes()).unwrap();
+    values.var("currency", br#""EUR""#).unwrap();
+    values.var("count", b"3").unwrap();
+    values.output("sum", Some(br#"{"total": 7}"#)).unwrap();
+    values.output("skipped", None).unwrap();
+    values.instance("0190", Some("order-7"));
+    values.workflow("order-triage");
+    values.trigger("manual", 2);
+    values
+}
+
+/// Renders `template` and compares with JSON text, or with `kind: message` of the error.
+#[track_caller]
+fn check(template: Json, expected: &str) {
+    let template = Template::compile(&template, &[], "/at").unwrap();
+    let found = match template.render(&values()) {
+        Ok(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        Err(error) => format!("{:?}: {}", error.kind, error.message),
+    };
+    assert_eq!(found, expected);
+}
+
+/// Compiles `template` and compares with `code: message` of every diagnostic, a line each.
+#[track_caller]
+fn check_wrong(template: Json, expected: &[&str]) {
+    let diagnostics = Template::compile(&template, &[], "/at").unwrap_err();
+    let found: Vec<_> = diagnostics
+        .iter()
+        .map(|d| match &d.help {
+            Some(help) => format!("{} {}: {}; {help}", d.code, d.place.pointer, d.message),
+            None => format!("{} {}: {}", d.code, d.place.pointer, d.message),
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[track_caller]
+fn check_condition(text: &str, expected: Result<bool, &str>) {
+    let found = match Condition::compile(text, "/edges/0") {
+        Ok(condition) => condition.test(&values()).map_err(|error| error.message),
+        Err(diagnostics) => Err(diagnostics.iter().map(|d| d.message.as_str()).collect()),
+    };
+    assert_eq!(
+        found.as_ref().map_err(String::as_str),
+        expected.as_ref().map_err(|text| *text)
+    );
+}
+
+#[test]
+fn a_value_that_is_one_expression_keeps_its_type() {
+    check(json!("{{ input.order.total }}"), "1200");
+    check(json!("  {{ input.order.total }}\n"), "1200");
+    check(json!("{{- input.order.total -}}"), "1200");
+    check(json!("{{ input.order.total > 1000 }}"), "true");
+    check(json!("{{ nodes.sum.output }}"), r#"{"total":7}"#);
+    check(json!("{{ nodes['sum']['output'].total }}"), "7");
+    check(json!("{{ {'a': {'b': 1}} }}"), r#"{"a":{"b":1}}"#);
+    check(json!("{{ '}}' }}"), r#""}}""#);
+    check(json!("{{ none }}"), "null");
+    check(
+        json!("{{ input.order.lines | map(attribute='n') | sum }}"),
+        "5",
+    );
+    check(
+        json!("{{ input.order.lines | map(attribute='sku') }}"),
+        r#"["a","b"]"#,
+    );
+    check(json!("{{ input.order.lines[1:] | length }}"), "1");
+}
+
+#[test]
+fn mixed_text_gives_a_string() {
+    check(
+        json!("{{ vars.currency }} {{ input.order.total }}"),
+        r#""EUR 1200""#,
+    );
+    check(
+        json!("total {{ nodes.sum.output }}"),
+        r#""total {\"total\":7}""#,
+    );
+    check(
+        json!("{{ input.order.lines }}\n{{ vars.count }}\n"),
+        r#""[{\"sku\":\"a\",\"n\":2},{\"sku\":\"b\",\"n\":3}]\n3\n""#,
+    );
+    check(
+        json!("{% for l in input.order.lines %}{{ l.sku }};{% endfor %}"),
+        r#""a;b;""#,
+    );
+    check(
+        json!("{% if vars.count > 2 %}many{% else %}few{% endif %}"),
+        r#""many""#,
+    );
+    check(json!("{{ '{{' }} stays"), r#""{{ stays""#);
+    check(json!("{% raw %}{{ x }}{% endraw %}"), r#""{{ x }}""#);
+    check(json!("<b>{{ '<i>' }}</b>"), r#""<b><i></b>""#);
+}
+
+#[test]
+fn numbers_keep_every_bit() {
+    check(json!("{{ input.big }}"), "18446744073709551615");
+    check(json!("{{ input.small }}"), "-9223372036854775808");
+    check(json!("{{ input.price }}"), "1.0");
+    check(
+        json!([9007199254740993_i64, "{{ 9007199254740993 }}"]),
+        "[9007199254740993,9007199254740993]",
+    );
+    check(
+        json!("{{ input.big * 2 }}"),
+        "Type: the result is an integer of more than 64 bits",
+    );
+    check(
+        json!("{{ 1 / 0 }}"),
+        "Type: invalid operation: unable to calculate 1 / 0",
+    );
+    check(
+        json!("{{ 1e300 * 1e300 }}"),
+        "Type: the result is a number that is not finite",
+    );
+}
+
+#[test]
+fn properties_keep_their_order() {
+    check(json!("{{ input.nested }}"), r#"{"z":1,"a":{"y":2,"b":3}}"#);
+    check(json!("{{ {'z': 1, 'a': input.z} }}"), r#"{"z":1,"a":1}"#);
+}
+
+#[test]
+fn values_are_walked() {
+    check(
+        json!({"a": ["{{ vars.count }}", "x"], "b": {"c": "{{ vars.currency }}!"}}),
+        r#"{"a":[3,"x"],"b":{"c":"EUR!"}}"#,
+    );
+    check(json!({"b": 1, "a": "{ {"}), r#"{"a":"{ {","b":1}"#);
+    check(json!(null), "null");
+}
+
+#[test]
+fn undefined_is_an_error_that_names_what_is_missing() {
+    check(
+        json!("{{ input.order.totl }}"),
+        "Undefined: `input.order.totl` is undefined (did you mean `total`?)",
+    );
+    check(
+        json!("{{ input.order.totl.x + 1 }}"),
+        "Undefined: `input.order.totl` is undefined (did you mean `total`?)",
+    );
+    check(
+        json!("a {{ vars.curency }}"),
+        "Undefined: `vars.curency` is undefined (did you mean `currency`?)",
+    );
+    check(
+        json!("{{ [input.nope] }}"),
+        "Undefined: `input.nope` is undefined",
+    );
+    check(
+        json!("{{ {'a': input.nope} }}"),
+        "Undefined: `input.nope` is undefined",
+    );
+    check(
+        json!("{{ nodes.other.output }}"),
+        "Undefined: `nodes.other` is undefined",
+    );
+    check(
+        json!("{{ 1 if false }}"),
+        "Undefined: the result is undefined",
+    );
+    check(
+        json!("{{ input.nope | upper }}"),
+        "Undefined: `input.nope` is undefined",
+    );
+    check(
+        json!("{{ input.order.lines[7].sku }}"),
+        "Undefined: the result is undefined",
+    );
+}
+
+#[test]
+fn default_handles_undefined() {
+    check(json!("{{ input.nope | default('x') }}"), r#""x""#);
+    check(
+        json!("{{ nodes.skipped.output.decision | default('auto') }}"),
+        r#""auto""#,
+    );
+    check(json!("{{ nodes.skipped.output }}"), "null");
+    check(json!("{{ nodes.skipped.output is none }}"), "true");
+    check(json!("{{ input.nothing | default('x', true) }}"), r#""x""#);
+    check(json!("{{ input.nope is defined }}"), "false");
+}
+
+#[test]
+fn everything_that_is_seen_has_its_place() {
+    check(
+        json!(
+            "{{ [instance.id, instance.correlation, workflow.name, trigger.type, trigger.attempt] }}"
+        ),
+        r#"["0190","order-7","order-triage","manual",2]"#,
+    );
+    check(json!("{{ vars }}"), r#"{"count":3,"currency":"EUR"}"#);
+    check(
+        json!("{{ nodes }}"),
+        r#"{"skipped":{"output":null},"sum":{"output":{"total":7}}}"#,
+    );
+    check(json!("{{ trigger }}"), r#"{"type":"manual","attempt":2}"#);
+}
+
+#[test]
+fn evaluation_is_bounded() {
+    check(
+        json!("{% for a in range(1000) %}{% for b in range(1000) %}x{% endfor %}{% endfor %}"),
+        "Fuel: evaluating takes more than 100000 steps",
+    );
+    check(
+        json!("{{ 'x' * 5000000 }}"),
+        "TooLarge: the result is larger than 4194304 bytes",
+    );
+    check(
+        json!("{{ [['x' * 3000000], 'x' * 3000000] }}"),
+        "TooLarge: the result is larger than 4194304 bytes",
+    );
+    check(
+        json!("{{ range(10000000) }}"),
+        "Type: invalid operation: range has too many elements",
+    );
+}
+
+#[test]
+fn conditions_are_true_or_false() {
+    check_condition("input.order.total > 1000", Ok(true));
+    check_condition("not (vars.currency == 'EUR' and vars.count)", Ok(false));
+    check_condition("nodes.skipped.output", Ok(false));
+    check_condition("input.empty", Ok(false));
+    check_condition("'b' in input.order.lines | map(attribute='sku')", Ok(true));
+    check_condition("input.nope", Err("`input.nope` is undefined"));
+    check_condition("input.nope > 1", Err("`input.nope` is undefined"));
+    check_condition(
+        "{{ vars.count }}",
+        Err("a condition is an expression already"),
+    );
+    check_condition(
+        "",
+        Err("unexpected end of input, expected expression in ``"),
+    );
+    check_condition(
+        "vars.count >",
+        Err("unexpected end of input, expected expression in `vars.count >`"),
+    );
+}
+
+#[test]
+fn mistakes_are_found_when_compiling() {
+    check_wrong(
+        json!("{{ inptu.order }}"),
+        &["WL-D061 /at: there is no `inptu` in `{{ inptu.order }}`; did you mean `input`?"],
+    );
+    check_wrong(
+        json!({"a": "{{ order }}", "b": "{{ vars.x | uper }}"}),
+        &[
+            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `vars`, `nodes`, `instance`, `workflow`, `trigger`; text needs quotes",
+            "WL-D062 /at/b: there is no filter `uper` in `{{ vars.x | uper }}`; did you mean `upper`?",
+        ],
+    );
+    check_wrong(
+        json!("{{ input.x is oddd }}"),
+        &["WL-D062 /at: there is no test `oddd` in `{{ input.x is oddd }}`; did you mean `odd`?"],
+    );
+    check_wrong(
+        json!("{{ now() }}"),
+        &["WL-D062 /at: there is no function `now` in `{{ now() }}`"],
+    );
+    check_wrong(
+        json!("{{ vars.x.upper() }}"),
+        &[
+            "WL-D062 /at: values have no methods, so `.upper()` is none in `{{ vars.x.upper() }}`; there is a filter: `… | upper`",
+        ],
+    );
+    check_wrong(
+        json!("{{ nodes.sum.total }}"),
+        &[
+            "WL-D061 /at: `nodes.sum` has no `total` in `{{ nodes.sum.total }}`; what a node returned is `nodes.sum.output`",
+        ],
+    );
+    check_wrong(
+        json!("{{ range }}"),
+        &["WL-D061 /at: `range` is a function and no value in `{{ range }}`; call it: `range(…)`"],
+    );
+    check_wrong(
+        json!("{{ trigger.typ }}"),
+        &["WL-D061 /at: `trigger` has no `typ` in `{{ trigger.typ }}`; did you mean `type`?"],
+    );
+    check_wrong(
+        json!("{{ input.a && input.b }}"),
+        &[
+            "WL-D060 /at: unexpected character in `{{ input.a && input.b }}`; logical operators are words: `and`, `or`, `not`",
+        ],
+    );
+    check_wrong(
+        json!("{{ input.a "),
+        &[
+            "WL-D060 /at: unexpected end of input, expected end of variable block in `{{ input.a`; to write `{{` as text, write `{{ \"{{\" }}`",
+        ],
+    );
+    check_wrong(
+        json!({"{{ input.a }}/~": 1}),
+        &[
+            "WL-D064 /at/{{ input.a }}~1~0: the name of a property cannot be an expression; make the whole value one expression: `{{ { name: value } }}`",
+        ],
+    );
+    check_wrong(
+        json!("{% set input = 1 %}"),
+        &[
+            "WL-D066 /at: `input` already means something here in `{% set input = 1 %}`; choose another name, like `my_input`",
+        ],
+    );
+    check_wrong(
+        json!("{% include 'x' %}"),
+        &["WL-D060 /at: unknown statement include in `{% include 'x' %}`"],
+    );
+    check_wrong(
+        json!("{{ input.order['x' }}"),
+        &["WL-D060 /at: unexpected `}`, expected `]` in `{{ input.order['x' }}`"],
+    );
+}
+
+#[test]
+fn code_that_could_use_up_the_stack_is_refused() {
+    for (open, piece, close) in [
+        ("{{ ", "not ", "x }}"),
+        ("{{ ", "-", "1 }}"),
+        ("{{ 1", "+1", " }}"),
+        ("{{ input", ".a", " }}"),
+        ("{{ ", "(", "1"),
+        ("{{ ", "[", "1"),
+        ("{{ 1", "|abs", " }}"),
+        ("{{ ", "1 if 1 else ", "1 }}"),
+        ("{% if 1 %}", "{% elif 1 %}", "{% endif %}"),
+        ("", "{% if 1 %}", ""),
+    ] {
+        let text = format!("{open}{}{close}", piece.repeat(100_000));
+        let diagnostics = Template::compile(&json!(text), &[], "/at").unwrap_err();
+        assert_eq!(diagnostics[0].code, TOO_LONG, "{piece}");
+        // Just below the limit it may be right or wrong, but it is safe.
+        for length in [TOKENS / 4, TOKENS / 2 - 4, TOKENS - 8] {
+            let text = format!("{open}{}{close}", piece.repeat(length));
+            if let Ok(template) = Template::compile(&json!(text), &[], "/at") {
+                drop(template.render(&values()));
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check_needs(template: Json, expected: &str) {
+    let template = Template::compile(&template, &[], "/at").unwrap();
+    let needs = template.needs();
+    let mut found = Vec::new();
+    found.extend(needs.input.then(|| "input".to_owned()));
+    found.extend(needs.vars.iter().map(|name| format!("vars.{name}")));
+    found.extend(needs.all_vars.then(|| "vars".to_owned()));
+    found.extend(needs.nodes.iter().map(|name| format!("nodes.{name}")));
+    found.extend(needs.all_nodes.then(|| "nodes".to_owned()));
+    found.extend(needs.instance.then(|| "instance".to_owned()));
+    found.extend(needs.workflow.then(|| "workflow".to_owned()));
+    found.extend(needs.trigger.then(|| "trigger".to_owned()));
+    assert_eq!(found.join(" "), expected);
+}
+
+#[test]
+fn needs_are_what_is_named() {
+    check_needs(json!("{{ input.a }}"), "input");
+    check_needs(
+        json!(["{{ vars.b }}", "{{ vars['a'] }} {{ nodes.n.output.x }}"]),
+        "vars.a vars.b nodes.n",
+    );
+    check_needs(json!("{{ nodes.n.output[1:2] }}"), "nodes.n");
+    check_needs(
+        json!("{{ nodes.n.output[nodes.m.output] }}"),
+        "nodes.m nodes.n",
+    );
+    check_needs(json!("{{ nodes[input.which].output }}"), "input nodes");
+    check_needs(json!("{{ vars | items }}"), "vars");
+    check_needs(json!("{% set n = nodes %}{{ n.a.output }}"), "nodes");
+    check_needs(json!("{% set x = vars.x %}{{ x }}"), "vars.x");
+    check_needs(
+        json!("{% for x in vars.xs if x in vars.ys %}{{ x.input }}{{ loop.index }}{% endfor %}"),
+        "vars.xs vars.ys",
+    );
+    check_needs(json!("{% with a = vars.x %}{{ a }}{% endwith %}"), "vars.x");
+    check_needs(
+        json!("{% filter replace(vars.a, vars.b) %}x{% endfilter %}"),
+        "vars.a vars.b",
+    );
+    check_needs(
+        json!("{% set x | default(vars.a) %}x{% endset %}"),
+        "vars.a",
+    );
+    check_needs(
+        json!("{{ instance.id }}{{ workflow.name }}{{ trigger.attempt }}"),
+        "instance workflow trigger",
+    );
+    check_needs(
+        json!(
+            "{{ {vars.k: vars.v}[vars.i] is divisibleby(vars.d) and (1 if vars.t else vars.e) }}"
+        ),
+        "vars.d vars.e vars.i vars.k vars.t vars.v",
+    );
+    check_needs(json!("text"), "");
+}
+
+#[test]
+fn whole_values_are_passed_on_by_name() {
+    let alias = |text: &str| Template::compile(&json!(text), &[], "").unwrap().alias();
+    assert_eq!(alias("{{ input }}"), Some(Alias::Input));
+    assert_eq!(alias("{{vars.x}}"), Some(Alias::Var("x".to_owned())));
+    assert_eq!(
+        alias("{{ nodes.x.output }}"),
+        Some(Alias::Output("x".to_owned()))
+    );
+    for other in [
+        "{{ input.a }}",
+        "{{ nodes.x }}",
+        "{{ vars }}",
+        "{{ input }}!",
+        "{{ input | d }}",
+        "input",
+    ] {
+        assert_eq!(alias(other), None, "{other}");
+    }
+}
+
+#[test]
+fn constants_are_serialised_once() {
+    let constant = |value: Json| {
+        Template::compile(&value, &[], "")
+            .unwrap()
+            .constant()
+            .cloned()
+    };
+    assert_eq!(
+        constant(json!({"a": [1, "x"]})).unwrap(),
+        r#"{"a":[1,"x"]}"#
+    );
+    assert_eq!(constant(json!("{{ 1 }}")), None);
+}
+
+#[test]
+fn raw_properties_are_kept_as_written() {
+    let value = json!({"text": "{{ name }} {%", "other": "{{ vars.count }}", "deep": {"text": "{{ vars.count }}"}});
+    let template = Template::compile(&value, &["text".to_owned()], "").unwrap();
+    assert_eq!(
+        template.render(&values()).unwrap(),
+        r#"{"deep":{"text":3},"other":3,"text":"{{ name }} {%"}"#
+    );
+}
+
+#[test]
+fn values_that_are_not_json_are_refused() {
+    let mut values = Values::new();
+    assert!(values.input(b"{").is_err());
+    let error = values.output("n", Some(b"\xff")).unwrap_err().to_string();
+    assert!(
+        error.starts_with("`nodes.n.output` is not JSON: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn every_listed_name_exists_in_minijinja() {
+    let env = &*environment::ENVIRONMENT;
+    for (pattern, list) in [
+        ("1|NAME", names::FILTERS),
+        ("1 is NAME", names::TESTS),
+        ("NAME(1)", names::FUNCTIONS),
+    ] {
+        for name in list
+            .iter()
+            .filter(|name| name.starts_with(char::is_alphabetic))
+        {
+            let text = pattern.replace("NAME", name);
+            let result = env
+                .compile_expression(&text)
+                .and_then(|expression| expression.eval(()));
+            use minijinja::ErrorKind::{UnknownFilter, UnknownFunction, UnknownTest};
+            if let Err(error) = result {
+                assert!(
+                    !matches!(error.kind(), UnknownFilter | UnknownFunction | UnknownTest),
+                    "{name}"
+                );
+            }
+        }
+    }
+}

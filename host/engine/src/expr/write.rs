@@ -1,0 +1,143 @@
+//! Writes a value as JSON, and refuses what JSON cannot say: undefined values, functions and
+//! numbers that are not finite.
+
+use minijinja::value::ValueKind;
+use minijinja::{ErrorKind, Value};
+
+use super::error::ExprErrorKind;
+
+/// As deep as JSON readers go.
+const DEPTH: usize = 120;
+
+/// Why a value could not be written.
+#[derive(Debug)]
+pub(super) struct WriteError {
+    pub(super) kind: ExprErrorKind,
+    pub(super) message: String,
+}
+
+impl WriteError {
+    fn new(kind: ExprErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    /// For use inside a formatter.
+    pub(super) fn into_minijinja(self) -> minijinja::Error {
+        let kind = match self.kind {
+            ExprErrorKind::Undefined => ErrorKind::UndefinedError,
+            ExprErrorKind::TooLarge => ErrorKind::WriteFailure,
+            _ => ErrorKind::BadSerialization,
+        };
+        minijinja::Error::new(kind, self.message)
+    }
+}
+
+/// Appends `value` to `out`, which may hold at most `limit` bytes afterwards.
+pub(super) fn json(value: &Value, out: &mut Vec<u8>, limit: usize) -> Result<(), WriteError> {
+    nested(value, out, limit, 0)
+}
+
+fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
+    if depth > DEPTH {
+        return Err(WriteError::new(
+            ExprErrorKind::TooLarge,
+            "the result nests too deeply",
+        ));
+    }
+    match value.kind() {
+        ValueKind::None => out.extend_from_slice(b"null"),
+        ValueKind::Bool => {
+            out.extend_from_slice(if value.is_true() { b"true" } else { b"false" });
+        }
+        ValueKind::Number => number(value, out)?,
+        ValueKind::String => string(value.as_str().unwrap_or_default(), out),
+        ValueKind::Map => map(value, out, limit, depth)?,
+        ValueKind::Seq | ValueKind::Iterable => {
+            out.push(b'[');
+            let items = value.try_iter().map_err(failed)?;
+            for (index, item) in items.enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                nested(&item, out, limit, depth + 1)?;
+            }
+            out.push(b']');
+        }
+        ValueKind::Undefined => {
+            return Err(WriteError::new(
+                ExprErrorKind::Undefined,
+                "the result is undefined",
+            ));
+        }
+        ValueKind::Invalid => {
+            // Iterating an invalid value gives the error that it stands for.
+            return Err(value.try_iter().err().map_or_else(
+                || WriteError::new(ExprErrorKind::Other, "the result is an error"),
+                failed,
+            ));
+        }
+        other => {
+            let message = format!("the result is a {other}, which JSON cannot say");
+            return Err(WriteError::new(ExprErrorKind::Type, message));
+        }
+    }
+    if out.len() > limit {
+        let message = format!("the result is larger than {limit} bytes");
+        return Err(WriteError::new(ExprErrorKind::TooLarge, message));
+    }
+    Ok(())
+}
+
+fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
+    out.push(b'{');
+    let pairs = value.as_object().and_then(|object| object.try_iter_pairs());
+    for (index, (key, item)) in pairs.into_iter().flatten().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match key.as_str() {
+            Some(text) => string(text, out),
+            None => string(&key.to_string(), out),
+        }
+        out.push(b':');
+        nested(&item, out, limit, depth + 1)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {
+    // Writing into a vector does not fail, and numbers always serialise.
+    if !value.is_integer() {
+        let number = f64::try_from(value.clone()).map_err(failed)?;
+        if !number.is_finite() {
+            let message = "the result is a number that is not finite";
+            return Err(WriteError::new(ExprErrorKind::Type, message));
+        }
+        let _ = serde_json::to_writer(out, &number);
+    } else if let Ok(number) = i64::try_from(value.clone()) {
+        let _ = serde_json::to_writer(out, &number);
+    } else if let Ok(number) = u64::try_from(value.clone()) {
+        let _ = serde_json::to_writer(out, &number);
+    } else {
+        let message = "the result is an integer of more than 64 bits";
+        return Err(WriteError::new(ExprErrorKind::Type, message));
+    }
+    Ok(())
+}
+
+fn string(text: &str, out: &mut Vec<u8>) {
+    // Writing into a vector does not fail, and strings always serialise.
+    let _ = serde_json::to_writer(out, text);
+}
+
+fn failed(error: minijinja::Error) -> WriteError {
+    let kind = match error.kind() {
+        ErrorKind::UndefinedError => ExprErrorKind::Undefined,
+        _ => ExprErrorKind::Other,
+    };
+    WriteError::new(kind, error.to_string())
+}
