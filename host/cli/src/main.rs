@@ -1,1 +1,23 @@
-fn main() {}
+//! `windlass`: runs workflows whose nodes are WebAssembly components.
+//!
+//! Each command is a file in `commands`; what they share is beside it. An error reaches the
+//! caller as an exit code (`exit`), and a person as text that says what to do (`report`).
+
+mod app;
+mod codes;
+mod commands;
+mod config;
+mod error;
+mod exit;
+mod explain;
+mod graph;
+mod input;
+mod output;
+mod report;
+mod telemetry;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::main().into()
+}

@@ -1,0 +1,226 @@
+//! From the command line to an exit code.
+
+use std::ffi::OsString;
+use std::panic;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser};
+use toml::Value;
+
+use crate::commands::Command;
+use crate::config::layers::scalar;
+use crate::config::{Config, LogFormat, Sources};
+use crate::error::{Expected, bug, classify};
+use crate::exit::Exit;
+use crate::output::{Format, Output};
+use crate::report::report;
+use crate::{codes, telemetry};
+
+/// Runs workflows whose nodes are WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(
+    name = "windlass",
+    version,
+    max_term_width = 100,
+    propagate_version = false
+)]
+#[command(after_help = "Every error has a code; `windlass explain CODE` says more about it.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of all commands")]
+pub(crate) struct Common {
+    /// How data, and errors, are printed
+    #[arg(
+        short,
+        long = "output",
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub(crate) format: Format,
+    /// Where runs are kept: a directory, a database file, or a URL [default: .windlass]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) store: Option<String>,
+    /// Your own plugins [default: .windlass/plugins]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) plugins: Option<PathBuf>,
+    /// The project file [default: windlass.toml, here or in the nearest directory above]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Any setting, like `scheduler.workers=2`; may be repeated
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What is logged on stderr, like `info` or `warn,windlass_runtime=debug`
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    /// How a log line looks
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// What a command works with.
+pub(crate) struct Context {
+    /// Where it prints.
+    pub(crate) output: Output,
+    /// Where its configuration comes from.
+    pub(crate) sources: Sources,
+}
+
+impl Context {
+    /// The configuration. Prints warnings, and begins to log with `log` as the default filter.
+    pub(crate) fn configure(&self, log: &str) -> Result<Config, Expected> {
+        let loaded = self.sources.load()?;
+        for warning in &loaded.warnings {
+            self.output.warn(warning);
+        }
+        telemetry::begin(&loaded.config.telemetry, log, self.output.notes.0)?;
+        Ok(loaded.config)
+    }
+}
+
+impl Common {
+    fn sources(&self) -> Result<Sources, Expected> {
+        let mut sources = Sources::of_process();
+        sources.project.clone_from(&self.config);
+        let mut flag = |flag: &str, key: &str, value: String| {
+            sources
+                .flags
+                .push((flag.to_owned(), key.to_owned(), Value::String(value)));
+        };
+        if let Some(store) = &self.store {
+            flag("--store", "store.url", store_url(store));
+        }
+        if let Some(plugins) = &self.plugins {
+            flag(
+                "--plugins",
+                "plugins.directory",
+                plugins.to_string_lossy().into_owned(),
+            );
+        }
+        if let Some(log) = &self.log {
+            flag("--log", "telemetry.log", log.clone());
+        }
+        if let Some(format) = self.log_format {
+            let name = if format == LogFormat::Json {
+                "json"
+            } else {
+                "text"
+            };
+            flag("--log-format", "telemetry.log-format", name.to_owned());
+        }
+        for setting in &self.set {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(
+                    Expected::new(codes::USAGE, format!("`--set {setting}` has no `=`"))
+                        .help("Write it like `--set scheduler.workers=2`."),
+                );
+            };
+            sources
+                .flags
+                .push(("--set".into(), key.trim().to_owned(), scalar(value.trim())));
+        }
+        Ok(sources)
+    }
+}
+
+/// A store that was named by its URL, its file or its directory.
+fn store_url(named: &str) -> String {
+    if named.contains("://") || named.starts_with("sqlite:") {
+        return named.to_owned();
+    }
+    let path = PathBuf::from(named);
+    if path.is_file() || path.extension().is_some() {
+        format!("sqlite:{named}")
+    } else {
+        format!("sqlite:{}", path.join("windlass.db").display())
+    }
+}
+
+/// Runs the command of this process.
+pub(crate) fn main() -> Exit {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Errors of the command line itself come before its `-o` is known.
+    let format = guess_format(&arguments);
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&Output::new(format), &error),
+    };
+    let output = Output::new(cli.common.format);
+    // A panic is reported like every other bug; what it prints by itself would not be.
+    panic::set_hook(Box::new(move |panic| {
+        tracing::error!(%panic, "panicked");
+    }));
+    let result = panic::catch_unwind(move || {
+        let context = Context {
+            output,
+            sources: cli.common.sources()?,
+        };
+        cli.command.run(&context)
+    });
+    let error = match result {
+        Ok(Ok(exit)) => return exit,
+        Ok(Err(error)) => classify(error),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            bug(text.unwrap_or("a panic without a text"))
+        }
+    };
+    report(&output, &error);
+    error.exit
+}
+
+fn guess_format(arguments: &[OsString]) -> Format {
+    let texts: Vec<_> = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .collect();
+    let named = |text: &str| {
+        texts.iter().any(|argument| {
+            argument.strip_prefix("-o") == Some(text)
+                || argument.strip_prefix("--output=") == Some(text)
+        })
+    };
+    let follows = |text: &str| {
+        texts.windows(2).any(|pair| {
+        matches!(pair, [flag, value] if matches!(*flag, "-o" | "--output") && *value == text)
+    })
+    };
+    if named("json") || follows("json") {
+        Format::Json
+    } else if named("jsonl") || follows("jsonl") {
+        Format::Jsonl
+    } else {
+        Format::Text
+    }
+}
+
+fn usage(output: &Output, error: &clap::Error) -> Exit {
+    let asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    if asked || output.is_text() {
+        // It goes to where it belongs by its kind; a reader that goes away is no error.
+        let _ = error.print();
+    } else {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        let expected = Expected::new(codes::USAGE, message)
+            .help("`windlass help` lists the commands, `windlass help COMMAND` their options.");
+        report(output, &expected);
+    }
+    if asked { Exit::Done } else { Exit::Usage }
+}

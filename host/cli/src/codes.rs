@@ -1,0 +1,38 @@
+//! The errors that only the command line knows. Each has a page in `docs/errors`.
+
+use windlass_model::Code;
+
+/// The configuration file cannot be read.
+pub(crate) const CONFIG_UNREADABLE: Code = Code::new("WL-C001");
+/// The configuration file is not TOML.
+pub(crate) const CONFIG_SYNTAX: Code = Code::new("WL-C002");
+/// A setting has a value that it cannot have.
+pub(crate) const CONFIG_VALUE: Code = Code::new("WL-C003");
+/// There is no such setting. A warning.
+pub(crate) const CONFIG_UNKNOWN: Code = Code::new("WL-C004");
+/// The log filter cannot be understood.
+pub(crate) const LOG_FILTER: Code = Code::new("WL-C005");
+/// A secret cannot be read.
+pub(crate) const SECRET_UNREADABLE: Code = Code::new("WL-C006");
+/// The store's URL is of a kind that this build does not know.
+pub(crate) const STORE_URL: Code = Code::new("WL-C007");
+
+/// The command line cannot be understood.
+pub(crate) const USAGE: Code = Code::new("WL-U001");
+/// A file named on the command line cannot be read.
+pub(crate) const FILE_UNREADABLE: Code = Code::new("WL-U002");
+/// An `--input` is neither JSON, nor a file, nor `key=value`.
+pub(crate) const INPUT: Code = Code::new("WL-U003");
+/// There is no page for this code.
+pub(crate) const NO_PAGE: Code = Code::new("WL-U004");
+/// No instance has an id that begins like this.
+pub(crate) const NO_INSTANCE: Code = Code::new("WL-U005");
+/// Several instances have ids that begin like this.
+pub(crate) const AMBIGUOUS: Code = Code::new("WL-U006");
+/// An id is no UUID, nor the beginning of one.
+pub(crate) const NO_ID: Code = Code::new("WL-U007");
+/// The terminal, or what the output is piped to, cannot be written.
+pub(crate) const OUTPUT: Code = Code::new("WL-U008");
+
+/// A bug in windlass.
+pub(crate) const BUG: Code = Code::new("WL-X001");

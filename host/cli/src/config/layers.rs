@@ -1,0 +1,447 @@
+//! Puts the configuration together: flag, then environment, then project file, then user
+//! file, then default. Remembers for each value where it came from.
+//!
+//! A layer is checked by itself before it is merged, so that a mistake is reported against
+//! the text that contains it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use etcetera::BaseStrategy as _;
+use serde::de::IntoDeserializer as _;
+use toml::{Table, Value};
+use windlass_model::{Diagnostic, Place};
+
+use super::{Config, schema};
+use crate::codes;
+use crate::error::{Expected, Problems};
+
+/// The name of the project file, looked for in the current directory and those above it.
+pub(crate) const PROJECT_FILE: &str = "windlass.toml";
+
+/// What variables of the environment begin with.
+const PREFIX: &str = "WINDLASS_";
+
+/// Where configuration may come from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources {
+    /// The directory to begin in.
+    pub(crate) directory: PathBuf,
+    /// The project file, if it was named.
+    pub(crate) project: Option<PathBuf>,
+    /// The user file, if there is a place for one.
+    pub(crate) user: Option<PathBuf>,
+    /// The environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Settings from flags: the flag, the dotted key, the value.
+    pub(crate) flags: Vec<(String, String, Value)>,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// A configuration with its history.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loaded {
+    /// What holds.
+    pub(crate) config: Config,
+    /// Where each value that is not a default came from, by dotted key.
+    pub(crate) origins: BTreeMap<String, Origin>,
+    /// Unknown keys, each with a hint.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Sources {
+    /// What this process has: its directory, its environment, its user.
+    pub(crate) fn of_process() -> Self {
+        let user = etcetera::choose_base_strategy()
+            .ok()
+            .map(|strategy| strategy.config_dir().join("windlass").join("config.toml"));
+        // Names and values that are no Unicode cannot be settings.
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self {
+            directory: PathBuf::new(),
+            project: None,
+            user,
+            environment,
+            flags: Vec::new(),
+        }
+    }
+
+    /// Reads and merges everything.
+    pub(crate) fn load(&self) -> Result<Loaded, Expected> {
+        let mut merge = Merge {
+            schema: schema::schema(),
+            ..Merge::default()
+        };
+        if let Some(user) = self.user.as_deref().filter(|path| path.is_file()) {
+            merge.file(user)?;
+        }
+        match &self.project {
+            Some(named) => merge.project(named)?,
+            None => {
+                if let Some(found) = find_project(&self.directory) {
+                    merge.project(&found)?;
+                }
+            }
+        }
+        for (name, value) in &self.environment {
+            // Every setting is in a section, so a variable without `__` is for somebody else.
+            let Some(key) = name.strip_prefix(PREFIX).filter(|key| key.contains("__")) else {
+                continue;
+            };
+            let key = key
+                .to_ascii_lowercase()
+                .replace("__", ".")
+                .replace('_', "-");
+            merge.single(Origin::Variable(name.clone()), &key, scalar(value))?;
+        }
+        for (flag, key, value) in &self.flags {
+            merge.single(Origin::Flag(flag.clone()), key, value.clone())?;
+        }
+        merge.finish()
+    }
+}
+
+/// The project file in a directory or the nearest one above it.
+fn find_project(directory: &Path) -> Option<PathBuf> {
+    // The relative name is kept where it will do, since people read it in messages.
+    let here = directory.join(PROJECT_FILE);
+    if here.is_file() {
+        return Some(here);
+    }
+    let absolute = std::path::absolute(if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    });
+    let absolute = absolute.ok()?;
+    absolute
+        .ancestors()
+        .skip(1)
+        .map(|above| above.join(PROJECT_FILE))
+        .find(|path| path.is_file())
+}
+
+/// A value outside of a file: TOML where it is, otherwise a plain string.
+pub(crate) fn scalar(text: &str) -> Value {
+    text.parse::<Value>()
+        .unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+#[derive(Default)]
+struct Merge {
+    schema: serde_json::Value,
+    table: Table,
+    origins: BTreeMap<String, Origin>,
+    warnings: Vec<String>,
+    /// The directory of the project file: default paths count from there.
+    root: PathBuf,
+}
+
+impl Merge {
+    fn project(&mut self, path: &Path) -> Result<(), Expected> {
+        self.root = path.parent().map(Path::to_owned).unwrap_or_default();
+        self.file(path)
+    }
+
+    fn file(&mut self, path: &Path) -> Result<(), Expected> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Expected::new(
+                codes::CONFIG_UNREADABLE,
+                format!("{name} cannot be read: {error}"),
+            )
+            .help("Look at the path and the permissions of the file.")
+        })?;
+        let text: Arc<str> = text.into();
+        let wrong = |code, error: &toml::de::Error| {
+            let place = Place {
+                pointer: String::new(),
+                span: error.span(),
+            };
+            let mut diagnostic = Diagnostic::new(code, sentence(error.message()), place);
+            diagnostic.help = Some("`windlass config schema` lists every setting.".into());
+            let problems = Problems {
+                name: name.clone(),
+                text: text.clone(),
+                diagnostics: vec![diagnostic],
+            };
+            Expected::of_file(problems)
+        };
+        let mut table: Table =
+            toml::from_str(&text).map_err(|error| wrong(codes::CONFIG_SYNTAX, &error))?;
+        let parsed = toml::Deserializer::parse(&text)
+            .map_err(|error| wrong(codes::CONFIG_SYNTAX, &error))?;
+        let mut unknown = Vec::new();
+        serde_ignored::deserialize::<_, _, Config>(parsed, |path| unknown.push(path.to_string()))
+            .map_err(|error| wrong(codes::CONFIG_VALUE, &error))?;
+        for key in unknown {
+            let path: Vec<_> = key.split('.').map(str::to_owned).collect();
+            let place = key_span(&text, &path).map_or_else(String::new, |start| {
+                let (line, column) = crate::report::position(&text, start);
+                format!(":{line}:{column}")
+            });
+            self.unknown(&format!("{name}{place}"), &path);
+            remove(&mut table, &path);
+        }
+        let base = path.parent().unwrap_or(Path::new(""));
+        rebase(&mut table, base);
+        self.add(&Origin::File(path.to_owned()), table);
+        Ok(())
+    }
+
+    fn single(&mut self, origin: Origin, key: &str, value: Value) -> Result<(), Expected> {
+        let path: Vec<_> = key.split('.').map(str::to_owned).collect();
+        let Some(target) = schema::at(&self.schema, &path) else {
+            self.unknown(&origin.to_string(), &path);
+            return Ok(());
+        };
+        // `true` or `7` where text is wanted is text.
+        let texts = target.get("type").is_some_and(|kind| match kind {
+            serde_json::Value::String(kind) => kind == "string",
+            serde_json::Value::Array(kinds) => kinds.iter().any(|kind| kind == "string"),
+            _ => false,
+        });
+        let value = match value {
+            Value::String(_) | Value::Array(_) | Value::Table(_) => value,
+            other if texts => Value::String(other.to_string()),
+            other => other,
+        };
+        let table = nested(&path, value);
+        let mut ignored = Vec::new();
+        let checked: Result<Config, toml::de::Error> =
+            serde_ignored::deserialize(Value::Table(table.clone()).into_deserializer(), |path| {
+                ignored.push(path.to_string())
+            });
+        if let Err(error) = checked {
+            let message = format!("{origin} sets {key}: {}", error.message());
+            return Err(Expected::new(codes::CONFIG_VALUE, message)
+                .help("`windlass config schema` says what a setting may be."));
+        }
+        self.add(&origin, table);
+        Ok(())
+    }
+
+    fn unknown(&mut self, place: &str, path: &[String]) {
+        let key = path.join(".");
+        let hint = schema::nearest(&self.schema, path)
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let code = codes::CONFIG_UNKNOWN;
+        self.warnings.push(format!(
+            "[{code}] {place}: there is no setting `{key}`{hint}"
+        ));
+    }
+
+    fn add(&mut self, origin: &Origin, table: Table) {
+        merge(
+            &mut self.table,
+            table,
+            &mut |path| {
+                // A value replaces whatever was under its key before.
+                let below = format!("{path}.");
+                self.origins.retain(|key, _| !key.starts_with(&below));
+                self.origins.insert(path.to_owned(), origin.clone());
+            },
+            "",
+        );
+    }
+
+    fn finish(self) -> Result<Loaded, Expected> {
+        let mut config: Config = Value::Table(self.table).try_into().map_err(|error| {
+            let error: toml::de::Error = error;
+            Expected::new(codes::CONFIG_VALUE, sentence(error.message()))
+        })?;
+        config.check()?;
+        if !self.origins.contains_key("store.url") {
+            config.store.url = under(&self.root, &config.store.url);
+        }
+        if !self.origins.contains_key("plugins.directory") {
+            config.plugins.directory = self.root.join(&config.plugins.directory);
+        }
+        Ok(Loaded {
+            config,
+            origins: self.origins,
+            warnings: self.warnings,
+        })
+    }
+}
+
+impl Config {
+    /// The bounds that the types do not say.
+    fn check(&self) -> Result<(), Expected> {
+        let scheduler = &self.scheduler;
+        let least = [
+            (
+                "scheduler.scan-interval",
+                scheduler.scan_interval.0 >= 1000,
+                "at least 1s",
+            ),
+            ("scheduler.lease", scheduler.lease.0 >= 3000, "at least 3s"),
+            (
+                "scheduler.near-horizon",
+                scheduler.near_horizon.0 >= scheduler.scan_interval.0.saturating_mul(2),
+                "at least twice scheduler.scan-interval",
+            ),
+            (
+                "scheduler.claim-instances",
+                scheduler.claim_instances > 0,
+                "at least 1",
+            ),
+            (
+                "scheduler.claim-triggers",
+                scheduler.claim_triggers > 0,
+                "at least 1",
+            ),
+            ("scheduler.in-flight", scheduler.in_flight > 0, "at least 1"),
+            ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
+            (
+                "plugins.instances",
+                self.plugins.instances > 0,
+                "at least 1",
+            ),
+            (
+                "plugins.limits.deadline",
+                self.plugins.limits.deadline.0 >= 10,
+                "at least 10ms",
+            ),
+        ];
+        match least.iter().find(|(_, holds, _)| !holds) {
+            None => Ok(()),
+            Some((key, _, bound)) => Err(Expected::new(
+                codes::CONFIG_VALUE,
+                format!("{key} must be {bound}"),
+            )
+            .help("`windlass config show --origin` says where the value came from.")),
+        }
+    }
+}
+
+/// Merges tables key by key; `set` is told the dotted key of each value.
+fn merge(into: &mut Table, from: Table, set: &mut impl FnMut(&str), above: &str) {
+    for (key, value) in from {
+        let path = if above.is_empty() {
+            key.clone()
+        } else {
+            format!("{above}.{key}")
+        };
+        match (into.get_mut(&key), value) {
+            (Some(Value::Table(into)), Value::Table(from)) => merge(into, from, set, &path),
+            (_, Value::Table(from)) => {
+                let mut fresh = Table::new();
+                merge(&mut fresh, from, set, &path);
+                into.insert(key, Value::Table(fresh));
+            }
+            (_, value) => {
+                set(&path);
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+fn nested(path: &[String], value: Value) -> Table {
+    let value = path.iter().rev().fold(value, |value, key| {
+        Value::Table(Table::from_iter([(key.clone(), value)]))
+    });
+    match value {
+        Value::Table(table) => table,
+        _ => Table::new(),
+    }
+}
+
+fn remove(table: &mut Table, path: &[String]) {
+    match path {
+        [last] => {
+            table.remove(last);
+        }
+        [first, rest @ ..] => {
+            if let Some(Value::Table(below)) = table.get_mut(first) {
+                remove(below, rest);
+            }
+        }
+        [] => {}
+    }
+}
+
+/// Makes the relative paths of a file count from the directory of that file.
+fn rebase(table: &mut Table, base: &Path) {
+    if base.as_os_str().is_empty() {
+        return;
+    }
+    if let Some(url) = text_at(table, "store", "url") {
+        *url = under(base, url);
+    }
+    for key in ["directory", "library", "cache"] {
+        if let Some(path) = text_at(table, "plugins", key) {
+            *path = under(base, path);
+        }
+    }
+    if let Some(Value::Table(secrets)) = table.get_mut("secrets") {
+        for (_, source) in secrets.iter_mut() {
+            if let Some(Value::String(path)) = source.get_mut("file") {
+                *path = under(base, path);
+            }
+        }
+    }
+}
+
+fn text_at<'a>(table: &'a mut Table, section: &str, key: &str) -> Option<&'a mut String> {
+    match table.get_mut(section)?.get_mut(key)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A path, or the path of a `sqlite:` URL, under a base; an absolute one stays as it is.
+fn under(base: &Path, text: &str) -> String {
+    let join = |path: &str| base.join(path).to_string_lossy().into_owned();
+    match (text.strip_prefix("sqlite:"), text.contains("://")) {
+        (_, true) => text.to_owned(),
+        (Some(path), _) => format!("sqlite:{}", join(path)),
+        (None, _) => join(text),
+    }
+}
+
+/// Where in a text a key begins.
+fn key_span(text: &str, path: &[String]) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let (last, parents) = path.split_last()?;
+    for key in parents {
+        table = table.get(key.as_str())?.get_ref().as_table()?;
+    }
+    let (key, _) = table.get_key_value(last.as_str())?;
+    Some(key.span().start)
+}
+
+/// The message of a library as a sentence.
+fn sentence(message: &str) -> String {
+    let message = message.trim_end_matches('\n').replace('\n', ", ");
+    let mut letters = message.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}

@@ -1,0 +1,149 @@
+//! What can be configured, and nothing that nobody reads.
+//!
+//! The doc comments of the settings are the reference: the JSON Schema, the commented sample
+//! in `docs/` and the messages about unknown keys are all made from these types.
+
+pub(crate) mod layers;
+mod plugins;
+pub(crate) mod sample;
+pub(crate) mod schema;
+pub(crate) mod units;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use layers::{Loaded, Sources};
+pub(crate) use plugins::Plugins;
+pub(crate) use units::{Millis, Size};
+
+/// The configuration of a windlass host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Config {
+    /// Where runs are kept.
+    pub(crate) store: Store,
+    /// When work is looked for, and how much of it is taken on at once.
+    pub(crate) scheduler: Scheduler,
+    /// Which plugins there are, and what they may do.
+    pub(crate) plugins: Plugins,
+    /// The secrets that plugins may be given, by name; each is read from an environment
+    /// variable or a file when the host starts.
+    #[schemars(extend("x-sample" = SECRETS))]
+    pub(crate) secrets: BTreeMap<String, SecretSource>,
+    /// What the host says about its work, on stderr.
+    pub(crate) telemetry: Telemetry,
+}
+
+const SECRETS: &str = r#"price-service = { env = "PRICE_SERVICE_TOKEN" }
+mail = { file = "/run/secrets/mail" }"#;
+
+/// Where runs are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Store {
+    /// `sqlite:PATH`. A relative path in a file counts from the directory of that file.
+    pub(crate) url: String,
+    /// `full`: what was acknowledged survives a power cut. `normal`: it survives the death of
+    /// the process, and a power cut may take the last moments.
+    pub(crate) durability: Durability,
+}
+
+/// What survives what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Durability {
+    /// What was acknowledged survives a power cut.
+    #[default]
+    Full,
+    /// What was acknowledged survives the death of the process.
+    Normal,
+}
+
+/// When work is looked for, and how much of it is taken on at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Scheduler {
+    /// How often the store is looked through for due work, whatever the hints say. At least 1s.
+    pub(crate) scan_interval: Millis,
+    /// How long others trust in the life of this process without hearing of it. At least 3s.
+    pub(crate) lease: Millis,
+    /// How far ahead timers are kept in memory. At least twice `scan-interval`.
+    pub(crate) near_horizon: Millis,
+    /// Threads that run workflows; 0 means one for each core.
+    pub(crate) workers: u32,
+    /// Instances claimed at once.
+    pub(crate) claim_instances: u32,
+    /// Triggers claimed at once of each instance.
+    pub(crate) claim_triggers: u32,
+    /// Steps in flight at once; beyond, nothing is claimed.
+    pub(crate) in_flight: u32,
+    /// How long a shutdown waits for what is running before it interrupts it.
+    pub(crate) drain: Millis,
+    /// Node executions of one run; beyond, it faults. Stops loops without an end.
+    pub(crate) max_steps: u64,
+}
+
+/// Where a secret comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SecretSource {
+    /// An environment variable.
+    Env(String),
+    /// A file; a line break at its end does not count.
+    File(PathBuf),
+}
+
+/// What the host says about its work, on stderr.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Telemetry {
+    /// What is logged, like `info` or `warn,windlass_runtime=debug`. Default: `info` for
+    /// `serve`, `warn` for all other commands.
+    pub(crate) log: Option<String>,
+    /// How a log line looks.
+    pub(crate) log_format: LogFormat,
+}
+
+/// How a log line looks.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON document on a line.
+    Json,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            url: "sqlite:.windlass/windlass.db".into(),
+            durability: Durability::Full,
+        }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            scan_interval: Millis(5000),
+            lease: Millis(30_000),
+            near_horizon: Millis(60_000),
+            workers: 0,
+            claim_instances: 256,
+            claim_triggers: 64,
+            in_flight: 4096,
+            drain: Millis(30_000),
+            max_steps: 100_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

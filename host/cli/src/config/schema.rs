@@ -1,0 +1,56 @@
+//! The JSON Schema of the configuration, and what can be asked of it.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use super::Config;
+
+/// The schema, with every type in place, so that it can be walked without following references.
+pub(crate) fn schema() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings
+        .into_generator()
+        .into_root_schema_for::<Config>()
+        .to_value()
+}
+
+/// The schema of what is at a path of keys. Keys of a map fit anywhere in it.
+pub(crate) fn at<'a>(schema: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter()
+        .try_fold(schema, |schema, key| below(schema, key))
+}
+
+fn below<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+    let choices = || {
+        ["oneOf", "anyOf"]
+            .into_iter()
+            .filter_map(|name| schema.get(name)?.as_array())
+    };
+    properties(schema)
+        .and_then(|known| known.get(key))
+        .or_else(|| choices().flatten().find_map(|choice| below(choice, key)))
+        .or_else(|| {
+            schema
+                .get("additionalProperties")
+                .filter(|values| values.is_object())
+        })
+}
+
+/// What is known of the keys of a table.
+pub(crate) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties")?.as_object()
+}
+
+/// The key that was probably meant by the last one of a path that does not exist.
+pub(crate) fn nearest(schema: &Value, path: &[String]) -> Option<String> {
+    let (last, parents) = path.split_last()?;
+    let known = properties(at(schema, parents)?)?;
+    let wanted = last.replace('_', "-");
+    let (distance, key) = known
+        .keys()
+        .map(|key| (strsim::damerau_levenshtein(key, &wanted), key))
+        .min()?;
+    // A third of the letters may be wrong; beyond that it is a guess, not a hint.
+    (distance <= wanted.len().max(3) / 3).then(|| key.clone())
+}

@@ -1,0 +1,235 @@
+//! Which layer wins, and what is said about mistakes.
+
+use std::path::PathBuf;
+
+use super::layers::scalar;
+use super::*;
+
+/// A layer, by what it sets.
+#[derive(Default)]
+struct Layers {
+    user: &'static str,
+    project: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+    flags: &'static [(&'static str, &'static str)],
+}
+
+fn load(layers: &Layers) -> (tempfile::TempDir, Result<Loaded, crate::error::Expected>) {
+    let directory = tempfile::tempdir().unwrap();
+    let user = directory.path().join("config.toml");
+    let project = directory.path().join("windlass.toml");
+    std::fs::write(&user, layers.user).unwrap();
+    std::fs::write(&project, layers.project).unwrap();
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let sources = Sources {
+        directory: PathBuf::new(),
+        project: Some(project),
+        user: Some(user),
+        environment: layers.environment.iter().map(owned).collect(),
+        flags: layers
+            .flags
+            .iter()
+            .map(|(key, value)| ("--set".into(), (*key).into(), scalar(value)))
+            .collect(),
+    };
+    let loaded = sources.load();
+    (directory, loaded)
+}
+
+/// The value of `key` and the end of where it came from.
+fn check(layers: &Layers, key: &str, value: &str, origin: &str) {
+    let (_directory, loaded) = load(layers);
+    let loaded = loaded.unwrap();
+    let pointer = format!("/{}", key.replace('.', "/"));
+    let found = serde_json::to_value(&loaded.config)
+        .unwrap()
+        .pointer(&pointer)
+        .cloned();
+    assert_eq!(found, Some(serde_json::from_str(value).unwrap()), "{key}");
+    let from = loaded
+        .origins
+        .get(key)
+        .map_or("default".into(), ToString::to_string);
+    assert!(from.ends_with(origin), "{key} comes from {from}");
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn the_nearer_layer_wins() {
+    let key = "scheduler.lease";
+    let mut layers = Layers::default();
+    check(&layers, key, "\"30s\"", "default");
+    layers.user = "[scheduler]\nlease = \"10s\"";
+    check(&layers, key, "\"10s\"", "config.toml");
+    layers.project = "[scheduler]\nlease = \"11s\"";
+    check(&layers, key, "\"11s\"", "windlass.toml");
+    layers.environment = &[
+        ("WINDLASS_SCHEDULER__LEASE", "12s"),
+        ("WINDLASS_OTHER", "x"),
+    ];
+    check(&layers, key, "\"12s\"", "$WINDLASS_SCHEDULER__LEASE");
+    layers.flags = &[("scheduler.lease", "13s")];
+    check(&layers, key, "\"13s\"", "--set");
+}
+
+#[test]
+fn layers_are_merged_key_by_key() {
+    let layers = Layers {
+        user: "[scheduler]\nworkers = 3\nclaim-triggers = 7",
+        project: "[scheduler]\nworkers = 4",
+        environment: &[("WINDLASS_SCHEDULER__SCAN_INTERVAL", "2s")],
+        ..Layers::default()
+    };
+    check(&layers, "scheduler.workers", "4", "windlass.toml");
+    check(&layers, "scheduler.claim-triggers", "7", "config.toml");
+    check(
+        &layers,
+        "scheduler.scan-interval",
+        "\"2s\"",
+        "SCAN_INTERVAL",
+    );
+}
+
+#[test]
+fn maps_take_any_key_from_any_layer() {
+    let layers = Layers {
+        project: "[plugins.grants.http]\nhttp = [\"https://a.example\"]",
+        environment: &[("WINDLASS_SECRETS__PRICE_SERVICE__ENV", "TOKEN")],
+        flags: &[("plugins.grants.mail.secrets", "[\"smtp\"]")],
+        ..Layers::default()
+    };
+    check(
+        &layers,
+        "plugins.grants.http.http",
+        "[\"https://a.example\"]",
+        "windlass.toml",
+    );
+    check(
+        &layers,
+        "plugins.grants.mail.secrets",
+        "[\"smtp\"]",
+        "--set",
+    );
+    check(&layers, "secrets.price-service.env", "\"TOKEN\"", "__ENV");
+}
+
+#[test]
+fn what_looks_like_a_number_is_text_where_text_is_wanted() {
+    let layers = Layers {
+        environment: &[("WINDLASS_TELEMETRY__LOG", "0")],
+        ..Layers::default()
+    };
+    check(&layers, "telemetry.log", "\"0\"", "LOG");
+}
+
+#[test]
+fn relative_paths_of_a_file_count_from_its_directory() {
+    let layers = Layers {
+        project: "[store]\nurl = \"sqlite:data/w.db\"\n[plugins]\nlibrary = \"/abs\"",
+        ..Layers::default()
+    };
+    let (directory, loaded) = load(&layers);
+    let config = loaded.unwrap().config;
+    let under = |path: &str| directory.path().join(path);
+    assert_eq!(
+        config.store.url,
+        format!("sqlite:{}", under("data/w.db").display())
+    );
+    assert_eq!(config.plugins.directory, under(".windlass/plugins"));
+    assert_eq!(config.plugins.library, Some("/abs".into()));
+}
+
+fn check_warning(layers: &Layers, part: &str) {
+    let (_directory, loaded) = load(layers);
+    let warnings = loaded.unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains(part), "{warnings:?}");
+}
+
+#[test]
+fn unknown_keys_are_warned_about_with_the_nearest_one() {
+    check_warning(
+        &Layers {
+            project: "[scheduler]\n\nscan_interval = \"2s\"",
+            ..Layers::default()
+        },
+        "windlass.toml:3:1: there is no setting `scheduler.scan_interval`; did you mean `scan-interval`?",
+    );
+    check_warning(
+        &Layers {
+            user: "[sheduler]\nlease = \"5s\"",
+            ..Layers::default()
+        },
+        "config.toml:1:2: there is no setting `sheduler`; did you mean `scheduler`?",
+    );
+    check_warning(
+        &Layers {
+            environment: &[("WINDLASS_STORE__URI", "x")],
+            ..Layers::default()
+        },
+        "$WINDLASS_STORE__URI: there is no setting `store.uri`; did you mean `url`?",
+    );
+    check_warning(
+        &Layers {
+            flags: &[("plugins.colour", "red")],
+            ..Layers::default()
+        },
+        "--set: there is no setting `plugins.colour`",
+    );
+}
+
+fn check_refused(layers: &Layers, code: &str, part: &str, line: usize) {
+    let (_directory, loaded) = load(layers);
+    let error = loaded.unwrap_err();
+    assert_eq!(error.code.as_str(), code, "{error}");
+    let (message, at) = match &error.problems {
+        None => (error.message.clone(), 0),
+        Some(problems) => {
+            let first = &problems.diagnostics[0];
+            let span = first.place.span.clone().unwrap();
+            (
+                first.message.clone(),
+                crate::report::position(&problems.text, span.start).0,
+            )
+        }
+    };
+    assert!(message.contains(part), "{message}");
+    assert_eq!(at, line, "{error}");
+}
+
+#[test]
+fn mistakes_point_into_the_file() {
+    let project = |project| Layers {
+        project,
+        ..Layers::default()
+    };
+    check_refused(&project("[store]\nurl = "), "WL-C002", "tring", 2);
+    check_refused(
+        &project("[scheduler]\nlease = \"5\""),
+        "WL-C003",
+        "is not a duration like",
+        2,
+    );
+    check_refused(
+        &project("[store]\n\ndurability = \"some\""),
+        "WL-C003",
+        "full",
+        3,
+    );
+    check_refused(
+        &project("[scheduler]\nscan-interval = \"10ms\""),
+        "WL-C003",
+        "at least 1s",
+        0,
+    );
+    let environment = Layers {
+        environment: &[("WINDLASS_SCHEDULER__WORKERS", "many")],
+        ..Layers::default()
+    };
+    check_refused(
+        &environment,
+        "WL-C003",
+        "$WINDLASS_SCHEDULER__WORKERS sets",
+        0,
+    );
+}

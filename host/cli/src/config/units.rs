@@ -1,0 +1,159 @@
+//! Durations and sizes as they are written in a configuration: `30s`, `64MiB`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A duration of whole milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Millis(pub(crate) u64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Size(pub(crate) u64);
+
+const TIMES: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1000),
+    ("ms", 1),
+];
+
+const SIZES: [(&str, u64); 4] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+];
+
+impl Millis {
+    /// As the standard library has it.
+    pub(crate) fn duration(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+}
+
+impl Size {
+    /// As an index type; a size beyond the address space is its end.
+    pub(crate) fn bytes(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(split)?;
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim())?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}
+
+fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+    let smallest = units.last().map_or("", |(name, _)| *name);
+    let fitting = units
+        .iter()
+        .find(|(_, factor)| value > 0 && value % factor == 0);
+    let (unit, factor) = fitting.copied().unwrap_or((smallest, 1));
+    write!(f, "{}{unit}", value / factor)
+}
+
+macro_rules! unit {
+    ($name:ident, $units:ident, $pattern:literal, $hint:literal) => {
+        impl FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                parse(text, &$units).map(Self).ok_or($hint)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write(f, self.0, &$units)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(|hint| {
+                    de::Error::custom(format!("`{text}` is not {hint}"))
+                })
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": $pattern })
+            }
+        }
+    };
+}
+
+unit!(
+    Millis,
+    TIMES,
+    "^[0-9]+ ?(ms|s|m|h|d)$",
+    "a duration like `200ms`, `5s`, `10m`, `3h` or `7d`"
+);
+unit!(
+    Size,
+    SIZES,
+    "^[0-9]+ ?(B|KiB|MiB|GiB)$",
+    "a size like `512B`, `64KiB`, `4MiB` or `1GiB`"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, ms: Option<u64>) {
+        assert_eq!(
+            text.parse::<Millis>().ok().map(|millis| millis.0),
+            ms,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn durations_need_a_unit_and_must_fit() {
+        check("200ms", Some(200));
+        check("5 s", Some(5000));
+        check("3d", Some(259_200_000));
+        check("5", None);
+        check("s", None);
+        check("-1s", None);
+        check("1.5s", None);
+        check("5parsecs", None);
+        check("99999999999999999999d", None);
+        check("18446744073709551615s", None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for ms in [0, 1, 999, 1000, 60_000, 90_000, 86_400_000] {
+            assert_eq!(Millis(ms).to_string().parse(), Ok(Millis(ms)));
+        }
+        for bytes in [0, 1, 1024, 1536, 64 << 20, 3 << 30] {
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+    }
+}

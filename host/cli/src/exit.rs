@@ -1,0 +1,93 @@
+//! What the process tells its caller by its exit code.
+//!
+//! Scripts rest on these numbers: one is never given another meaning. The table in
+//! `docs/cli.md` is made from [`Exit::ALL`].
+
+use windlass_model::Code;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// A bug in windlass.
+    Bug = 1,
+    /// The command line or the configuration is wrong.
+    Usage = 2,
+    /// The run faulted.
+    Faulted = 10,
+    /// The run was cancelled.
+    Cancelled = 11,
+    /// The run timed out.
+    TimedOut = 12,
+    /// The run is suspended and was not waited for.
+    Suspended = 13,
+    /// The workflow file is not valid.
+    Definition = 20,
+    /// A plugin was rejected, or is missing.
+    Plugin = 21,
+    /// Something with this id is there already and differs, or somebody else holds it.
+    Conflict = 40,
+    /// There is no such thing.
+    NotFound = 41,
+    /// The store could not be read or written.
+    Store = 50,
+    /// The user interrupted the command.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Every exit code with its meaning.
+    pub(crate) const ALL: [(Self, &'static str); 13] = [
+        (Self::Done, "done"),
+        (Self::Bug, "a bug in windlass"),
+        (
+            Self::Usage,
+            "the command line or the configuration is wrong",
+        ),
+        (Self::Faulted, "the run faulted"),
+        (Self::Cancelled, "the run was cancelled"),
+        (Self::TimedOut, "the run timed out"),
+        (
+            Self::Suspended,
+            "the run is suspended and was not waited for",
+        ),
+        (Self::Definition, "the workflow file is not valid"),
+        (Self::Plugin, "a plugin was rejected, or is missing"),
+        (
+            Self::Conflict,
+            "the id is taken by something else, or somebody else holds it",
+        ),
+        (Self::NotFound, "there is no such thing"),
+        (Self::Store, "the store could not be read or written"),
+        (Self::Interrupted, "interrupted by the user"),
+    ];
+
+    /// The number.
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The exit code that fits an error which another crate named by its code alone.
+    pub(crate) fn of(code: &Code) -> Self {
+        match code
+            .as_str()
+            .strip_prefix("WL-")
+            .and_then(|rest| rest.chars().next())
+        {
+            Some('D') => Self::Definition,
+            Some('P') => Self::Plugin,
+            Some('R') => Self::Faulted,
+            Some('S') => Self::Store,
+            Some('C' | 'U') => Self::Usage,
+            _ => Self::Bug,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.number())
+    }
+}

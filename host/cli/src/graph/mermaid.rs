@@ -1,0 +1,44 @@
+//! A workflow for Mermaid, which GitHub and many editors draw.
+
+use std::fmt::Write as _;
+
+use windlass_model::Definition;
+use windlass_model::definition::NodeKind;
+
+use super::{condition, join, kind};
+
+/// The workflow as a `flowchart`.
+pub(crate) fn mermaid(definition: &Definition) -> String {
+    let mut text = String::from("flowchart TD\n");
+    for (name, node) in &definition.nodes {
+        let mut label = format!("<b>{name}</b><br/>{}", escaped(&kind(node)));
+        if let Some(join) = join(node) {
+            label = format!("{label}<br/><i>{join}</i>");
+        }
+        let (open, close) = match &node.kind {
+            NodeKind::Use { .. } => ("[", "]"),
+            NodeKind::Wait(_) => ("([", "])"),
+            NodeKind::Set(_) => ("[/", "/]"),
+            NodeKind::End { .. } | NodeKind::Fail(_) => ("((", "))"),
+        };
+        // Writing into a string cannot fail. The prefix keeps names clear of Mermaid's own
+        // words: a node may be called `end`.
+        let _ = writeln!(text, "    n_{name}{open}\"{label}\"{close}");
+    }
+    for edge in &definition.edges {
+        let condition = condition(edge);
+        let arrow = match condition.as_str() {
+            "" => "-->".to_owned(),
+            condition => format!("-->|\"{}\"|", escaped(condition)),
+        };
+        let _ = writeln!(text, "    n_{} {arrow} n_{}", edge.from, edge.to);
+    }
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

@@ -1,0 +1,156 @@
+//! Pictures of a workflow.
+
+mod dot;
+mod mermaid;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_model::Definition;
+use windlass_model::definition::{Edge, Join, Node, NodeKind, When};
+
+pub(crate) use dot::dot;
+pub(crate) use mermaid::mermaid;
+pub(crate) use text::text;
+
+/// What a node does, in a few words.
+fn kind(node: &Node) -> String {
+    match &node.kind {
+        NodeKind::Use { node_type, .. } => node_type.to_string(),
+        NodeKind::Wait(value) => match value.as_str() {
+            Some(text) => format!("wait {text}"),
+            None => format!("wait {value}"),
+        },
+        NodeKind::Set(values) => {
+            let names: Vec<_> = values.keys().map(String::as_str).collect();
+            format!("set {}", names.join(", "))
+        }
+        NodeKind::End {
+            terminate: true, ..
+        } => "end, terminates".to_owned(),
+        NodeKind::End { .. } => "end".to_owned(),
+        NodeKind::Fail(_) => "fail".to_owned(),
+    }
+}
+
+/// How a node joins, where it does not do so in the usual way.
+fn join(node: &Node) -> Option<String> {
+    match node.join {
+        Join::AllActive => None,
+        Join::All => Some("join all".to_owned()),
+        Join::Any => Some("join any".to_owned()),
+        Join::Race => Some("join race".to_owned()),
+        Join::Count(count) => Some(format!("join {count}")),
+        Join::Each => Some("join each".to_owned()),
+    }
+}
+
+/// When an edge is taken, if not always: its port and its condition.
+fn condition(edge: &Edge) -> String {
+    let mut parts = Vec::new();
+    if edge.port != "done" {
+        parts.push(format!("on {}", edge.port));
+    }
+    match &edge.when {
+        When::Always => {}
+        When::If(expression) => parts.push(format!("if {expression}")),
+        When::Else => parts.push("else".to_owned()),
+    }
+    parts.join(", ")
+}
+
+/// The nodes in an order in which forward edges lead downwards, and the backward edges, by
+/// their place among the edges.
+struct Order<'a> {
+    nodes: Vec<&'a str>,
+    backward: BTreeSet<usize>,
+}
+
+impl<'a> Order<'a> {
+    fn of(definition: &'a Definition) -> Self {
+        let mut leaving: BTreeMap<&str, Vec<(usize, &'a str)>> = BTreeMap::new();
+        let mut entered = BTreeSet::new();
+        for (at, edge) in definition.edges.iter().enumerate() {
+            leaving.entry(&edge.from).or_default().push((at, &edge.to));
+            entered.insert(edge.to.as_str());
+        }
+        let named = |marked: bool| {
+            definition
+                .nodes
+                .iter()
+                .filter(move |(_, node)| node.start == marked)
+                .map(|(name, _)| name.as_str())
+        };
+        // Marked starts first, then what nothing leads to; what is left is in a cycle that
+        // nothing leads into, and is drawn all the same.
+        let entries = named(true)
+            .chain(named(false).filter(|name| !entered.contains(name)))
+            .chain(named(false));
+        let mut walk = Walk {
+            leaving,
+            ..Walk::default()
+        };
+        for entry in entries {
+            walk.from(entry);
+        }
+        walk.finished.reverse();
+        let nodes = walk
+            .finished
+            .into_iter()
+            .filter(|name| definition.nodes.contains_key(*name))
+            .collect();
+        Self {
+            nodes,
+            backward: walk.backward,
+        }
+    }
+}
+
+/// A walk in depth, without recursion: a workflow may be a chain of ten thousand nodes.
+#[derive(Default)]
+struct Walk<'a> {
+    leaving: BTreeMap<&'a str, Vec<(usize, &'a str)>>,
+    open: BTreeSet<&'a str>,
+    seen: BTreeSet<&'a str>,
+    finished: Vec<&'a str>,
+    backward: BTreeSet<usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn from(&mut self, entry: &'a str) {
+        if !self.seen.insert(entry) {
+            return;
+        }
+        self.open.insert(entry);
+        // Each entry is a node and how many of its edges are left, taken from the last one on,
+        // so that the branches come out in the order in which they are written.
+        let count = |walk: &Self, name: &str| walk.leaving.get(name).map_or(0, Vec::len);
+        let mut stack = vec![(entry, count(self, entry))];
+        while let Some((name, left)) = stack.last_mut() {
+            let name = *name;
+            let next = left.checked_sub(1).and_then(|at| {
+                *left = at;
+                self.leaving.get(name)?.get(at).copied()
+            });
+            match next {
+                None => {
+                    stack.pop();
+                    self.open.remove(name);
+                    self.finished.push(name);
+                }
+                Some((edge, to)) if self.open.contains(to) => {
+                    self.backward.insert(edge);
+                }
+                Some((_, to)) => {
+                    if self.seen.insert(to) {
+                        self.open.insert(to);
+                        stack.push((to, count(self, to)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What commands print, and where.
+//!
+//! Data goes to stdout; everything else (progress, notes, warnings, errors, logs) goes to
+//! stderr. So a command can be piped without care. A reader that goes away is no error.
+
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
+
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use serde::Serialize;
+
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// One JSON document on a line for each item.
+    Jsonl,
+}
+
+/// Where a command prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    /// How data is printed.
+    pub(crate) format: Format,
+    /// For what goes to stdout.
+    pub(crate) data: Paint,
+    /// For what goes to stderr.
+    pub(crate) notes: Paint,
+    /// Whether a person watches stderr.
+    pub(crate) watched: bool,
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint(pub(crate) bool);
+
+impl Paint {
+    /// Decides as <https://no-color.org> and <https://bixense.com/clicolors> ask.
+    fn decide(terminal: bool) -> Self {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+        let dumb = set("TERM").is_some_and(|value| value == "dumb");
+        Self(set("NO_COLOR").is_none() && (forced || terminal && !dumb))
+    }
+
+    fn wrap(self, code: &str, text: impl Display) -> String {
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// Went well.
+    pub(crate) fn good(self, text: impl Display) -> String {
+        self.wrap("32", text)
+    }
+
+    /// Went wrong.
+    pub(crate) fn bad(self, text: impl Display) -> String {
+        self.wrap("31", text)
+    }
+
+    /// Deserves a look.
+    pub(crate) fn warning(self, text: impl Display) -> String {
+        self.wrap("33", text)
+    }
+
+    /// What matters on the line.
+    pub(crate) fn strong(self, text: impl Display) -> String {
+        self.wrap("1", text)
+    }
+
+    /// What does not.
+    pub(crate) fn dim(self, text: impl Display) -> String {
+        self.wrap("2", text)
+    }
+}
+
+impl Output {
+    /// Looks at the terminal and the environment.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            data: Paint::decide(stdout().is_terminal()),
+            notes: Paint::decide(stderr().is_terminal()),
+            watched: stderr().is_terminal(),
+        }
+    }
+
+    /// Whether data is printed for people.
+    pub(crate) fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// One thing: as text for people, otherwise as JSON.
+    pub(crate) fn show<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => self.print(&text()),
+            Format::Json => self.print(&serde_json::to_string_pretty(value)?),
+            Format::Jsonl => self.print(&serde_json::to_string(value)?),
+        }
+    }
+
+    /// Several things: a table for people, otherwise a JSON array, or a line for each.
+    pub(crate) fn list<T: Serialize>(
+        &self,
+        items: &[T],
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => self.print(&text()),
+            Format::Json => self.print(&serde_json::to_string_pretty(items)?),
+            Format::Jsonl => items
+                .iter()
+                .try_for_each(|item| self.print(&serde_json::to_string(item)?)),
+        }
+    }
+
+    /// Text on stdout, with a line break at its end.
+    pub(crate) fn print(&self, text: &str) -> anyhow::Result<()> {
+        let mut out = stdout().lock();
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        let written = out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.write_all(end.as_bytes()))
+            .and_then(|()| out.flush());
+        match written {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Expected::new(
+                codes::OUTPUT,
+                format!("The output cannot be written: {error}"),
+            )
+            .help("Look at where the output is redirected to; the disk may be full.")
+            .exit(Exit::Usage)
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A line for the person at the terminal, on stderr.
+    pub(crate) fn note(&self, text: &str) {
+        // Where stderr cannot be written, there is nowhere left to say so.
+        let _ = writeln!(stderr().lock(), "{text}");
+    }
+
+    /// A warning, on stderr.
+    pub(crate) fn warn(&self, text: &str) {
+        self.note(&format!("{} {text}", self.notes.warning("warning:")));
+    }
+}
+
+/// A table without lines: columns that line up and can be cut by other tools.
+pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(head.iter().map(|title| title.to_uppercase()));
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}

@@ -1,0 +1,212 @@
+//! Errors as people and programs see them, on stderr.
+
+use std::fmt::{self, Write as _};
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
+use serde_json::{Value, json};
+use windlass_model::{Diagnostic, Place};
+
+use crate::error::{Expected, Problems};
+use crate::output::{Format, Output};
+
+/// Prints an error in the format that data would have been printed in.
+pub(crate) fn report(output: &Output, error: &Expected) {
+    let text = match output.format {
+        Format::Text => text(output, error),
+        Format::Json => format!("{:#}", document(error)),
+        Format::Jsonl => document(error).to_string(),
+    };
+    output.note(text.trim_end_matches('\n'));
+}
+
+fn text(output: &Output, error: &Expected) -> String {
+    let paint = output.notes;
+    let mut text = String::new();
+    if let Some(problems) = &error.problems {
+        text.push_str(&drawn(problems, paint.0));
+    }
+    let kind = paint.bad(format!("error[{}]:", error.code));
+    let kind = if error.problems.is_some() {
+        paint.bad("error:")
+    } else {
+        kind
+    };
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "{kind} {}", paint.strong(&error.message));
+    if let Some(help) = &error.help {
+        let _ = writeln!(text, "{}", indented("help: ", help));
+    }
+    if error.problems.is_none() {
+        let more = format!("  more: windlass explain {}", error.code);
+        let _ = writeln!(text, "{}", paint.dim(more));
+    }
+    text
+}
+
+fn indented(title: &str, text: &str) -> String {
+    let mut lines = text.lines();
+    let mut result = format!("  {title}{}", lines.next().unwrap_or_default());
+    for line in lines {
+        let _ = write!(result, "\n  {:width$}{line}", "", width = title.len());
+    }
+    result
+}
+
+/// The diagnostics of a file, each with the lines that it is about.
+pub(crate) fn drawn(problems: &Problems, colour: bool) -> String {
+    let theme = if colour {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(100)
+        .with_links(false);
+    let mut text = String::new();
+    for diagnostic in &problems.diagnostics {
+        let shown = Shown::new(problems, diagnostic);
+        if handler.render_report(&mut text, &shown).is_err() {
+            let _ = writeln!(text, "{}: {}", problems.name, diagnostic.message);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One diagnostic, in the terms of the library that draws it.
+struct Shown<'a> {
+    diagnostic: &'a Diagnostic,
+    source: NamedSource<String>,
+    labels: Vec<LabeledSpan>,
+    message: String,
+}
+
+impl<'a> Shown<'a> {
+    fn new(problems: &'a Problems, diagnostic: &'a Diagnostic) -> Self {
+        let place = &diagnostic.place;
+        let mut labels = Vec::new();
+        labels.extend(label(&problems.text, place, None));
+        for (place, word) in &diagnostic.related {
+            labels.extend(label(&problems.text, place, Some(word.clone())));
+        }
+        // Without a span the pointer has to say where it is.
+        let message = match (&place.span, place.pointer.as_str()) {
+            (None, pointer) if !pointer.is_empty() => {
+                format!("{} (at {pointer} of {})", diagnostic.message, problems.name)
+            }
+            _ => diagnostic.message.clone(),
+        };
+        let source = NamedSource::new(&problems.name, problems.text.to_string());
+        Self {
+            diagnostic,
+            source,
+            labels,
+            message,
+        }
+    }
+}
+
+fn label(text: &str, place: &Place, word: Option<String>) -> Option<LabeledSpan> {
+    let span = place.span.clone()?;
+    // A span must not reach over the text, or nothing at all would be drawn.
+    let start = span.start.min(text.len());
+    let end = span.end.clamp(start, text.len());
+    let span: SourceSpan = (start..end).into();
+    Some(LabeledSpan::new_with_span(word, span))
+}
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.diagnostic.fmt(f)
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.diagnostic.code))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let help = self.diagnostic.help.as_ref()?;
+        Some(Box::new(help))
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        (!self.labels.is_empty()).then(|| Box::new(self.labels.iter().cloned()) as Box<_>)
+    }
+}
+
+/// The error as a JSON document.
+fn document(error: &Expected) -> Value {
+    let mut document = json!({
+        "code": error.code,
+        "message": error.message,
+        "help": error.help,
+        "exit": error.exit.number(),
+    });
+    if let Some(problems) = &error.problems {
+        document["diagnostics"] = diagnostics(problems);
+    }
+    json!({ "error": document })
+}
+
+/// Diagnostics as a JSON array, with lines and columns counted from 1, columns in characters.
+pub(crate) fn diagnostics(problems: &Problems) -> Value {
+    let items = problems.diagnostics.iter().map(|diagnostic| {
+        let related: Vec<_> = diagnostic
+            .related
+            .iter()
+            .map(|(place, word)| {
+                let mut item = at(&problems.text, place);
+                item["message"] = json!(word);
+                item
+            })
+            .collect();
+        let mut item = at(&problems.text, &diagnostic.place);
+        item["code"] = json!(diagnostic.code);
+        item["message"] = json!(diagnostic.message);
+        item["help"] = json!(diagnostic.help);
+        item["file"] = json!(problems.name);
+        item["related"] = json!(related);
+        item
+    });
+    Value::Array(items.collect())
+}
+
+fn at(text: &str, place: &Place) -> Value {
+    let Some(span) = &place.span else {
+        return json!({ "pointer": place.pointer });
+    };
+    let (line, column) = position(text, span.start);
+    json!({ "pointer": place.pointer, "line": line, "column": column, "start": span.start, "end": span.end })
+}
+
+/// Line and column of a byte offset, both from 1; the column in characters.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = text.get(..end).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
