@@ -1,0 +1,141 @@
+//! Compiles and runs jq filters. An instance keeps the filters that it has
+//! compiled, as far as it lives on between calls.
+
+use jaq_core::load::{Arena, File, Loader, lex, parse, span};
+use jaq_core::{Compiler, Ctx, Vars, compile, data, load};
+use jaq_json::{Val, read};
+use std::cell::RefCell;
+use std::rc::Rc;
+use windlass::prelude::*;
+
+type Lut = data::JustLut<Val>;
+type Filter = jaq_core::Filter<Lut>;
+
+/// More filters than one workflow is likely to have.
+const KEPT: usize = 32;
+
+/// Filters that look at what a pure component does not have.
+const IMPURE: [&str; 2] = ["env", "now"];
+
+thread_local! {
+    static COMPILED: RefCell<Vec<(String, Rc<Filter>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The first output of a filter over a JSON text, as JSON text.
+pub(crate) fn run(code: &str, input: &[u8]) -> Result<Vec<u8>> {
+    let filter = compiled(code)?;
+    let input = read::parse_single(input)
+        .map_err(|error| Error::invalid(format!("the input is not JSON: {error}")))?;
+    let cx = Ctx::<Lut>::new(&filter.lut, Vars::new([]));
+    let first = filter.id.run((cx, input)).next();
+    let output = match first {
+        None => return Ok(b"null".to_vec()),
+        Some(Ok(output)) => output,
+        Some(Err(exception)) => {
+            let why = match exception.get_err() {
+                Ok(error) => error.to_string(),
+                Err(_) => "it halts".to_owned(),
+            };
+            return Err(Error::invalid(format!("the filter failed: {why}")));
+        }
+    };
+    Ok(output.to_string().into_bytes())
+}
+
+fn compiled(code: &str) -> Result<Rc<Filter>> {
+    COMPILED.with_borrow_mut(|kept| {
+        if let Some((_, filter)) = kept.iter().find(|(known, _)| known == code) {
+            return Ok(Rc::clone(filter));
+        }
+        let arena = Arena::default();
+        let filter = compile(code, &arena).map_err(|faults| {
+            let faults: Vec<_> = faults
+                .into_iter()
+                .map(|(part, what)| format!("{}: {what}", position(code, part)))
+                .collect();
+            Error::invalid(format!("the filter is wrong at {}", faults.join("; at ")))
+        })?;
+        let filter = Rc::new(filter);
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push((code.to_owned(), Rc::clone(&filter)));
+        Ok(filter)
+    })
+}
+
+/// What is wrong with a filter, each with the part of it that is.
+type Faults<'a> = Vec<(&'a str, String)>;
+
+fn compile<'a>(code: &'a str, arena: &'a Arena) -> Result<Filter, Faults<'a>> {
+    let definitions = jaq_core::defs()
+        .chain(jaq_std::defs())
+        .chain(jaq_json::defs());
+    let functions = jaq_core::funs()
+        .chain(jaq_std::funs())
+        .chain(jaq_json::funs())
+        .filter(|(name, ..)| !IMPURE.contains(name));
+
+    let modules = Loader::new(definitions)
+        .load(arena, File { code, path: () })
+        .map_err(|errors| by_file(errors, load_faults))?;
+    Compiler::default()
+        .with_funs(functions)
+        .compile(modules)
+        .map_err(|errors| by_file(errors, |errors| errors.into_iter().map(undefined).collect()))
+}
+
+fn by_file<'a, E>(
+    errors: load::Errors<&'a str, (), E>,
+    faults: impl Fn(E) -> Faults<'a>,
+) -> Faults<'a> {
+    errors
+        .into_iter()
+        .flat_map(|(_, error)| faults(error))
+        .collect()
+}
+
+fn load_faults(error: load::Error<&str>) -> Faults<'_> {
+    match error {
+        load::Error::Io(errors) => errors,
+        load::Error::Lex(errors) => errors
+            .into_iter()
+            .map(|(expected, part)| (part, lex_fault(&expected)))
+            .collect(),
+        load::Error::Parse(errors) => errors
+            .into_iter()
+            .map(|(expected, part)| (part, parse_fault(&expected)))
+            .collect(),
+    }
+}
+
+fn lex_fault(expected: &lex::Expect<&str>) -> String {
+    match expected {
+        lex::Expect::Delim(_) => format!("there is no {}", expected.as_str()),
+        _ => format!("a {} is expected here", expected.as_str()),
+    }
+}
+
+fn parse_fault(expected: &parse::Expect<&str>) -> String {
+    match expected {
+        parse::Expect::Nothing => "the filter should end here".to_owned(),
+        parse::Expect::ElseOrEnd => "`else` or `end` is expected here".to_owned(),
+        _ => format!("{} is expected here", expected.as_str()),
+    }
+}
+
+fn undefined((part, what): compile::Error<&str>) -> (&str, String) {
+    let name = match what {
+        compile::Undefined::Filter(arity) => format!("filter {part}/{arity}"),
+        _ => format!("{} {part}", what.as_str()),
+    };
+    (part, format!("there is no {name}"))
+}
+
+/// Line and column of a part of a text, from 1.
+fn position(whole: &str, part: &str) -> String {
+    let before = whole.get(..span(whole, part).start).unwrap_or(whole);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    format!("{line}:{column}")
+}

@@ -1,0 +1,173 @@
+//! What a workflow says about a request.
+
+use std::collections::BTreeMap;
+use windlass::prelude::*;
+use windlass::schemars::{Schema, SchemaGenerator, json_schema};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Config {
+    /// `GET` if absent.
+    #[serde(default)]
+    method: Option<String>,
+    /// Absolute, with scheme `http` or `https`.
+    url: String,
+    /// Each a text, or `{ secret: NAME }` for a secret that the host puts in.
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, HeaderSource>,
+    /// Added to the URL; an array repeats its name.
+    #[serde(default)]
+    query: BTreeMap<String, Value>,
+    /// The body, as JSON.
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) json: Option<Value>,
+    /// The body, as a form.
+    #[serde(default)]
+    pub(crate) form: Option<BTreeMap<String, Value>>,
+    /// The body: a text as it is, anything else as JSON.
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) body: Option<Value>,
+    /// How long to wait in all, such as `5s` or `200ms`.
+    #[serde(default)]
+    timeout: Option<String>,
+    /// The statuses that are no failure; if absent, every 2xx.
+    #[serde(default)]
+    expect: Option<Vec<u16>>,
+    /// A larger response is a failure.
+    #[serde(default)]
+    pub(crate) max_response_bytes: Option<u64>,
+    /// Whether redirects are followed, up to ten.
+    #[serde(default = "yes")]
+    pub(crate) follow_redirects: bool,
+}
+
+impl Config {
+    pub(crate) fn method(&self) -> String {
+        self.method.as_deref().unwrap_or("GET").to_ascii_uppercase()
+    }
+
+    /// The URL with its query.
+    pub(crate) fn url(&self) -> Result<String> {
+        if self.query.is_empty() {
+            return Ok(self.url.clone());
+        }
+        let (url, fragment) = match self.url.split_once('#') {
+            Some((url, fragment)) => (url, Some(fragment)),
+            None => (self.url.as_str(), None),
+        };
+        let separator = if url.contains('?') { '&' } else { '?' };
+        let query = crate::body::form("query", &self.query)?;
+        let mut whole = format!("{url}{separator}{query}");
+        if let Some(fragment) = fragment {
+            whole.push('#');
+            whole.push_str(fragment);
+        }
+        Ok(whole)
+    }
+
+    /// The URL as errors show it: a query may carry what a log should not.
+    pub(crate) fn shown_url(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    pub(crate) fn expects(&self, status: u16) -> bool {
+        match &self.expect {
+            Some(statuses) => statuses.contains(&status),
+            None => (200..300).contains(&status),
+        }
+    }
+
+    /// What is expected, for people.
+    pub(crate) fn expected(&self) -> String {
+        match &self.expect {
+            Some(statuses) => {
+                let statuses: Vec<_> = statuses.iter().map(u16::to_string).collect();
+                statuses.join(" or ")
+            }
+            None => "2xx".to_owned(),
+        }
+    }
+
+    pub(crate) fn timeout(&self) -> Result<Option<Duration>> {
+        let Some(text) = &self.timeout else {
+            return Ok(None);
+        };
+        let digits = text.trim_end_matches(|char: char| char.is_ascii_alphabetic());
+        let (number, unit) = text.split_at(digits.len());
+        let unit_ms = match unit {
+            "ms" => Some(1),
+            "s" => Some(1_000),
+            "m" => Some(60_000),
+            "h" => Some(3_600_000),
+            _ => None,
+        };
+        let number = number.trim_end().parse::<u64>().ok();
+        match number.zip(unit_ms).and_then(|(n, ms)| n.checked_mul(ms)) {
+            Some(ms) => Ok(Some(Duration::from_millis(ms))),
+            None => Err(Error::invalid(format!(
+                "timeout: {text:?} is no duration; write it like 200ms, 5s or 1m"
+            ))),
+        }
+    }
+}
+
+/// Where the value of a header comes from.
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+pub(crate) enum HeaderSource {
+    Plain(String),
+    Secret(String),
+}
+
+impl TryFrom<Value> for HeaderSource {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::String(text) => Ok(Self::Plain(text)),
+            Value::Number(number) => Ok(Self::Plain(number.to_string())),
+            Value::Object(mut members) if members.len() == 1 => match members.remove("secret") {
+                Some(Value::String(name)) => Ok(Self::Secret(name)),
+                _ => Err(Self::wanted()),
+            },
+            _ => Err(Self::wanted()),
+        }
+    }
+}
+
+impl HeaderSource {
+    fn wanted() -> String {
+        "the value of a header is a text or { secret: NAME }".to_owned()
+    }
+}
+
+impl JsonSchema for HeaderSource {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Header".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": ["string", "number"] },
+                {
+                    "type": "object",
+                    "properties": { "secret": { "type": "string" } },
+                    "required": ["secret"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}
+
+/// Tells a body that is null from no body.
+fn given<'de, D: windlass::serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+fn yes() -> bool {
+    true
+}

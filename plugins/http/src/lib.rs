@@ -1,0 +1,128 @@
+//! Talks to other systems: `http/request` makes one HTTP request.
+
+mod body;
+mod config;
+mod retry_after;
+
+use config::{Config, HeaderSource};
+use windlass::http::{RequestBuilder, Response};
+use windlass::prelude::*;
+
+/// What browsers and most clients follow.
+const REDIRECTS: u32 = 10;
+/// How much of an unexpected response an error repeats.
+const EXCERPT_CHARS: usize = 200;
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// The status of the response.
+    status: u16,
+    /// Its headers, by name in lower case; the values of a repeated one are joined by ", ".
+    headers: std::collections::BTreeMap<String, String>,
+    /// Its body: parsed if the response says that it is JSON, otherwise its text.
+    body: Value,
+}
+
+struct Request;
+
+impl Node for Request {
+    type Config = Config;
+    type Input = Ignored;
+    type Output = Output;
+    const NAME: &'static str = "request";
+    const TITLE: &'static str = "HTTP request";
+    const DESCRIPTION: &'static str = "Makes one HTTP request and gives its response.";
+    const ICON: &'static str = "globe";
+    const CAPABILITIES: &'static [&'static str] = &["http", "secrets"];
+
+    fn run(config: Config, _: Ignored, cx: &Context) -> Result<Outcome<Output>> {
+        let request = request(&config, cx)?;
+        let response = request.send()?;
+        if !config.expects(response.status) {
+            return Err(unexpected(&config, &response, cx.now_ms()));
+        }
+        Ok(output(&response)?.into())
+    }
+}
+
+fn request(config: &Config, cx: &Context) -> Result<RequestBuilder> {
+    let mut request = cx.http(config.method(), config.url()?);
+    for (name, value) in &config.headers {
+        request = match value {
+            HeaderSource::Plain(value) => request.header(name, value),
+            HeaderSource::Secret(secret) => request.secret_header(name, secret),
+        };
+    }
+    // The other side can thereby tell a repetition after a crash from a second
+    // request; the other methods are harmless to repeat.
+    let repeats_matter = matches!(config.method().as_str(), "POST" | "PATCH");
+    if repeats_matter && !request.has_header("idempotency-key") {
+        request = request.header("idempotency-key", cx.idempotency_key());
+    }
+    if let Some((content_type, bytes)) = body::encode(config)? {
+        if !request.has_header("content-type") {
+            request = request.header("content-type", content_type);
+        }
+        request = request.body(bytes);
+    }
+    if let Some(timeout) = config.timeout()? {
+        request = request.timeout(timeout);
+    }
+    if let Some(bytes) = config.max_response_bytes {
+        request = request.max_response_bytes(bytes);
+    }
+    if config.follow_redirects {
+        request = request.max_redirects(REDIRECTS);
+    }
+    Ok(request)
+}
+
+/// A status that may change by itself is worth another attempt; any other is not.
+fn unexpected(config: &Config, response: &Response, now_ms: u64) -> Error {
+    let status = response.status;
+    let text = String::from_utf8_lossy(&response.body);
+    let excerpt: String = text.trim().chars().take(EXCERPT_CHARS).collect();
+    let message = format!(
+        "{} {} answered {status}, where {} was expected: {excerpt}",
+        config.method(),
+        config.shown_url(),
+        config.expected(),
+    );
+    if !matches!(status, 408 | 429 | 500..=599) {
+        return Error::permanent(message);
+    }
+    let after = response.header("retry-after");
+    let after = after.and_then(|value| retry_after::parse(value, now_ms));
+    let error = Error::retryable(message);
+    match after {
+        Some(delay) => error.after(delay),
+        None => error,
+    }
+}
+
+fn output(response: &Response) -> Result<Output> {
+    let mut headers = std::collections::BTreeMap::<String, String>::new();
+    for (name, value) in &response.headers {
+        headers
+            .entry(name.to_ascii_lowercase())
+            .and_modify(|values| {
+                values.push_str(", ");
+                values.push_str(value);
+            })
+            .or_insert_with(|| value.clone());
+    }
+    Ok(Output {
+        status: response.status,
+        headers,
+        body: body::decode(response)?,
+    })
+}
+
+windlass::plugin! {
+    package: "http",
+    title: "HTTP",
+    nodes: [Request],
+}
+
+#[cfg(test)]
+mod tests;

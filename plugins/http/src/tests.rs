@@ -1,0 +1,269 @@
+//! Requests as workflows write them, against a fake server.
+
+use super::*;
+use windlass::http::{HeaderValue, HttpError};
+use windlass::testkit::{Call, Report};
+
+fn call(
+    config: Value,
+    answer: Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>,
+) -> Report<windlass::testkit::Outcome> {
+    let answer = answer.map(|(status, headers, body)| Response {
+        status,
+        headers: headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        body: body.into(),
+    });
+    Call::new()
+        .config(config)
+        .http(move |_| answer.clone())
+        .run::<Request>()
+}
+
+/// What goes over the wire: method, URL, headers and body.
+#[track_caller]
+fn check_request(config: Value, expected: Value) {
+    let report = call(config, Ok((200, &[], "")));
+    let request = match report.requests.as_slice() {
+        [request] => request,
+        other => panic!("{} requests, ended as {:?}", other.len(), report.outcome),
+    };
+    let headers: Vec<_> = request
+        .headers
+        .iter()
+        .map(|header| match &header.value {
+            HeaderValue::Plain(value) => format!("{}: {value}", header.name),
+            HeaderValue::Secret(secret) => format!("{}: <{secret}>", header.name),
+        })
+        .collect();
+    let body = request.body.as_ref().map(|it| String::from_utf8_lossy(it));
+    let seen = json!([request.method, request.url, headers, body]);
+    assert_eq!(seen, expected);
+}
+
+#[track_caller]
+fn check_output(headers: &'static [(&str, &str)], body: &'static str, expected: Value) {
+    let report = call(
+        json!({ "url": "http://a.example" }),
+        Ok((200, headers, body)),
+    );
+    assert_eq!(report.output()["body"], expected);
+}
+
+#[track_caller]
+fn check_error(
+    config: Value,
+    answer: Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>,
+    expected: Error,
+) {
+    assert_eq!(call(config, answer).error(), expected);
+}
+
+#[test]
+fn a_request_is_what_its_configuration_says() {
+    check_request(
+        json!({ "url": "https://a.example/x" }),
+        json!(["GET", "https://a.example/x", [], null]),
+    );
+    check_request(
+        json!({
+            "url": "https://a.example/x?a=1#f",
+            "query": { "q": "ä b", "n": [1, 2], "none": null },
+            "headers": { "authorization": { "secret": "price-service" }, "x-n": 1 },
+        }),
+        json!([
+            "GET",
+            "https://a.example/x?a=1&n=1&n=2&q=%C3%A4+b#f",
+            ["authorization: <price-service>", "x-n: 1"],
+            null
+        ]),
+    );
+}
+
+#[test]
+fn a_body_is_sent_as_what_it_is() {
+    let sent = |body: Value, content_type: &str, bytes: &str| {
+        let mut config = json!({ "method": "put", "url": "http://a.example" });
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(body.as_object().unwrap().clone());
+        let header = format!("content-type: {content_type}");
+        check_request(config, json!(["PUT", "http://a.example", [header], bytes]));
+    };
+    sent(
+        json!({ "body": { "a": 1 } }),
+        "application/json",
+        "{\"a\":1}",
+    );
+    sent(json!({ "body": null }), "application/json", "null");
+    sent(json!({ "body": "hi" }), "text/plain; charset=utf-8", "hi");
+    sent(json!({ "json": "hi" }), "application/json", "\"hi\"");
+    sent(
+        json!({ "form": { "a": "b c", "d": true } }),
+        "application/x-www-form-urlencoded",
+        "a=b+c&d=true",
+    );
+}
+
+#[test]
+fn a_post_carries_the_idempotency_key_unless_it_has_one() {
+    check_request(
+        json!({ "method": "POST", "url": "http://a.example" }),
+        json!([
+            "POST",
+            "http://a.example",
+            ["idempotency-key: testkit-key"],
+            null
+        ]),
+    );
+    check_request(
+        json!({ "method": "POST", "url": "http://a.example", "headers": { "Idempotency-Key": "k" } }),
+        json!(["POST", "http://a.example", ["Idempotency-Key: k"], null]),
+    );
+}
+
+#[test]
+fn timeouts_sizes_and_redirects_reach_the_host() {
+    let config = json!({ "url": "http://a.example", "timeout": "5s", "max-response-bytes": 9 });
+    let report = call(config, Ok((200, &[], "")));
+    let request = report.requests.first().unwrap();
+    assert_eq!(request.timeout, Some(5_000));
+    assert_eq!(request.max_response_bytes, Some(9));
+    assert_eq!(request.max_redirects, 10);
+
+    let config = json!({ "url": "http://a.example", "follow-redirects": false });
+    let report = call(config, Ok((200, &[], "")));
+    assert_eq!(report.requests.first().unwrap().max_redirects, 0);
+}
+
+#[test]
+fn a_response_is_parsed_if_it_says_that_it_is_json() {
+    check_output(
+        &[("Content-Type", "application/json; charset=utf-8")],
+        "[1]",
+        json!([1]),
+    );
+    check_output(
+        &[("content-type", "application/problem+json")],
+        "{}",
+        json!({}),
+    );
+    check_output(&[("content-type", "text/html")], "<p>", json!("<p>"));
+    check_output(&[], "[1]", json!("[1]"));
+    check_output(&[("content-type", "application/json")], "", json!(null));
+}
+
+#[test]
+fn repeated_headers_are_joined() {
+    let headers = &[("Vary", "a"), ("vary", "b")];
+    let report = call(json!({ "url": "http://a.example" }), Ok((200, headers, "")));
+    assert_eq!(report.output()["headers"], json!({ "vary": "a, b" }));
+}
+
+#[test]
+fn an_unexpected_status_fails_by_its_kind() {
+    let url = json!({ "url": "http://a.example/x?token=1" });
+    let says = |status: u16, excerpt: &str| {
+        format!("GET http://a.example/x answered {status}, where 2xx was expected: {excerpt}")
+    };
+    check_error(
+        url.clone(),
+        Ok((404, &[], "gone")),
+        Error::permanent(says(404, "gone")),
+    );
+    check_error(
+        url.clone(),
+        Ok((503, &[], "")),
+        Error::retryable(says(503, "")),
+    );
+    check_error(
+        url.clone(),
+        Ok((429, &[("Retry-After", "7")], "")),
+        Error::retryable(says(429, "")).after(Duration::from_secs(7)),
+    );
+    // The clock of the test kit stands at 22:13:20 of that day.
+    check_error(
+        url,
+        Ok((503, &[("retry-after", "Tue, 14 Nov 2023 22:13:50 GMT")], "")),
+        Error::retryable(says(503, "")).after(Duration::from_secs(30)),
+    );
+}
+
+#[test]
+fn an_expected_status_is_no_failure() {
+    let config = json!({ "url": "http://a.example", "expect": [404] });
+    assert_eq!(
+        call(config.clone(), Ok((404, &[], ""))).output()["status"],
+        json!(404)
+    );
+    check_error(
+        config,
+        Ok((200, &[], "")),
+        Error::permanent("GET http://a.example answered 200, where 404 was expected: "),
+    );
+}
+
+#[test]
+fn no_response_fails_by_its_reason() {
+    let url = json!({ "url": "http://a.example/x?token=1" });
+    let check = |given: HttpError, expected| check_error(url.clone(), Err(given), expected);
+    let x = "GET http://a.example/x";
+    check(
+        HttpError::Timeout,
+        Error::retryable(format!("{x} got no answer in time")),
+    );
+    check(
+        HttpError::Unreachable("refused".to_owned()),
+        Error::retryable(format!("{x} could not be reached: refused")),
+    );
+    check(
+        HttpError::Denied("no grant".to_owned()),
+        Error::permanent(format!("{x} is not granted: no grant")),
+    );
+    check(
+        HttpError::NoSecret("s".to_owned()),
+        Error::permanent(format!(
+            "{x} needs the secret s, which is unknown or not granted"
+        )),
+    );
+    check(
+        HttpError::Invalid("no host".to_owned()),
+        Error::invalid(format!("{x} is malformed: no host")),
+    );
+}
+
+#[test]
+fn a_wrong_configuration_is_invalid_before_anything_is_sent() {
+    let check = |config: Value, expected: &str| {
+        let report = call(config, Ok((200, &[], "")));
+        assert!(report.requests.is_empty());
+        match report.error() {
+            Error::Invalid(message) => assert!(message.contains(expected), "{message}"),
+            other => panic!("the error is not `invalid` but {other:?}"),
+        }
+    };
+    check(json!({}), "\"url\" is a required property");
+    check(
+        json!({ "url": "http://a.example", "ulr": 1 }),
+        "'ulr' was unexpected",
+    );
+    check(
+        json!({ "url": "http://a.example", "timeout": "5 weeks" }),
+        "write it like",
+    );
+    check(
+        json!({ "url": "http://a.example", "json": 1, "body": 1 }),
+        "only one of",
+    );
+    check(
+        json!({ "url": "http://a.example", "query": { "a": {} } }),
+        "query.a",
+    );
+    check(
+        json!({ "url": "http://a.example", "headers": { "a": { "secrets": "b" } } }),
+        "headers/a",
+    );
+}

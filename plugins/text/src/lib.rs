@@ -1,0 +1,153 @@
+//! Writes text: `text/template` fills in a MiniJinja template.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
+use windlass::prelude::*;
+
+/// Steps that a template may take: well over what a page of text needs, and
+/// over long before the deadline of a call.
+const FUEL: u64 = 1_000_000;
+/// How deep macros may call each other.
+const RECURSION: usize = 64;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// The template. The members of the input are its variables, and the whole
+    /// input is `input`. A variable that does not exist is an error.
+    #[schemars(extend("x-raw" = true))]
+    template: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// The template, filled in.
+    text: String,
+}
+
+struct Template;
+
+impl Node for Template {
+    type Config = Config;
+    type Input = Value;
+    type Output = Output;
+    const NAME: &'static str = "template";
+    const TITLE: &'static str = "Template";
+    const DESCRIPTION: &'static str = "Fills in a MiniJinja template from the input.";
+    const ICON: &'static str = "file-text";
+
+    fn run(config: Config, input: Value, _: &Context) -> Result<Outcome<Output>> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        environment.set_recursion_limit(RECURSION);
+        let syntax = SyntaxConfig::builder()
+            .keep_trailing_newline(true)
+            .build()
+            .map_err(|error| Error::Other(error.to_string()))?;
+        environment.set_syntax(syntax);
+        let input = minijinja::Value::from(Serde(&input));
+        let variables = context! { input => input.clone(), ..input };
+        let text = environment
+            .render_str(&config.template, variables)
+            .map_err(|error| wrong(&error))?;
+        Ok(Output { text }.into())
+    }
+}
+
+fn wrong(error: &minijinja::Error) -> Error {
+    let line = error.line().unwrap_or(1);
+    let why = match error.kind() {
+        ErrorKind::OutOfFuel => format!("it takes more than {FUEL} steps"),
+        kind => match error.detail() {
+            Some(detail) => format!("{kind}: {detail}"),
+            None => kind.to_string(),
+        },
+    };
+    Error::invalid(format!("the template is wrong in line {line}: {why}"))
+}
+
+windlass::plugin! {
+    package: "text",
+    title: "Text",
+    nodes: [Template],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::testkit::{Call, Report, describe};
+
+    fn template(template: &str, input: Value) -> Report<windlass::testkit::Outcome> {
+        let config = json!({ "template": template });
+        Call::new().config(config).input(input).run::<Template>()
+    }
+
+    #[track_caller]
+    fn check(text: &str, input: Value, expected: &str) {
+        assert_eq!(template(text, input).output(), json!({ "text": expected }));
+    }
+
+    #[track_caller]
+    fn check_invalid(text: &str, input: Value, expected: &str) {
+        match template(text, input).error() {
+            Error::Invalid(message) => assert_eq!(message, expected),
+            other => panic!("the error is not `invalid` but {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_template_is_filled_in_from_the_input() {
+        check(
+            "Hello {{ name }}!\n",
+            json!({ "name": "Ada" }),
+            "Hello Ada!\n",
+        );
+        check(
+            "{{ input.name }} {{ input | length }}",
+            json!({ "name": "Ada" }),
+            "Ada 1",
+        );
+        check("{{ input }}", json!(3), "3");
+        check(
+            "{% for n in input %}{{ n }},{% endfor %}",
+            json!([1, 2]),
+            "1,2,",
+        );
+        check("{{ a | tojson }}", json!({ "a": { "b": 1 } }), "{\"b\":1}");
+        check("<b>{{ a }}</b>", json!({ "a": "<i>" }), "<b><i></b>");
+        check("plain", json!(null), "plain");
+    }
+
+    #[test]
+    fn the_whole_input_is_not_hidden_by_a_member_of_that_name() {
+        check("{{ input.input }}", json!({ "input": "x" }), "x");
+    }
+
+    #[test]
+    fn a_wrong_template_says_where_and_why() {
+        check_invalid(
+            "a\n{{ nobody }}",
+            json!({}),
+            "the template is wrong in line 2: undefined value",
+        );
+        check_invalid(
+            "{% for %}",
+            json!({}),
+            "the template is wrong in line 1: syntax error: unexpected end of block, expected identifier",
+        );
+        check_invalid(
+            "{% for a in range(2000) %}{% for b in range(2000) %}{{ a }}{% endfor %}{% endfor %}",
+            json!({}),
+            "the template is wrong in line 1: it takes more than 1000000 steps",
+        );
+    }
+
+    #[test]
+    fn the_template_is_passed_as_written() {
+        let document = describe::<Plugin>();
+        let raw = document.pointer("/nodes/0/config/properties/template/x-raw");
+        assert_eq!(raw, Some(&json!(true)));
+    }
+}
