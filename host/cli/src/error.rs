@@ -86,7 +86,7 @@ impl Expected {
             message,
             help: None,
             exit,
-            problems: Some(problems),
+            problems: Some(Box::new(problems)),
         }
     }
 }

@@ -318,8 +318,8 @@ impl Config {
             ("scheduler.in-flight", scheduler.in_flight > 0, "at least 1"),
             ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
             (
-                "plugins.instances",
-                self.plugins.instances > 0,
+                "plugins.pool.instances",
+                self.plugins.pool.instances > 0,
                 "at least 1",
             ),
             (
