@@ -5,8 +5,10 @@
 
 pub mod clock;
 pub mod code;
+pub mod codes;
 pub mod definition;
 pub mod diagnostic;
+pub mod failpoint;
 pub mod failure;
 pub mod ids;
 pub mod instance;
@@ -15,6 +17,7 @@ pub mod nearest;
 pub mod outcome;
 pub mod payload;
 pub mod run;
+pub mod schema;
 pub mod trigger;
 
 pub use clock::Clock;

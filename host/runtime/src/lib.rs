@@ -1,1 +1,44 @@
-//! Placeholder.
+//! When it happens.
+//!
+//! A [`Runtime`] is one process's part in running workflows: it is a member of a store, claims
+//! what is due, offers each trigger to its consumer, runs the node that the engine names, and
+//! commits what came of it. To follow a trigger, read in this order: `scheduler/core.rs`
+//! (when), `scheduler/driver.rs` (the claim), `shard/step.rs` (consumer and node),
+//! `shard/settle.rs` (the engine), `shard/commit.rs` (the transaction), and `shard/state.rs`
+//! (its acknowledgement, and the next trigger).
+
+pub mod catalog;
+pub mod clock;
+pub mod codes;
+pub mod error;
+mod guest_view;
+pub mod observe;
+pub mod options;
+pub mod request;
+pub mod runtime;
+pub mod scheduler;
+mod shard;
+mod shared;
+pub mod wait;
+
+pub use catalog::check;
+pub use clock::SystemClock;
+pub use error::Error;
+pub use observe::{Observed, Observer};
+pub use options::{Options, Scope};
+pub use request::{StartRequest, Started, enqueue};
+pub use runtime::{Drained, Runtime, result_of};
+pub use scheduler::core::Settings;
+pub use wait::RunResult;
+
+use windlass_store::Wrote;
+
+/// A backend answered a write with something that is no answer to it.
+fn store_answered(answer: &Wrote) -> windlass_store::Error {
+    windlass_store::Error {
+        code: windlass_model::Code::new("WL-X001"),
+        message: format!("the store gave an unexpected answer: {answer:?}"),
+        help: None,
+        transient: false,
+    }
+}

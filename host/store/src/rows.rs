@@ -226,3 +226,9 @@ pub struct NewInstance {
     /// Epoch milliseconds.
     pub created_ms: i64,
 }
+
+/// The epoch of an instance that has never changed hands.
+pub const BORN_EPOCH: Epoch = Epoch(1);
+
+/// The version of an instance that has never been committed.
+pub const BORN_VERSION: Version = Version(0);

@@ -1,0 +1,60 @@
+//! Places where a test makes the process die or stop, to prove that nothing is lost by it.
+//!
+//! Compiled to nothing unless the feature `failpoints` is on, which no released binary has.
+//! `WINDLASS_FAILPOINTS=after-claim=abort@3,after-return=stop@1` aborts at the third time
+//! that `after-claim` is passed, and stops (as SIGSTOP does) at the first `after-return`.
+
+/// Passes the failpoint of this name.
+#[inline(always)]
+pub fn pass(name: &str) {
+    #[cfg(feature = "failpoints")]
+    armed::pass(name);
+    #[cfg(not(feature = "failpoints"))]
+    let _ = name;
+}
+
+#[cfg(feature = "failpoints")]
+mod armed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Point {
+        name: String,
+        stop: bool,
+        at: u64,
+        passed: AtomicU64,
+    }
+
+    fn points() -> &'static [Point] {
+        static POINTS: OnceLock<Vec<Point>> = OnceLock::new();
+        POINTS.get_or_init(|| {
+            let text = std::env::var("WINDLASS_FAILPOINTS").unwrap_or_default();
+            text.split(',').filter_map(parse).collect()
+        })
+    }
+
+    fn parse(text: &str) -> Option<Point> {
+        let (name, action) = text.trim().split_once('=')?;
+        let (verb, at) = action.split_once('@').unwrap_or((action, "1"));
+        Some(Point {
+            name: name.to_owned(),
+            stop: verb == "stop",
+            at: at.parse().ok()?,
+            passed: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn pass(name: &str) {
+        for point in points().iter().filter(|point| point.name == name) {
+            if point.passed.fetch_add(1, Ordering::SeqCst) + 1 != point.at {
+                continue;
+            }
+            if point.stop {
+                let me = std::process::id().to_string();
+                let _ = std::process::Command::new("kill").args(["-STOP", &me]).status();
+            } else {
+                std::process::abort();
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Definitions made ready to run: compiled, with every node's plugin found and pinned.
+//!
+//! A prepared definition is named by what it runs and on which components, so that a plugin
+//! loaded later changes only what starts later.
+
+mod pins;
+mod prepare;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use windlass_engine::Graph;
+use windlass_model::schema::Schema;
+use windlass_model::{Class, Digest, Failure};
+use windlass_plugins::Plugin;
+use windlass_store::rows::{DefinitionRow, PinsRow};
+
+use crate::codes;
+use crate::error::Error;
+
+pub use prepare::check;
+
+/// Prepared definitions that are kept at most. What is in use lives on outside.
+const KEPT: usize = 1_000;
+
+/// A definition, ready to run.
+pub(crate) struct Prepared {
+    pub(crate) definition: Arc<DefinitionRow>,
+    pub(crate) pins: Arc<PinsRow>,
+    pub(crate) name: Arc<str>,
+    pub(crate) graph: Graph,
+    /// By node.
+    pub(crate) nodes: Vec<Executor>,
+    pub(crate) input: Option<Schema>,
+    /// The values that `vars` begin with, as JSON.
+    pub(crate) vars: Vec<(String, bytes::Bytes)>,
+}
+
+/// Who runs a node.
+pub(crate) struct Executor {
+    /// The node's name.
+    pub(crate) name: Arc<str>,
+    /// The plugin, unless the host runs the node itself.
+    pub(crate) plugin: Option<Arc<Plugin>>,
+    /// The node type as the plugin knows it.
+    pub(crate) node_type: Arc<str>,
+    /// What the rendered configuration has to fit.
+    pub(crate) config: Option<Schema>,
+    /// Whether the plugin can ask for memory or blobs.
+    pub(crate) reads: bool,
+}
+
+impl Executor {
+    /// Checks a configuration that was rendered for this execution.
+    pub(crate) fn check_config(&self, json: &[u8]) -> Result<(), Failure> {
+        let Some(schema) = &self.config else { return Ok(()) };
+        let value = serde_json::from_slice(json).unwrap_or_default();
+        let wrong = schema.check(&value, &format!("/nodes/{}/with", self.name));
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let all: Vec<String> = wrong
+            .iter()
+            .map(|diagnostic| format!("{}: {}", diagnostic.place.pointer, diagnostic.message))
+            .collect();
+        Err(Failure::new(Class::Invalid, codes::CONFIG_INVALID, all.join("; ")))
+    }
+}
+
+/// What has been prepared so far.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    known: Mutex<FxHashMap<(Digest, Digest), Arc<Prepared>>>,
+}
+
+impl Catalog {
+    /// What is at hand.
+    pub(crate) fn known(&self, definition: Digest, pins: Digest) -> Option<Arc<Prepared>> {
+        self.known.lock().get(&(definition, pins)).cloned()
+    }
+
+    /// What is at hand, or else prepared from what the store has. Slow then.
+    pub(crate) fn load(
+        &self,
+        store: &dyn windlass_store::Store,
+        plugins: &windlass_plugins::Host,
+        definition: Digest,
+        pins: Digest,
+    ) -> Result<Arc<Prepared>, Error> {
+        if let Some(known) = self.known(definition, pins) {
+            return Ok(known);
+        }
+        let missing = |what: &str, digest: Digest| {
+            Error::Unreadable(format!("the store has no {what} {digest}, though a run names it"))
+        };
+        let row = store.definition(definition)?.ok_or_else(|| missing("definition", definition))?;
+        let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
+        let prepared = Arc::new(prepare::from_store(row, pinned, plugins)?);
+        Ok(self.keep(prepared))
+    }
+
+    /// Prepares a definition for runs that start now, on the plugins there are now.
+    pub(crate) fn prepare(
+        &self,
+        definition: DefinitionRow,
+        plugins: &windlass_plugins::Host,
+    ) -> Result<Arc<Prepared>, Error> {
+        let (parsed, pins) = prepare::resolve(&definition, plugins)?;
+        if let Some(known) = self.known(definition.digest, pins.digest) {
+            return Ok(known);
+        }
+        let prepared = Arc::new(prepare::assemble(&parsed, definition, pins, plugins)?);
+        Ok(self.keep(prepared))
+    }
+
+    fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
+        let mut known = self.known.lock();
+        if known.len() >= KEPT {
+            known.retain(|_, kept| Arc::strong_count(kept) > 1);
+        }
+        let key = (prepared.definition.digest, prepared.pins.digest);
+        Arc::clone(known.entry(key).or_insert(prepared))
+    }
+}

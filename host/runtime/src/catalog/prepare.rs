@@ -1,0 +1,202 @@
+//! From a definition to something that can run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use windlass_engine::{Graph, PlanKind};
+use windlass_model::definition::{NodeKind, UseRef};
+use windlass_model::schema::Schema;
+use windlass_model::{Definition, Diagnostic, Digest, Place};
+use windlass_plugins::{Host, NodeType, Plugin};
+use windlass_store::rows::{DefinitionRow, PinsRow};
+
+use super::pins::Pins;
+use super::{Executor, Prepared};
+use crate::codes;
+use crate::error::Error;
+
+/// Who runs what a definition uses.
+type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
+
+/// Everything that is wrong with a definition on the plugins there are: its graph, its
+/// expressions, and every configuration that can be checked before it runs.
+pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+    let (uses, mut wrong) = find(definition, plugins);
+    match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
+        Ok(graph) => wrong.extend(check_configs(&graph, &uses)),
+        Err(diagnostics) => wrong.extend(diagnostics),
+    }
+    wrong
+}
+
+/// The definition behind a row, and the components that it would run on if it started now.
+pub(super) fn resolve(
+    row: &DefinitionRow,
+    plugins: &Host,
+) -> Result<(Definition, PinsRow), Error> {
+    let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
+    let (uses, wrong) = find(&definition, plugins);
+    if !wrong.is_empty() {
+        return Err(Error::Definition(wrong));
+    }
+    let uses = uses.iter().map(|(asked, (plugin, _))| (asked.to_string(), plugin.digest)).collect();
+    Ok((definition, Pins::new(uses).to_row()))
+}
+
+/// Prepares a definition for the first time: everything that is wrong with it is an error.
+pub(super) fn assemble(
+    definition: &Definition,
+    row: DefinitionRow,
+    pins: PinsRow,
+    plugins: &Host,
+) -> Result<Prepared, Error> {
+    let uses = pinned(definition, &pins, plugins)?;
+    let prepared = build(definition, row, pins, &uses)?;
+    let wrong = check_configs(&prepared.graph, &uses);
+    if wrong.is_empty() { Ok(prepared) } else { Err(Error::Definition(wrong)) }
+}
+
+/// Prepares what a run was started with. It was checked then.
+pub(super) fn from_store(
+    row: DefinitionRow,
+    pins: PinsRow,
+    plugins: &Host,
+) -> Result<Prepared, Error> {
+    let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
+    let uses = pinned(&definition, &pins, plugins)?;
+    build(&definition, row, pins, &uses)
+}
+
+fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
+    let mut uses = Uses::new();
+    let mut wrong = Vec::new();
+    for (name, node) in &definition.nodes {
+        let NodeKind::Use { node_type, .. } = &node.kind else { continue };
+        if uses.contains_key(node_type) {
+            continue;
+        }
+        match plugins.registry().node(node_type) {
+            Ok(found) => {
+                uses.insert(node_type.clone(), found);
+            }
+            Err(missing) => {
+                let place = Place::at(format!("/nodes/{name}/use"));
+                let diagnostic =
+                    Diagnostic::new(codes::PLUGIN_MISSING, missing.message.clone(), place);
+                let help = match &missing.nearest {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => "`windlass plugin list` shows what there is; put the component into \
+                             the plugin directory"
+                        .to_owned(),
+                };
+                wrong.push(diagnostic.help(help));
+            }
+        }
+    }
+    (uses, wrong)
+}
+
+/// The components that the pins name, from the content store if need be.
+fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Uses, Error> {
+    let pins = Pins::from_row(pins).map_err(Error::Unreadable)?;
+    let mut uses = Uses::new();
+    for asked in asked_for(definition) {
+        let digest: Digest = *pins.uses.get(&asked.to_string()).ok_or_else(|| {
+            Error::Unreadable(format!("the run's pins do not say which component `{asked}` is"))
+        })?;
+        let plugin = plugins.plugin(&digest)?;
+        let Some(node) = plugin.node(&asked.name).map(Arc::clone) else {
+            return Err(Error::Unreadable(format!("component {digest} does not have `{asked}`")));
+        };
+        uses.insert(asked, (plugin, node));
+    }
+    Ok(uses)
+}
+
+fn asked_for(definition: &Definition) -> BTreeSet<UseRef> {
+    let uses = definition.nodes.values().filter_map(|node| match &node.kind {
+        NodeKind::Use { node_type, .. } => Some(node_type.clone()),
+        _ => None,
+    });
+    uses.collect()
+}
+
+fn raw(uses: &Uses, node_type: &UseRef) -> Vec<String> {
+    uses.get(node_type).map(|(_, node)| node.raw.iter().cloned().collect()).unwrap_or_default()
+}
+
+fn build(
+    definition: &Definition,
+    row: DefinitionRow,
+    pins: PinsRow,
+    uses: &Uses,
+) -> Result<Prepared, Error> {
+    let graph = Graph::compile(definition, &|node_type| raw(uses, node_type))
+        .map_err(Error::Definition)?;
+    let nodes = graph.nodes().map(|(_, plan)| executor(&plan.name, &plan.kind, uses)).collect();
+    let input = match &definition.input {
+        Some(schema) => Some(Schema::compile(schema).map_err(|reason| {
+            let place = Place::at("/input");
+            Error::Definition(vec![Diagnostic::new(codes::INPUT_INVALID, reason, place)])
+        })?),
+        None => None,
+    };
+    let vars = definition
+        .vars
+        .iter()
+        .map(|(name, value)| (name.clone(), Bytes::from(value.to_string())))
+        .collect();
+    Ok(Prepared {
+        name: Arc::from(definition.name.as_str()),
+        definition: Arc::new(row),
+        pins: Arc::new(pins),
+        graph,
+        nodes,
+        input,
+        vars,
+    })
+}
+
+fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
+    let name = Arc::from(name);
+    let found = match kind {
+        PlanKind::Use { node_type, .. } => uses.get(node_type),
+        _ => None,
+    };
+    let Some((plugin, node)) = found else {
+        return Executor { name, plugin: None, node_type: Arc::from(""), config: None, reads: false };
+    };
+    let reads = plugin
+        .imports
+        .iter()
+        .any(|import| import.starts_with("windlass:memory") || import.starts_with("windlass:blobs"));
+    Executor {
+        name,
+        plugin: Some(Arc::clone(plugin)),
+        node_type: Arc::clone(&node.id),
+        // The plugin's schemas were checked when it was loaded.
+        config: Schema::compile(&node.config).ok(),
+        reads,
+    }
+}
+
+/// Checks the configurations that have no expressions in them.
+fn check_configs(graph: &Graph, uses: &Uses) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    for (_, plan) in graph.nodes() {
+        let PlanKind::Use { node_type, with } = &plan.kind else { continue };
+        let (Some((_, node)), Some(constant)) = (uses.get(node_type), with.constant()) else {
+            continue;
+        };
+        let Ok(schema) = Schema::compile(&node.config) else { continue };
+        let value: Value = serde_json::from_slice(constant).unwrap_or_default();
+        let pointer = format!("/nodes/{}/with", plan.name);
+        wrong.extend(schema.check(&value, &pointer).into_iter().map(|mut diagnostic| {
+            diagnostic.code = codes::WITH_INVALID;
+            diagnostic
+        }));
+    }
+    wrong
+}

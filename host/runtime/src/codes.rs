@@ -1,0 +1,36 @@
+//! The codes of what the runtime reports.
+
+use windlass_model::Code;
+
+/// The input does not fit the workflow's schema.
+pub const INPUT_INVALID: Code = Code::new("WL-R070");
+/// The id belongs to a run that was started with something else.
+pub const ID_CONFLICT: Code = Code::new("WL-R071");
+/// There is no such run.
+pub const NOT_FOUND: Code = Code::new("WL-R072");
+/// The host died too often while this ran.
+pub const LOST: Code = Code::new("WL-R073");
+/// The node suspended, which this host does not support yet.
+pub const SUSPENDED: Code = Code::new("WL-R074");
+/// A template of the node could not be rendered.
+pub const RENDER: Code = Code::new("WL-R075");
+/// The rendered configuration does not fit the plugin's schema.
+pub const CONFIG_INVALID: Code = Code::new("WL-R076");
+/// A consumer rejected the trigger.
+pub const REJECTED: Code = Code::new("WL-R077");
+/// The node failed on purpose.
+pub const FAIL_NODE: Code = Code::new("WL-R078");
+/// The process is shutting down and takes no more work.
+pub const DRAINING: Code = Code::new("WL-R079");
+/// The trigger's consumer or a plugin of the run is missing.
+pub const PARKED: Code = Code::new("WL-R080");
+/// The workflow's output could not be rendered.
+pub const OUTPUT: Code = Code::new("WL-R081");
+/// The value is larger than a payload may be.
+pub const PAYLOAD_TOO_LARGE: Code = Code::new("WL-R082");
+/// A plugin that the workflow uses is not there.
+pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
+/// The configuration of a node does not fit the plugin's schema.
+pub const WITH_INVALID: Code = Code::new("WL-D111");
+/// What the store has of a run cannot be understood.
+pub const STATE_UNREADABLE: Code = Code::new("WL-R083");

@@ -1,0 +1,54 @@
+use windlass_model::{Code, Diagnostic};
+
+/// What the runtime could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store is in trouble.
+    #[error(transparent)]
+    Store(#[from] windlass_store::Error),
+    /// The definition is wrong, with everything that is wrong about it.
+    #[error("the workflow has {} mistake(s)", .0.len())]
+    Definition(Vec<Diagnostic>),
+    /// The input does not fit the workflow.
+    #[error("the input does not fit the workflow")]
+    Input(Vec<Diagnostic>),
+    /// The id is taken by another request.
+    #[error("{message}")]
+    Conflict {
+        /// What it is taken by.
+        message: String,
+    },
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    NotFound(String),
+    /// The plugin host is in trouble.
+    #[error(transparent)]
+    Plugins(#[from] windlass_plugins::Error),
+    /// The process is shutting down.
+    #[error("the host is shutting down and takes no more work")]
+    Draining,
+    /// What the store has cannot be understood.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A thread or the tokio runtime could not be started.
+    #[error("cannot start: {0}")]
+    Start(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The page that explains it.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Store(error) => error.code.clone(),
+            Self::Definition(diagnostics) | Self::Input(diagnostics) => diagnostics
+                .first()
+                .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
+            Self::Conflict { .. } => crate::codes::ID_CONFLICT,
+            Self::NotFound(_) => crate::codes::NOT_FOUND,
+            Self::Plugins(error) => error.code(),
+            Self::Draining => crate::codes::DRAINING,
+            Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
+            Self::Start(_) => Code::new("WL-X001"),
+        }
+    }
+}

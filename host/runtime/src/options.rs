@@ -1,0 +1,41 @@
+//! How a process takes part.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_model::Clock;
+use windlass_store::Store;
+
+use crate::observe::Observer;
+use crate::scheduler::core::Settings;
+pub use crate::scheduler::driver::Scope;
+
+/// How a process takes part. What is not here is decided by the store and the plugin host
+/// that are passed in.
+pub struct Options {
+    /// Where the work is kept.
+    pub store: Arc<dyn Store>,
+    /// Who does the work.
+    pub plugins: Arc<windlass_plugins::Host>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where nodes that do I/O run.
+    pub io: tokio::runtime::Handle,
+    /// What the process calls itself, for people: like `serve`.
+    pub name: String,
+    /// Which work it claims.
+    pub scope: Scope,
+    /// How the scheduler behaves.
+    pub scheduler: Settings,
+    /// Threads that run pure nodes. At least 1.
+    pub workers: usize,
+    /// Further threads, for when a pure node is slow.
+    pub spare_workers: usize,
+    /// Executions that one run may have.
+    pub max_steps: u64,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+/// How long a drain waits before it interrupts guests.
+pub const DRAIN: Duration = Duration::from_secs(30);

@@ -1,0 +1,166 @@
+//! A wish for a run, and what it takes to write it down.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_engine::Command;
+use windlass_model::{Digest, Incarnation, InstanceId, Numbers, Payload};
+use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger};
+use windlass_store::{Store, Write, Wrote};
+
+use crate::catalog::{Catalog, Prepared};
+use crate::clock::new_instance_id;
+use crate::error::Error;
+use crate::scheduler::driver::Membership;
+
+/// A wish for a run.
+#[derive(Clone, Debug)]
+pub struct StartRequest {
+    /// What to run. Compiled and checked when the request is carried out.
+    pub definition: DefinitionRow,
+    /// What to run it on: JSON.
+    pub input: Payload,
+    /// The name of the run. The same name with the same request is the same run.
+    pub id: Option<InstanceId>,
+    /// What the run is about.
+    pub correlation: Option<String>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// The run.
+    pub id: InstanceId,
+    /// Its number in the store.
+    pub no: windlass_model::InstanceNo,
+    /// The run that was there already, if the same request had been made before.
+    pub existing: Option<Box<InstanceRow>>,
+}
+
+impl StartRequest {
+    /// What makes two requests the same.
+    fn digest(&self) -> Digest {
+        let mut bytes = self.definition.digest.0.to_vec();
+        bytes.extend_from_slice(self.correlation.as_deref().unwrap_or_default().as_bytes());
+        bytes.push(0);
+        if let Some(input) = self.input.inline() {
+            bytes.extend_from_slice(input);
+        }
+        Digest::of(&bytes)
+    }
+
+    /// Checks the input against the workflow's schema.
+    pub(crate) fn check(&self, prepared: &Prepared) -> Result<(), Error> {
+        let value = match self.input.inline().map(|bytes| serde_json::from_slice(bytes)) {
+            Some(Ok(value)) => value,
+            Some(Err(error)) => return Err(input_error(&format!("it is not JSON: {error}"))),
+            None => return Err(input_error("it is a reference to a blob")),
+        };
+        let Some(schema) = &prepared.input else { return Ok(()) };
+        let wrong: Vec<_> = schema
+            .check(&value, "")
+            .into_iter()
+            .map(|mut diagnostic| {
+                diagnostic.code = crate::codes::INPUT_INVALID;
+                diagnostic
+            })
+            .collect();
+        if wrong.is_empty() { Ok(()) } else { Err(Error::Input(wrong)) }
+    }
+
+    /// The instance to be written, with the state that the engine begins with.
+    pub(crate) fn instance(
+        &self,
+        prepared: &Prepared,
+        numbers: &Numbers,
+        owner: Option<Incarnation>,
+        now_ms: i64,
+    ) -> Result<(NewInstance, windlass_engine::State), Error> {
+        let used_up = || Error::Unreadable("the numbers of this membership are used up".to_owned());
+        let (state, commands) = windlass_engine::begin(&prepared.graph, now_ms);
+        let mut triggers = Vec::with_capacity(commands.len());
+        for command in commands {
+            let Command::Run(open) = command else { continue };
+            triggers.push(NewTrigger {
+                no: numbers.trigger().ok_or_else(used_up)?,
+                seq: open.seq,
+                kind: open.kind,
+                node: Some(open.node.0),
+                due_ms: now_ms,
+                claimed: owner.is_some(),
+                attempt: open.attempt,
+                detail: Bytes::from(open.encode_detail()),
+            });
+        }
+        let vars = prepared.vars.iter();
+        let new = NewInstance {
+            no: numbers.instance().ok_or_else(used_up)?,
+            id: self.id.unwrap_or_else(new_instance_id),
+            definition: Arc::clone(&prepared.definition),
+            pins: Arc::clone(&prepared.pins),
+            correlation: self.correlation.clone(),
+            request: self.digest(),
+            owner,
+            state: Bytes::from(state.encode()),
+            input: self.input.clone(),
+            vars: vars.map(|(name, json)| (name.clone(), Payload::json(json.clone()))).collect(),
+            triggers,
+            blobs: Vec::new(),
+            created_ms: now_ms,
+        };
+        Ok((new, state))
+    }
+
+    /// What to answer when a run of this name is there already.
+    pub(crate) fn existing(&self, row: Box<InstanceRow>) -> Result<Started, Error> {
+        if row.request != self.digest() {
+            return Err(Error::Conflict {
+                message: format!("run {} was started with another workflow or input", row.id),
+            });
+        }
+        Ok(Started { id: row.id, no: row.no, existing: Some(row) })
+    }
+}
+
+/// Writes a run down for whoever serves the store, without running anything here.
+///
+/// # Errors
+///
+/// The definition or the input is wrong, the id is taken, or the store is in trouble.
+pub fn enqueue(
+    store: &dyn Store,
+    plugins: &windlass_plugins::Host,
+    now_ms: i64,
+    request: &StartRequest,
+) -> Result<Started, Error> {
+    let prepared = Catalog::default().prepare(request.definition.clone(), plugins)?;
+    request.check(&prepared)?;
+    // Numbers belong to members, so the writer is one for as long as it takes.
+    let membership = Membership::join(store, "start".to_owned(), LEASE_MS, now_ms)?;
+    let numbers = membership.numbers();
+    let answer = request
+        .instance(&prepared, &numbers, None, now_ms)
+        .and_then(|(new, _)| {
+            let (id, no) = (new.id, new.no);
+            match store.write(Write::Create(Box::new(new)))? {
+                Wrote::Created => Ok(Started { id, no, existing: None }),
+                Wrote::Exists(row) => request.existing(row),
+                other => Err(crate::store_answered(&other).into()),
+            }
+        });
+    store.write(Write::Leave { incarnation: numbers.incarnation() })?;
+    store.notify();
+    answer
+}
+
+/// The lease of a member that only writes a run down.
+const LEASE_MS: u64 = 30_000;
+
+fn input_error(reason: &str) -> Error {
+    let place = windlass_model::Place::at("");
+    Error::Input(vec![windlass_model::Diagnostic::new(
+        crate::codes::INPUT_INVALID,
+        format!("the input cannot be used: {reason}"),
+        place,
+    )])
+}

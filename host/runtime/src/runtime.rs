@@ -1,0 +1,266 @@
+//! One process that runs workflows: the parts put together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use windlass_model::{InstanceNo, Payload};
+use windlass_store::rows::InstanceRow;
+use windlass_store::{Listener, Sink, Write, Wrote};
+
+use crate::catalog::Catalog;
+use crate::error::Error;
+use crate::options::Options;
+use crate::request::{StartRequest, Started};
+use crate::scheduler::core::{Core, Event};
+use crate::scheduler::driver::{Driver, Mailbox, Membership, sink};
+use crate::shard::worker::Crew;
+use crate::shard::{Birth, Message, Shard};
+use crate::shared::{Flow, Shared, Suspects, Waiters};
+use crate::wait::{Ended, RunResult};
+
+/// How often a run that another process has is looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How often a drain looks whether it is through.
+const DRAIN_POLL: Duration = Duration::from_millis(2);
+
+/// How long interrupted guests get to return.
+const INTERRUPT: Duration = Duration::from_secs(2);
+
+/// One process that runs workflows.
+pub struct Runtime {
+    shared: Arc<Shared>,
+    crew: Arc<Crew>,
+    membership: Arc<Membership>,
+    own: Arc<Mutex<Vec<InstanceNo>>>,
+    sink: Arc<dyn Sink>,
+    scheduler: Mutex<Option<JoinHandle<()>>>,
+    _listener: Listener,
+    stopped: AtomicBool,
+}
+
+/// How a drain went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Whether everything that ran could be committed before the deadline.
+    pub in_time: bool,
+}
+
+impl Runtime {
+    /// Joins the store and begins to claim work.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble, or threads cannot be started.
+    pub fn start(options: Options) -> Result<Arc<Self>, Error> {
+        let Options { store, plugins, clock, io, name, scope, scheduler, workers, .. } = options;
+        let (mailbox, inbox) = Mailbox::new();
+        let lease_ms = scheduler.lease_ms;
+        let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
+        let membership = Arc::new(joined);
+        let shared = Arc::new(Shared {
+            store: Arc::clone(&store),
+            clock,
+            plugins,
+            catalog: Catalog::default(),
+            observer: options.observer,
+            io,
+            scheduler: mailbox.clone(),
+            shards: (0..workers.max(1)).map(Shard::new).collect(),
+            flow: Flow::new(scheduler.in_flight),
+            suspects: Suspects::default(),
+            waiters: Waiters::default(),
+            draining: AtomicBool::new(false),
+            max_steps: options.max_steps,
+        });
+        // What was put aside may run with the plugins that there are now.
+        store.write(Write::Unpark)?;
+        let crew = Crew::new(workers.max(1) + options.spare_workers + 1);
+        crew.start(&shared)?;
+        let own = Arc::new(Mutex::new(Vec::new()));
+        let sink = sink(&mailbox);
+        let driver = Driver {
+            shared: Arc::clone(&shared),
+            core: Core::new(scheduler),
+            scope,
+            own: Arc::clone(&own),
+            membership: Arc::clone(&membership),
+            sink: Arc::clone(&sink),
+        };
+        let thread = std::thread::Builder::new()
+            .name("windlass-scheduler".to_owned())
+            .spawn(move || driver.run(&inbox))?;
+        let wake = mailbox;
+        let listener = store.listen(Box::new(move || wake.send(Event::Woken)))?;
+        Ok(Arc::new(Self {
+            shared,
+            crew,
+            membership,
+            own,
+            sink,
+            scheduler: Mutex::new(Some(thread)),
+            _listener: listener,
+            stopped: AtomicBool::new(false),
+        }))
+    }
+
+    /// Starts a run in this process. The answer comes when the run is written down durably;
+    /// from then on it ends, here or elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// The definition or the input is wrong, the id is taken, the process is draining, or the
+    /// store is in trouble.
+    pub async fn run(&self, request: &StartRequest) -> Result<Started, Error> {
+        if self.shared.is_draining() {
+            return Err(Error::Draining);
+        }
+        let shared = &self.shared;
+        let prepared = shared.catalog.prepare(request.definition.clone(), &shared.plugins)?;
+        request.check(&prepared)?;
+        let numbers = self.membership.numbers();
+        let owner = Some(numbers.incarnation());
+        let now_ms = shared.clock.wall_ms();
+        let (new, state) = request.instance(&prepared, &numbers, owner, now_ms)?;
+        let (id, no) = (new.id, new.no);
+        let (reply, answer) = oneshot::channel();
+        let birth = Birth { new, state, prepared, numbers, reply };
+        let Some(shard) = shared.shard(no) else { return Err(Error::Draining) };
+        shard.send(Message::Born(Box::new(birth)));
+        match answer.await.map_err(|_| Error::Draining)?? {
+            Wrote::Created => {
+                self.own.lock().push(no);
+                Ok(Started { id, no, existing: None })
+            }
+            Wrote::Exists(row) => request.existing(row),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
+
+    /// Makes this process claim a run that was started before, by itself or by another that
+    /// is gone.
+    pub fn adopt(&self, no: InstanceNo) {
+        self.own.lock().push(no);
+        self.shared.scheduler.send(Event::Woken);
+    }
+
+    /// Waits until a run has ended, whoever runs it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or the store is in trouble.
+    pub async fn wait(&self, no: InstanceNo) -> Result<RunResult, Error> {
+        loop {
+            let waiter = self.shared.waiters.add(no);
+            if let Some(result) = self.look(no)? {
+                return Ok(result);
+            }
+            match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
+                Ok(Ok(Ended::Finally(result))) => return Ok(result),
+                Ok(Ok(Ended::Interrupted { code, message, help })) => {
+                    let transient = true;
+                    return Err(windlass_store::Error { code, message, help, transient }.into());
+                }
+                // Given back, forgotten, or simply not over yet: look again in a while.
+                Ok(_) => pause(POLL).await,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn look(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
+        let store = self.shared.store.as_ref();
+        let row = store.instance_by_no(no)?.ok_or_else(|| Error::NotFound(no.to_string()))?;
+        result_of(store, row)
+    }
+
+    /// Plugins have come or gone: what was put aside for want of one may run again.
+    pub fn plugins_changed(&self) {
+        // Answered to the scheduler's sink, which takes it for a burial that freed these.
+        const BURY: windlass_store::Ticket = 1;
+        self.shared.store.submit(&self.sink, vec![(BURY, Write::Unpark)]);
+        self.shared.scheduler.send(Event::Woken);
+    }
+
+    /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are
+    /// interrupted and their triggers given back: a shutdown is never a failure of a run.
+    pub async fn drain(&self, deadline: Duration) -> Drained {
+        self.shared.draining.store(true, Ordering::Release);
+        self.shared.scheduler.send(Event::Drain);
+        self.shared.broadcast(|| Message::Drain);
+        let in_time = self.until_empty(deadline).await;
+        if !in_time {
+            self.shared.broadcast(|| Message::Interrupt);
+            self.until_empty(INTERRUPT).await;
+        }
+        self.leave();
+        Drained { in_time }
+    }
+
+    async fn until_empty(&self, within: Duration) -> bool {
+        let shared = &self.shared;
+        let end = shared.clock.monotonic() + within;
+        loop {
+            if shared.shards.iter().all(|shard| shard.is_empty()) {
+                return true;
+            }
+            if shared.clock.monotonic() >= end {
+                return false;
+            }
+            pause(DRAIN_POLL).await;
+        }
+    }
+
+    fn leave(&self) {
+        if self.stopped.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.shared.scheduler.stop();
+        if let Some(thread) = self.scheduler.lock().take() {
+            let _ = thread.join();
+        }
+        let incarnation = self.membership.numbers().incarnation();
+        if let Err(error) = self.shared.store.write(Write::Leave { incarnation }) {
+            // Others find out by the file lock or the lease.
+            tracing::warn!(code = %error.code, %error, "could not sign off from the store");
+        }
+        self.shared.store.notify();
+        self.crew.stop(&self.shared);
+    }
+
+    /// How many triggers are claimed and not finished.
+    pub fn in_flight(&self) -> u32 {
+        self.shared.flow.in_flight()
+    }
+}
+
+/// How a run ended, as the store has it; none if it has not.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn result_of(
+    store: &dyn windlass_store::Store,
+    row: InstanceRow,
+) -> Result<Option<RunResult>, Error> {
+    if !row.status.is_final() {
+        return Ok(None);
+    }
+    let output: Option<Payload> = store.output(row.no)?;
+    Ok(Some(RunResult { id: row.id, status: row.status, output, failure: row.failure }))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a pause between two looks decides nothing")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,147 @@
+//! The scheduler, driven by hand.
+
+use super::{Action, Core, Event, Now, Settings};
+
+const LEASE: u64 = 30_000;
+
+fn at(ms: u64) -> Now {
+    Now { wall_ms: 1_000_000 + ms as i64, monotonic_ms: ms }
+}
+
+fn claim() -> Action {
+    Action::Claim { instances: 256, triggers: 64 }
+}
+
+fn bury() -> Action {
+    Action::Bury { limit: 1_000 }
+}
+
+/// A member that has recovered and claimed what was there at start.
+fn settled() -> Core {
+    let mut core = Core::new(Settings { lease_ms: LEASE, ..Settings::default() });
+    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
+    assert_eq!(core.step(Event::Buried { freed: 0 }, at(1), 0), [claim()]);
+    assert_eq!(core.step(Event::Claimed { more: false, next_due_ms: None }, at(2), 0), []);
+    core
+}
+
+/// Feeds events at given times with given work in flight and compares the actions.
+fn check(steps: &[(u64, Event, u32, &[Action])]) {
+    let mut core = settled();
+    for (index, (ms, event, in_flight, expected)) in steps.iter().enumerate() {
+        let actions = core.step(event.clone(), at(*ms), *in_flight);
+        assert_eq!(&actions, expected, "step {index}: {event:?} at {ms}");
+    }
+}
+
+fn claimed(next: Option<u64>) -> Event {
+    Event::Claimed { more: false, next_due_ms: next.map(|ms| at(ms).wall_ms) }
+}
+
+#[test]
+fn recovery_comes_before_the_first_claim() {
+    let mut core = Core::new(Settings::default());
+    assert_eq!(core.step(Event::Woken, at(0), 0), []);
+    assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
+    assert_eq!(core.step(Event::Woken, at(1), 0), []);
+    assert_eq!(core.step(Event::Buried { freed: 1_000 }, at(2), 0), [bury()]);
+    assert_eq!(core.step(Event::Buried { freed: 3 }, at(3), 0), [claim()]);
+}
+
+#[test]
+fn one_claim_at_a_time_and_none_is_forgotten() {
+    check(&[
+        (10, Event::Woken, 0, &[claim()]),
+        (11, Event::Woken, 0, &[]),
+        (12, claimed(None), 0, &[claim()]),
+        (13, claimed(None), 0, &[]),
+    ]);
+}
+
+#[test]
+fn what_comes_due_is_claimed_then_and_not_before() {
+    check(&[
+        (10, Event::Due(at(500).wall_ms), 0, &[]),
+        (499, Event::Tick, 0, &[]),
+        (500, Event::Tick, 0, &[claim()]),
+        (501, claimed(Some(900)), 0, &[]),
+        (899, Event::Tick, 0, &[]),
+        (900, Event::Tick, 0, &[claim()]),
+    ]);
+}
+
+#[test]
+fn sleep_ends_at_the_next_due_time() {
+    let mut core = settled();
+    core.step(Event::Due(at(400).wall_ms), at(100), 0);
+    assert_eq!(core.sleep_ms(at(100)), 300);
+}
+
+#[test]
+fn what_is_beyond_the_horizon_is_left_to_the_scan() {
+    check(&[
+        (10, Event::Woken, 0, &[claim()]),
+        (11, claimed(Some(70_000)), 0, &[]),
+        (5_000, Event::Tick, 0, &[bury(), claim()]),
+    ]);
+}
+
+#[test]
+fn a_full_process_claims_nothing_until_there_is_room() {
+    check(&[
+        (10, Event::Woken, 4_096, &[Action::WatchRoom]),
+        (11, Event::Woken, 4_096, &[Action::WatchRoom]),
+        (12, Event::Room, 100, &[claim()]),
+    ]);
+}
+
+#[test]
+fn more_work_is_claimed_at_once() {
+    check(&[
+        (10, Event::Woken, 0, &[claim()]),
+        (11, Event::Claimed { more: true, next_due_ms: None }, 64, &[claim()]),
+    ]);
+}
+
+#[test]
+fn the_lease_is_renewed_at_a_third_and_counts_from_the_attempt() {
+    check(&[
+        (4_999, Event::Tick, 0, &[]),
+        (5_000, Event::Tick, 0, &[bury(), claim()]),
+        (5_001, claimed(None), 0, &[]),
+        (5_002, Event::Buried { freed: 0 }, 0, &[]),
+        (9_999, Event::Tick, 0, &[]),
+        (10_000, Event::Tick, 0, &[Action::Renew, bury(), claim()]),
+        (10_500, Event::Renewed { asked_ms: 10_000 }, 0, &[]),
+    ]);
+}
+
+#[test]
+fn a_lease_that_was_not_renewed_in_time_is_not_trusted() {
+    let mut core = settled();
+    core.step(Event::Tick, at(10_000), 0);
+    assert!(core.is_trusted(at(26_999)));
+    assert!(!core.is_trusted(at(27_000)));
+    assert_eq!(core.step(Event::Tick, at(27_000), 0), [Action::Rejoin]);
+    assert_eq!(core.step(Event::Woken, at(27_001), 0), []);
+    assert_eq!(core.step(Event::Joined { asked_ms: 27_002 }, at(27_003), 0), [bury()]);
+}
+
+#[test]
+fn a_wall_clock_stepped_back_delays_nothing_that_is_scanned() {
+    let mut core = settled();
+    core.step(Event::Due(at(2_000).wall_ms), at(10), 0);
+    let back = Now { wall_ms: at(0).wall_ms - 3_600_000, monotonic_ms: 3_000 };
+    assert_eq!(core.step(Event::Tick, back, 0), []);
+    assert!(core.sleep_ms(back) <= 1_000);
+    let scan = Now { monotonic_ms: 5_000, ..back };
+    assert_eq!(core.step(Event::Tick, scan, 0), [bury(), claim()]);
+}
+
+#[test]
+fn draining_claims_nothing_but_keeps_the_lease() {
+    let mut core = settled();
+    assert_eq!(core.step(Event::Drain, at(10), 0), []);
+    assert_eq!(core.step(Event::Woken, at(11), 0), []);
+    assert_eq!(core.step(Event::Tick, at(10_000), 0), [Action::Renew]);
+}

@@ -1,0 +1,300 @@
+//! The thread that drives the scheduler's core: it sleeps, asks the store, and hands what was
+//! claimed to the shards.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use windlass_model::{InstanceNo, Numbers};
+use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, NewMember};
+use windlass_store::{Sink, Ticket, Write, Wrote};
+
+use super::core::{Action, Core, Event};
+use crate::shard::{Arrival, Message};
+use crate::shared::Shared;
+
+/// Where events for the scheduler are sent.
+#[derive(Clone)]
+pub(crate) struct Mailbox {
+    sender: Sender<Mail>,
+}
+
+/// What the scheduler's thread receives.
+enum Mail {
+    Event(Event),
+    Claimed(Claims),
+    Stop,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> (Self, Inbox) {
+        let (sender, receiver) = channel();
+        (Self { sender }, Inbox { receiver })
+    }
+
+    pub(crate) fn send(&self, event: Event) {
+        // After the scheduler has stopped nobody needs to know.
+        let _ = self.sender.send(Mail::Event(event));
+    }
+
+    pub(crate) fn stop(&self) {
+        let _ = self.sender.send(Mail::Stop);
+    }
+}
+
+/// The scheduler's end of its mailbox.
+pub(crate) struct Inbox {
+    receiver: Receiver<Mail>,
+}
+
+/// Which work this process claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Whatever is due.
+    All,
+    /// Only what belongs to the instances that it started or was asked to continue.
+    Own,
+}
+
+/// What the driver needs besides the shared parts.
+pub(crate) struct Driver {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) core: Core,
+    pub(crate) scope: Scope,
+    pub(crate) own: Arc<Mutex<Vec<InstanceNo>>>,
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) sink: Arc<dyn Sink>,
+}
+
+/// This process as a member of the store.
+pub(crate) struct Membership {
+    name: String,
+    lease_ms: u64,
+    numbers: Mutex<Arc<Numbers>>,
+}
+
+impl Membership {
+    /// Joins for the first time.
+    pub(crate) fn join(
+        store: &dyn windlass_store::Store,
+        name: String,
+        lease_ms: u64,
+        now_ms: i64,
+    ) -> windlass_store::Result<Self> {
+        let numbers = Self::enter(store, &name, lease_ms, now_ms)?;
+        Ok(Self { name, lease_ms, numbers: Mutex::new(numbers) })
+    }
+
+    fn enter(
+        store: &dyn windlass_store::Store,
+        name: &str,
+        lease_ms: u64,
+        joined_ms: i64,
+    ) -> windlass_store::Result<Arc<Numbers>> {
+        let member = NewMember { name: name.to_owned(), lease_ms, joined_ms };
+        match store.write(Write::Join(member))? {
+            Wrote::Joined(incarnation) => Ok(Arc::new(Numbers::new(incarnation))),
+            other => Err(crate::store_answered(&other)),
+        }
+    }
+
+    /// The numbers of the present incarnation.
+    pub(crate) fn numbers(&self) -> Arc<Numbers> {
+        Arc::clone(&self.numbers.lock())
+    }
+}
+
+/// Turns the store's answers into events.
+struct Answers {
+    mailbox: Mailbox,
+}
+
+const CLAIM: Ticket = 0;
+const BURY: Ticket = 1;
+/// Renewals carry the time of their attempt behind this.
+const RENEW: Ticket = 2;
+
+impl Sink for Answers {
+    fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
+        for (ticket, answer) in answers {
+            let mail = match (ticket, answer) {
+                (CLAIM, Ok(Wrote::Claimed(claims))) => Mail::Claimed(claims),
+                (CLAIM, answer) => {
+                    complain("claim work", answer);
+                    Mail::Event(Event::ClaimFailed)
+                }
+                (BURY, Ok(Wrote::Freed(freed))) => Mail::Event(Event::Buried { freed }),
+                (BURY, answer) => {
+                    complain("free what dead processes hold", answer);
+                    Mail::Event(Event::BuryFailed)
+                }
+                (asked, Ok(Wrote::Renewed { .. })) => {
+                    Mail::Event(Event::Renewed { asked_ms: asked - RENEW })
+                }
+                (_, Ok(Wrote::Fenced)) => Mail::Event(Event::Lost),
+                (_, answer) => {
+                    complain("renew the lease", answer);
+                    Mail::Event(Event::RenewFailed)
+                }
+            };
+            let _ = self.mailbox.sender.send(mail);
+        }
+    }
+}
+
+fn complain(what: &str, answer: windlass_store::Result<Wrote>) {
+    match answer {
+        Err(error) => tracing::warn!(code = %error.code, %error, "cannot {what}"),
+        Ok(other) => tracing::warn!(answer = ?other, "cannot {what}: unexpected answer"),
+    }
+}
+
+/// The sink that belongs to a mailbox.
+pub(crate) fn sink(mailbox: &Mailbox) -> Arc<dyn Sink> {
+    Arc::new(Answers { mailbox: mailbox.clone() })
+}
+
+impl Driver {
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self, inbox: &Inbox) {
+        let asked_ms = self.shared.now().monotonic_ms;
+        self.step(Event::Joined { asked_ms });
+        loop {
+            let sleep = Duration::from_millis(self.core.sleep_ms(self.shared.now()).min(60_000));
+            match inbox.receiver.recv_timeout(sleep) {
+                Ok(Mail::Event(event)) => self.step(event),
+                Ok(Mail::Claimed(claims)) => self.claimed(claims),
+                Err(RecvTimeoutError::Timeout) => self.step(Event::Tick),
+                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = self.shared.now();
+        for action in self.core.step(event, now, self.shared.flow.in_flight()) {
+            self.act(action);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let incarnation = self.membership.numbers().incarnation();
+        match action {
+            Action::Claim { instances, triggers } => {
+                let scope = match self.scope {
+                    Scope::All => ClaimScope::All,
+                    Scope::Own => ClaimScope::Only(self.own.lock().clone()),
+                };
+                let now_ms = self.shared.now().wall_ms;
+                let claim = Claim { incarnation, now_ms, instances, triggers, scope };
+                self.submit(CLAIM, Write::Claim(claim));
+            }
+            Action::Bury { limit } => {
+                self.submit(BURY, Write::Bury { incarnation, limit });
+                self.shared.broadcast(|| Message::Retry);
+            }
+            Action::Renew => {
+                let asked_ms = self.shared.now().monotonic_ms;
+                self.submit(RENEW + asked_ms, Write::Renew { incarnation });
+            }
+            Action::WatchRoom => {
+                if self.shared.flow.watch() {
+                    self.shared.scheduler.send(Event::Room);
+                }
+            }
+            Action::Rejoin => self.rejoin(),
+        }
+    }
+
+    fn submit(&self, ticket: Ticket, write: Write) {
+        self.shared.store.submit(&self.sink, vec![(ticket, write)]);
+    }
+
+    /// Forgets everything owned and becomes a member anew. What was owned is found again by a
+    /// claim, here or elsewhere, under a new epoch.
+    fn rejoin(&mut self) {
+        tracing::error!("the membership is lost: interrupting everything and joining again");
+        self.shared.broadcast(|| Message::Forget);
+        let asked = self.shared.now();
+        let membership = &self.membership;
+        let store = self.shared.store.as_ref();
+        match Membership::enter(store, &membership.name, membership.lease_ms, asked.wall_ms) {
+            Ok(numbers) => {
+                *membership.numbers.lock() = numbers;
+                self.shared.scheduler.send(Event::Joined { asked_ms: asked.monotonic_ms });
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot join the store");
+                self.shared.scheduler.send(Event::JoinFailed);
+            }
+        }
+    }
+
+    fn claimed(&mut self, claims: Claims) {
+        let now = self.shared.now();
+        let Claims { instances, more, next_due_ms } = claims;
+        tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
+        windlass_model::failpoint::pass("after-claim-write");
+        for claimed in instances {
+            let count = u32::try_from(claimed.claimed.len()).unwrap_or(u32::MAX);
+            self.shared.flow.took(count);
+            self.dispatch(claimed);
+        }
+        let event = Event::Claimed { more, next_due_ms };
+        for action in self.core.step(event, now, self.shared.flow.in_flight()) {
+            self.act(action);
+        }
+    }
+
+    /// Hands claimed work to its shard, preparing its definition aside if it is not known yet:
+    /// compiling one, or a plugin of it, must not hold up the others.
+    fn dispatch(&self, claimed: ClaimedInstance) {
+        let numbers = self.membership.numbers();
+        let (definition, pins) = (claimed.row.definition, claimed.row.pins);
+        if let Some(prepared) = self.shared.catalog.known(definition, pins) {
+            self.shared.arrive(Arrival { claimed, prepared, numbers });
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        self.shared.io.spawn_blocking(move || {
+            match shared.catalog.load(shared.store.as_ref(), &shared.plugins, definition, pins) {
+                Ok(prepared) => shared.arrive(Arrival { claimed, prepared, numbers }),
+                Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
+            }
+        });
+    }
+}
+
+impl Shared {
+    fn arrive(&self, arrival: Arrival) {
+        if let Some(shard) = self.shard(arrival.claimed.row.no) {
+            shard.send(Message::Arrived(Box::new(arrival)));
+        }
+    }
+
+    /// Puts aside what cannot run here: its definition or one of its plugins is missing. It
+    /// stays in the store and comes back when plugins change.
+    fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
+        let row = &claimed.row;
+        tracing::warn!(instance = %row.id, reason, "parking a run that cannot go on here");
+        let fence = windlass_store::write::Fence {
+            incarnation: numbers.incarnation(),
+            instance: row.no,
+            epoch: row.epoch,
+            version: row.version,
+        };
+        for trigger in &claimed.claimed {
+            let trigger = windlass_store::write::TriggerFence { no: trigger.no, token: trigger.token };
+            let reason = reason.to_owned();
+            if let Err(error) = self.store.write(Write::Park { fence, trigger, reason }) {
+                tracing::warn!(%error, "cannot park");
+            }
+        }
+        if let Err(error) = self.store.write(Write::Release { fence }) {
+            tracing::warn!(%error, "cannot give back a parked run");
+        }
+        self.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+    }
+}
+

@@ -1,0 +1,108 @@
+//! Nodes that the host runs itself: `set`, `wait`, `end` and `fail`.
+
+use windlass_engine::expr::{Alias, Template};
+use windlass_model::{Class, Failure, Payload};
+
+use super::hot::Hot;
+use super::memory::Unread;
+use super::settle::Settled;
+use super::work::{Address, Patch};
+use crate::codes;
+use crate::shared::Shared;
+
+impl Hot {
+    /// Until when a `wait` node waits.
+    pub(super) fn wait_until(
+        &mut self,
+        to: Address,
+        template: &Template,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        let json = self.render(template, patch, shared)?;
+        let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
+        let until_ms = match &value {
+            serde_json::Value::String(text) => windlass_model::file::until(text, to.started_ms),
+            serde_json::Value::Number(number) => number
+                .as_i64()
+                .and_then(|ms| to.started_ms.checked_add(ms.max(0)))
+                .ok_or_else(|| format!("{number} milliseconds are too many")),
+            other => Err(format!("{other} is neither a duration nor an instant")),
+        };
+        match until_ms {
+            Ok(until_ms) => Ok(Settled::Wait { until_ms }),
+            Err(reason) => {
+                let message = format!("cannot tell how long to wait: {reason}");
+                Err(Unread::Value(Failure::new(Class::Invalid, codes::RENDER, message)))
+            }
+        }
+    }
+
+    /// The variables that a `set` node assigns. All of them see the values from before it.
+    pub(super) fn assignments(
+        &mut self,
+        assignments: &[(String, Template)],
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        let mut assigned = Patch::with_capacity(assignments.len());
+        for (name, template) in assignments {
+            assigned.push((name.clone(), self.render(template, patch, shared)?));
+        }
+        Ok(Settled::Set(assigned))
+    }
+
+    /// What an `end` node ends with.
+    pub(super) fn end(
+        &mut self,
+        terminate: bool,
+        output: Option<&Template>,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        let output = match output {
+            Some(template) => Payload::json(self.render(template, patch, shared)?),
+            None => Payload::null(),
+        };
+        Ok(Settled::Done { output, ports: Vec::new(), end: Some(terminate) })
+    }
+
+    /// How a `fail` node fails.
+    pub(super) fn fail(
+        &mut self,
+        template: &Template,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        let json = self.render(template, patch, shared)?;
+        let message = match serde_json::from_slice(&json) {
+            Ok(serde_json::Value::String(text)) => text,
+            Ok(other) => other.to_string(),
+            Err(_) => String::from_utf8_lossy(&json).into_owned(),
+        };
+        Ok(Settled::Failed(Failure::new(Class::Permanent, codes::FAIL_NODE, message)))
+    }
+
+    /// The value that a template passes on whole, if it can be passed on without parsing.
+    pub(super) fn aliased(
+        &mut self,
+        alias: &Alias,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Option<Payload>, Unread> {
+        let store = shared.store.as_ref();
+        match alias {
+            Alias::Input => self.memory.input(store, self.no).map(Some),
+            Alias::Output(name) => {
+                let node = self.prepared.graph.find(name);
+                match node.and_then(|node| self.state.latest.get(&node).copied()) {
+                    Some(run) => self.memory.output(store, run).map(Some),
+                    None => Ok(None),
+                }
+            }
+            // A variable may be patched for this attempt alone: let the template see to that.
+            Alias::Var(_) if !patch.is_empty() => Ok(None),
+            Alias::Var(name) => self.memory.var(store, self.no, name),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Where instances live while they run.
+//!
+//! Every instance belongs to one shard, by its number, and everything that happens to it
+//! happens under that shard's mutex: so its results are applied one after another and its
+//! commits queue in that order. The mutex is never held over a guest call or a flush.
+
+mod builtin;
+mod commit;
+mod hot;
+mod memory;
+mod settle;
+mod state;
+mod step;
+pub(crate) mod work;
+pub(crate) mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+use windlass_model::{InstanceNo, Numbers, Seq};
+use windlass_store::rows::NewInstance;
+use windlass_store::write::ClaimedInstance;
+use windlass_store::{Sink, Ticket, Wrote};
+
+use crate::catalog::Prepared;
+use crate::error::Error;
+use work::Returned;
+
+pub(crate) use hot::Hot;
+pub(crate) use state::State;
+
+/// What other threads hand to a shard.
+pub(crate) enum Message {
+    /// Work that was claimed for one of its instances.
+    Arrived(Box<Arrival>),
+    /// A new instance, to be written and then run.
+    Born(Box<Birth>),
+    /// A guest call has returned on some other thread.
+    Returned(Box<Returned>),
+    /// Answers of the store.
+    Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
+    /// It is this suspect's turn to run alone.
+    SuspectsTurn(InstanceNo, Seq),
+    /// The membership is gone: nothing here is owned any more.
+    Forget,
+    /// Try again to give back what could not be given back before.
+    Retry,
+    /// Start nothing more, and give back what has nothing running.
+    Drain,
+    /// Interrupt what still runs.
+    Interrupt,
+}
+
+/// Claimed work, with everything that is needed to run it.
+pub(crate) struct Arrival {
+    pub(crate) claimed: ClaimedInstance,
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) numbers: Arc<Numbers>,
+}
+
+/// A new instance that this process will run.
+pub(crate) struct Birth {
+    pub(crate) new: NewInstance,
+    pub(crate) state: windlass_engine::State,
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) numbers: Arc<Numbers>,
+    pub(crate) reply: oneshot::Sender<Result<Wrote, Error>>,
+}
+
+/// One shard: a mailbox, and the state behind a mutex.
+pub(crate) struct Shard {
+    pub(crate) index: usize,
+    inbox: Mutex<Vec<Message>>,
+    bell: Condvar,
+    pub(crate) state: Mutex<State>,
+    /// Which thread drives the shard: raised to take it away from one that is stuck in a guest.
+    pub(crate) driver: AtomicU64,
+    /// Monotonic milliseconds at which the driving thread entered a guest; zero while it is
+    /// in none.
+    pub(crate) in_guest_since: AtomicU64,
+}
+
+impl Shard {
+    pub(crate) fn new(index: usize) -> Arc<Self> {
+        Arc::new(Self {
+            index,
+            inbox: Mutex::new(Vec::new()),
+            bell: Condvar::new(),
+            state: Mutex::new(State::default()),
+            driver: AtomicU64::new(0),
+            in_guest_since: AtomicU64::new(0),
+        })
+    }
+
+    /// Hands something over.
+    pub(crate) fn send(&self, message: Message) {
+        let mut inbox = self.inbox.lock();
+        inbox.push(message);
+        if inbox.len() == 1 {
+            self.bell.notify_one();
+        }
+    }
+
+    /// Takes everything that was handed over, without waiting.
+    fn take(&self, into: &mut Vec<Message>) {
+        let mut inbox = self.inbox.lock();
+        into.append(&mut inbox);
+    }
+
+    /// Waits until something was handed over or the shard has another driver.
+    fn wait(&self, generation: u64) {
+        let mut inbox = self.inbox.lock();
+        while inbox.is_empty() && self.driver.load(Ordering::Acquire) == generation {
+            self.bell.wait(&mut inbox);
+        }
+    }
+
+    /// Whether nothing is here, and nothing is on its way here or to the store.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().is_empty() && self.inbox.lock().is_empty()
+    }
+
+    /// Takes the shard away from its driver.
+    pub(crate) fn depose(&self) -> u64 {
+        let generation = self.driver.fetch_add(1, Ordering::AcqRel) + 1;
+        let _inbox = self.inbox.lock();
+        self.bell.notify_all();
+        generation
+    }
+}
+
+impl Sink for Shard {
+    fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
+        self.send(Message::Answers(answers));
+    }
+}

@@ -1,0 +1,513 @@
+//! What a shard knows, and how it takes in what happened.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+use windlass_engine::{Open, OpenRow};
+use windlass_model::{Epoch, InstanceNo, Numbers, Seq, Token};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
+use windlass_store::write::Fence;
+use windlass_store::{Ticket, Write, Wrote};
+
+use super::hot::{Held, Hot, Stage};
+use super::memory::Memory;
+use super::work::Work;
+use super::{Arrival, Birth, Message, Shard};
+use crate::catalog::Prepared;
+use crate::error::Error;
+use crate::scheduler::core::Event;
+use crate::shared::Shared;
+use crate::wait::{Ended, RunResult};
+
+/// What a shard knows.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(super) hots: FxHashMap<InstanceNo, Hot>,
+    /// What is to run next, in order.
+    pub(super) ready: VecDeque<(InstanceNo, Seq)>,
+    /// Calls that are to be made by the driving thread before anything else.
+    deferred: VecDeque<Work>,
+    /// Writes that are not handed over yet.
+    out: Vec<(Ticket, Write)>,
+    /// Writes that are handed over, or about to be, and not answered; answers come in order.
+    pending: VecDeque<Pending>,
+    /// The ticket of the first of them.
+    first_ticket: Ticket,
+    /// Instances that this process holds in the store without running them, because giving
+    /// them back failed.
+    owed: Vec<Fence>,
+}
+
+/// A write on its way, and what to do when it is answered.
+pub(super) struct Pending {
+    pub(super) instance: InstanceNo,
+    pub(super) epoch: Epoch,
+    pub(super) then: Then,
+}
+
+/// What to do when a write is answered.
+pub(super) enum Then {
+    /// A step is durable.
+    Committed {
+        /// Successors to run next.
+        dispatch: Vec<Seq>,
+        /// Due times of successors that are pending.
+        due_ms: Vec<i64>,
+        /// The suspect that this step was.
+        suspect: Option<Seq>,
+        /// How the run ended.
+        ended: Option<RunResult>,
+    },
+    /// A new instance is written.
+    Created(Box<(Hot, oneshot::Sender<Result<Wrote, Error>>)>),
+    /// A suspect is marked and may run.
+    Marked(Seq),
+    /// An instance is given back.
+    Released(Fence),
+    /// A trigger is parked.
+    Parked(Seq),
+}
+
+impl State {
+    /// Takes in one message.
+    pub(super) fn take(&mut self, message: Message, shared: &Arc<Shared>) {
+        match message {
+            Message::Arrived(arrival) => self.arrived(*arrival, shared),
+            Message::Born(birth) => self.born(*birth, shared),
+            Message::Answers(answers) => {
+                for (ticket, answer) in answers {
+                    self.answered(ticket, answer, shared);
+                }
+            }
+            Message::SuspectsTurn(instance, seq) => self.suspects_turn(instance, seq, shared),
+            Message::Forget => self.forget(shared),
+            Message::Retry => self.retry(),
+            Message::Drain => self.drain(shared),
+            Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
+            // Returned calls are the worker's to handle: they may lead to the next call.
+            Message::Returned(_) => {}
+        }
+    }
+
+    /// Hands a write over with the next batch.
+    pub(super) fn push(&mut self, pending: Pending, write: Write) {
+        let ticket = self.first_ticket + self.pending.len() as Ticket;
+        self.pending.push_back(pending);
+        self.out.push((ticket, write));
+    }
+
+    /// Sets a call aside until the one that is being lined up is made.
+    pub(super) fn defer(&mut self, work: Work) {
+        self.deferred.push_back(work);
+    }
+
+    /// A call that was set aside.
+    pub(super) fn deferred(&mut self) -> Option<Work> {
+        self.deferred.pop_front()
+    }
+
+    /// Whether the driving thread has nothing to do without a message.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.ready.is_empty() && self.deferred.is_empty() && self.out.is_empty()
+    }
+
+    /// How many writes wait to be handed over.
+    pub(super) fn waiting(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes the writes that are to be handed over.
+    pub(super) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn arrived(&mut self, arrival: Arrival, shared: &Arc<Shared>) {
+        let Arrival { claimed, prepared, numbers } = arrival;
+        let no = claimed.row.no;
+        if !claimed.taken {
+            self.claimed_more(claimed, shared);
+            return;
+        }
+        let hot = match Hot::from_claim(&claimed, prepared, numbers) {
+            Ok(hot) => hot,
+            Err(reason) => {
+                tracing::error!(instance = %claimed.row.id, reason, "cannot understand a run");
+                shared.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+                return;
+            }
+        };
+        // Whatever was known of an earlier burst is void: the epoch has moved on.
+        if let Some(old) = self.hots.insert(no, hot) {
+            self.dismiss(&old, shared);
+        }
+        for trigger in &claimed.claimed {
+            self.make_ready(no, trigger.seq, shared);
+        }
+    }
+
+    /// Further triggers of an instance that is here already.
+    fn claimed_more(&mut self, claimed: windlass_store::write::ClaimedInstance, shared: &Shared) {
+        let no = claimed.row.no;
+        let Some(hot) = self.hots.get_mut(&no).filter(|hot| {
+            !hot.leaving && hot.epoch == claimed.row.epoch
+        }) else {
+            // It was given back, or forgotten, while the claim was on its way. Giving back
+            // makes these pending again; they are found by the next claim.
+            shared.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+            shared.scheduler.send(Event::Due(shared.now().wall_ms));
+            return;
+        };
+        let mut ready = Vec::new();
+        for row in claimed.claimed {
+            let Some(held) = hot.held.get_mut(&row.seq).filter(|held| !held.is_claimed()) else {
+                // The step that did away with it is on its way to the store.
+                shared.landed(1);
+                continue;
+            };
+            (held.no, held.token) = (row.no, row.token);
+            (held.suspicion, held.deliveries) = (row.suspicion, row.deliveries);
+            held.stage = Stage::Ready;
+            ready.push(row.seq);
+        }
+        for seq in ready {
+            self.make_ready(no, seq, shared);
+        }
+    }
+
+    /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
+    fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+        windlass_model::failpoint::pass("after-claim");
+        let suspicious = self
+            .hots
+            .get(&no)
+            .and_then(|hot| hot.held.get(&seq))
+            .is_some_and(|held| held.suspicion != Suspicion::None);
+        if !suspicious {
+            self.ready.push_back((no, seq));
+        } else if shared.suspects.enter(no, seq) {
+            self.mark(no, seq);
+        }
+    }
+
+    fn mark(&mut self, no: InstanceNo, seq: Seq) {
+        let Some(hot) = self.hots.get(&no) else { return };
+        let Some(held) = hot.held.get(&seq) else { return };
+        let write = Write::Mark { fence: hot.fence(), trigger: held.fence() };
+        let pending = Pending { instance: no, epoch: hot.epoch, then: Then::Marked(seq) };
+        self.push(pending, write);
+    }
+
+    fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+        let here = self.hots.get(&no).is_some_and(|hot| hot.held.contains_key(&seq));
+        if here {
+            self.mark(no, seq);
+        } else {
+            shared.suspect_left(no, seq);
+        }
+    }
+
+    fn born(&mut self, birth: Birth, shared: &Shared) {
+        let Birth { new, state, prepared, numbers, reply } = birth;
+        let hot = Hot::from_birth(&new, state, prepared, numbers);
+        shared.flow.took(hot.claimed());
+        let pending = Pending {
+            instance: new.no,
+            epoch: hot.epoch,
+            then: Then::Created(Box::new((hot, reply))),
+        };
+        self.push(pending, Write::Create(Box::new(new)));
+    }
+
+    fn answered(
+        &mut self,
+        ticket: Ticket,
+        answer: windlass_store::Result<Wrote>,
+        shared: &Arc<Shared>,
+    ) {
+        if ticket != self.first_ticket {
+            tracing::error!(ticket, expected = self.first_ticket, "the store answered out of order");
+            return;
+        }
+        let Some(pending) = self.pending.pop_front() else { return };
+        self.first_ticket += 1;
+        match (pending.then, answer) {
+            (Then::Created(created), answer) => self.created(*created, answer, shared),
+            (Then::Released(fence), Err(error)) => {
+                tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
+                self.owed.push(fence);
+            }
+            (Then::Released(_), Ok(_)) => {}
+            (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
+            (_, Ok(_)) => self.fenced(pending.instance, pending.epoch, shared),
+            (_, Err(error)) => self.failed(pending.instance, pending.epoch, &error, shared),
+        }
+    }
+
+    fn created(
+        &mut self,
+        (hot, reply): (Hot, oneshot::Sender<Result<Wrote, Error>>),
+        answer: windlass_store::Result<Wrote>,
+        shared: &Shared,
+    ) {
+        let no = hot.no;
+        if matches!(answer, Ok(Wrote::Created)) {
+            let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
+            seqs.sort_unstable();
+            self.hots.insert(no, hot);
+            for seq in seqs {
+                self.make_ready(no, seq, shared);
+            }
+        } else {
+            shared.landed(hot.claimed());
+        }
+        // Whoever asked may have gone away; the instance is there all the same.
+        let _ = reply.send(answer.map_err(Error::from));
+    }
+
+    /// A write of an instance is durable.
+    fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<Shared>) {
+        let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else { return };
+        match then {
+            Then::Committed { dispatch, due_ms, suspect, ended } => {
+                hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
+                let gone = hot.leaving && hot.unacknowledged == 0;
+                for seq in dispatch {
+                    // It may have been cancelled by a later step meanwhile.
+                    if let Some(held) = hot.held.get_mut(&seq) {
+                        held.stage = Stage::Ready;
+                        self.ready.push_back((no, seq));
+                    }
+                }
+                if hot.unacknowledged == 0 {
+                    hot.memory.shrink();
+                }
+                if let Some(due_ms) = due_ms.into_iter().min() {
+                    shared.scheduler.send(Event::Due(due_ms));
+                }
+                if let Some(seq) = suspect {
+                    shared.suspect_left(no, seq);
+                }
+                if gone && let Some(hot) = self.hots.remove(&no) {
+                    self.dismiss(&hot, shared);
+                }
+                if let Some(ended) = ended {
+                    shared.ended(no, ended);
+                } else if shared.is_draining() {
+                    self.give_back_if_idle(no, shared);
+                }
+            }
+            Then::Marked(seq) => self.ready.push_back((no, seq)),
+            Then::Parked(seq) => {
+                hot.held.remove(&seq);
+                shared.landed(1);
+                self.give_back_if_idle(no, shared);
+            }
+            Then::Created(_) | Then::Released(_) => {}
+        }
+    }
+
+    /// Something that a write named has moved on: nothing that is known here of the instance
+    /// can be trusted.
+    fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
+        let Some(hot) = self.drop_hot(no, epoch, shared) else { return };
+        tracing::warn!(instance = %hot.id, "results were fenced off: the run has moved on");
+        let fence = hot.fence();
+        self.push(Pending { instance: no, epoch, then: Then::Released(fence) }, Write::Release { fence });
+        shared.waiters.tell(no, &Ended::GivenBack);
+        shared.scheduler.send(Event::Due(shared.now().wall_ms));
+    }
+
+    /// The store could not write: what is in memory is ahead of what is durable, so it goes.
+    fn failed(&mut self, no: InstanceNo, epoch: Epoch, error: &windlass_store::Error, shared: &Shared) {
+        let Some(hot) = self.drop_hot(no, epoch, shared) else { return };
+        tracing::error!(instance = %hot.id, code = %error.code, %error, "a step could not be written");
+        self.owed.push(hot.fence());
+        let ended = Ended::Interrupted {
+            code: error.code.clone(),
+            message: error.message.clone(),
+            help: error.help.clone(),
+        };
+        shared.waiters.tell(no, &ended);
+    }
+
+    fn drop_hot(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) -> Option<Hot> {
+        self.hots.get(&no).filter(|hot| hot.epoch == epoch)?;
+        let hot = self.hots.remove(&no)?;
+        self.dismiss(&hot, shared);
+        Some(hot)
+    }
+
+    /// An instance is no longer here.
+    fn dismiss(&self, hot: &Hot, shared: &Shared) {
+        hot.interrupt();
+        shared.landed(hot.claimed());
+        for (seq, held) in &hot.held {
+            if held.suspicion != Suspicion::None {
+                shared.suspect_left(hot.no, *seq);
+            }
+        }
+    }
+
+    fn forget(&mut self, shared: &Shared) {
+        self.owed.clear();
+        self.ready.clear();
+        for (no, hot) in std::mem::take(&mut self.hots) {
+            self.dismiss(&hot, shared);
+            shared.waiters.tell(no, &Ended::GivenBack);
+        }
+    }
+
+    fn retry(&mut self) {
+        for fence in std::mem::take(&mut self.owed) {
+            let then = Then::Released(fence);
+            let pending = Pending { instance: fence.instance, epoch: fence.epoch, then };
+            self.push(pending, Write::Release { fence });
+        }
+    }
+
+    fn drain(&mut self, shared: &Shared) {
+        self.ready.clear();
+        let all: Vec<InstanceNo> = self.hots.keys().copied().collect();
+        for no in all {
+            self.give_back_if_idle(no, shared);
+        }
+    }
+
+    /// Gives an instance back if nothing of it is going on here any more. While draining,
+    /// what is claimed but not begun does not count.
+    pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &Shared) {
+        let idle = self.hots.get(&no).is_some_and(|hot| {
+            !hot.leaving && !hot.is_running() && hot.unacknowledged == 0
+        });
+        if idle && let Some(hot) = self.hots.remove(&no) {
+            self.dismiss(&hot, shared);
+            let (fence, epoch) = (hot.fence(), hot.epoch);
+            let then = Then::Released(fence);
+            self.push(Pending { instance: no, epoch, then }, Write::Release { fence });
+            shared.waiters.tell(no, &Ended::GivenBack);
+        }
+    }
+
+    /// Whether nothing is here and nothing is on its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.hots.is_empty()
+    }
+}
+
+impl Shared {
+    /// A suspect is through, or gone: the next one may run.
+    pub(crate) fn suspect_left(&self, no: InstanceNo, seq: Seq) {
+        if let Some((no, seq)) = self.suspects.leave(no, seq)
+            && let Some(shard) = self.shard(no)
+        {
+            shard.send(Message::SuspectsTurn(no, seq));
+        }
+    }
+
+    /// A run has ended, durably.
+    fn ended(&self, no: InstanceNo, result: RunResult) {
+        if let Some(observer) = &self.observer {
+            let (instance, status) = (result.id, result.status);
+            observer.observe(&crate::observe::Observed::Ended { instance, status });
+        }
+        self.waiters.tell(no, &Ended::Finally(result));
+    }
+}
+
+impl Hot {
+    /// An instance that was just taken.
+    fn from_claim(
+        claimed: &windlass_store::write::ClaimedInstance,
+        prepared: Arc<Prepared>,
+        numbers: Arc<Numbers>,
+    ) -> Result<Self, String> {
+        let row = &claimed.row;
+        let graph = &prepared.graph;
+        let mut state =
+            windlass_engine::State::decode(graph, &row.state).map_err(|error| error.to_string())?;
+        let mut held = FxHashMap::default();
+        let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
+        let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
+        for (trigger, stage) in claimed_rows.chain(other_rows) {
+            if let Some(node) = trigger.node {
+                let open = OpenRow {
+                    seq: trigger.seq,
+                    node,
+                    kind: trigger.kind,
+                    attempt: trigger.attempt,
+                    due_ms: trigger.due_ms,
+                };
+                let open = Open::decode_detail(graph, open, &trigger.detail)
+                    .map_err(|error| error.to_string())?;
+                state.open.insert(trigger.seq, open);
+            }
+            held.insert(trigger.seq, Held::of(trigger, stage));
+        }
+        Ok(Self {
+            no: row.no,
+            id: row.id,
+            epoch: row.epoch,
+            version: row.version,
+            correlation: row.correlation.as_deref().map(Arc::from),
+            prepared,
+            numbers,
+            state,
+            memory: Memory::default(),
+            last_run: row.last_run,
+            held,
+            unacknowledged: 0,
+            leaving: false,
+        })
+    }
+
+    /// An instance that is being created here.
+    fn from_birth(
+        new: &NewInstance,
+        state: windlass_engine::State,
+        prepared: Arc<Prepared>,
+        numbers: Arc<Numbers>,
+    ) -> Self {
+        let held = new.triggers.iter().map(|trigger| {
+            let held = Held {
+                no: trigger.no,
+                token: Token(1),
+                kind: trigger.kind,
+                suspicion: Suspicion::None,
+                deliveries: 0,
+                stage: Stage::Ready,
+            };
+            (trigger.seq, held)
+        });
+        Self {
+            no: new.no,
+            id: new.id,
+            epoch: BORN_EPOCH,
+            version: BORN_VERSION,
+            correlation: new.correlation.as_deref().map(Arc::from),
+            prepared,
+            numbers,
+            state,
+            memory: Memory::born(new.input.clone(), &new.vars),
+            last_run: None,
+            held: held.collect(),
+            unacknowledged: 0,
+            leaving: false,
+        }
+    }
+}
+
+impl Held {
+    fn of(row: &TriggerRow, stage: Stage) -> Self {
+        Self {
+            no: row.no,
+            token: row.token,
+            kind: row.kind,
+            suspicion: row.suspicion,
+            deliveries: row.deliveries,
+            stage,
+        }
+    }
+}
+

@@ -1,0 +1,73 @@
+//! One guest call: what is asked, and what comes back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::{Epoch, InstanceNo, Outcome, Seq};
+use windlass_plugins::{Accept, Call, Disposition, Lane, Plugin};
+
+/// A guest call that is to be made for a trigger.
+pub(crate) struct Work {
+    pub(crate) to: Address,
+    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) ask: Ask,
+}
+
+/// Which trigger of which burst the call is for. A result whose address does not exist any
+/// more is thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) instance: InstanceNo,
+    pub(crate) epoch: Epoch,
+    pub(crate) seq: Seq,
+    pub(crate) started_ms: i64,
+}
+
+/// What is asked of the guest.
+pub(crate) enum Ask {
+    /// What becomes of the trigger?
+    Accept(Accept),
+    /// Run the node.
+    Execute(Call, Patch),
+}
+
+/// Variables that a consumer assigned, to be kept if the attempt succeeds.
+pub(crate) type Patch = Vec<(String, Bytes)>;
+
+/// A guest call that has returned.
+pub(crate) struct Returned {
+    pub(crate) to: Address,
+    pub(crate) answer: Answer,
+}
+
+/// What came back.
+pub(crate) enum Answer {
+    Accepted(windlass_plugins::Returned<Disposition>),
+    Executed(windlass_plugins::Returned<Outcome>, Patch),
+}
+
+impl Work {
+    /// Whether the call may be made on the calling thread.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.plugin.lane(), Lane::Inline)
+    }
+
+    /// Makes the call on this thread.
+    pub(crate) fn run_inline(self) -> Returned {
+        let answer = match self.ask {
+            Ask::Accept(accept) => Answer::Accepted(self.plugin.accept_inline(accept)),
+            Ask::Execute(call, patch) => Answer::Executed(self.plugin.execute_inline(call), patch),
+        };
+        Returned { to: self.to, answer }
+    }
+
+    /// Makes the call on a fiber.
+    pub(crate) async fn run_on_fiber(self) -> Returned {
+        let plugin = self.plugin;
+        let answer = match self.ask {
+            Ask::Accept(accept) => Answer::Accepted(plugin.accept(accept).await),
+            Ask::Execute(call, patch) => Answer::Executed(plugin.execute(call).await, patch),
+        };
+        Returned { to: self.to, answer }
+    }
+}

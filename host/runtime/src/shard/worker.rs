@@ -1,0 +1,267 @@
+//! The threads that drive the shards.
+//!
+//! As many threads as there are shards drive one each. A thread makes guest calls itself, on
+//! its own stack, with the shard put down. If a call lasts too long, the watch takes the
+//! shard away from the thread and gives it to a spare one; when the call returns at last, its
+//! result goes into the shard's mailbox like any other, and the thread becomes a spare itself.
+//! Spares are bounded: with none left the shard waits, and plugins are told early enough to
+//! stop running inline (see `max_slow_inline` of the plugin host).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::work::Work;
+use super::{Message, Shard, State};
+use crate::shared::Shared;
+
+/// How long a guest may hold a shard's thread.
+const PATIENCE_MS: u64 = 20;
+
+/// Commits are handed to the store when this many have gathered, or when nothing else is left
+/// to do: so that the store begins early and still gets many at once.
+const BATCH: usize = 32;
+
+/// How much stack a thread that runs guests has. The host's own part is small; a guest is
+/// bounded by the engine well below this.
+const STACK_BYTES: usize = 4 * 1024 * 1024;
+
+/// The threads, and what they wait for.
+pub(crate) struct Crew {
+    orders: Mutex<Orders>,
+    bell: Condvar,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    stopping: AtomicBool,
+    max_threads: usize,
+}
+
+/// Shards without a thread.
+#[derive(Default)]
+struct Orders {
+    vacant: Vec<(Arc<Shard>, u64)>,
+    idle: usize,
+}
+
+impl Crew {
+    pub(crate) fn new(max_threads: usize) -> Arc<Self> {
+        Arc::new(Self {
+            orders: Mutex::new(Orders::default()),
+            bell: Condvar::new(),
+            threads: Mutex::new(Vec::new()),
+            stopping: AtomicBool::new(false),
+            max_threads,
+        })
+    }
+
+    /// Starts a thread for every shard, and the watch.
+    pub(crate) fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> std::io::Result<()> {
+        for shard in &shared.shards {
+            let generation = shard.driver.load(Ordering::Acquire);
+            self.orders.lock().vacant.push((Arc::clone(shard), generation));
+            self.hire(shared)?;
+        }
+        let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
+        let watch = std::thread::Builder::new()
+            .name("windlass-watch".to_owned())
+            .spawn(move || crew.watch(&shared))?;
+        self.threads.lock().push(watch);
+        Ok(())
+    }
+
+    /// Stops all threads that are not inside a guest, and waits for them.
+    pub(crate) fn stop(&self, shared: &Shared) {
+        self.stopping.store(true, Ordering::Release);
+        for shard in &shared.shards {
+            shard.depose();
+        }
+        {
+            let _orders = self.orders.lock();
+            self.bell.notify_all();
+        }
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A thread that is stuck in a guest ends with the guest's deadline or with the
+            // process; waiting for it would help nobody.
+            if thread.is_finished() || !stuck(shared) {
+                let _ = thread.join();
+            }
+        }
+    }
+
+    fn hire(self: &Arc<Self>, shared: &Arc<Shared>) -> std::io::Result<()> {
+        let mut threads = self.threads.lock();
+        if threads.len() >= self.max_threads {
+            return Ok(());
+        }
+        let name = format!("windlass-worker-{}", threads.len());
+        let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .stack_size(STACK_BYTES)
+            .spawn(move || crew.serve(&shared))?;
+        threads.push(thread);
+        Ok(())
+    }
+
+    /// The life of a thread: drive a shard until it is taken away, then wait for another.
+    fn serve(&self, shared: &Arc<Shared>) {
+        while let Some((shard, generation)) = self.next_order() {
+            shard.drive(generation, shared);
+        }
+    }
+
+    fn next_order(&self) -> Option<(Arc<Shard>, u64)> {
+        let mut orders = self.orders.lock();
+        loop {
+            if self.stopping.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Some(order) = orders.vacant.pop() {
+                return Some(order);
+            }
+            orders.idle += 1;
+            self.bell.wait(&mut orders);
+            orders.idle -= 1;
+        }
+    }
+
+    /// Takes shards away from threads that are stuck in a guest.
+    #[expect(clippy::disallowed_methods, reason = "the watch paces itself; what it measures is injected")]
+    fn watch(self: &Arc<Self>, shared: &Arc<Shared>) {
+        while !self.stopping.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(PATIENCE_MS / 4));
+            let now_ms = shared.now().monotonic_ms;
+            for shard in &shared.shards {
+                let since = shard.in_guest_since.load(Ordering::Acquire);
+                if since != 0 && now_ms.saturating_sub(since) > PATIENCE_MS {
+                    self.relieve(shard, since, shared);
+                }
+            }
+        }
+    }
+
+    fn relieve(self: &Arc<Self>, shard: &Arc<Shard>, since: u64, shared: &Arc<Shared>) {
+        if self.orders.lock().idle == 0 && self.threads.lock().len() >= self.max_threads {
+            return;
+        }
+        // The call may have ended, and another one begun, since the watch looked.
+        let same = shard.in_guest_since.compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
+        if same.is_err() {
+            return;
+        }
+        let generation = shard.depose();
+        tracing::debug!(shard = shard.index, "a guest holds a thread: a spare one takes over");
+        let mut orders = self.orders.lock();
+        orders.vacant.push((Arc::clone(shard), generation));
+        let idle = orders.idle;
+        self.bell.notify_one();
+        drop(orders);
+        if idle == 0
+            && let Err(error) = self.hire(shared)
+        {
+            tracing::error!(%error, "cannot start a spare thread");
+        }
+    }
+}
+
+fn stuck(shared: &Shared) -> bool {
+    shared.shards.iter().any(|shard| shard.in_guest_since.load(Ordering::Acquire) != 0)
+}
+
+impl Shard {
+    /// Drives the shard until it has another driver.
+    fn drive(self: &Arc<Self>, generation: u64, shared: &Arc<Shared>) {
+        let mut messages = Vec::new();
+        while self.driver.load(Ordering::Acquire) == generation {
+            self.take(&mut messages);
+            if messages.is_empty() && self.state.lock().is_at_rest() {
+                self.wait(generation);
+                continue;
+            }
+            if !self.turn(&mut messages, generation, shared) {
+                // Deposed in the middle: what was not taken in goes back, in order.
+                self.put_back(&mut messages);
+                return;
+            }
+        }
+        self.put_back(&mut messages);
+    }
+
+    /// Takes in what was handed over and runs what is ready. Answers false if the shard was
+    /// taken away meanwhile.
+    fn turn(
+        self: &Arc<Self>,
+        messages: &mut Vec<Message>,
+        generation: u64,
+        shared: &Arc<Shared>,
+    ) -> bool {
+        let mut state = self.state.lock();
+        let mut work = None;
+        for message in messages.drain(..) {
+            match message {
+                Message::Returned(returned) => {
+                    let next = state.returned(*returned, shared);
+                    if let Some(next) = next.and_then(|next| self.hand_out(next, shared)) {
+                        // At most one call is made at a time: the others wait in line.
+                        state.defer(next);
+                    }
+                }
+                other => state.take(other, shared),
+            }
+        }
+        loop {
+            let next = work.take().or_else(|| state.deferred()).or_else(|| state.next(shared));
+            let Some(next) = next else { break };
+            let Some(next) = self.hand_out(next, shared) else { continue };
+            if state.waiting() >= BATCH {
+                self.flush(&mut state, shared);
+            }
+            drop(state);
+            let since = shared.now().monotonic_ms.max(1);
+            self.in_guest_since.store(since, Ordering::Release);
+            let returned = next.run_inline();
+            let relieved = self.in_guest_since.swap(0, Ordering::AcqRel) == 0;
+            if relieved || self.driver.load(Ordering::Acquire) != generation {
+                self.send(Message::Returned(Box::new(returned)));
+                return false;
+            }
+            state = self.state.lock();
+            work = state.returned(returned, shared);
+        }
+        self.flush(&mut state, shared);
+        true
+    }
+
+    /// Gives a call to a fiber unless it may be made here.
+    fn hand_out(self: &Arc<Self>, work: Work, shared: &Arc<Shared>) -> Option<Work> {
+        if work.is_inline() {
+            return Some(work);
+        }
+        let shard = Arc::clone(self);
+        shared.io.spawn(async move {
+            let returned = work.run_on_fiber().await;
+            shard.send(Message::Returned(Box::new(returned)));
+        });
+        None
+    }
+
+    fn flush(self: &Arc<Self>, state: &mut State, shared: &Arc<Shared>) {
+        let writes = state.take_out();
+        if !writes.is_empty() {
+            let sink: Arc<dyn windlass_store::Sink> = Arc::<Self>::clone(self);
+            shared.store.submit(&sink, writes);
+        }
+    }
+
+    fn put_back(&self, messages: &mut Vec<Message>) {
+        if messages.is_empty() {
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        messages.append(&mut inbox);
+        std::mem::swap(messages, &mut inbox);
+        self.bell.notify_one();
+    }
+}

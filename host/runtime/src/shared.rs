@@ -1,0 +1,176 @@
+//! What every part of the runtime can reach.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use windlass_model::{Clock, InstanceNo, Seq};
+use windlass_store::Store;
+
+use crate::catalog::Catalog;
+use crate::observe::Observer;
+use crate::scheduler::core::{Event, Now};
+use crate::scheduler::driver::Mailbox;
+use crate::shard::{Message, Shard};
+use crate::wait::Ended;
+
+/// What every part of the runtime can reach.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) plugins: Arc<windlass_plugins::Host>,
+    pub(crate) catalog: Catalog,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) io: Handle,
+    pub(crate) scheduler: Mailbox,
+    pub(crate) shards: Vec<Arc<Shard>>,
+    pub(crate) flow: Flow,
+    pub(crate) suspects: Suspects,
+    pub(crate) waiters: Waiters,
+    pub(crate) draining: AtomicBool,
+    pub(crate) max_steps: u64,
+}
+
+impl Shared {
+    /// The shard that an instance belongs to.
+    pub(crate) fn shard(&self, instance: InstanceNo) -> Option<&Arc<Shard>> {
+        // Numbers count up in their lower half, so consecutive instances alternate.
+        let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
+        self.shards.get(usize::try_from(instance.0.rem_euclid(count)).unwrap_or(0))
+    }
+
+    /// Hands something to every shard.
+    pub(crate) fn broadcast(&self, message: impl Fn() -> Message) {
+        for shard in &self.shards {
+            shard.send(message());
+        }
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        Now {
+            wall_ms: self.clock.wall_ms(),
+            monotonic_ms: u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Something is no longer in flight.
+    pub(crate) fn landed(&self, count: u32) {
+        if self.flow.landed(count) {
+            self.scheduler.send(Event::Room);
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+}
+
+/// Counts the triggers that are claimed and not finished, and bounds them.
+pub(crate) struct Flow {
+    in_flight: AtomicU32,
+    limit: u32,
+    /// Somebody wants to know when there is room again.
+    watched: AtomicBool,
+}
+
+impl Flow {
+    pub(crate) fn new(limit: u32) -> Self {
+        Self { in_flight: AtomicU32::new(0), limit, watched: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// Counts what was claimed already, whether or not there is room.
+    pub(crate) fn took(&self, count: u32) {
+        self.in_flight.fetch_add(count, Ordering::AcqRel);
+    }
+
+    /// Takes one place if there is one.
+    pub(crate) fn try_take(&self) -> bool {
+        self.in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                (count < self.limit).then_some(count + 1)
+            })
+            .is_ok()
+    }
+
+    /// Gives places back; answers whether somebody is waiting for that and there is room.
+    fn landed(&self, count: u32) -> bool {
+        let before = self.in_flight.fetch_sub(count, Ordering::AcqRel);
+        before.saturating_sub(count) <= self.limit / 2
+            && self.watched.load(Ordering::Acquire)
+            && self.watched.swap(false, Ordering::AcqRel)
+    }
+
+    /// Asks to be told when in-flight work has gone down to half of the bound. Answers true
+    /// if that is the case already.
+    pub(crate) fn watch(&self) -> bool {
+        self.watched.store(true, Ordering::Release);
+        self.in_flight() <= self.limit / 2 && self.watched.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// Lets suspects run one at a time in this process, each after it was marked: so that a host
+/// that dies knows whom to blame, and the innocent are not blamed.
+#[derive(Default)]
+pub(crate) struct Suspects {
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    running: Option<(InstanceNo, Seq)>,
+    waiting: VecDeque<(InstanceNo, Seq)>,
+}
+
+impl Suspects {
+    /// Stands in line; answers true if it is this one's turn right away.
+    pub(crate) fn enter(&self, instance: InstanceNo, seq: Seq) -> bool {
+        let mut line = self.line.lock();
+        if line.running.is_none() {
+            line.running = Some((instance, seq));
+            return true;
+        }
+        line.waiting.push_back((instance, seq));
+        false
+    }
+
+    /// Leaves the line, from wherever in it. Answers whose turn it is now, if it changed.
+    pub(crate) fn leave(&self, instance: InstanceNo, seq: Seq) -> Option<(InstanceNo, Seq)> {
+        let mut line = self.line.lock();
+        if line.running == Some((instance, seq)) {
+            line.running = line.waiting.pop_front();
+            return line.running;
+        }
+        line.waiting.retain(|waiting| *waiting != (instance, seq));
+        None
+    }
+}
+
+/// Those who wait for runs to end.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    list: Mutex<FxHashMap<InstanceNo, Vec<oneshot::Sender<Ended>>>>,
+}
+
+impl Waiters {
+    pub(crate) fn add(&self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
+        let (sender, receiver) = oneshot::channel();
+        self.list.lock().entry(instance).or_default().push(sender);
+        receiver
+    }
+
+    pub(crate) fn tell(&self, instance: InstanceNo, ended: &Ended) {
+        let waiting = self.list.lock().remove(&instance);
+        for sender in waiting.into_iter().flatten() {
+            // Whoever has stopped waiting does not want to know.
+            let _ = sender.send(ended.clone());
+        }
+    }
+}
