@@ -1,1 +1,3 @@
-//! What the tests share.
+//! What the end-to-end tests and the benchmarks share.
+
+pub mod bench;

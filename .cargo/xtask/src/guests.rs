@@ -19,9 +19,25 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 
     /// The target to compile for.
-    #[arg(long, default_value = "wasm32-unknown-unknown")]
+    #[arg(long, default_value = DEFAULT_TARGET)]
     target: String,
 }
+
+impl Args {
+    /// Everything under plugins/.
+    pub(crate) fn everything() -> Self {
+        Self { path: None, out: None, target: DEFAULT_TARGET.to_owned() }
+    }
+
+    /// One crate, with its component going below the target directory.
+    pub(crate) fn one(path: &Path, out: &str) -> Result<Self> {
+        let out = place::target()?.join(out);
+        Ok(Self { path: Some(path.to_owned()), out: Some(out), target: DEFAULT_TARGET.to_owned() })
+    }
+}
+
+/// What guests are compiled for: no imports but those of the contract.
+const DEFAULT_TARGET: &str = "wasm32-unknown-unknown";
 
 /// A crate that becomes a component.
 struct Guest {
@@ -146,7 +162,11 @@ fn assemble_all(from: &Path, to: &Path) -> Result<()> {
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     let path = path.with_extension("wasm");
     if component::write(&path, bytes)? {
-        eprintln!("guests: {} ({} KB)", path.display(), bytes.len().div_ceil(1000));
+        eprintln!(
+            "guests: {} ({} KB)",
+            path.display(),
+            bytes.len().div_ceil(1000)
+        );
     }
     Ok(())
 }

@@ -1,10 +1,16 @@
 //! Repository automation, run as `cargo xtask …`.
 #![expect(clippy::print_stderr, reason = "it is a command for people")]
 
+mod bench;
+mod bless;
 mod component;
 mod debian;
+mod demo;
 mod guests;
+mod host;
 mod place;
+mod test;
+mod tidy;
 mod toolchain;
 
 use anyhow::Result;
@@ -16,10 +22,25 @@ use clap::Parser;
 enum Command {
     /// Compile guests into components: everything under plugins/, or one crate.
     Guests(guests::Args),
+    /// Build everything and run the example: from nothing to the summary of a triage.
+    Demo,
+    /// Build everything and run every test.
+    Test(test::Args),
+    /// Measure the whole path and print a table.
+    Bench(bench::Args),
+    /// Check the rules of the house that no compiler checks.
+    Tidy,
+    /// Write golden and generated files anew.
+    Bless,
 }
 
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Guests(args) => guests::run(&args),
+        Command::Demo => demo::run(),
+        Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Tidy => tidy::run(),
+        Command::Bless => bless::run(),
     }
 }

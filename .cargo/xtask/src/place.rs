@@ -19,7 +19,9 @@ pub(crate) fn target() -> Result<PathBuf> {
     }
     let metadata = metadata(&root()?.join("Cargo.toml"))?;
     let directory = metadata.get("target_directory").and_then(|it| it.as_str());
-    Ok(directory.context("cargo metadata names no target directory")?.into())
+    Ok(directory
+        .context("cargo metadata names no target directory")?
+        .into())
 }
 
 /// The cargo that runs this command.

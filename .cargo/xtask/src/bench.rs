@@ -1,0 +1,49 @@
+//! `cargo xtask bench`: measures, and prints a table.
+
+use crate::{guests, host, place};
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Measure the whole path, in the release profile.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also write the results there, as a list of records.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Only scenarios whose names contain this, like `three-steps/256/full/warm`.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+
+    /// How long each scenario is measured.
+    #[arg(long, value_name = "SECONDS", default_value = "3")]
+    seconds: f64,
+}
+
+/// Builds what is measured, and measures it.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    guests::run(&guests::Args::everything())?;
+    let programs = host::release(&["windlass-cli", "windlass-tests"])?;
+    let target = place::target()?;
+    let dir = target.join("bench");
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let mut command = Command::new(programs.join("windlass-bench"));
+    command
+        .arg("--components")
+        .arg(target.join("plugins"))
+        .arg("--binary")
+        .arg(programs.join("windlass"))
+        .arg("--hello")
+        .arg(place::root()?.join("examples/hello/hello.yaml"))
+        .arg("--dir")
+        .arg(dir)
+        .args(["--seconds", &args.seconds.to_string()]);
+    if let Some(filter) = &args.filter {
+        command.args(["--filter", filter]);
+    }
+    if let Some(json) = &args.json {
+        command.arg("--json").arg(std::path::absolute(json)?);
+    }
+    place::run(&mut command)
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask test`: every test there is.
+
+use crate::{guests, host, place};
+use anyhow::Result;
+use std::path::Path;
+
+/// Run every test.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only the tests of the host whose names contain this.
+    filter: Option<String>,
+}
+
+/// Builds what the tests need, and runs them.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    guests::run(&guests::Args::everything())?;
+    guests::run(&guests::Args::one(&place::root()?.join("examples/shout"), "fixtures/author")?)?;
+    let programs = host::release(&["windlass-cli", "windlass-example-prices"])?;
+    tests(args, &programs)?;
+    if args.filter.is_none() {
+        natively()?;
+    }
+    host::say("all tests passed");
+    Ok(())
+}
+
+fn tests(args: &Args, programs: &Path) -> Result<()> {
+    host::say("testing the host");
+    let mut command = place::cargo();
+    command
+        .args(["test", "--workspace", "--all-features"])
+        .env("WINDLASS_BIN", programs.join("windlass"))
+        .env("WINDLASS_FAILPOINT_BIN", place::target()?.join("debug/windlass"))
+        .env("WINDLASS_TARGET", place::target()?)
+        .current_dir(place::root()?);
+    if let Some(filter) = &args.filter {
+        command.args(["--", filter]);
+    }
+    place::run(&mut command)
+}
+
+/// The guests' own tests, which run as ordinary programs.
+fn natively() -> Result<()> {
+    host::say("testing the guest SDK and the plugins natively");
+    for manifest in ["guest-sdk/rust/Cargo.toml", "plugins/Cargo.toml", "examples/shout/Cargo.toml"] {
+        let mut command = place::cargo();
+        command
+            .args(["test", "--workspace", "--manifest-path"])
+            .arg(place::root()?.join(manifest))
+            .env("CARGO_TARGET_DIR", place::target()?.join("guests"));
+        place::run(&mut command)?;
+    }
+    Ok(())
+}

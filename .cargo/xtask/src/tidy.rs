@@ -1,0 +1,187 @@
+//! `cargo xtask tidy`: rules of the house that no compiler checks.
+
+use crate::{host, place};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Lines that a source file may have.
+const LINES: usize = 1_000;
+
+/// Crates, and what they must not reach.
+const WALLS: &[(&str, &[&str])] = &[
+    ("windlass-model", &["tokio", "wasmtime", "rusqlite", "windlass-engine", "windlass-store", "windlass-plugins", "windlass-runtime"]),
+    ("windlass-engine", &["tokio", "wasmtime", "rusqlite", "windlass-store", "windlass-plugins", "windlass-runtime"]),
+    ("windlass-store", &["tokio", "wasmtime", "windlass-engine", "windlass-plugins", "windlass-runtime"]),
+    ("windlass-plugins", &["rusqlite", "windlass-engine", "windlass-store", "windlass-runtime"]),
+];
+
+/// The only crate that may name wasmtime.
+const WASMTIME: &str = "host/plugins";
+
+/// Checks every rule and reports every breach.
+pub(crate) fn run() -> Result<()> {
+    host::say("tidying");
+    let root = place::root()?;
+    let files = tracked(&root)?;
+    let mut wrong = Vec::new();
+    lengths(&root, &files, &mut wrong)?;
+    walls(&root, &mut wrong)?;
+    direct_wasmtime(&root, &mut wrong)?;
+    frozen(&root, &mut wrong)?;
+    pages(&root, &files, &mut wrong)?;
+    ignored_tests(&root, &files, &mut wrong)?;
+    no_binaries(&files, &mut wrong);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!("{} breach(es) of the rules:\n  {}", wrong.len(), wrong.join("\n  "))
+}
+
+fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut command = std::process::Command::new("git");
+    command.args(["ls-files"]).current_dir(root);
+    Ok(place::output(&mut command)?.lines().map(PathBuf::from).collect())
+}
+
+fn sources(files: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+    files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
+}
+
+fn lengths(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
+    for file in sources(files) {
+        let lines = read(root, file)?.lines().count();
+        if lines > LINES {
+            wrong.push(format!("{} has {lines} lines; split it", file.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Who depends on whom: downwards only.
+fn walls(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
+    for (package, forbidden) in WALLS {
+        let mut command = place::cargo();
+        command
+            .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none"])
+            .args(["--format", "{p}"])
+            .current_dir(root);
+        let tree = place::output(&mut command)?;
+        let reached: BTreeSet<&str> =
+            tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        for name in *forbidden {
+            if reached.contains(name) {
+                wrong.push(format!("{package} reaches {name}, which it must not know"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn direct_wasmtime(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
+    let metadata = place::metadata(&root.join("Cargo.toml"))?;
+    let packages = metadata.get("packages").and_then(|it| it.as_array());
+    for package in packages.context("cargo metadata lists no packages")? {
+        let manifest = package.get("manifest_path").and_then(|it| it.as_str()).unwrap_or_default();
+        let names = package.get("dependencies").and_then(|it| it.as_array());
+        let direct = names.into_iter().flatten().any(|dependency| {
+            let name = dependency.get("name").and_then(|it| it.as_str()).unwrap_or_default();
+            name == "wasmtime" || name == "wasmtime-wasi"
+        });
+        if direct && !Path::new(manifest).starts_with(root.join(WASMTIME)) {
+            wrong.push(format!("{manifest} names wasmtime; only {WASMTIME} may"));
+        }
+    }
+    Ok(())
+}
+
+/// A released folder of the contract never changes: its hash stands in `wit/frozen.txt`.
+fn frozen(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
+    let list = root.join("wit/frozen.txt");
+    let expected = std::fs::read_to_string(&list).unwrap_or_default();
+    let mut found = String::new();
+    let mut files = Vec::new();
+    for package in sorted(&root.join("wit"))?.into_iter().filter(|path| path.is_dir()) {
+        for version in sorted(&package)?.into_iter().filter(|path| path.is_dir()) {
+            files.extend(sorted(&version)?);
+        }
+    }
+    for file in files {
+        let relative = file.strip_prefix(root)?.display().to_string();
+        writeln!(found, "{relative} {:016x}", fingerprint(&std::fs::read(&file)?))?;
+    }
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&list, &found)?;
+    } else if found != expected {
+        wrong.push(
+            "wit/ differs from wit/frozen.txt: a released package is frozen, make a new version \
+             (BLESS=1 writes the list anew for packages that were never released)"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn sorted(dir: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// FNV-1a: it guards against accidents, not against an adversary.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Every code has a page, and every page a code.
+fn pages(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
+    let mut codes = BTreeSet::new();
+    for file in sources(files).filter(|file| file.starts_with("host")) {
+        for line in read(root, file)?.lines().filter(|line| line.contains("Code::new(\"WL-")) {
+            let rest = line.split("Code::new(\"").nth(1).unwrap_or_default();
+            codes.insert(rest.split('"').next().unwrap_or_default().to_owned());
+        }
+    }
+    let pages: BTreeSet<String> = files
+        .iter()
+        .filter(|file| file.starts_with("docs/errors"))
+        .filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned()))
+        .filter(|name| name.starts_with("WL-"))
+        .collect();
+    for code in codes.difference(&pages) {
+        wrong.push(format!("{code} has no page docs/errors/{code}.md"));
+    }
+    for page in pages.difference(&codes) {
+        wrong.push(format!("docs/errors/{page}.md explains a code that nothing reports"));
+    }
+    Ok(())
+}
+
+fn ignored_tests(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
+    // Written in two parts, so that this file does not find itself.
+    let ignored = concat!("#[", "ignore");
+    for file in sources(files) {
+        if read(root, file)?.contains(ignored) {
+            wrong.push(format!("{} has a test that does not run", file.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Everything is built from source.
+fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
+    for file in files {
+        if file.extension().is_some_and(|extension| extension == "wasm" || extension == "cwasm") {
+            wrong.push(format!("{} is compiled; commit its source", file.display()));
+        }
+    }
+}
+
+fn read(root: &Path, file: &Path) -> Result<String> {
+    let path = root.join(file);
+    std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}

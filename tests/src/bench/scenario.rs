@@ -1,0 +1,63 @@
+//! The workflows that are measured.
+
+use serde_json::{Map, Value, json};
+
+/// A workflow to be measured.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its name in the results.
+    pub name: &'static str,
+    /// Executions of nodes in one run.
+    pub nodes: u64,
+    /// Flushes that one run by itself cannot avoid: one to write it down, one for each step.
+    pub flushes: u32,
+    /// The workflow, as JSON.
+    pub workflow: Value,
+}
+
+/// Every scenario.
+pub fn all() -> Vec<Scenario> {
+    vec![chain("one-step", 1), chain("three-steps", 3), chain("hundred-steps", 100), fan_out(100)]
+}
+
+/// `length` nodes, one after another.
+fn chain(name: &'static str, length: u32) -> Scenario {
+    let names: Vec<String> = (0..length).map(|index| format!("n{index:03}")).collect();
+    let nodes: Map<String, Value> = names.iter().map(|name| (name.clone(), node())).collect();
+    let edges: Vec<String> = names
+        .iter()
+        .zip(names.iter().skip(1))
+        .map(|(from, to)| format!("{from} -> {to}"))
+        .collect();
+    Scenario {
+        name,
+        nodes: u64::from(length),
+        flushes: length + 1,
+        workflow: json!({ "workflow": name.replace('-', "_"), "nodes": nodes, "edges": edges }),
+    }
+}
+
+/// One node, `width` nodes beside each other, and one that waits for all of them.
+fn fan_out(width: u32) -> Scenario {
+    let mut nodes = Map::new();
+    let mut edges = Vec::new();
+    nodes.insert("first".to_owned(), node());
+    nodes.insert("last".to_owned(), node());
+    for index in 0..width {
+        let name = format!("n{index:03}");
+        edges.push(format!("first -> {name}"));
+        edges.push(format!("{name} -> last"));
+        nodes.insert(name, node());
+    }
+    Scenario {
+        name: "fan-out-100",
+        nodes: u64::from(width) + 2,
+        flushes: 4,
+        workflow: json!({ "workflow": "fan_out_100", "nodes": nodes, "edges": edges }),
+    }
+}
+
+/// A node that costs next to nothing by itself: what is measured is the host.
+fn node() -> Value {
+    json!({ "use": "data/set", "with": { "ok": true } })
+}

@@ -1,0 +1,138 @@
+//! `windlass-bench`: measures every scenario and prints a table; `cargo xtask bench` runs it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for people")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use windlass_tests::bench::measure::{Plan, measure};
+use windlass_tests::bench::{Record, scenario, start_up, table};
+
+fn main() -> Result<()> {
+    let arguments = Arguments::read()?;
+    match &arguments.only {
+        Some(only) => single(&arguments, only),
+        None => all(&arguments),
+    }
+}
+
+struct Arguments {
+    components: PathBuf,
+    binary: Option<PathBuf>,
+    hello: Option<PathBuf>,
+    dir: PathBuf,
+    json: Option<PathBuf>,
+    seconds: f64,
+    filter: Option<String>,
+    only: Option<String>,
+}
+
+impl Arguments {
+    fn read() -> Result<Self> {
+        let mut read = Self {
+            components: PathBuf::from("target/plugins"),
+            binary: None,
+            hello: None,
+            dir: PathBuf::from("target"),
+            json: None,
+            seconds: 3.0,
+            filter: None,
+            only: None,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().with_context(|| format!("{word} takes a value"));
+            match word.as_str() {
+                "--components" => read.components = value()?.into(),
+                "--binary" => read.binary = Some(value()?.into()),
+                "--hello" => read.hello = Some(value()?.into()),
+                "--dir" => read.dir = value()?.into(),
+                "--json" => read.json = Some(value()?.into()),
+                "--seconds" => read.seconds = value()?.parse()?,
+                "--filter" => read.filter = Some(value()?),
+                "--only" => read.only = Some(value()?),
+                other => bail!(
+                    "unknown argument {other}; known: --components --binary --hello --dir --json \
+                     --seconds --filter"
+                ),
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// One scenario with one plan, named like `three-steps/256/full/warm`.
+fn single(arguments: &Arguments, only: &str) -> Result<()> {
+    let mut parts = only.split('/');
+    let mut part = || parts.next().context("--only takes scenario/in-flight/durability/isolation");
+    let (name, in_flight, durability, isolation) = (part()?, part()?, part()?, part()?);
+    let scenario = scenario::all()
+        .into_iter()
+        .find(|scenario| scenario.name == name)
+        .with_context(|| format!("there is no scenario {name}"))?;
+    let plan = Plan {
+        in_flight: in_flight.parse()?,
+        full: durability == "full",
+        warm: isolation == "warm",
+        time: Duration::from_secs_f64(arguments.seconds),
+    };
+    let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(&arguments.dir)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let record = runtime.block_on(measure(&scenario, &plan, &arguments.components, dir.path()))?;
+    println!("{}", serde_json::to_string(&record)?);
+    Ok(())
+}
+
+/// Every scenario with every plan, each in a process of its own.
+fn all(arguments: &Arguments) -> Result<()> {
+    let mut records = Vec::new();
+    for name in plans() {
+        if arguments.filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
+            continue;
+        }
+        eprintln!("measuring {name}");
+        records.push(child(arguments, &name)?);
+    }
+    println!("{}", table::table(&records));
+    let mut json = serde_json::to_value(&records)?;
+    if let (Some(binary), Some(hello)) = (&arguments.binary, &arguments.hello) {
+        eprintln!("measuring the start of the program");
+        let start = start_up::measure(binary, hello, &arguments.dir)?;
+        println!("{}", start.describe());
+        if let Some(list) = json.as_array_mut() {
+            list.push(serde_json::to_value(&start)?);
+        }
+    }
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, serde_json::to_vec_pretty(&json)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn plans() -> Vec<String> {
+    let mut plans = Vec::new();
+    for scenario in scenario::all() {
+        for in_flight in [1, 16, 256] {
+            for durability in ["full", "normal"] {
+                for isolation in ["warm", "call"] {
+                    plans.push(format!("{}/{in_flight}/{durability}/{isolation}", scenario.name));
+                }
+            }
+        }
+    }
+    plans
+}
+
+fn child(arguments: &Arguments, name: &str) -> Result<Record> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["--only", name, "--seconds", &arguments.seconds.to_string()])
+        .args([Path::new("--components"), &arguments.components])
+        .args([Path::new("--dir"), &arguments.dir])
+        .output()?;
+    if !output.status.success() {
+        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed no record"))
+}
