@@ -1,10 +1,19 @@
 //! From one state to the next.
 
+mod edges;
+mod failing;
+mod joins;
+mod loops;
+mod step;
+
 use windlass_model::{Failure, Payload, RunNo, Seq, Status};
 
 use crate::expr::Values;
 use crate::graph::{Graph, NodeIx};
 use crate::state::{Open, State};
+
+pub use failing::verdict;
+use step::Step;
 
 /// Something that happened to a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,8 +93,8 @@ pub enum Command {
     Cancel(Open),
     /// This node is skipped.
     Skip(NodeIx),
-    /// The execution that was reported as done has failed all the same, since a condition of
-    /// an edge could not be evaluated: record it so.
+    /// The execution has failed although it was reported otherwise: a condition of an edge
+    /// could not be evaluated, or the node wants to wait for longer than it may. Record it so.
     Refuted {
         /// Its trigger.
         seq: Seq,
@@ -148,4 +157,96 @@ pub enum Verdict {
     Route(Failure),
     /// The node has failed.
     Fail(Failure),
+}
+
+/// The state of a new run, with an open run of type `start` for each entry.
+///
+/// Nodes that nothing leads to and that are no entries either are skipped, so that no join
+/// waits for them.
+pub fn begin(graph: &Graph, now_ms: i64) -> (State, Vec<Command>) {
+    let mut state = State {
+        deadline_ms: graph.options().timeout_ms.map(|ms| after(now_ms, ms)),
+        ..State::default()
+    };
+    let mut step = Step::new(graph, &mut state, now_ms);
+    step.begin();
+    let commands = step.commands;
+    (state, commands)
+}
+
+/// Takes a run from one state to the next.
+///
+/// All of [`State::open`] has to be there. Doing it again from the same state with the same
+/// event and context gives the same state and the same commands.
+///
+/// # Errors
+///
+/// What the event is about is not open: the state is as before.
+pub fn apply(
+    graph: &Graph,
+    state: &mut State,
+    event: Event,
+    cx: &Cx<'_>,
+) -> Result<Vec<Command>, Stale> {
+    if state.status.is_final() {
+        return Err(Stale);
+    }
+    let mut step = Step::new(graph, state, cx.now_ms);
+    match event {
+        Event::Done {
+            seq,
+            run,
+            ports,
+            end,
+        } => {
+            let open = step.executed(seq)?;
+            step.done(open, run, &ports, end, cx);
+        }
+        Event::Failed { seq, run, failure } => {
+            let open = step.executed(seq)?;
+            step.failed(open, run, failure, cx);
+        }
+        Event::Again {
+            seq,
+            run,
+            after_ms,
+            left,
+        } => {
+            let open = step.executed(seq)?;
+            step.again(open, run, after_ms, left, cx);
+        }
+        Event::Wait { seq, run, until_ms } => {
+            let open = step.executed(seq)?;
+            step.wait(open, run, until_ms, cx);
+        }
+        Event::Later { seq, until_ms } => {
+            let open = step.take(seq)?;
+            step.later(open, until_ms);
+        }
+        Event::TimedOut { seq } => {
+            if step.state.timeout != Some(seq) {
+                return Err(Stale);
+            }
+            step.end(Status::Faulted, Some(failing::timed_out()));
+        }
+        Event::Cancel => step.end(Status::Cancelled, None),
+    }
+    Ok(step.conclude(cx.max_steps))
+}
+
+/// Turns a completed run into a faulted one, because its output could not be made. The command
+/// takes the place of the [`Command::Finish`] that said so.
+pub fn fail_output(state: &mut State, failure: Failure) -> Command {
+    state.status = Status::Faulted;
+    state.output = None;
+    Command::Finish {
+        status: Status::Faulted,
+        failure: Some(failure),
+        output: None,
+    }
+}
+
+/// A moment so long after another, or the end of time.
+pub(crate) fn after(now_ms: i64, ms: u64) -> i64 {
+    now_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
 }

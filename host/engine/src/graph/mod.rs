@@ -3,14 +3,21 @@
 //! Numbers of nodes and edges derive from the definition alone, because stored triggers and
 //! states name nodes by them.
 
-use std::collections::BTreeSet;
+mod checks;
+mod compile;
+mod loops;
+mod rivals;
+mod table;
+
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
-use windlass_model::definition::UseRef;
-use windlass_model::definition::{Join, OnError, Options, Retry};
+use windlass_model::definition::{Join, OnError, Options, Retry, UseRef};
+use windlass_model::{Definition, Diagnostic};
 
 use crate::expr::{Condition, Needs, Template};
+
+use rivals::NodeSet;
 
 /// How deep loops may nest in one another.
 pub const LOOP_DEPTH: u32 = 1_000;
@@ -80,6 +87,8 @@ pub struct Plan {
     pub on_error: OnError,
     /// The edges that lead to it, backward ones excepted, in the order of the file.
     pub inbound: Vec<EdgeIx>,
+    /// The backward edges that lead to it, in the order of the file.
+    pub reentries: Vec<EdgeIx>,
     /// The edges that leave it, in the order of the file.
     pub outbound: Vec<EdgeIx>,
     /// The ports that edges leave it by, by name.
@@ -94,7 +103,7 @@ pub struct Plan {
     /// What the conditions of its outbound edges need.
     pub needs: Needs,
     /// For `race`: the nodes that are cancelled when it begins. Found when first asked for.
-    pub(crate) rivals: OnceLock<BTreeSet<NodeIx>>,
+    pub(crate) rivals: OnceLock<NodeSet>,
 }
 
 /// What a node does.
@@ -146,7 +155,7 @@ pub struct Edge {
     pub when: When,
     /// Whether it goes back to an earlier node of a loop.
     pub backward: bool,
-    /// Its position among the inbound edges of `to`, unless it is a backward edge.
+    /// Its position in `inbound` or, if it is a backward edge, in `reentries` of `to`.
     pub slot: u32,
     /// The outermost loop that it leaves.
     pub leaves: Option<LoopIx>,
@@ -182,6 +191,19 @@ pub struct Loop {
 }
 
 impl Graph {
+    /// Compiles a definition. `raw` says which top-level properties of a node type's
+    /// configuration are passed as written, with no expressions in them.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the graph and its expressions, by place.
+    pub fn compile(
+        definition: &Definition,
+        raw: &dyn Fn(&UseRef) -> Vec<String>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        compile::compile(definition, raw)
+    }
+
     /// A node.
     pub fn node(&self, node: NodeIx) -> Option<&Plan> {
         self.nodes.get(node.at())

@@ -1,0 +1,165 @@
+//! What becomes of failures.
+
+use windlass_model::definition::{Backoff, Incidents, OnError, Retry};
+use windlass_model::{Class, Failure, RunNo, Status, TriggerType};
+
+use super::step::Step;
+use super::{Command, Cx, Verdict, after};
+use crate::codes;
+use crate::graph::{Graph, NodeIx};
+use crate::state::Open;
+
+/// The port that `on-error: route` takes.
+const ERROR: &str = "error";
+
+/// What becomes of a failed execution, as [`super::apply`] will have it. Whoever makes the
+/// values for that asks here first: the output of the node is `null` if it goes on, and the
+/// failure if an edge leads on from it.
+pub fn verdict(graph: &Graph, open: &Open, failure: &Failure, now_ms: i64, random: u64) -> Verdict {
+    let plan = graph.node(open.node);
+    let retry = plan.and_then(|plan| plan.retry.as_ref()).filter(|retry| {
+        open.attempt < retry.max_attempts && retry.classes.contains(&failure.class)
+    });
+    let Some(retry) = retry else {
+        return policy(graph, open.node, failure.clone());
+    };
+    let due_ms = after(now_ms, delay_ms(retry, open.attempt, failure, random));
+    match open.give_up_ms {
+        Some(give_up_ms) if due_ms >= give_up_ms => {
+            policy(graph, open.node, out_of_time(Some(failure)))
+        }
+        _ => Verdict::Retry { due_ms },
+    }
+}
+
+/// What becomes of a failure that is not tried again.
+fn policy(graph: &Graph, node: NodeIx, failure: Failure) -> Verdict {
+    match graph
+        .node(node)
+        .map(|plan| plan.on_error)
+        .unwrap_or_default()
+    {
+        OnError::Fail => Verdict::Fail(failure),
+        OnError::Continue => Verdict::Continue(failure),
+        OnError::Route => Verdict::Route(failure),
+    }
+}
+
+/// How long to wait before the attempt after this one. A node that says when it makes sense
+/// to ask again is not asked sooner, whatever the policy.
+fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 {
+    let grown = match retry.backoff {
+        Backoff::Fixed => retry.delay_ms,
+        Backoff::Exponential => {
+            let doublings = attempt.saturating_sub(1);
+            retry
+                .delay_ms
+                .saturating_mul(2_u64.saturating_pow(doublings))
+        }
+    };
+    let full = grown.min(retry.max_delay_ms);
+    let spread = if retry.jitter {
+        let half = full / 2;
+        // `full - half + 1` is at least 1, and overflows only for the largest of all delays.
+        half + random % (full - half).saturating_add(1)
+    } else {
+        full
+    };
+    spread.max(failure.retry_after_ms.unwrap_or_default())
+}
+
+impl Step<'_> {
+    pub(super) fn failed(&mut self, open: Open, run: RunNo, failure: Failure, cx: &Cx<'_>) {
+        match verdict(self.graph, &open, &failure, self.now_ms, cx.random) {
+            Verdict::Retry { due_ms } => self.reopen(Open {
+                kind: TriggerType::Retry,
+                attempt: open.attempt.saturating_add(1),
+                due_ms: Some(due_ms),
+                waiting: false,
+                ..open
+            }),
+            verdict => self.carry_out(open, run, verdict, cx),
+        }
+    }
+
+    /// A failure that no further attempt can make good.
+    pub(super) fn given_up(&mut self, open: Open, run: RunNo, failure: Failure, cx: &Cx<'_>) {
+        let verdict = policy(self.graph, open.node, failure);
+        self.carry_out(open, run, verdict, cx);
+    }
+
+    fn carry_out(&mut self, open: Open, run: RunNo, verdict: Verdict, cx: &Cx<'_>) {
+        let error = [ERROR.to_owned()];
+        let (failure, ports): (_, &[String]) = match verdict {
+            Verdict::Retry { .. } => return,
+            Verdict::Fail(failure) => return self.fail(&open, failure),
+            Verdict::Continue(failure) => (failure, &[]),
+            Verdict::Route(failure) => (failure, &error),
+        };
+        // A policy that cannot be carried out either is the workflow's to decide.
+        match self.choose(open.node, ports, cx.values) {
+            Err(failure) => self.fail(&open, failure),
+            Ok(taken) => {
+                self.incident(&open, failure);
+                self.complete(&open, run, &taken, None);
+            }
+        }
+    }
+
+    fn fail(&mut self, open: &Open, failure: Failure) {
+        self.incident(open, failure.clone());
+        match self.graph.options().incidents {
+            Incidents::Fault => self.end(Status::Faulted, Some(failure)),
+            Incidents::Continue => self.fruitless(open.node),
+        }
+    }
+
+    fn incident(&mut self, open: &Open, failure: Failure) {
+        self.state.incidents = self.state.incidents.saturating_add(1);
+        self.commands.push(Command::Incident {
+            seq: open.seq,
+            node: open.node,
+            failure,
+        });
+    }
+}
+
+/// The node has used up its `total-timeout`, or would before it is called the next time.
+pub(super) fn out_of_time(last: Option<&Failure>) -> Failure {
+    let mut message = "the node's `total-timeout` leaves no time to call it again".to_owned();
+    if let Some(last) = last {
+        message.push_str("; it had failed: ");
+        message.push_str(&last.message);
+    }
+    Failure::new(Class::Deadline, codes::TOTAL_TIMEOUT, message)
+}
+
+pub(super) fn timed_out() -> Failure {
+    let message = "the run took longer than the workflow's `timeout`";
+    Failure::new(Class::Deadline, codes::TIMED_OUT, message)
+}
+
+pub(super) fn half_decided(graph: &Graph, node: NodeIx) -> Failure {
+    let message = format!(
+        "nothing is left to run, but node `{}` still waits for some of its edges",
+        name(graph, node)
+    );
+    Failure::new(Class::Permanent, codes::HALF_DECIDED, message)
+}
+
+pub(super) fn too_many_steps(max_steps: u64) -> Failure {
+    let message = format!("the run has executed {max_steps} nodes, which is as many as it may");
+    Failure::new(Class::Limit, codes::TOO_MANY_STEPS, message)
+}
+
+pub(super) fn too_many_decisions(graph: &Graph, node: NodeIx) -> Failure {
+    let message = format!(
+        "node `{}` waits for one of its edges while another has been decided too often",
+        name(graph, node)
+    );
+    Failure::new(Class::Limit, codes::TOO_MANY_DECISIONS, message)
+}
+
+fn name(graph: &Graph, node: NodeIx) -> &str {
+    graph.node(node).map_or("", |plan| plan.name.as_str())
+}
