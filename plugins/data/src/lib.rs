@@ -115,7 +115,7 @@ mod tests {
         check_invalid(
             "{ a: ",
             json!(null),
-            "the filter is wrong at 1:1: there is no closing brace",
+            "the filter is wrong at 1:6: there is no closing brace",
         );
         check_invalid(
             ".a |\n  foo(1)",
@@ -146,7 +146,7 @@ mod tests {
             json!([1]),
             "the filter failed: cannot index [1] with \"a\"",
         );
-        check_invalid("error(\"no\")", json!(1), "the filter failed: no");
+        check_invalid("error(\"no\")", json!(1), "the filter failed: \"no\"");
         check_invalid("halt", json!(1), "the filter failed: it halts");
     }
 

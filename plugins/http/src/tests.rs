@@ -4,10 +4,10 @@ use super::*;
 use windlass::http::{HeaderValue, HttpError};
 use windlass::testkit::{Call, Report};
 
-fn call(
-    config: Value,
-    answer: Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>,
-) -> Report<windlass::testkit::Outcome> {
+/// Status, headers and body, or why there is none of them.
+type Answer = Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>;
+
+fn call(config: Value, answer: Answer) -> Report<windlass::testkit::Outcome> {
     let answer = answer.map(|(status, headers, body)| Response {
         status,
         headers: headers
@@ -53,11 +53,7 @@ fn check_output(headers: &'static [(&str, &str)], body: &'static str, expected: 
 }
 
 #[track_caller]
-fn check_error(
-    config: Value,
-    answer: Result<(u16, &'static [(&'static str, &'static str)], &'static str), HttpError>,
-    expected: Error,
-) {
+fn check_error(config: Value, answer: Answer, expected: Error) {
     assert_eq!(call(config, answer).error(), expected);
 }
 

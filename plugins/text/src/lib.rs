@@ -115,7 +115,7 @@ mod tests {
             json!([1, 2]),
             "1,2,",
         );
-        check("{{ a | tojson }}", json!({ "a": { "b": 1 } }), "{\"b\":1}");
+        check("{{ a | tojson }}", json!({ "a": { "b": 1 } }), "{\"b\": 1}");
         check("<b>{{ a }}</b>", json!({ "a": "<i>" }), "<b><i></b>");
         check("plain", json!(null), "plain");
     }
@@ -135,7 +135,7 @@ mod tests {
         check_invalid(
             "{% for %}",
             json!({}),
-            "the template is wrong in line 1: syntax error: unexpected end of block, expected identifier",
+            "the template is wrong in line 1: syntax error: unexpected end of block, expected in",
         );
         check_invalid(
             "{% for a in range(2000) %}{% for b in range(2000) %}{{ a }}{% endfor %}{% endfor %}",
