@@ -10,6 +10,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod failpoint;
 pub mod failure;
+pub mod file;
 pub mod ids;
 pub mod instance;
 pub mod limits;

@@ -1,0 +1,70 @@
+//! Codes of mistakes in workflow files, and in values that have a schema.
+
+use crate::Code;
+
+/// The text is not YAML, or not JSON.
+pub const SYNTAX: Code = Code::new("WL-D001");
+/// A key stands twice in one map.
+pub const DUPLICATE_KEY: Code = Code::new("WL-D002");
+/// A key that the format does not have.
+pub const UNKNOWN_KEY: Code = Code::new("WL-D003");
+/// A value of another kind than the key takes.
+pub const WRONG_TYPE: Code = Code::new("WL-D004");
+/// A key that has to be there is not.
+pub const MISSING_KEY: Code = Code::new("WL-D005");
+/// A name that cannot be one.
+pub const BAD_NAME: Code = Code::new("WL-D006");
+/// A node that says nothing of what it does, or more than one thing.
+pub const NODE_KIND: Code = Code::new("WL-D007");
+/// An edge that cannot be read.
+pub const BAD_EDGE: Code = Code::new("WL-D008");
+/// YAML takes the text for something else, because it has no quotes.
+pub const NEEDS_QUOTES: Code = Code::new("WL-D009");
+/// Not a duration.
+pub const BAD_DURATION: Code = Code::new("WL-D010");
+/// Not the name of a node type.
+pub const BAD_USE: Code = Code::new("WL-D011");
+/// An alias without an anchor, or one that grows without bound.
+pub const BAD_ALIAS: Code = Code::new("WL-D012");
+/// The file is too large, or nests too deeply.
+pub const TOO_LARGE: Code = Code::new("WL-D013");
+/// No document in the file, or several.
+pub const DOCUMENTS: Code = Code::new("WL-D014");
+/// A value that readers of YAML understand differently.
+pub const AMBIGUOUS: Code = Code::new("WL-D015");
+/// A value that the key does not take.
+pub const BAD_VALUE: Code = Code::new("WL-D016");
+/// The input of the workflow is not a JSON Schema.
+pub const BAD_SCHEMA: Code = Code::new("WL-D017");
+
+/// `commit: burst` is not built yet.
+pub const NO_BURST: Code = Code::new("WL-D038");
+/// An activation other than `always` is not built yet.
+pub const NO_ACTIVATION: Code = Code::new("WL-D039");
+/// `for-each` is not built yet.
+pub const NO_FOR_EACH: Code = Code::new("WL-D040");
+/// Sub-workflows are not built yet.
+pub const NO_SUB_WORKFLOW: Code = Code::new("WL-D041");
+/// `event` is not built yet.
+pub const NO_EVENT: Code = Code::new("WL-D042");
+/// `triggers` are not built yet.
+pub const NO_TRIGGERS: Code = Code::new("WL-D043");
+/// `compensate` is not built yet.
+pub const NO_COMPENSATE: Code = Code::new("WL-D044");
+/// `repeat` is not built yet.
+pub const NO_REPEAT: Code = Code::new("WL-D045");
+/// `mutex` is not built yet.
+pub const NO_MUTEX: Code = Code::new("WL-D046");
+/// `wait-timeout` is not built yet.
+pub const NO_WAIT_TIMEOUT: Code = Code::new("WL-D047");
+/// `route` is not built yet.
+pub const NO_ROUTE: Code = Code::new("WL-D048");
+/// `priority` is not built yet.
+pub const NO_PRIORITY: Code = Code::new("WL-D049");
+
+/// A value is not as its schema wants it.
+pub const SCHEMA_VALUE: Code = Code::new("WL-D100");
+/// A property that the schema does not have.
+pub const SCHEMA_UNKNOWN: Code = Code::new("WL-D101");
+/// A property that the schema wants is missing.
+pub const SCHEMA_MISSING: Code = Code::new("WL-D102");

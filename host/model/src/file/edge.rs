@@ -1,0 +1,203 @@
+//! Edges, short and long.
+
+use super::reader::{Reader, Report, is_name};
+use super::tree::{Kind, Node};
+use super::{keys, workflow};
+use crate::codes;
+use crate::definition::{Edge, When};
+
+/// The port of an edge that names none.
+const DONE: &str = "done";
+
+const SHORT: &str = "an edge is like `a -> b`, `a.port -> b` or `a -> b: condition`";
+
+pub(super) fn all(reader: &mut Reader, tree: &Node) -> Vec<Edge> {
+    let Kind::List(items) = &tree.kind else {
+        if !matches!(tree.kind, Kind::Null) {
+            reader
+                .wrong_type(tree, "a list of edges")
+                .help("begin every edge with `- `");
+        }
+        return Vec::new();
+    };
+    workflow::check_count(reader, tree, items.len(), "edges");
+    let read =
+        |(index, item): (usize, &Node)| reader.at(index.to_string(), |reader| one(reader, item));
+    items.iter().enumerate().filter_map(read).collect()
+}
+
+fn one(reader: &mut Reader, tree: &Node) -> Option<Edge> {
+    match &tree.kind {
+        Kind::Text { text, .. } => short(reader, tree, text, When::Always),
+        Kind::Map(entries) => match entries.as_slice() {
+            [entry] if entry.key.contains("->") => {
+                let when = reader.at(&entry.key, |reader| when(reader, &entry.value));
+                let key = Node {
+                    span: entry.key_span.clone(),
+                    kind: Kind::Text {
+                        text: entry.key.clone(),
+                        plain: true,
+                    },
+                };
+                short(reader, &key, &entry.key, when)
+            }
+            [_, second, ..] if entries.iter().any(|entry| entry.key.contains("->")) => {
+                let message = "several edges stand in one entry of the list";
+                reader
+                    .report_key(codes::BAD_EDGE, message, second)
+                    .help("begin every edge with `- `");
+                None
+            }
+            _ => long(reader, tree),
+        },
+        _ => {
+            bad(reader, tree, format!("{} is not an edge", tree.describe())).help(SHORT);
+            None
+        }
+    }
+}
+
+fn bad<'r>(reader: &'r mut Reader, tree: &Node, message: String) -> Report<'r> {
+    reader.report(codes::BAD_EDGE, message, tree)
+}
+
+/// `a.port -> b`
+fn short(reader: &mut Reader, tree: &Node, text: &str, when: When) -> Option<Edge> {
+    let parts: Vec<&str> = text.split("->").map(str::trim).collect();
+    let (from, to) = match parts.as_slice() {
+        [from, to] => (*from, *to),
+        [_] => {
+            bad(reader, tree, format!("`{text}` is not an edge")).help(SHORT);
+            return None;
+        }
+        [first, second, third, ..] => {
+            let help = format!("write `- {first} -> {second}` and `- {second} -> {third}`");
+            bad(
+                reader,
+                tree,
+                "an edge leads from one node to one other".to_owned(),
+            )
+            .help(help);
+            return None;
+        }
+        [] => return None,
+    };
+    if let Some((target, rest)) = to.split_once([':', ' ']) {
+        let help = format!(
+            "write a space after the colon: `{from} -> {target}: {}`",
+            rest.trim()
+        );
+        bad(reader, tree, format!("`{to}` is not the name of a node")).help(help);
+        return None;
+    }
+    let (from, port) = from.split_once('.').unwrap_or((from, DONE));
+    let valid = end(reader, tree, from, "node") & end(reader, tree, to, "node");
+    (valid & end(reader, tree, port, "port")).then(|| edge(from, port, to, when, None))
+}
+
+fn end(reader: &mut Reader, tree: &Node, name: &str, what: &str) -> bool {
+    let valid = is_name(name, what == "port");
+    if !valid {
+        let message = match name {
+            "" => "an end of the edge is missing".to_owned(),
+            name => format!("`{name}` cannot be the name of a {what}"),
+        };
+        let help = match name.contains('-') {
+            true => "names of nodes have no hyphens, because in an expression a hyphen is a minus",
+            false => SHORT,
+        };
+        bad(reader, tree, message).help(help);
+    }
+    valid
+}
+
+fn edge(from: &str, port: &str, to: &str, when: When, id: Option<&str>) -> Edge {
+    let id = match (id, port) {
+        (Some(id), _) => id.to_owned(),
+        (None, DONE) => format!("{from}->{to}"),
+        (None, port) => format!("{from}.{port}->{to}"),
+    };
+    Edge {
+        id,
+        from: from.to_owned(),
+        port: port.to_owned(),
+        to: to.to_owned(),
+        when,
+    }
+}
+
+/// `{ from, port, to, when, id }`
+fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
+    let entries = reader.map(tree, "an edge");
+    reader.known_keys(entries, "an edge", keys::EDGE, &[], |_| {
+        Some(SHORT.to_owned())
+    });
+    let mut text = |key: &str, hyphens: bool| {
+        let node = tree.get(key)?;
+        reader.at(key, |reader| {
+            let text = reader.text(node)?;
+            if !is_name(text, hyphens) && key != "id" {
+                let message = format!("`{text}` cannot be a name");
+                reader.report(codes::BAD_NAME, message, node);
+            }
+            Some(text)
+        })
+    };
+    let (from, to) = (text("from", false), text("to", false));
+    let (port, id) = (text("port", true), text("id", true));
+    let when = match tree.get("when") {
+        Some(node) => reader.at("when", |reader| when(reader, node)),
+        None => When::Always,
+    };
+    for key in ["from", "to"] {
+        if tree.get(key).is_none() {
+            let message = format!("the key `{key}` of the edge is missing");
+            reader.report(codes::MISSING_KEY, message, tree).help(SHORT);
+        }
+    }
+    Some(edge(from?, port.unwrap_or(DONE), to?, when, id))
+}
+
+fn when(reader: &mut Reader, node: &Node) -> When {
+    match &node.kind {
+        Kind::Text { text, .. } if text == "else" => When::Else,
+        Kind::Text { text, plain } => {
+            if *plain && cut_by_comment(text) {
+                let message =
+                    "the condition ends inside of a quote: a `#` after a space begins a comment";
+                let help = "put the whole condition in quotes";
+                reader.report(codes::NEEDS_QUOTES, message, node).help(help);
+            }
+            When::If(text.clone())
+        }
+        // An expression may be nothing but `true`.
+        Kind::Bool(value) => When::If(value.to_string()),
+        Kind::Null => {
+            let message = "there is a colon, but no condition after it".to_owned();
+            bad(reader, node, message).help("leave the colon out, or put the condition in quotes");
+            When::Always
+        }
+        _ => {
+            reader
+                .wrong_type(node, "a condition")
+                .help("a condition is an expression; put it in quotes");
+            When::Always
+        }
+    }
+}
+
+/// Text with a quote that does not end was probably cut where YAML saw a comment.
+fn cut_by_comment(text: &str) -> bool {
+    let mut quote = None;
+    let mut escaped = false;
+    for c in text.chars() {
+        match (quote, c) {
+            _ if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            _ => {}
+        }
+    }
+    quote.is_some()
+}

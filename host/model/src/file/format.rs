@@ -1,0 +1,293 @@
+//! The format as types, from which its JSON Schema is made. Editors complete and check files
+//! with it. The reader does not use these types, because it reports more than they could say;
+//! a test holds both against each other.
+
+// The fields are only ever described.
+#![expect(dead_code, reason = "schemars reads the types; nobody builds them")]
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, schema_for};
+use serde_json::Value;
+
+/// The JSON Schema of the format, as it is checked in at `docs/workflow.schema.json`.
+pub fn json_schema() -> Value {
+    let mut schema = schema_for!(Workflow).to_value();
+    if let Some(map) = schema.as_object_mut() {
+        map.insert("title".to_owned(), Value::from("Windlass workflow"));
+    }
+    schema
+}
+
+/// A workflow of Windlass.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+struct Workflow {
+    /// Its name. Consists of a-z, 0-9, `_` and `-`.
+    #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
+    workflow: String,
+    /// For people.
+    description: Option<String>,
+    /// JSON Schema of what a run takes.
+    input: Option<Value>,
+    /// The values that `vars` begin with: constants, by name.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$"}))]
+    vars: Option<BTreeMap<String, Value>>,
+    /// The nodes, by name.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "minProperties" = 1, "maxProperties" = 10000))]
+    nodes: BTreeMap<String, Node>,
+    /// What follows what.
+    #[schemars(length(max = 50000))]
+    edges: Option<Vec<EdgeForm>>,
+    /// What a run results in; may hold expressions.
+    output: Option<Value>,
+    /// How runs behave.
+    options: Option<Options>,
+    /// What an editor keeps for itself. No rule reads it.
+    layout: Option<Value>,
+}
+
+/// A node: exactly one of `use`, `wait`, `set`, `end` and `fail`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("oneOf" = [{"required": ["use"]}, {"required": ["wait"]}, {"required": ["set"]}, {"required": ["end"]}, {"required": ["fail"]}]))]
+struct Node {
+    /// A node type of a plugin: `package/node` or `package/node@requirement`.
+    #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*/[a-z_][a-z0-9_-]*(@.+)?$"))]
+    r#use: Option<String>,
+    /// Waits: a duration, an instant, or an expression that gives one.
+    wait: Option<String>,
+    /// Assigns variables; may hold expressions.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$"}))]
+    set: Option<BTreeMap<String, Value>>,
+    /// Ends this branch, or the whole run.
+    end: Option<End>,
+    /// Fails with this message; may hold expressions.
+    fail: Option<String>,
+    /// The configuration of the node type: a map, or an expression that gives one.
+    with: Option<Config>,
+    /// What the node gets; may hold expressions. Without it: the output of what came before.
+    input: Option<Value>,
+    /// When it runs, if several edges lead to it.
+    join: Option<Join>,
+    /// Take only the first edge whose condition is true.
+    first: Option<bool>,
+    /// The workflow begins here.
+    start: Option<bool>,
+    /// How it is tried again.
+    retry: Option<Retry>,
+    /// How long one execution may take.
+    timeout: Option<Duration>,
+    /// How long it may take over all attempts.
+    total_timeout: Option<Duration>,
+    /// What a failure that is not tried again does.
+    on_error: Option<OnError>,
+    /// For people.
+    title: Option<String>,
+    /// For people.
+    description: Option<String>,
+}
+
+/// Configuration of a node type.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Config {
+    /// By name; values may hold expressions.
+    Map(BTreeMap<String, Value>),
+    /// An expression that gives a map.
+    Template(String),
+}
+
+/// A duration: `200ms`, `5s`, `1h30m`, `3d`, or ISO 8601 like `PT1H30M`.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+struct Duration(
+    #[schemars(regex(
+        pattern = "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$|^P"
+    ))]
+    String,
+);
+
+/// Ends this branch, or the whole run.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+struct End {
+    /// Cancel whatever else is going on, and complete.
+    terminate: Option<bool>,
+    /// The output of the run, in place of the workflow's own; may hold expressions.
+    output: Option<Value>,
+}
+
+/// When a node runs, if several edges lead to it.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Join {
+    /// By name.
+    Named(JoinName),
+    /// At the n-th edge taken.
+    Count(JoinCount),
+}
+
+/// When a node runs, if several edges lead to it.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum JoinName {
+    /// Once every edge is decided, if any was taken.
+    AllActive,
+    /// Once every edge is decided, if all were taken.
+    All,
+    /// At the first edge taken.
+    Any,
+    /// As `any`, and the branches that lost are cancelled.
+    Race,
+    /// Once for each edge taken.
+    Each,
+}
+
+/// At the n-th edge taken.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct JoinCount {
+    /// How many.
+    #[schemars(range(min = 1))]
+    count: u32,
+}
+
+/// How a failed execution is tried again.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+struct Retry {
+    /// Executions in total, the first included. 3 unless said otherwise.
+    #[schemars(range(min = 1))]
+    max_attempts: Option<u32>,
+    /// Before the second execution. `1s` unless said otherwise.
+    delay: Option<Duration>,
+    /// How the delay grows. `exponential` unless said otherwise.
+    backoff: Option<Backoff>,
+    /// What it never grows beyond. `5m` unless said otherwise.
+    max_delay: Option<Duration>,
+    /// Whether to wait a random part of the delay. `true` unless said otherwise.
+    jitter: Option<bool>,
+    /// Which failures are tried again. `[retryable, deadline]` unless said otherwise.
+    classes: Option<Vec<ClassName>>,
+}
+
+/// How the delay between attempts grows.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum Backoff {
+    /// It stays.
+    Fixed,
+    /// It doubles.
+    Exponential,
+}
+
+/// A failure class.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum ClassName {
+    Retryable,
+    Permanent,
+    Invalid,
+    Trap,
+    Deadline,
+    Limit,
+    Cancelled,
+    Rejected,
+    Lost,
+}
+
+/// What a failure that is not tried again does.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum OnError {
+    /// It is the workflow's to decide.
+    Fail,
+    /// The node counts as done, with the output `null`.
+    Continue,
+    /// The port `error` is taken, with the failure as the output.
+    Route,
+}
+
+/// An edge.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum EdgeForm {
+    /// `a -> b` or `a.port -> b`.
+    Short(#[schemars(regex(pattern = "->"))] String),
+    /// With more to it.
+    Long(Edge),
+    /// `a -> b: condition`, or `a -> b: else`.
+    Conditional(
+        #[schemars(extend("propertyNames" = {"pattern": "->"}, "minProperties" = 1, "maxProperties" = 1))]
+         BTreeMap<String, Condition>,
+    ),
+}
+
+/// A condition: an expression, or `else`.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Condition {
+    /// An expression.
+    Expression(String),
+    /// Always or never.
+    Constant(bool),
+}
+
+/// An edge.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Edge {
+    /// The node it leaves.
+    from: String,
+    /// The port of that node; `done` unless said otherwise.
+    port: Option<String>,
+    /// The node it leads to.
+    to: String,
+    /// A condition, or `else`.
+    when: Option<Condition>,
+    /// Unique in the workflow; needed where two edges lead from one port to one node.
+    id: Option<String>,
+}
+
+/// How runs behave.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+struct Options {
+    /// Whether runs exclude each other. Only `always` is built.
+    activation: Option<Activation>,
+    /// When what nodes did is written down. Only `every-node` is built.
+    commit: Option<Commit>,
+    /// What a failed node does to the run.
+    incidents: Option<Incidents>,
+    /// How long a run may take.
+    timeout: Option<Duration>,
+    /// How long a finished run is kept.
+    retention: Option<Duration>,
+}
+
+/// Whether runs exclude each other.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum Activation {
+    /// They do not.
+    Always,
+}
+
+/// When what nodes did is written down.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum Commit {
+    /// After every node.
+    EveryNode,
+}
+
+/// What a failed node does to the run.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum Incidents {
+    /// The run is faulted.
+    Fault,
+    /// The branch ends there, and the others go on.
+    Continue,
+}

@@ -1,0 +1,112 @@
+//! Reads workflow files: YAML 1.2 or JSON, into a [`Definition`].
+//!
+//! A file is first read into a tree in which every value knows where it stands, and the tree
+//! then into a definition. Both steps go to the end and report everything that they find, so
+//! that a person mends a file once. What a definition means (whether an edge leads to a node
+//! that exists, whether an expression parses) is for the engine to say; [`SourceMap`] then
+//! tells where in the file that is.
+//!
+//! Bounds: [`limits::WORKFLOW_BYTES`], [`limits::NESTING`], [`limits::NODES`],
+//! [`limits::EDGES`], [`DIAGNOSTICS`], and as many bytes again by aliases as a file may have.
+
+mod duration;
+mod edge;
+mod format;
+mod keys;
+mod node;
+mod parse;
+mod reader;
+mod scalar;
+mod source_map;
+mod syntax;
+mod tree;
+mod workflow;
+
+pub use duration::{parse_duration_ms, parse_instant_ms};
+pub use format::json_schema;
+pub use source_map::SourceMap;
+
+use crate::{Definition, Diagnostic, Place, codes, limits};
+use reader::Reader;
+
+/// Mistakes reported of one file.
+pub const DIAGNOSTICS: usize = 100;
+
+/// What became of a file.
+#[derive(Debug)]
+pub struct Read {
+    /// The workflow, if nothing is wrong with the file.
+    pub definition: Option<Definition>,
+    /// What is wrong, in the order of the file; at most [`DIAGNOSTICS`].
+    pub diagnostics: Vec<Diagnostic>,
+    /// Where things are in the file.
+    pub map: SourceMap,
+}
+
+impl Read {
+    /// The canonical form: JSON with sorted keys and without `layout`. Its SHA-256 is the
+    /// content hash. None if the file could not be read as a tree.
+    pub fn canonical(&self) -> Option<Vec<u8>> {
+        self.map.tree().map(tree::canonical)
+    }
+}
+
+/// Reads a workflow file. One whose `name` ends in `.json` has to be JSON, others are YAML.
+pub fn read(text: &str, name: &str) -> Read {
+    let mut diagnostics = Vec::new();
+    let tree = if text.len() > limits::WORKFLOW_BYTES {
+        let message = format!(
+            "a workflow file has at most {} bytes",
+            limits::WORKFLOW_BYTES
+        );
+        let place = Place {
+            pointer: String::new(),
+            span: Some(0..0),
+        };
+        diagnostics.push(Diagnostic::new(codes::TOO_LARGE, message, place));
+        None
+    } else {
+        parse::parse(text, name.ends_with(".json"), &mut diagnostics)
+    };
+    let definition = tree.as_ref().map(|tree| {
+        let mut reader = Reader::new();
+        let definition = workflow::read(&mut reader, tree);
+        diagnostics.append(&mut reader.diagnostics);
+        definition
+    });
+    let map = SourceMap::new(tree);
+    diagnostics
+        .iter_mut()
+        .for_each(|diagnostic| map.locate(diagnostic));
+    diagnostics.sort_by_key(|diagnostic| diagnostic.place.span.as_ref().map(|span| span.start));
+    diagnostics.truncate(DIAGNOSTICS);
+    Read {
+        definition: definition.filter(|_| diagnostics.is_empty()),
+        diagnostics,
+        map,
+    }
+}
+
+/// Reads the canonical form, as [`Read::canonical`] gives it.
+///
+/// # Errors
+///
+/// Everything that is wrong with it; at most [`DIAGNOSTICS`] mistakes.
+pub fn read_canonical(json: &[u8]) -> Result<Definition, Vec<Diagnostic>> {
+    let value: serde_json::Value = serde_json::from_slice(json).map_err(|error| {
+        vec![Diagnostic::new(
+            codes::SYNTAX,
+            error.to_string(),
+            Place::default(),
+        )]
+    })?;
+    let tree = tree::Node::from_value(value);
+    let mut reader = Reader::new();
+    let definition = workflow::read(&mut reader, &tree);
+    reader.diagnostics.truncate(DIAGNOSTICS);
+    if reader.diagnostics.is_empty() {
+        Ok(definition)
+    } else {
+        Err(reader.diagnostics)
+    }
+}

@@ -1,0 +1,296 @@
+//! Walks a tree, knowing where it is and collecting what is wrong.
+//!
+//! Every reading function gives a value of its type whatever stands in the file, so that
+//! reading goes on; a definition read with mistakes is thrown away.
+
+use super::duration::parse_duration_ms;
+use super::tree::{Entry, Kind, Node};
+use crate::nearest::nearest;
+use crate::schema::escape;
+use crate::{Code, Diagnostic, Place, codes};
+
+/// Bytes of one name.
+const NAME_BYTES: usize = 128;
+
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pointer: String,
+}
+
+impl Reader {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads what is at `name` below here.
+    pub(super) fn at<T>(&mut self, name: impl AsRef<str>, read: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&escape(name.as_ref()));
+        let value = read(self);
+        self.pointer.truncate(length);
+        value
+    }
+
+    /// Reports a mistake about `node`.
+    pub(super) fn report(
+        &mut self,
+        code: Code,
+        message: impl Into<String>,
+        node: &Node,
+    ) -> Report<'_> {
+        let place = Place {
+            pointer: self.pointer.clone(),
+            span: shown(node),
+        };
+        self.push(Diagnostic::new(code, message, place))
+    }
+
+    /// Reports a mistake about the key of an entry.
+    pub(super) fn report_key(
+        &mut self,
+        code: Code,
+        message: impl Into<String>,
+        entry: &Entry,
+    ) -> Report<'_> {
+        let pointer = format!("{}/{}", self.pointer, escape(&entry.key));
+        let place = Place {
+            pointer,
+            span: Some(entry.key_span.clone()),
+        };
+        self.push(Diagnostic::new(code, message, place))
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) -> Report<'_> {
+        // One more than is shown, so that a file that is only wrong there is not taken for right.
+        if self.diagnostics.len() > super::DIAGNOSTICS {
+            return Report(None);
+        }
+        self.diagnostics.push(diagnostic);
+        Report(self.diagnostics.last_mut())
+    }
+
+    /// Reports that `node` is not what is wanted here.
+    pub(super) fn wrong_type(&mut self, node: &Node, wanted: &str) -> Report<'_> {
+        let message = format!("expected {wanted}, found {}", node.describe());
+        self.report(codes::WRONG_TYPE, message, node)
+    }
+
+    /// The entries of a map.
+    pub(super) fn map<'n>(&mut self, node: &'n Node, wanted: &str) -> &'n [Entry] {
+        match &node.kind {
+            Kind::Map(entries) => entries,
+            _ => {
+                self.wrong_type(node, wanted);
+                &[]
+            }
+        }
+    }
+
+    /// Reports the keys that are not among `known`, nor among `later`, which get errors of their own.
+    pub(super) fn known_keys(
+        &mut self,
+        entries: &[Entry],
+        what: &str,
+        known: &[&str],
+        later: &[(&str, Code)],
+        hint: impl Fn(&str) -> Option<String>,
+    ) {
+        for entry in entries
+            .iter()
+            .filter(|entry| !known.contains(&entry.key.as_str()))
+        {
+            if let Some((name, code)) = later.iter().find(|(name, _)| *name == entry.key) {
+                let message = format!("`{name}` is not built yet");
+                self.report_key(code.clone(), message, entry);
+                continue;
+            }
+            let help = match nearest(&entry.key, known.iter().copied()) {
+                Some(name) => Some(format!("did you mean `{name}`?")),
+                None => hint(&entry.key).or_else(|| Some(format!("{what} has {}", list(known)))),
+            };
+            let message = format!("{what} has no key `{}`", entry.key);
+            self.report_key(codes::UNKNOWN_KEY, message, entry)
+                .maybe_help(help);
+        }
+    }
+
+    pub(super) fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
+        match &node.kind {
+            Kind::Text { text, .. } => Some(text),
+            Kind::Bool(_) | Kind::Number(_) => {
+                self.wrong_type(node, "text").help("put it in quotes");
+                None
+            }
+            _ => {
+                self.wrong_type(node, "text");
+                None
+            }
+        }
+    }
+
+    pub(super) fn boolean(&mut self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Bool(value) => *value,
+            Kind::Text { text, plain } => {
+                let meant = match text.to_ascii_lowercase().as_str() {
+                    "yes" | "on" | "y" | "true" => Some("true"),
+                    "no" | "off" | "n" | "false" => Some("false"),
+                    _ => None,
+                };
+                let help = meant.map(|meant| match plain {
+                    true => format!("in YAML 1.2 `{text}` is text; write `{meant}`"),
+                    false => format!("write `{meant}`, without quotes"),
+                });
+                self.wrong_type(node, "`true` or `false`").maybe_help(help);
+                false
+            }
+            _ => {
+                self.wrong_type(node, "`true` or `false`");
+                false
+            }
+        }
+    }
+
+    /// A whole number from 1 on.
+    pub(super) fn count(&mut self, node: &Node) -> u32 {
+        let number = match &node.kind {
+            Kind::Number(number) => number
+                .as_u64()
+                .and_then(|number| u32::try_from(number).ok()),
+            _ => None,
+        };
+        match number {
+            Some(number) if number > 0 => number,
+            _ => {
+                self.wrong_type(node, "a whole number, at least 1");
+                1
+            }
+        }
+    }
+
+    /// A duration in milliseconds.
+    pub(super) fn duration(&mut self, node: &Node) -> u64 {
+        const HELP: &str = "durations are like `200ms`, `5s`, `1h30m`, `3d` or `PT1H30M`";
+        match &node.kind {
+            Kind::Text { text, .. } => match parse_duration_ms(text) {
+                Some(ms) => return ms,
+                None => {
+                    let message = format!("`{text}` is not a duration");
+                    self.report(codes::BAD_DURATION, message, node).help(HELP);
+                }
+            },
+            Kind::Number(number) => {
+                let message = format!("the duration `{number}` has no unit");
+                let help = format!("write `{number}s` for seconds, or `{number}ms`");
+                self.report(codes::BAD_DURATION, message, node).help(help);
+            }
+            _ => {
+                self.wrong_type(node, "a duration").help(HELP);
+            }
+        }
+        0
+    }
+
+    /// One of several words.
+    pub(super) fn choice<T: Copy>(&mut self, node: &Node, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let text = match &node.kind {
+            Kind::Text { text, .. } => text,
+            _ => {
+                self.wrong_type(node, &format!("one of {}", list(&names)));
+                return None;
+            }
+        };
+        let found = choices.iter().find(|(name, _)| name == text);
+        if found.is_none() {
+            let help = match nearest(text, names.iter().copied()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("it is one of {}", list(&names)),
+            };
+            self.report(
+                codes::BAD_VALUE,
+                format!("`{text}` is not possible here"),
+                node,
+            )
+            .help(help);
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// Whether a key can be a name: `[a-z_][a-z0-9_]*`.
+    pub(super) fn name(&mut self, entry: &Entry, what: &str) {
+        let name = entry.key.as_str();
+        if is_name(name, false) {
+            return;
+        }
+        let fixed = repair(name);
+        let fixed = is_name(&fixed, false).then(|| format!("; write `{fixed}`"));
+        let fixed = fixed.unwrap_or_default();
+        let why = if name.len() > NAME_BYTES {
+            format!("a name has at most {NAME_BYTES} characters")
+        } else if name.contains('-') {
+            format!("in an expression a hyphen is a minus{fixed}")
+        } else {
+            format!("names consist of a-z, 0-9 and `_`, and do not begin with a digit{fixed}")
+        };
+        let message = format!("`{name}` cannot be the name of {what}");
+        self.report_key(codes::BAD_NAME, message, entry).help(why);
+    }
+}
+
+/// A report to which help can be added; nothing once there are too many.
+pub(super) struct Report<'r>(Option<&'r mut Diagnostic>);
+
+impl Report<'_> {
+    pub(super) fn help(self, help: impl Into<String>) {
+        self.maybe_help(Some(help.into()));
+    }
+
+    pub(super) fn maybe_help(self, help: Option<String>) {
+        if let Some(diagnostic) = self.0 {
+            diagnostic.help = help;
+        }
+    }
+}
+
+/// `[a-z_][a-z0-9_]*`, with hyphens where `hyphens` says so.
+pub(super) fn is_name(text: &str, hyphens: bool) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= NAME_BYTES
+        && bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        && bytes.all(|byte| {
+            byte.is_ascii_lowercase()
+                || byte.is_ascii_digit()
+                || byte == b'_'
+                || (hyphens && byte == b'-')
+        })
+}
+
+/// What a name was probably meant to be.
+fn repair(name: &str) -> String {
+    let lower = name.chars().take(NAME_BYTES).flat_map(char::to_lowercase);
+    lower
+        .map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c })
+        .collect()
+}
+
+/// Names, as a person lists them.
+pub(super) fn list(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The part of a value that is underlined. What is large is found by its pointer, at its key.
+fn shown(node: &Node) -> Option<std::ops::Range<usize>> {
+    match node.kind {
+        Kind::List(_) | Kind::Map(_) | Kind::Null => None,
+        _ => Some(node.span.clone()),
+    }
+}

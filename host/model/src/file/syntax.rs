@@ -1,0 +1,135 @@
+//! What a mistake in the syntax of YAML or JSON probably is.
+//!
+//! YAML's own words for them ("mapping values are not allowed in this context") help nobody,
+//! so the line is looked at for what usually leads to them.
+
+use std::ops::Range;
+
+use granit_parser::{ErrorKind, ScanError};
+
+use crate::{Code, Diagnostic, Place, codes};
+
+/// The diagnostic of text that is not YAML.
+pub(super) fn yaml_mistake(text: &str, error: &ScanError) -> Diagnostic {
+    let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
+    let line = line_at(text, at);
+    let (code, message, help) = explain(line, error);
+    let place = Place {
+        pointer: String::new(),
+        span: Some(char_at(text, at)),
+    };
+    let mut diagnostic = Diagnostic::new(code, message, place);
+    diagnostic.help = help.map(str::to_owned);
+    diagnostic
+}
+
+fn explain(line: &str, error: &ScanError) -> (Code, String, Option<&'static str>) {
+    let value = unquoted_value(line);
+    if matches!(
+        error.kind(),
+        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation
+    ) || (line.trim_start_matches(' ').starts_with('\t'))
+    {
+        let message = "a tab stands where YAML wants spaces".to_owned();
+        return (codes::SYNTAX, message, Some("indent with spaces"));
+    }
+    if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+        let message = format!("values nest at most {} deep", crate::limits::NESTING);
+        return (codes::TOO_LARGE, message, None);
+    }
+    if matches!(error.kind(), ErrorKind::DirectiveDisallowed) {
+        let help = "leave the line with `%` out: every file is read as YAML 1.2";
+        return (
+            codes::SYNTAX,
+            "a directive has no meaning here".to_owned(),
+            Some(help),
+        );
+    }
+    if value.starts_with("{{") || value.starts_with("{%") {
+        let message = "an expression needs quotes: YAML takes `{` for the beginning of a map";
+        return (
+            codes::NEEDS_QUOTES,
+            message.to_owned(),
+            Some("write `\"{{ … }}\"`"),
+        );
+    }
+    if value.contains(": ") || value.ends_with(':') {
+        let message = "a value with a colon needs quotes: YAML takes `: ` for the end of a key";
+        let help = "put the whole value in quotes";
+        return (codes::NEEDS_QUOTES, message.to_owned(), Some(help));
+    }
+    if value.starts_with(['@', '`', '%', '&', '*', '!', '|', '>']) {
+        let message = "a value that begins with a sign of YAML's own needs quotes";
+        return (
+            codes::NEEDS_QUOTES,
+            message.to_owned(),
+            Some("put the whole value in quotes"),
+        );
+    }
+    (
+        codes::SYNTAX,
+        format!("this is not YAML: {}", error.info()),
+        None,
+    )
+}
+
+/// The diagnostic of text that is not JSON.
+pub(super) fn json_mistake(text: &str, error: &serde_json::Error) -> Diagnostic {
+    let line_start = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum::<usize>();
+    let at = (line_start + error.column().saturating_sub(1)).min(text.len());
+    let message = error.to_string();
+    let message = message
+        .split(" at line ")
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let place = Place {
+        pointer: String::new(),
+        span: Some(char_at(text, at)),
+    };
+    let diagnostic = Diagnostic::new(codes::SYNTAX, format!("this is not JSON: {message}"), place);
+    if message.contains("trailing comma") {
+        return diagnostic.help("leave the last comma out");
+    }
+    diagnostic
+}
+
+/// What stands behind the key or dash of a line, if it does not begin with a quote.
+fn unquoted_value(line: &str) -> &str {
+    let line = line.trim().trim_start_matches("- ").trim_start();
+    let value = line
+        .split_once(": ")
+        .map_or(line, |(_, value)| value.trim_start());
+    if value.starts_with(['"', '\'', '#']) {
+        ""
+    } else {
+        value
+    }
+}
+
+fn line_at(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    // A mistake is often noticed at the beginning of the line after it.
+    let before = before.strip_suffix('\n').unwrap_or(before);
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    text.get(start..)
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or_default()
+}
+
+/// One character, so that there is something to underline.
+fn char_at(text: &str, at: usize) -> Range<usize> {
+    let start = (0..=at)
+        .rev()
+        .find(|index| text.is_char_boundary(*index))
+        .unwrap_or(0);
+    let length = text
+        .get(start..)
+        .and_then(|rest| rest.chars().next())
+        .map_or(0, char::len_utf8);
+    start..start + length
+}

@@ -1,0 +1,140 @@
+//! A document in which every value knows where it stands.
+
+use std::ops::Range;
+
+use serde_json::{Number, Value};
+
+/// One value.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Byte offsets in the text.
+    pub(super) span: Range<usize>,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Null,
+    Bool(bool),
+    Number(Number),
+    /// `plain` text stands in the file without quotes.
+    Text {
+        text: String,
+        plain: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_span: Range<usize>,
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// As a person would call it.
+    pub(super) fn describe(&self) -> String {
+        match &self.kind {
+            Kind::Null => "nothing".to_owned(),
+            Kind::Bool(value) => format!("the boolean `{value}`"),
+            Kind::Number(value) => format!("the number `{value}`"),
+            Kind::Text { text, .. } if text.chars().count() <= 40 => format!("the text `{text}`"),
+            Kind::Text { .. } => "text".to_owned(),
+            Kind::List(_) => "a list".to_owned(),
+            Kind::Map(_) => "a map".to_owned(),
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        let Kind::Map(entries) = &self.kind else {
+            return None;
+        };
+        entries
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match &self.kind {
+            Kind::Null => Value::Null,
+            Kind::Bool(value) => Value::Bool(*value),
+            Kind::Number(value) => Value::Number(value.clone()),
+            Kind::Text { text, .. } => Value::String(text.clone()),
+            Kind::List(items) => Value::Array(items.iter().map(Self::to_value).collect()),
+            Kind::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.to_value()))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// A tree that stands nowhere.
+    pub(super) fn from_value(value: Value) -> Self {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(value) => Kind::Bool(value),
+            Value::Number(value) => Kind::Number(value),
+            Value::String(text) => Kind::Text { text, plain: false },
+            Value::Array(items) => Kind::List(items.into_iter().map(Self::from_value).collect()),
+            Value::Object(map) => Kind::Map(
+                map.into_iter()
+                    .map(|(key, value)| Entry {
+                        key,
+                        key_span: 0..0,
+                        value: Self::from_value(value),
+                    })
+                    .collect(),
+            ),
+        };
+        Self { span: 0..0, kind }
+    }
+}
+
+/// JSON with sorted keys and without the `layout` of an editor.
+pub(super) fn canonical(tree: &Node) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(tree, true, &mut out);
+    out
+}
+
+fn write(node: &Node, root: bool, out: &mut Vec<u8>) {
+    // Writing into a vector does not fail, and neither do texts and numbers.
+    match &node.kind {
+        Kind::Null => out.extend_from_slice(b"null"),
+        Kind::Bool(value) => drop(serde_json::to_writer(&mut *out, value)),
+        Kind::Number(value) => drop(serde_json::to_writer(&mut *out, value)),
+        Kind::Text { text, .. } => drop(serde_json::to_writer(&mut *out, text)),
+        Kind::List(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write(item, false, out);
+            }
+            out.push(b']');
+        }
+        Kind::Map(entries) => {
+            let mut entries: Vec<_> = entries
+                .iter()
+                .filter(|entry| !(root && entry.key == super::keys::LAYOUT))
+                .collect();
+            entries.sort_by(|a, b| a.key.cmp(&b.key));
+            out.push(b'{');
+            for (index, entry) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                drop(serde_json::to_writer(&mut *out, &entry.key));
+                out.push(b':');
+                write(&entry.value, false, out);
+            }
+            out.push(b'}');
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A workflow, and its options.
+
+use std::collections::BTreeMap;
+
+use super::reader::{Reader, is_name};
+use super::tree::{Kind, Node};
+use super::{edge, keys, node};
+use crate::definition::{Incidents, Options};
+use crate::schema::Schema;
+use crate::{Definition, codes, limits};
+
+pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
+    let entries = reader.map(tree, "a map with `workflow`, `nodes` and `edges`");
+    if entries.is_empty() && !matches!(tree.kind, Kind::Map(_)) {
+        return Definition::default();
+    }
+    let belongs = |key: &str| {
+        let node_key = keys::NODE.contains(&key);
+        node_key.then(|| format!("`{key}` belongs to a node, below `nodes`"))
+    };
+    reader.known_keys(
+        entries,
+        "a workflow",
+        keys::WORKFLOW,
+        keys::WORKFLOW_LATER,
+        belongs,
+    );
+    for (key, example) in [
+        ("workflow", "workflow: my-workflow"),
+        ("nodes", "nodes: { … }"),
+    ] {
+        if tree.get(key).is_none() {
+            let message = format!("the key `{key}` is missing");
+            reader
+                .report(codes::MISSING_KEY, message, tree)
+                .help(format!("add `{example}`"));
+        }
+    }
+    let mut definition = Definition::default();
+    for entry in entries {
+        let value = &entry.value;
+        reader.at(&entry.key, |reader| match entry.key.as_str() {
+            "workflow" => definition.name = name(reader, value),
+            "description" => definition.description = reader.text(value).map(str::to_owned),
+            "input" => definition.input = Some(schema(reader, value)),
+            "vars" => definition.vars = vars(reader, value),
+            "nodes" => definition.nodes = node::all(reader, value),
+            "edges" => definition.edges = edge::all(reader, value),
+            "output" => definition.output = Some(value.to_value()),
+            "options" => definition.options = options(reader, value),
+            _ => {}
+        });
+    }
+    definition
+}
+
+fn name(reader: &mut Reader, node: &Node) -> String {
+    let Some(text) = reader.text(node) else {
+        return String::new();
+    };
+    if !is_name(text, true) {
+        let message = format!("`{text}` cannot be the name of a workflow");
+        let help = "names of workflows consist of a-z, 0-9, `_` and `-`, begin with a letter or \
+                    `_`, and have at most 128 characters";
+        reader.report(codes::BAD_NAME, message, node).help(help);
+    }
+    text.to_owned()
+}
+
+fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
+    let value = node.to_value();
+    match node.kind {
+        Kind::Map(_) | Kind::Bool(_) => {
+            if let Err(error) = Schema::compile(&value) {
+                let message = format!("this is not a JSON Schema: {error}");
+                reader.report(codes::BAD_SCHEMA, message, node);
+            }
+        }
+        _ => reader
+            .wrong_type(node, "a JSON Schema")
+            .help("like `{ type: object }`"),
+    }
+    value
+}
+
+fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value> {
+    let entries = reader.map(node, "a map of names and values");
+    for entry in entries {
+        reader.name(entry, "a variable");
+        reader.at(&entry.key, |reader| constant(reader, &entry.value));
+    }
+    entries
+        .iter()
+        .map(|entry| (entry.key.clone(), entry.value.to_value()))
+        .collect()
+}
+
+/// Variables begin as they are written, and an expression there would be taken as text.
+fn constant(reader: &mut Reader, node: &Node) {
+    match &node.kind {
+        Kind::Text { text, .. } if text.contains("{{") || text.contains("{%") => {
+            let message = "a variable begins as a constant, not as an expression";
+            let help = "compute it in a node with `set`";
+            reader.report(codes::BAD_VALUE, message, node).help(help);
+        }
+        Kind::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                reader.at(index.to_string(), |reader| constant(reader, item));
+            }
+        }
+        Kind::Map(entries) => {
+            for entry in entries {
+                reader.at(&entry.key, |reader| constant(reader, &entry.value));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn options(reader: &mut Reader, node: &Node) -> Options {
+    let mut options = Options::default();
+    let entries = reader.map(node, "a map of options");
+    reader.known_keys(entries, "`options`", keys::OPTIONS, &[], |_| None);
+    for entry in entries {
+        let value = &entry.value;
+        reader.at(&entry.key, |reader| match entry.key.as_str() {
+            "incidents" => {
+                let choices = [
+                    ("fault", Incidents::Fault),
+                    ("continue", Incidents::Continue),
+                ];
+                options.incidents = reader.choice(value, &choices).unwrap_or_default();
+            }
+            "timeout" => options.timeout_ms = Some(reader.duration(value)),
+            "retention" => options.retention_ms = Some(reader.duration(value)),
+            "activation" => {
+                let later = [
+                    ("singleton", 1),
+                    ("correlated-singleton", 1),
+                    ("correlation", 1),
+                ];
+                not_yet(reader, value, ("always", 0), &later, codes::NO_ACTIVATION);
+            }
+            "commit" => not_yet(
+                reader,
+                value,
+                ("every-node", 0),
+                &[("burst", 1)],
+                codes::NO_BURST,
+            ),
+            _ => {}
+        });
+    }
+    options
+}
+
+/// A choice of which only the default is built.
+fn not_yet(
+    reader: &mut Reader,
+    node: &Node,
+    built: (&str, u8),
+    later: &[(&str, u8)],
+    code: crate::Code,
+) {
+    let choices: Vec<_> = std::iter::once(built)
+        .chain(later.iter().copied())
+        .collect();
+    if reader.choice(node, &choices) == Some(1) {
+        let message = format!("{} is not built yet", node.describe());
+        reader
+            .report(code, message, node)
+            .help(format!("leave it out, or write `{}`", built.0));
+    }
+}
+
+/// Reports more of something than there may be.
+pub(super) fn check_count(reader: &mut Reader, node: &Node, count: usize, what: &str) {
+    let limit = if what == "nodes" {
+        limits::NODES
+    } else {
+        limits::EDGES
+    };
+    if count > limit {
+        let message = format!("a workflow has at most {limit} {what}; here are {count}");
+        reader.report(codes::TOO_LARGE, message, node);
+    }
+}
