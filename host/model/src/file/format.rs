@@ -13,10 +13,42 @@ use serde_json::Value;
 /// The JSON Schema of the format, as it is checked in at `docs/workflow.schema.json`.
 pub fn json_schema() -> Value {
     let mut schema = schema_for!(Workflow).to_value();
+    forbid_null(&mut schema);
+    // `end:` with nothing behind it says all that most ends have to say.
+    if let Some(kind) = schema.pointer_mut("/$defs/End/type") {
+        *kind = Value::from(vec!["object", "null"]);
+    }
     if let Some(map) = schema.as_object_mut() {
         map.insert("title".to_owned(), Value::from("Windlass workflow"));
     }
     schema
+}
+
+/// A key that may be left out may not be `null` instead: most likely its value was forgotten.
+fn forbid_null(schema: &mut Value) {
+    let null = Value::from("null");
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(forbid_null),
+        Value::Object(map) => {
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|name| *name != null);
+                if let [only] = types.as_mut_slice() {
+                    let only = only.take();
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(forms)) = map.get_mut("anyOf") {
+                forms.retain(|form| form.get("type") != Some(&null));
+                if let [Value::Object(only)] = forms.as_mut_slice() {
+                    let only = std::mem::take(only);
+                    map.remove("anyOf");
+                    map.extend(only);
+                }
+            }
+            map.values_mut().for_each(forbid_null);
+        }
+        _ => {}
+    }
 }
 
 /// A workflow of Windlass.
@@ -290,4 +322,56 @@ enum Incidents {
     Fault,
     /// The branch ends there, and the others go on.
     Continue,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::Class;
+    use crate::file::keys;
+
+    fn properties(schema: &Value, path: &str) -> BTreeSet<String> {
+        let schema = schema.pointer(path).unwrap();
+        schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    #[test]
+    fn the_schema_has_the_keys_that_the_reader_knows() {
+        let schema = json_schema();
+        for (path, known) in [
+            ("", keys::WORKFLOW),
+            ("/$defs/Node", keys::NODE),
+            ("/$defs/Edge", keys::EDGE),
+            ("/$defs/Retry", keys::RETRY),
+            ("/$defs/End", keys::END),
+            ("/$defs/Options", keys::OPTIONS),
+        ] {
+            let known: BTreeSet<String> = known.iter().map(|key| (*key).to_owned()).collect();
+            assert_eq!(properties(&schema, path), known, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_schema_has_the_kinds_and_classes_that_the_reader_knows() {
+        let schema = json_schema();
+        let kinds: Vec<&str> = schema["$defs"]["Node"]["oneOf"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["required"][0].as_str().unwrap())
+            .collect();
+        assert_eq!(kinds, keys::KINDS);
+        let classes = Class::ALL.map(|class| Value::from(class.name()));
+        assert_eq!(
+            schema["$defs"]["ClassName"]["enum"],
+            Value::from(classes.to_vec())
+        );
+    }
 }

@@ -6,6 +6,9 @@ use crate::{Code, codes};
 /// What an editor keeps for itself: positions and colours.
 pub(super) const LAYOUT: &str = "layout";
 
+/// Merges one map into another in YAML 1.1. The tree reports it.
+pub(super) const MERGE: &str = "<<";
+
 pub(super) const WORKFLOW: &[&str] = &[
     "workflow",
     "description",

@@ -44,8 +44,10 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
         return None;
     };
     check_keys(reader, tree, entries);
+    let kind = kind(reader, tree);
     let mut node = Node {
-        kind: kind(reader, tree)?,
+        // Without a kind there is no node, but the rest of it is read for its mistakes.
+        kind: kind.clone().unwrap_or(NodeKind::Fail(Value::Null)),
         input: None,
         join: Join::default(),
         first: false,
@@ -60,6 +62,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {
+            "with" => check_with(reader, value),
             "input" => node.input = Some(value.to_value()),
             "join" => node.join = join(reader, value),
             "first" => node.first = reader.boolean(value),
@@ -80,7 +83,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
             _ => {}
         });
     }
-    Some(node)
+    kind.map(|_| node)
 }
 
 fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
@@ -111,60 +114,51 @@ fn check_keys(reader: &mut Reader, tree: &Tree, entries: &[Entry]) {
 
 /// What it does: exactly one of [`keys::KINDS`].
 fn kind(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
+    let entry = only_kind(reader, tree)?;
+    let value = &entry.value;
+    reader.at(&entry.key, |reader| match entry.key.as_str() {
+        "use" => node_type(reader, value).map(|node_type| NodeKind::Use {
+            node_type,
+            with: with(tree),
+        }),
+        "wait" => Some(NodeKind::Wait(wait(reader, value))),
+        "set" => Some(NodeKind::Set(set(reader, value))),
+        "end" => Some(end(reader, value)),
+        _ => reader
+            .text(value)
+            .map(|text| NodeKind::Fail(Value::from(text))),
+    })
+}
+
+/// The one entry that says what the node does.
+fn only_kind<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
     let Kind::Map(entries) = &tree.kind else {
         return None;
     };
-    let kinds: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| keys::KINDS.contains(&entry.key.as_str()))
-        .collect();
-    let later = |entry: &&Entry| ["for-each", "workflow", "event"].contains(&entry.key.as_str());
-    let entry = match kinds.as_slice() {
-        [entry] => *entry,
-        // What is not built yet has its error already.
-        [] if entries.iter().any(|entry| later(&entry)) => return None,
-        [] => {
+    let is_kind = |entry: &&Entry| keys::KINDS.contains(&entry.key.as_str());
+    let mut kinds = entries.iter().filter(is_kind);
+    let Some(first) = kinds.next() else {
+        // What is not built yet, misspelt or a merge key has its error already.
+        let excused = |entry: &Entry| {
+            ["for-each", "workflow", "event", keys::MERGE].contains(&entry.key.as_str())
+                || nearest(&entry.key, keys::KINDS.iter().copied()).is_some()
+        };
+        if !entries.iter().any(excused) {
             let message = format!("a node does one of {}", list(keys::KINDS));
-            let near = |entry: &Entry| nearest(&entry.key, keys::KINDS.iter().copied()).is_some();
-            if !entries.iter().any(near) {
-                reader
-                    .report(codes::NODE_KIND, message, tree)
-                    .help("add `use: package/node`");
-            }
-            return None;
+            let report = reader.report(codes::NODE_KIND, message, tree);
+            report.help("add `use: package/node`");
         }
-        [first, second, ..] => {
-            let message = format!(
-                "a node does one thing; this has `{}` and `{}`",
-                first.key, second.key
-            );
-            reader
-                .report_key(codes::NODE_KIND, message, second)
-                .help("make two nodes of it");
-            return None;
-        }
+        return None;
     };
-    let value = &entry.value;
-    match entry.key.as_str() {
-        "use" => {
-            let node_type = reader.at("use", |reader| node_type(reader, value))?;
-            let with = tree
-                .get("with")
-                .map(|with| reader.at("with", |reader| config(reader, with)));
-            let with = with.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-            Some(NodeKind::Use { node_type, with })
-        }
-        "wait" => Some(NodeKind::Wait(
-            reader.at("wait", |reader| wait(reader, value)),
-        )),
-        "set" => Some(NodeKind::Set(reader.at("set", |reader| set(reader, value)))),
-        "end" => Some(reader.at("end", |reader| end(reader, value))),
-        _ => reader.at("fail", |reader| {
-            reader
-                .text(value)
-                .map(|text| NodeKind::Fail(Value::String(text.to_owned())))
-        }),
+    if let Some(second) = kinds.find(|entry| entry.key != first.key) {
+        let (a, b) = (&first.key, &second.key);
+        let message = format!("a node does one thing; this has `{a}` and `{b}`");
+        reader
+            .report_key(codes::NODE_KIND, message, second)
+            .help("make two nodes of it");
+        return None;
     }
+    Some(first)
 }
 
 /// `package/node@requirement`.
@@ -198,7 +192,13 @@ fn node_type(reader: &mut Reader, tree: &Tree) -> Option<UseRef> {
     })
 }
 
-fn config(reader: &mut Reader, tree: &Tree) -> Value {
+/// The configuration of a node type.
+fn with(tree: &Tree) -> Value {
+    let none = || Value::Object(serde_json::Map::new());
+    tree.get("with").map_or_else(none, Tree::to_value)
+}
+
+fn check_with(reader: &mut Reader, tree: &Tree) {
     match &tree.kind {
         Kind::Map(_) => {}
         Kind::Text { text, .. } if text.contains("{{") => {}
@@ -206,7 +206,6 @@ fn config(reader: &mut Reader, tree: &Tree) -> Value {
             reader.wrong_type(tree, "a map, or an expression that gives one");
         }
     }
-    tree.to_value()
 }
 
 fn wait(reader: &mut Reader, tree: &Tree) -> Value {

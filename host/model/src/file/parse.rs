@@ -231,7 +231,7 @@ impl<'a> Builder<'a> {
                 .to_owned(),
         };
         let plain = !matches!(&node.kind, Kind::Text { plain: false, .. });
-        if text == "<<" && plain {
+        if text == super::keys::MERGE && plain {
             let help = "write the keys out; YAML 1.2 has no merge keys";
             self.report(
                 codes::AMBIGUOUS,

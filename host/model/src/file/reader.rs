@@ -97,10 +97,8 @@ impl Reader {
         later: &[(&str, Code)],
         hint: impl Fn(&str) -> Option<String>,
     ) {
-        for entry in entries
-            .iter()
-            .filter(|entry| !known.contains(&entry.key.as_str()))
-        {
+        let known_key = |key: &str| known.contains(&key) || key == super::keys::MERGE;
+        for entry in entries.iter().filter(|entry| !known_key(&entry.key)) {
             if let Some((name, code)) = later.iter().find(|(name, _)| *name == entry.key) {
                 let message = format!("`{name}` is not built yet");
                 self.report_key(code.clone(), message, entry);
@@ -207,6 +205,7 @@ impl Reader {
         if found.is_none() {
             let help = match nearest(text, names.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
+                None if names.len() == 1 => format!("it is {}", list(&names)),
                 None => format!("it is one of {}", list(&names)),
             };
             self.report(

@@ -24,27 +24,8 @@ pub(super) fn yaml_mistake(text: &str, error: &ScanError) -> Diagnostic {
 }
 
 fn explain(line: &str, error: &ScanError) -> (Code, String, Option<&'static str>) {
+    use ErrorKind as K;
     let value = unquoted_value(line);
-    if matches!(
-        error.kind(),
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation
-    ) || (line.trim_start_matches(' ').starts_with('\t'))
-    {
-        let message = "a tab stands where YAML wants spaces".to_owned();
-        return (codes::SYNTAX, message, Some("indent with spaces"));
-    }
-    if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
-        let message = format!("values nest at most {} deep", crate::limits::NESTING);
-        return (codes::TOO_LARGE, message, None);
-    }
-    if matches!(error.kind(), ErrorKind::DirectiveDisallowed) {
-        let help = "leave the line with `%` out: every file is read as YAML 1.2";
-        return (
-            codes::SYNTAX,
-            "a directive has no meaning here".to_owned(),
-            Some(help),
-        );
-    }
     if value.starts_with("{{") || value.starts_with("{%") {
         let message = "an expression needs quotes: YAML takes `{` for the beginning of a map";
         return (
@@ -53,24 +34,69 @@ fn explain(line: &str, error: &ScanError) -> (Code, String, Option<&'static str>
             Some("write `\"{{ … }}\"`"),
         );
     }
-    if value.contains(": ") || value.ends_with(':') {
-        let message = "a value with a colon needs quotes: YAML takes `: ` for the end of a key";
-        let help = "put the whole value in quotes";
-        return (codes::NEEDS_QUOTES, message.to_owned(), Some(help));
-    }
-    if value.starts_with(['@', '`', '%', '&', '*', '!', '|', '>']) {
-        let message = "a value that begins with a sign of YAML's own needs quotes";
-        return (
+    let colon = value.contains(": ") || value.ends_with(':');
+    let (code, message, help) = match error.kind() {
+        K::TabNotAllowed | K::TabInBlockIndentation | K::TabInIndentation => (
+            codes::SYNTAX,
+            "a tab stands where YAML wants spaces",
+            Some("indent with spaces"),
+        ),
+        K::RecursionLimitExceeded => (codes::TOO_LARGE, "values nest too deep", None),
+        K::DirectiveDisallowed => (
+            codes::SYNTAX,
+            "a directive has no meaning here",
+            Some("leave the line with `%` out: every file is read as YAML 1.2"),
+        ),
+        K::MappingValueNotAllowed if colon => (
             codes::NEEDS_QUOTES,
-            message.to_owned(),
+            "a value with a colon needs quotes: YAML takes `: ` for the end of a key",
             Some("put the whole value in quotes"),
-        );
-    }
-    (
-        codes::SYNTAX,
-        format!("this is not YAML: {}", error.info()),
-        None,
-    )
+        ),
+        K::UnexpectedCharacter { .. } | K::MissingAnchorOrAliasName => (
+            codes::NEEDS_QUOTES,
+            "a value that begins with a sign of YAML's own needs quotes",
+            Some("put the whole value in quotes"),
+        ),
+        K::InvalidTrailingDoubleQuotedScalar | K::InvalidTrailingSingleQuotedScalar => (
+            codes::NEEDS_QUOTES,
+            "a value that begins with a quote ends with it, and something follows",
+            Some("put the whole value in quotes of the other kind, like `'\"x\" == vars.y'`"),
+        ),
+        K::UnclosedQuotedScalar | K::InvalidQuotedScalarIndent => (
+            codes::SYNTAX,
+            "a quote does not end",
+            Some("look for its beginning before here"),
+        ),
+        K::ExpectedFlowMappingSeparator
+        | K::ExpectedFlowSequenceSeparator
+        | K::UnclosedFlowCollection { .. }
+        | K::UnexpectedEofFlowMapping
+        | K::UnexpectedEofFlowSequence
+        | K::InvalidColonPlacement => (
+            codes::SYNTAX,
+            "a `{` or `[` is not closed before here, or a comma is missing",
+            Some(
+                "every `{` has its `}` and every `[` its `]`; a value with `: ` in it needs quotes",
+            ),
+        ),
+        K::ExpectedBlockMappingKey
+        | K::ExpectedBlockSequenceEntry
+        | K::InvalidIndentation
+        | K::MappingValueNotAllowed
+        | K::BlockSequenceEntryNotAllowed => (
+            codes::SYNTAX,
+            "the line does not fit to the lines before it",
+            Some("what belongs together is indented by the same number of spaces"),
+        ),
+        _ => {
+            return (
+                codes::SYNTAX,
+                format!("this is not YAML: {}", error.info()),
+                None,
+            );
+        }
+    };
+    (code, message.to_owned(), help)
 }
 
 /// The diagnostic of text that is not JSON.

@@ -134,20 +134,10 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
             "timeout" => options.timeout_ms = Some(reader.duration(value)),
             "retention" => options.retention_ms = Some(reader.duration(value)),
             "activation" => {
-                let later = [
-                    ("singleton", 1),
-                    ("correlated-singleton", 1),
-                    ("correlation", 1),
-                ];
-                not_yet(reader, value, ("always", 0), &later, codes::NO_ACTIVATION);
+                let later = ["singleton", "correlated-singleton", "correlation"];
+                only(reader, value, "always", &later, codes::NO_ACTIVATION);
             }
-            "commit" => not_yet(
-                reader,
-                value,
-                ("every-node", 0),
-                &[("burst", 1)],
-                codes::NO_BURST,
-            ),
+            "commit" => only(reader, value, "every-node", &["burst"], codes::NO_BURST),
             _ => {}
         });
     }
@@ -155,21 +145,14 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
 }
 
 /// A choice of which only the default is built.
-fn not_yet(
-    reader: &mut Reader,
-    node: &Node,
-    built: (&str, u8),
-    later: &[(&str, u8)],
-    code: crate::Code,
-) {
-    let choices: Vec<_> = std::iter::once(built)
-        .chain(later.iter().copied())
-        .collect();
-    if reader.choice(node, &choices) == Some(1) {
-        let message = format!("{} is not built yet", node.describe());
-        reader
-            .report(code, message, node)
-            .help(format!("leave it out, or write `{}`", built.0));
+fn only(reader: &mut Reader, node: &Node, built: &str, later: &[&str], code: crate::Code) {
+    match &node.kind {
+        Kind::Text { text, .. } if later.contains(&text.as_str()) => {
+            let message = format!("`{text}` is not built yet");
+            let report = reader.report(code, message, node);
+            report.help(format!("leave it out, or write `{built}`"));
+        }
+        _ => drop(reader.choice(node, &[(built, ())])),
     }
 }
 
