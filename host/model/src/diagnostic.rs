@@ -31,14 +31,23 @@ pub struct Place {
 impl Place {
     /// A place known by its pointer alone.
     pub fn at(pointer: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), span: None }
+        Self {
+            pointer: pointer.into(),
+            span: None,
+        }
     }
 }
 
 impl Diagnostic {
     /// A mistake at a place.
     pub fn new(code: Code, message: impl Into<String>, place: Place) -> Self {
-        Self { code, message: message.into(), help: None, place, related: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            help: None,
+            place,
+            related: Vec::new(),
+        }
     }
 
     /// Adds what to do about it.

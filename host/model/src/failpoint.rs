@@ -51,7 +51,9 @@ mod armed {
             }
             if point.stop {
                 let me = std::process::id().to_string();
-                let _ = std::process::Command::new("kill").args(["-STOP", &me]).status();
+                let _ = std::process::Command::new("kill")
+                    .args(["-STOP", &me])
+                    .status();
             } else {
                 std::process::abort();
             }

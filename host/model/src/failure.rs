@@ -99,7 +99,12 @@ pub struct Failure {
 impl Failure {
     /// A failure without a hint about when to try again.
     pub fn new(class: Class, code: Code, message: impl Into<String>) -> Self {
-        Self { class, code, message: message.into(), retry_after_ms: None }
+        Self {
+            class,
+            code,
+            message: message.into(),
+            retry_after_ms: None,
+        }
     }
 }
 

@@ -100,10 +100,12 @@ impl Digest {
     /// 64 lower-case hexadecimal digits.
     pub fn hex(&self) -> String {
         use fmt::Write as _;
-        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
     }
 }
 

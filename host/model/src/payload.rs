@@ -35,7 +35,10 @@ pub struct BlobRef {
 impl Payload {
     /// JSON text that is already serialised.
     pub fn json(bytes: impl Into<Bytes>) -> Self {
-        Self { content_type: None, body: Body::Inline(bytes.into()) }
+        Self {
+            content_type: None,
+            body: Body::Inline(bytes.into()),
+        }
     }
 
     /// JSON `null`.
