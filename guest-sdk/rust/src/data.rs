@@ -55,8 +55,8 @@ impl<T: Serialize + JsonSchema> Outgoing for T {
 
 /// A payload as it came, unparsed; what is passed on costs no more than a copy.
 ///
-/// As an input it may be a reference to a large value instead of its bytes.
-/// [`crate::blobs`] reads those.
+/// As the input of a node with [`crate::Node::BY_REFERENCE`] it may be a reference
+/// to a large value instead of its bytes; [`crate::blobs`] reads those.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub Payload);
 
@@ -89,8 +89,6 @@ impl Raw {
 }
 
 impl Incoming for Raw {
-    const BY_REFERENCE: bool = true;
-
     fn schema() -> Value {
         Value::Bool(true)
     }

@@ -88,7 +88,7 @@ pub(crate) fn describe_node<N: Node>() -> Value {
         "ports": N::PORTS,
         "capabilities": N::CAPABILITIES,
         "suspends": N::SUSPENDS,
-        "by-reference": N::Input::BY_REFERENCE,
+        "by-reference": N::BY_REFERENCE,
     }));
     put_text(&mut node, "title", N::TITLE);
     put_text(&mut node, "description", N::DESCRIPTION);

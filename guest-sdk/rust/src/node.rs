@@ -39,6 +39,9 @@ pub trait Node {
     const CAPABILITIES: &'static [&'static str] = &[];
     /// Whether the node may suspend or ask to be called again.
     const SUSPENDS: bool = false;
+    /// Whether a large input may be given as a reference to a blob. Only an
+    /// input of type [`crate::Raw`] can take one, and [`crate::Ignored`] always does.
+    const BY_REFERENCE: bool = <Self::Input as Incoming>::BY_REFERENCE;
     /// Hints about what it needs.
     const RESOURCES: Resources = Resources::NONE;
 

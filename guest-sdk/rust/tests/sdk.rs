@@ -46,6 +46,7 @@ impl Node for Store {
     type Input = Raw;
     type Output = Raw;
     const NAME: &'static str = "store";
+    const BY_REFERENCE: bool = true;
 
     fn run(_: Nothing, input: Raw, cx: &Context) -> Result<Outcome<Raw>> {
         let mut writer = blobs::Writer::begin()?;
