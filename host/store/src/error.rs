@@ -1,7 +1,11 @@
+//! What a backend could not do.
+
 use windlass_model::Code;
 
+use crate::codes;
+
 /// What a backend could not do. A refused fence is not among these: it is an answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// The page that explains it: `WL-S…`.
@@ -16,3 +20,38 @@ pub struct Error {
 
 /// The result of a store's verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error that stays until somebody does something about it.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            help: None,
+            transient: false,
+        }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Marks an error that may pass by itself.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::new(codes::CLOSED, "the store has been closed")
+    }
+
+    pub(crate) fn corrupt(what: &str) -> Self {
+        Self::new(codes::CORRUPT, format!("the store holds {what}"))
+            .help("Stop every process that uses it and restore a backup.")
+    }
+}

@@ -8,14 +8,19 @@
 //! The store knows nothing of graphs, consumers or plugins. What the engine needs to
 //! remember it hands over as opaque, versioned bytes.
 
+pub mod codes;
 pub mod read;
 pub mod rows;
+pub mod sqlite;
 pub mod write;
 
 mod error;
+mod externalise;
+mod prefix;
 
 pub use error::{Error, Result};
 pub use read::Reader;
+pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use write::{Sink, Ticket, Write, Wrote};
 
 use std::sync::Arc;

@@ -4,9 +4,7 @@ use bytes::Bytes;
 use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, Status};
 
 use crate::error::Result;
-use crate::rows::{
-    DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow,
-};
+use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 
 /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
 pub trait Reader {

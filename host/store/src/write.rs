@@ -6,9 +6,7 @@ use windlass_model::{
 };
 
 use crate::error::Result;
-use crate::rows::{
-    InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow,
-};
+use crate::rows::{InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow};
 
 /// How the submitter recognises the answer to a write.
 pub type Ticket = u64;

@@ -1,0 +1,265 @@
+//! What a step costs in the store: its floor, below which no run can go.
+//!
+//! Chains of steps in groups of several sizes, with 300,000 other triggers pending, once with
+//! every group flushed and once without, so that the difference is the disk's.
+//!
+//! `cargo run --release --example floor [-- DIRECTORY]`
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program for measuring"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+use windlass_model::{
+    Clock, Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus,
+    Seq, Status, Token, TriggerNo, TriggerType, Version,
+};
+use windlass_store::rows::{BORN_EPOCH, DefinitionRow, NewInstance, NewTrigger, PinsRow, RunRow};
+use windlass_store::write::{Commit, Fence, NewMember, TriggerFence};
+use windlass_store::{
+    Durability, Result, Sink, SqliteOptions, SqliteStore, Store as _, Ticket, Write, Wrote,
+};
+
+const PENDING: usize = 300_000;
+const STEPS: usize = 100_000;
+
+struct Machine;
+
+impl Clock for Machine {
+    fn wall_ms(&self) -> i64 {
+        now(rustix::time::ClockId::Realtime).as_millis() as i64
+    }
+
+    fn monotonic(&self) -> Duration {
+        now(rustix::time::ClockId::Monotonic)
+    }
+}
+
+fn now(clock: rustix::time::ClockId) -> Duration {
+    let now = rustix::time::clock_gettime(clock);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
+struct Answers(parking_lot::Mutex<Sender<Vec<(Ticket, Result<Wrote>)>>>);
+
+impl Sink for Answers {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        let _ = self.0.lock().send(answers);
+    }
+}
+
+fn main() {
+    let place = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    for durability in [Durability::Normal, Durability::Full] {
+        let directory = tempfile::tempdir_in(&place).unwrap();
+        measure(directory.path(), durability);
+    }
+}
+
+fn measure(directory: &Path, durability: Durability) {
+    let mut options = SqliteOptions::new(Arc::new(Machine));
+    options.durability = durability;
+    let store = SqliteStore::open(directory.join("floor.db"), options).unwrap();
+    let member = NewMember {
+        name: "floor".into(),
+        lease_ms: 30_000,
+        joined_ms: 0,
+    };
+    let Ok(Wrote::Joined(incarnation)) = store.write(Write::Join(member)) else {
+        return;
+    };
+    let numbers = Numbers::new(incarnation);
+    let (sender, receiver) = channel();
+    let sink: Arc<dyn Sink> = Arc::new(Answers(parking_lot::Mutex::new(sender)));
+
+    let begun = now(rustix::time::ClockId::Monotonic);
+    for _ in 0..PENDING / 1000 {
+        let creates = (0..10)
+            .map(|ticket| (ticket, create(&numbers, None, 100)))
+            .collect();
+        submit(&store, &sink, &receiver, creates);
+    }
+    let took = now(rustix::time::ClockId::Monotonic) - begun;
+    println!("{durability:?}: {PENDING} triggers pending after {took:.1?}");
+
+    for size in [1, 16, 128, 512] {
+        let steps = if size == 1 { STEPS / 50 } else { STEPS };
+        let mut chains: Vec<Chain> = Vec::new();
+        let creates = (0..size)
+            .map(|ticket| {
+                let write = create(&numbers, Some(incarnation), 1);
+                let Write::Create(new) = &write else {
+                    unreachable!()
+                };
+                chains.push(Chain::new(
+                    incarnation,
+                    new.no,
+                    new.triggers.first().unwrap().no,
+                ));
+                (ticket as Ticket, write)
+            })
+            .collect();
+        submit(&store, &sink, &receiver, creates);
+        let groups = steps / size;
+        let mut times = Vec::with_capacity(groups);
+        for _ in 0..groups {
+            let writes = chains
+                .iter_mut()
+                .map(|chain| (0, chain.step(&numbers)))
+                .collect();
+            let begun = now(rustix::time::ClockId::Monotonic);
+            submit(&store, &sink, &receiver, writes);
+            times.push(now(rustix::time::ClockId::Monotonic) - begun);
+        }
+        let total: Duration = times.iter().sum();
+        times.sort();
+        let median = times.get(groups / 2).copied().unwrap_or_default();
+        println!(
+            "{durability:?} {size:>4} per group: {:>6.2} µs per step, group {median:>9.1?} median",
+            total.as_secs_f64() * 1e6 / (groups * size) as f64,
+        );
+    }
+}
+
+fn submit(
+    store: &SqliteStore,
+    sink: &Arc<dyn Sink>,
+    receiver: &Receiver<Vec<(Ticket, Result<Wrote>)>>,
+    writes: Vec<(Ticket, Write)>,
+) {
+    let mut left = writes.len();
+    store.submit(sink, writes);
+    while left > 0 {
+        for (_, answer) in receiver.recv().unwrap() {
+            assert!(
+                matches!(answer, Ok(Wrote::Done | Wrote::Created)),
+                "{answer:?}"
+            );
+            left -= 1;
+        }
+    }
+}
+
+fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write {
+    let json = Bytes::from_static(b"{}");
+    let trigger = |seq| NewTrigger {
+        no: numbers.trigger().unwrap(),
+        seq: Seq(seq),
+        kind: TriggerType::Start,
+        node: Some(0),
+        due_ms: 1_000_000 + (seq * 7919 % 100_000) as i64,
+        claimed: owner.is_some(),
+        attempt: 1,
+        detail: Bytes::from_static(b"12345678"),
+    };
+    let digest = Digest::of(&json);
+    let no = numbers.instance().unwrap();
+    Write::Create(Box::new(NewInstance {
+        no,
+        id: InstanceId(Uuid::from_u128((no.0 as u128) << 64)),
+        definition: Arc::new(DefinitionRow {
+            digest,
+            name: "chain".into(),
+            json: json.clone(),
+        }),
+        pins: Arc::new(PinsRow { digest, json }),
+        correlation: None,
+        request: digest,
+        owner,
+        state: Bytes::from_static(&[7; 48]),
+        input: Payload::null(),
+        vars: Vec::new(),
+        triggers: (1..=triggers).map(trigger).collect(),
+        blobs: Vec::new(),
+        created_ms: 0,
+    }))
+}
+
+/// An instance whose every step has one successor, run here.
+struct Chain {
+    fence: Fence,
+    trigger: TriggerFence,
+    seq: u64,
+    last_run: Option<RunNo>,
+    output: Bytes,
+}
+
+impl Chain {
+    fn new(incarnation: Incarnation, instance: InstanceNo, trigger: TriggerNo) -> Self {
+        let epoch: Epoch = BORN_EPOCH;
+        Self {
+            fence: Fence {
+                incarnation,
+                instance,
+                epoch,
+                version: Version(0),
+            },
+            trigger: TriggerFence {
+                no: trigger,
+                token: Token(1),
+            },
+            seq: 1,
+            last_run: None,
+            output: Bytes::from(format!("\"{}\"", "x".repeat(118))),
+        }
+    }
+
+    fn step(&mut self, numbers: &Numbers) -> Write {
+        let no = numbers.run().unwrap();
+        let run = RunRow {
+            no,
+            instance: self.fence.instance,
+            previous: self.last_run,
+            seq: Seq(self.seq),
+            first: Seq(self.seq),
+            node: 1,
+            kind: TriggerType::Next,
+            attempt: 1,
+            status: RunStatus::Completed,
+            started_ms: 1_790_000_000_000,
+            took_us: 5,
+            output: Some(Payload::json(self.output.clone())),
+            failure: None,
+            logs: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let successor = NewTrigger {
+            no: self.trigger.no,
+            seq: Seq(self.seq + 1),
+            kind: TriggerType::Next,
+            node: Some(1),
+            due_ms: 1_790_000_000_000,
+            claimed: true,
+            attempt: 1,
+            detail: Bytes::from_static(b"12345678"),
+        };
+        let write = Write::Commit(Box::new(Commit {
+            fence: self.fence,
+            trigger: self.trigger,
+            status: Status::Running,
+            state: Bytes::from_static(&[7; 48]),
+            runs: vec![run],
+            triggers: vec![successor],
+            removed: Vec::new(),
+            vars: Vec::new(),
+            blobs: Vec::new(),
+            journal: Vec::new(),
+            finish: None,
+            release: false,
+            at_ms: 1_790_000_000_000,
+        }));
+        self.fence.version.0 += 1;
+        self.trigger.token.0 += 1;
+        self.seq += 1;
+        self.last_run = Some(no);
+        write
+    }
+}

@@ -1,0 +1,34 @@
+//! The codes of this crate's errors. Each has a page in `docs/errors`.
+
+use windlass_model::Code;
+
+/// The store's file or directory cannot be opened or made.
+pub const CANNOT_OPEN: Code = Code::new("WL-S001");
+/// The file is no database, or one of another program.
+pub const NOT_A_STORE: Code = Code::new("WL-S002");
+/// A newer Windlass has written the file.
+pub const NEWER: Code = Code::new("WL-S003");
+/// The file is damaged, or a row in it means nothing.
+pub const CORRUPT: Code = Code::new("WL-S004");
+/// The file, its directory or the disk cannot be written.
+pub const READ_ONLY: Code = Code::new("WL-S005");
+/// There is no room left.
+pub const FULL: Code = Code::new("WL-S006");
+/// Another process has held the write lock for too long.
+pub const BUSY: Code = Code::new("WL-S007");
+/// The disk failed.
+pub const IO: Code = Code::new("WL-S008");
+/// The store has been closed.
+pub const CLOSED: Code = Code::new("WL-S009");
+/// A write contradicts what is stored.
+pub const CONTRADICTION: Code = Code::new("WL-S010");
+/// There are no incarnations left.
+pub const NO_INCARNATIONS: Code = Code::new("WL-S011");
+/// Changes of other processes cannot be watched.
+pub const CANNOT_WATCH: Code = Code::new("WL-S012");
+/// It is not known whether a write lasts.
+pub const UNKNOWN_OUTCOME: Code = Code::new("WL-S013");
+/// The lock file of a member cannot be made.
+pub const MEMBER_LOCK: Code = Code::new("WL-S014");
+/// The log beside the file has outgrown its bound.
+pub const LOG_TOO_LONG: Code = Code::new("WL-S015");

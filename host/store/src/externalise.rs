@@ -1,0 +1,59 @@
+//! Moves large payloads of a write into blobs.
+//!
+//! Done by every backend on the thread that submits, because hashing a large payload is the
+//! one thing about a write that takes long, and must not hold up the writer.
+
+use windlass_model::limits::INLINE_PAYLOAD_BYTES;
+use windlass_model::{BlobRef, Body, Digest, Payload};
+
+use crate::rows::NewBlob;
+use crate::write::Write;
+
+/// Turns each inline body over [`INLINE_PAYLOAD_BYTES`] into a reference and a blob of the
+/// same write. Reading gives the reference back: whoever wants the bytes asks for the blob.
+pub(crate) fn externalise(write: &mut Write) {
+    match write {
+        Write::Create(new) => {
+            let blobs = &mut new.blobs;
+            move_out(&mut new.input, blobs);
+            new.vars
+                .iter_mut()
+                .for_each(|(_, value)| move_out(value, blobs));
+        }
+        Write::Commit(commit) => {
+            let blobs = &mut commit.blobs;
+            let outputs = commit.runs.iter_mut().filter_map(|run| run.output.as_mut());
+            outputs.for_each(|output| move_out(output, blobs));
+            commit
+                .vars
+                .iter_mut()
+                .for_each(|(_, value)| move_out(value, blobs));
+            let finish = commit
+                .finish
+                .as_mut()
+                .and_then(|finish| finish.output.as_mut());
+            finish
+                .into_iter()
+                .for_each(|output| move_out(output, blobs));
+        }
+        _ => {}
+    }
+}
+
+fn move_out(payload: &mut Payload, blobs: &mut Vec<NewBlob>) {
+    let Body::Inline(bytes) = &payload.body else {
+        return;
+    };
+    if bytes.len() <= INLINE_PAYLOAD_BYTES {
+        return;
+    }
+    let digest = Digest::of(bytes);
+    let size = bytes.len() as u64;
+    if !blobs.iter().any(|blob| blob.digest == digest) {
+        blobs.push(NewBlob {
+            digest,
+            bytes: bytes.clone(),
+        });
+    }
+    payload.body = Body::Blob(BlobRef { digest, size });
+}

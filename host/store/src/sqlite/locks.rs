@@ -1,0 +1,103 @@
+//! Lock files beside the store: by them a process proves that it is alive.
+//!
+//! `<store>-members/<incarnation>.lock` is held by its member from before its row is
+//! visible until it leaves, closes or dies; the operating system lets go of it whatever the
+//! manner of death. A lock that can be taken means a dead member, at once, without waiting
+//! for a lease.
+
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::codes;
+use crate::error::{Error, Result};
+
+/// How often taking the lock for opening is tried, at 1 ms each.
+const OPENING_TRIES: u32 = 30_000;
+
+/// The directory beside the store for lock files and the wake file.
+pub(super) fn directory(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push("-members");
+    PathBuf::from(name)
+}
+
+/// Waits until no other process is opening the store, and keeps others from it meanwhile.
+pub(super) fn opening(store: &Path) -> Result<File> {
+    let directory = directory(store);
+    std::fs::create_dir_all(&directory).map_err(|error| cannot_make(&directory, &error))?;
+    let path = directory.join("open.lock");
+    let file = create(&path).map_err(|error| cannot_make(&path, &error))?;
+    for _ in 0..OPENING_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::park_timeout(Duration::from_millis(1)),
+            Err(TryLockError::Error(error)) => return Err(cannot_make(&path, &error)),
+        }
+    }
+    let text = format!(
+        "another process has been opening {} for too long",
+        store.display()
+    );
+    Err(Error::new(codes::BUSY, text)
+        .help("Look for a process that hangs while it opens the store.")
+        .transient())
+}
+
+/// Takes the lock of a new member.
+pub(super) fn join(store: &Path, incarnation: i64) -> Result<File> {
+    let path = member(store, incarnation);
+    let failed = |error: &dyn std::fmt::Display| {
+        Error::new(
+            codes::MEMBER_LOCK,
+            format!("{} cannot be locked: {error}", path.display()),
+        )
+        .help("Keep the store on a local disk where you may write; network disks cannot lock.")
+    };
+    let file = create(&path).map_err(|error| failed(&error))?;
+    file.try_lock().map_err(|error| failed(&error))?;
+    Ok(file)
+}
+
+/// Removes the lock file of a member that is gone. A file left behind does no harm: numbers
+/// of members are never used again.
+pub(super) fn remove(store: &Path, incarnation: i64) {
+    let _ = std::fs::remove_file(member(store, incarnation));
+}
+
+/// Whether the lock says that the member is dead. A missing file says nothing: the store may
+/// have been copied without it, and the lease decides.
+pub(super) fn is_dead(store: &Path, incarnation: i64) -> bool {
+    let Ok(file) = File::options()
+        .read(true)
+        .write(true)
+        .open(member(store, incarnation))
+    else {
+        return false;
+    };
+    file.try_lock().is_ok()
+}
+
+fn member(store: &Path, incarnation: i64) -> PathBuf {
+    directory(store).join(format!("{incarnation}.lock"))
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+}
+
+fn cannot_make(path: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => codes::READ_ONLY,
+        ErrorKind::StorageFull => codes::FULL,
+        _ => codes::CANNOT_OPEN,
+    };
+    Error::new(code, format!("{} cannot be made: {error}", path.display()))
+        .help("Name a place that you may write with `--store`.")
+}

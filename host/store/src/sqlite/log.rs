@@ -1,0 +1,77 @@
+//! Keeps the write-ahead log short.
+//!
+//! SQLite copies it into the file by itself, but starts it over only at a moment when no
+//! reader looks at it, which under many readers may never come. Here such a moment is waited
+//! for once the log has grown, and writes are refused before it eats the disk.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::shared::Shared;
+use crate::codes;
+use crate::error::{Error, Result};
+
+/// What the writer knows of the log's length.
+pub(super) struct Log {
+    path: PathBuf,
+    bytes: u64,
+    /// From this length on it is tried to start it over. Grows with each attempt that fails,
+    /// so that a reader who stays does not make every group wait.
+    next_bytes: u64,
+}
+
+impl Log {
+    pub(super) fn new(shared: &Shared) -> Self {
+        let mut name = shared.path.as_os_str().to_owned();
+        name.push("-wal");
+        Self {
+            path: PathBuf::from(name),
+            bytes: 0,
+            next_bytes: shared.options.log_bytes,
+        }
+    }
+
+    /// Starts the log over if it has become long.
+    pub(super) fn keep_short(&mut self, shared: &Shared, connection: &Connection) {
+        self.measure();
+        if self.bytes >= self.next_bytes {
+            self.start_over(shared, connection);
+        }
+    }
+
+    /// Refuses to go on if the log is too long in spite of everything.
+    pub(super) fn check(&mut self, shared: &Shared, connection: &Connection) -> Result<()> {
+        let bound = shared.options.log_bytes_max;
+        if self.bytes >= bound {
+            self.start_over(shared, connection);
+        }
+        if self.bytes < bound {
+            return Ok(());
+        }
+        let text = format!(
+            "the log {} has grown to {} bytes, because a reader keeps it from being emptied",
+            self.path.display(),
+            self.bytes
+        );
+        Err(Error::new(codes::LOG_TOO_LONG, text)
+            .help("End the program that has had a transaction open on the store for long.")
+            .transient())
+    }
+
+    /// Waits, for as long as the busy handler does, until no reader needs the log.
+    fn start_over(&mut self, shared: &Shared, connection: &Connection) {
+        let busy: rusqlite::Result<i64> =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        self.measure();
+        self.next_bytes = shared.options.log_bytes;
+        if !matches!(busy, Ok(0)) {
+            self.next_bytes = self.next_bytes.max(self.bytes + self.bytes / 4);
+            tracing::warn!(log = %self.path.display(), "a reader keeps the log from being emptied");
+        }
+    }
+
+    fn measure(&mut self) {
+        self.bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
+    }
+}

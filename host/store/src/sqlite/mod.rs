@@ -1,0 +1,171 @@
+//! A store in one SQLite file.
+//!
+//! One thread of the process writes, in groups; readers have connections of their own. Several
+//! processes may use one file: SQLite's lock puts their groups in order, lock files beside the
+//! store tell which of them are alive, and a wake file tells them of each other's news.
+//! `docs/storage.md` describes the layout.
+
+mod fault;
+mod locks;
+mod log;
+mod open;
+mod options;
+mod pool;
+mod queue;
+mod read;
+mod rows;
+mod session;
+mod settle;
+mod shared;
+mod time;
+mod values;
+mod wake;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+
+pub use self::options::{Durability, SqliteOptions};
+use self::pool::Pool;
+use self::queue::{Batch, Queue};
+use self::shared::Shared;
+use self::time::MachineTime;
+use self::wake::Wake;
+use crate::error::{Error, Result};
+use crate::externalise::externalise;
+use crate::write::{Sink, Ticket, Write, Wrote};
+use crate::{Listener, Store, codes};
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    pool: Pool,
+    wake: Wake,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    /// Opens a store, creating the file and its directory if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S001` to `WL-S008`: it cannot be opened, is no store, is from the future, is
+    /// damaged, cannot be written, has no room, or is held by another process.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Arc<Self>> {
+        let path = path.as_ref();
+        let connection = open::writer(path, &options)?;
+        let shared = Arc::new(Shared {
+            path: path.to_owned(),
+            time: MachineTime::new(Arc::clone(&options.clock)),
+            queue: Queue::new(options.queue_writes.max(1)),
+            locks: Mutex::default(),
+            options,
+        });
+        let pool = Pool::new(path, shared.options.read_connections);
+        let wake = Wake::new(path, time::nonce());
+        let for_writer = Arc::clone(&shared);
+        let writer = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer::run(&for_writer, connection))
+            .map_err(|error| {
+                Error::new(
+                    codes::CANNOT_OPEN,
+                    format!("no thread for the store: {error}"),
+                )
+            })?;
+        Ok(Arc::new(Self {
+            shared,
+            pool,
+            wake,
+            writer: Mutex::new(Some(writer)),
+        }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, sink: &Arc<dyn Sink>, mut writes: Vec<(Ticket, Write)>) {
+        if writes.is_empty() {
+            return;
+        }
+        writes.iter_mut().for_each(|(_, write)| externalise(write));
+        if let Err(batch) = self.shared.queue.push(Batch {
+            sink: Arc::clone(sink),
+            writes,
+        }) {
+            let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
+            sink.answered(
+                tickets
+                    .map(|ticket| (ticket, Err(Error::closed())))
+                    .collect(),
+            );
+        }
+    }
+
+    fn write(&self, write: Write) -> Result<Wrote> {
+        let waiting = Arc::new(Waiting::default());
+        let sink: Arc<dyn Sink> = Arc::clone(&waiting) as Arc<dyn Sink>;
+        self.submit(&sink, vec![(0, write)]);
+        waiting.wait()
+    }
+
+    fn notify(&self) {
+        self.wake.notify();
+    }
+
+    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+        self.wake.listen(wake).map(Listener)
+    }
+
+    fn close(&self) {
+        self.shared.queue.close();
+        let writer = self.writer.lock().take();
+        if let Some(writer) = writer {
+            // A writer that panicked has nothing more to finish.
+            let _ = writer.join();
+        }
+        self.pool.close();
+        self.shared.locks.lock().clear();
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Waits for one answer.
+#[derive(Default)]
+struct Waiting {
+    answer: Mutex<Option<Result<Wrote>>>,
+    answered: Condvar,
+}
+
+impl Waiting {
+    fn wait(&self) -> Result<Wrote> {
+        let mut answer = self.answer.lock();
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            self.answered.wait(&mut answer);
+        }
+    }
+}
+
+impl Sink for Waiting {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        if let Some((_, answer)) = answers.into_iter().next_back() {
+            *self.answer.lock() = Some(answer);
+            self.answered.notify_all();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Connections for reading: a few, opened as they are needed.
+
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+use super::fault::explain;
+use super::open;
+use crate::error::{Error, Result};
+
+#[derive(Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    open: usize,
+    closed: bool,
+}
+
+/// Lends connections, each to one reader at a time.
+pub(super) struct Pool {
+    path: PathBuf,
+    bound: usize,
+    idle: Mutex<Idle>,
+    returned: Condvar,
+}
+
+impl Pool {
+    pub(super) fn new(path: &Path, bound: usize) -> Self {
+        Self {
+            path: path.to_owned(),
+            bound: bound.max(1),
+            idle: Mutex::default(),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// Reads. Waits while all connections are lent. A connection that meets an error is not
+    /// used again.
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let connection = self.borrow()?;
+        let result = read(&connection);
+        let mut idle = self.idle.lock();
+        if result.is_ok() && !idle.closed {
+            idle.connections.push(connection);
+        } else {
+            idle.open -= 1;
+        }
+        drop(idle);
+        self.returned.notify_one();
+        result.map_err(|error| explain(&self.path, &error))
+    }
+
+    fn borrow(&self) -> Result<Connection> {
+        let mut idle = self.idle.lock();
+        loop {
+            if idle.closed {
+                return Err(Error::closed());
+            }
+            if let Some(connection) = idle.connections.pop() {
+                return Ok(connection);
+            }
+            if idle.open < self.bound {
+                idle.open += 1;
+                break;
+            }
+            self.returned.wait(&mut idle);
+        }
+        drop(idle);
+        open::reader(&self.path).inspect_err(|_| {
+            self.idle.lock().open -= 1;
+            self.returned.notify_one();
+        })
+    }
+
+    /// Closes what is idle now and what is lent once it is given back.
+    pub(super) fn close(&self) {
+        let mut idle = self.idle.lock();
+        idle.closed = true;
+        idle.open -= idle.connections.len();
+        idle.connections.clear();
+        drop(idle);
+        self.returned.notify_all();
+    }
+}

@@ -1,0 +1,226 @@
+//! Reading, on connections of its own. Each verb is one short transaction at most, so that
+//! none keeps the log from being started over.
+
+use bytes::Bytes;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Params, Result as Sql, Row};
+use windlass_model::{BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo};
+
+use super::SqliteStore;
+use super::rows::{self, select_instance, select_run, select_trigger};
+use super::values::{digest, read_payload, some_bytes, unsigned};
+use crate::error::Result;
+use crate::prefix;
+use crate::read::{Counts, InstanceQuery, Reader};
+use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    of: impl FnOnce(&Row<'_>) -> Sql<T>,
+) -> Sql<Option<T>> {
+    connection
+        .prepare_cached(sql)?
+        .query_row(params, of)
+        .optional()
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    of: impl FnMut(&Row<'_>) -> Sql<T>,
+) -> Sql<Vec<T>> {
+    connection
+        .prepare_cached(sql)?
+        .query_map(params, of)?
+        .collect()
+}
+
+fn count(connection: &Connection, sql: &str) -> Sql<u64> {
+    connection
+        .prepare_cached(sql)?
+        .query_row([], |row| unsigned(row, 0))
+}
+
+impl Reader for SqliteStore {
+    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
+        let sql = select_instance!("WHERE i.id = ?1");
+        self.pool
+            .read(|c| one(c, sql, [&id.0.as_bytes()[..]], rows::instance))
+    }
+
+    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
+        let sql = select_instance!("WHERE i.no = ?1");
+        self.pool.read(|c| one(c, sql, [no.0], rows::instance))
+    }
+
+    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {
+        let Some((first, last)) = prefix::range(prefix) else {
+            return Ok(Vec::new());
+        };
+        let sql = select_instance!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
+        self.pool
+            .read(|c| all(c, sql, (&first[..], &last[..], limit), rows::instance))
+    }
+
+    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
+        // Lists are passed as JSON, so that there is one statement however long they are.
+        let statuses: Vec<u8> = query.statuses.iter().map(|status| *status as u8).collect();
+        let statuses = super::values::json_list(&statuses);
+        let sql = select_instance!(
+            "WHERE (?1 IS NULL OR i.status IN (SELECT value FROM json_each(?1))) \
+             AND (?2 IS NULL OR d.name = ?2) AND i.no < ?3 ORDER BY i.no DESC LIMIT ?4"
+        );
+        let before = query.before.map_or(i64::MAX, |no| no.0);
+        let key = (statuses, query.workflow.as_deref(), before, query.limit);
+        self.pool.read(|c| all(c, sql, key, rows::instance))
+    }
+
+    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+        let sql = "SELECT input, input_meta FROM origin WHERE instance = ?1";
+        let read = self
+            .pool
+            .read(|c| one(c, sql, [instance.0], |row| read_payload(row, 0)));
+        read.map(Option::flatten)
+    }
+
+    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+        let sql = "SELECT output, output_meta FROM instance WHERE no = ?1";
+        let read = self
+            .pool
+            .read(|c| one(c, sql, [instance.0], |row| read_payload(row, 0)));
+        read.map(Option::flatten)
+    }
+
+    fn vars(&self, instance: InstanceNo) -> Result<Vec<(String, Payload)>> {
+        let sql = "SELECT name, body, meta FROM var WHERE instance = ?1 ORDER BY name";
+        self.pool.read(|c| {
+            all(c, sql, [instance.0], |row| {
+                Ok((
+                    row.get(0)?,
+                    read_payload(row, 1)?.unwrap_or_else(Payload::null),
+                ))
+            })
+        })
+    }
+
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        self.pool
+            .read(|c| one(c, select_run!("WHERE no = ?1"), [no.0], rows::run))
+    }
+
+    fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
+        let sql = "SELECT output, output_meta FROM run WHERE no = ?1";
+        let read = self
+            .pool
+            .read(|c| one(c, sql, [no.0], |row| read_payload(row, 0)));
+        read.map(Option::flatten)
+    }
+
+    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
+        let start = match before {
+            None => "SELECT last_run FROM instance WHERE no = ?1",
+            Some(_) => "SELECT previous FROM run WHERE no = ?2 AND instance = ?1",
+        };
+        self.pool.read(|c| {
+            let before = before.map(|no| Value::Integer(no.0));
+            let key = [Some(Value::Integer(instance.0)), before]
+                .into_iter()
+                .flatten();
+            let key = rusqlite::params_from_iter(key);
+            let mut next = one(c, start, key, |row| row.get::<_, Option<i64>>(0))?.flatten();
+            let mut found = Vec::new();
+            while let Some(no) = next
+                && found.len() < limit as usize
+            {
+                let Some(run) = one(c, select_run!("WHERE no = ?1"), [no], rows::run)? else {
+                    break;
+                };
+                next = run.previous.map(|previous| previous.0);
+                found.push(run);
+            }
+            Ok(found)
+        })
+    }
+
+    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>> {
+        let sql = "SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 \
+            ORDER BY version, place";
+        self.pool.read(|c| {
+            all(c, sql, [instance.0], |row| {
+                let (at_ms, kind) = (row.get(0)?, row.get(1)?);
+                Ok(JournalRow {
+                    at_ms,
+                    kind,
+                    detail: some_bytes(row, 2)?,
+                })
+            })
+        })
+    }
+
+    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
+        let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq, no");
+        self.pool.read(|c| all(c, sql, [instance.0], rows::trigger))
+    }
+
+    fn definition(&self, wanted: Digest) -> Result<Option<DefinitionRow>> {
+        let sql = "SELECT digest, name, json FROM definition WHERE digest = ?1";
+        self.pool.read(|c| {
+            one(c, sql, [&wanted.0[..]], |row| {
+                let (digest, name) = (digest(row, 0)?, row.get(1)?);
+                Ok(DefinitionRow {
+                    digest,
+                    name,
+                    json: some_bytes(row, 2)?,
+                })
+            })
+        })
+    }
+
+    fn pins(&self, wanted: Digest) -> Result<Option<PinsRow>> {
+        let sql = "SELECT digest, json FROM pins WHERE digest = ?1";
+        self.pool.read(|c| {
+            one(c, sql, [&wanted.0[..]], |row| {
+                Ok(PinsRow {
+                    digest: digest(row, 0)?,
+                    json: some_bytes(row, 1)?,
+                })
+            })
+        })
+    }
+
+    fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
+        let sql = "SELECT content FROM blob WHERE digest = ?1";
+        self.pool
+            .read(|c| one(c, sql, [&blob.digest.0[..]], |row| some_bytes(row, 0)))
+    }
+
+    fn members(&self) -> Result<Vec<MemberRow>> {
+        let sql = "SELECT incarnation, name, pid, joined_ms FROM member ORDER BY incarnation";
+        self.pool.read(|c| {
+            all(c, sql, [], |row| {
+                Ok(MemberRow {
+                    incarnation: Incarnation(row.get(0)?),
+                    name: row.get(1)?,
+                    pid: row.get(2)?,
+                    joined_ms: row.get(3)?,
+                })
+            })
+        })
+    }
+
+    fn counts(&self) -> Result<Counts> {
+        self.pool.read(|c| {
+            Ok(Counts {
+                instances: count(c, "SELECT count(*) FROM instance")?,
+                unfinished: count(c, "SELECT count(*) FROM instance WHERE status < 4")?,
+                triggers: count(c, "SELECT count(*) FROM trigger")?,
+                parked: count(c, "SELECT count(*) FROM trigger WHERE state = 2")?,
+                runs: count(c, "SELECT count(*) FROM run")?,
+                blobs: count(c, "SELECT count(*) FROM blob")?,
+            })
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Finds due work that a member may take, and takes it.
+//!
+//! The due index is walked in its order in pages, a bounded number of rows per call, and the
+//! place reached is kept for the member's next call: neither rows that belong to others nor
+//! one instance with a hundred thousand due rows can keep a claim from what lies behind.
+
+use rustc_hash::FxHashMap;
+use windlass_model::TriggerState;
+
+use super::{Done, Session};
+use crate::rows::TriggerRow;
+use crate::sqlite::rows;
+use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
+
+/// Rows of the index read at once.
+const PAGE: usize = 256;
+
+/// Rows of the index looked at in one call.
+const ROWS: usize = 4096;
+
+/// A place in the due index: when, instance, trigger.
+type Place = (i64, i64, i64);
+
+const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
+
+/// How far a member has come in its walk through the due index.
+pub(super) struct Scan {
+    place: Place,
+    /// How much had become pending when the walk began: more means that it may have missed
+    /// something behind it.
+    made_pending: u64,
+    /// Whether work was left where it is because enough of its instance was taken.
+    left: bool,
+}
+
+/// What has been taken so far by one call.
+struct Taking {
+    claims: Claims,
+    places: FxHashMap<i64, usize>,
+}
+
+enum Verdict {
+    Claimed,
+    /// Nothing that this member may take.
+    NotMine,
+    /// Enough of this instance.
+    Enough,
+    /// Enough instances.
+    Full,
+}
+
+impl Session<'_> {
+    pub(super) fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
+        if !self.is_member(claim.incarnation.0)? {
+            return Ok(Wrote::Claimed(Claims::default()));
+        }
+        let mut taking = Taking {
+            claims: Claims::default(),
+            places: FxHashMap::default(),
+        };
+        match &claim.scope {
+            ClaimScope::All => self.walk(claim, &mut taking)?,
+            ClaimScope::Only(instances) => {
+                for no in instances {
+                    self.claim_of(claim, &mut taking, no.0)?;
+                }
+            }
+        }
+        for claimed in taking
+            .claims
+            .instances
+            .iter_mut()
+            .filter(|claimed| claimed.taken)
+        {
+            let mut rows = self.statements.triggers.query([claimed.row.no.0])?;
+            while let Some(row) = rows.next()? {
+                let trigger = rows::trigger(row)?;
+                if trigger.state != TriggerState::Claimed {
+                    claimed.others.push(trigger);
+                }
+            }
+        }
+        Ok(Wrote::Claimed(taking.claims))
+    }
+
+    /// Goes on with the member's walk through the due index.
+    fn walk(&mut self, claim: &Claim, taking: &mut Taking) -> Done<()> {
+        let made_pending = self.made_pending;
+        let mut scan = self.scans.remove(&claim.incarnation.0).unwrap_or(Scan {
+            place: BEGINNING,
+            made_pending,
+            left: false,
+        });
+        taking.claims.more = true;
+        let mut page = Vec::with_capacity(PAGE);
+        for _ in 0..ROWS / PAGE {
+            self.read_page(claim.now_ms, scan.place, &mut page)?;
+            let last = page.len() < PAGE;
+            for place in page.drain(..) {
+                match self.claim_one(claim, taking, place.1, place.2)? {
+                    Verdict::Claimed | Verdict::NotMine => {}
+                    Verdict::Enough => scan.left = true,
+                    Verdict::Full => {
+                        self.scans.insert(claim.incarnation.0, scan);
+                        return Ok(());
+                    }
+                }
+                scan.place = place;
+            }
+            if last {
+                taking.claims.more = scan.left || scan.made_pending != self.made_pending;
+                if !taking.claims.more {
+                    taking.claims.next_due_ms = self.next_due(claim)?;
+                }
+                return Ok(());
+            }
+        }
+        self.scans.insert(claim.incarnation.0, scan);
+        Ok(())
+    }
+
+    fn read_page(&mut self, now_ms: i64, after: Place, page: &mut Vec<Place>) -> Done<()> {
+        let (due_ms, instance, no) = after;
+        let key = (now_ms, due_ms, instance, no, PAGE as i64);
+        let mut rows = self.statements.due.query(key)?;
+        while let Some(row) = rows.next()? {
+            page.push((row.get(0)?, row.get(1)?, row.get(2)?));
+        }
+        Ok(())
+    }
+
+    /// Claims what is due of one instance.
+    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: i64) -> Done<()> {
+        let sql = "SELECT no FROM trigger WHERE instance = ?1 AND state = 0 AND due_ms <= ?2 \
+            ORDER BY no LIMIT ?3";
+        let limit = i64::from(claim.triggers) + 1;
+        let due: Vec<i64> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map((instance, claim.now_ms, limit), |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for no in due {
+            match self.claim_one(claim, taking, instance, no)? {
+                Verdict::Claimed => {}
+                Verdict::NotMine => return Ok(()),
+                Verdict::Enough | Verdict::Full => taking.claims.more = true,
+            }
+        }
+        let sql = "SELECT min(due_ms) FROM trigger WHERE instance = ?1 AND state = 0 \
+            AND due_ms > ?2";
+        let next: Option<i64> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row((instance, claim.now_ms), |row| row.get(0))?;
+        let soonest = &mut taking.claims.next_due_ms;
+        *soonest = [*soonest, next].into_iter().flatten().min();
+        Ok(())
+    }
+
+    fn claim_one(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        instance: i64,
+        no: i64,
+    ) -> Done<Verdict> {
+        let place = match taking.places.get(&instance) {
+            Some(place) => *place,
+            None => {
+                if !self.may_take(claim, instance)? {
+                    return Ok(Verdict::NotMine);
+                }
+                if taking.claims.instances.len() >= claim.instances as usize {
+                    return Ok(Verdict::Full);
+                }
+                let claimed = self.take(claim, instance)?;
+                taking.claims.instances.push(claimed);
+                let place = taking.claims.instances.len() - 1;
+                taking.places.insert(instance, place);
+                place
+            }
+        };
+        let Some(claimed) = taking.claims.instances.get_mut(place) else {
+            return Ok(Verdict::NotMine);
+        };
+        if claimed.claimed.len() >= claim.triggers as usize {
+            return Ok(Verdict::Enough);
+        }
+        claimed.claimed.push(self.claim_trigger(no)?);
+        Ok(Verdict::Claimed)
+    }
+
+    /// Whether an instance is free or the member's own. One whose owner is dead is free once
+    /// it has been buried.
+    fn may_take(&mut self, claim: &Claim, instance: i64) -> Done<bool> {
+        let Some(head) = self.head(instance)? else {
+            return Ok(false);
+        };
+        let mine = head.owner.is_none_or(|owner| owner == claim.incarnation.0);
+        Ok(mine && !head.status.is_final())
+    }
+
+    fn take(&mut self, claim: &Claim, instance: i64) -> Done<ClaimedInstance> {
+        self.write_head(instance)?;
+        let mut taken = false;
+        if let Some(head) = self.head(instance)?
+            && head.owner.is_none()
+        {
+            taken = true;
+            head.owner = Some(claim.incarnation.0);
+            head.epoch += 1;
+            self.statements
+                .take
+                .execute((instance, claim.incarnation.0))?;
+        }
+        let row = self
+            .statements
+            .instance_by_no
+            .query_row([instance], rows::instance)?;
+        Ok(ClaimedInstance {
+            row,
+            taken,
+            claimed: Vec::new(),
+            others: Vec::new(),
+        })
+    }
+
+    fn claim_trigger(&mut self, no: i64) -> Done<TriggerRow> {
+        self.statements.claim.execute([no])?;
+        Ok(self.statements.trigger.query_row([no], rows::trigger)?)
+    }
+
+    /// When the next trigger comes due that this member may take. Looks at one page: behind
+    /// that, the answer may be too early, which costs one claim for nothing.
+    fn next_due(&mut self, claim: &Claim) -> Done<Option<i64>> {
+        let mut page = Vec::with_capacity(PAGE);
+        self.read_page(i64::MAX, (claim.now_ms, i64::MAX, i64::MAX), &mut page)?;
+        let full = page.len() == PAGE;
+        let last = page.last().map(|place| place.0);
+        for (due_ms, instance, _) in page {
+            if self.may_take(claim, instance)? {
+                return Ok(Some(due_ms));
+            }
+        }
+        Ok(last.filter(|_| full))
+    }
+}

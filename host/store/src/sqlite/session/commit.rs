@@ -1,0 +1,199 @@
+//! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
+//! the log of runs, and its share of one update of the head.
+
+use super::cache::Unwritten;
+use super::{Done, Session};
+use crate::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
+use crate::sqlite::values::{json, json_list, payload};
+use crate::write::{Commit, Fence, Wrote};
+
+impl Session<'_> {
+    pub(super) fn step(&mut self, commit: &Commit) -> Done<Wrote> {
+        let no = commit.fence.instance.0;
+        if !self.holds(&commit.fence)? {
+            return Ok(Wrote::Fenced);
+        }
+        let Some(head) = self.head(no)? else {
+            return Ok(Wrote::Fenced);
+        };
+        let version = head.version;
+        if version != commit.fence.version.0 {
+            return Ok(Wrote::Fenced);
+        }
+        let Some(successors) = self.use_up(commit)? else {
+            return Ok(Wrote::Fenced);
+        };
+        // The fences hold: from here on everything is written.
+        for trigger in successors {
+            self.insert_trigger(no, trigger, true)?;
+        }
+        for removed in &commit.removed {
+            self.statements.remove_trigger.execute((removed.0, no))?;
+        }
+        for run in &commit.runs {
+            self.insert_run(run)?;
+        }
+        for (name, value) in &commit.vars {
+            let (body, meta) = payload(Some(value));
+            self.statements.put_var.execute((no, name, body, meta))?;
+        }
+        self.put_blobs(&commit.blobs, commit.at_ms)?;
+        for (place, entry) in (0_i64..).zip(&commit.journal) {
+            self.insert_journal(no, version + 1, place, entry)?;
+        }
+        if commit.finish.is_some() {
+            self.statements.clear_triggers.execute([no])?;
+        } else if commit.release {
+            self.statements.unclaim.execute([no])?;
+            self.made_pending += 1;
+        }
+        self.move_head_on(commit);
+        Ok(Wrote::Done)
+    }
+
+    /// Whether the member that is named still runs the instance. Does not look at the version.
+    pub(super) fn holds(&mut self, fence: &Fence) -> Done<bool> {
+        if !self.is_member(fence.incarnation.0)? {
+            return Ok(false);
+        }
+        let Some(head) = self.head(fence.instance.0)? else {
+            return Ok(false);
+        };
+        Ok(head.owner == Some(fence.incarnation.0) && head.epoch == fence.epoch.0)
+    }
+
+    /// Takes the step's own trigger, if it is still as it was claimed, and gives back the
+    /// successors that need rows of their own.
+    fn use_up<'a>(&mut self, commit: &'a Commit) -> Done<Option<&'a [NewTrigger]>> {
+        let instance = commit.fence.instance.0;
+        let (no, token) = (commit.trigger.no.0, commit.trigger.token.0);
+        let successors = match commit.triggers.split_first() {
+            Some((first, others)) if commit.finish.is_none() => Some((first, others)),
+            _ => None,
+        };
+        let Some((first, others)) = successors else {
+            let changed = self.statements.consume.execute((no, token, instance))?;
+            return Ok((changed == 1).then_some(&[]));
+        };
+        let statement = if first.claimed {
+            &mut self.statements.succeed_claimed
+        } else {
+            self.made_pending += 1;
+            &mut self.statements.succeed_pending
+        };
+        let changed = statement.execute((
+            no,
+            token,
+            instance,
+            first.seq.0.cast_signed(),
+            first.kind.stored(),
+            first.node,
+            first.due_ms,
+            first.attempt,
+            &*first.detail,
+        ))?;
+        Ok((changed == 1).then_some(others))
+    }
+
+    /// Writes a trigger row. `owned`: the instance has an owner, who may have claimed it.
+    pub(super) fn insert_trigger(
+        &mut self,
+        instance: i64,
+        trigger: &NewTrigger,
+        owned: bool,
+    ) -> Done<()> {
+        let claimed = trigger.claimed && owned;
+        if !claimed {
+            self.made_pending += 1;
+        }
+        // State and token have the same number: pending with 0, or claimed with 1.
+        self.statements.insert_trigger.execute((
+            trigger.no.0,
+            instance,
+            trigger.seq.0.cast_signed(),
+            trigger.kind.stored(),
+            trigger.node,
+            trigger.due_ms,
+            i64::from(claimed),
+            trigger.attempt,
+            &*trigger.detail,
+        ))?;
+        Ok(())
+    }
+
+    pub(super) fn put_blobs(&mut self, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
+        for blob in blobs {
+            let bytes: &[u8] = &blob.bytes;
+            self.statements
+                .put_blob
+                .execute((&blob.digest.0[..], at_ms, bytes))?;
+        }
+        Ok(())
+    }
+
+    fn insert_run(&mut self, run: &RunRow) -> Done<()> {
+        let (output, meta) = payload(run.output.as_ref());
+        self.statements.insert_run.execute((
+            run.no.0,
+            run.instance.0,
+            run.previous.map(|previous| previous.0),
+            run.seq.0.cast_signed(),
+            run.first.0.cast_signed(),
+            run.node,
+            run.kind.stored(),
+            run.attempt,
+            run.status as u8,
+            run.started_ms,
+            run.took_us.cast_signed(),
+            run.failure.as_ref().and_then(json),
+            json_list(&run.logs),
+            json_list(&run.skipped),
+            output,
+            meta,
+        ))?;
+        Ok(())
+    }
+
+    fn insert_journal(
+        &mut self,
+        instance: i64,
+        version: i64,
+        place: i64,
+        entry: &JournalRow,
+    ) -> Done<()> {
+        self.statements.insert_journal.execute((
+            instance,
+            version,
+            place,
+            entry.at_ms,
+            &entry.kind,
+            &*entry.detail,
+        ))?;
+        Ok(())
+    }
+
+    /// The head as it is after the step. It is written once for all steps of the group.
+    fn move_head_on(&mut self, commit: &Commit) {
+        let no = commit.fence.instance.0;
+        let Some(head) = self.cache.heads.get_mut(&no) else {
+            return;
+        };
+        if head.unwritten == Unwritten::Nothing {
+            self.cache.unwritten.push(no);
+            head.unwritten = Unwritten::Step;
+        }
+        head.version += 1;
+        head.status = commit.status;
+        head.state = commit.state.clone();
+        if let Some(last) = commit.runs.last() {
+            head.last_run = Some(last.no.0);
+        }
+        if let Some(finish) = &commit.finish {
+            head.finish = Some(Box::new((commit.at_ms, finish.clone())));
+        }
+        if commit.finish.is_some() || commit.release {
+            head.owner = None;
+            head.unwritten = Unwritten::Whole;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Writes instances, with the definition and the pins that they need.
+
+use rusqlite::OptionalExtension as _;
+use windlass_model::{Digest, Status};
+
+use super::cache::{Head, Unwritten};
+use super::{Done, Session};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, NewInstance};
+use crate::sqlite::rows;
+use crate::sqlite::values::payload;
+use crate::write::Wrote;
+
+impl Session<'_> {
+    pub(super) fn create(&mut self, new: &NewInstance) -> Done<Wrote> {
+        if let Some(owner) = new.owner
+            && !self.is_member(owner.0)?
+        {
+            return Ok(Wrote::Fenced);
+        }
+        let documents = (
+            self.definition(new.definition.digest)?,
+            self.pins(new.pins.digest)?,
+        );
+        let (definition, pins) = match documents {
+            (Some(definition), Some(pins)) => (definition, pins),
+            (definition, pins) => {
+                // One of them has to be written, which a refused create must not do.
+                if let Some(exists) = self.existing(new)? {
+                    return Ok(exists);
+                }
+                let definition = match definition {
+                    Some(no) => no,
+                    None => self.insert_definition(new)?,
+                };
+                let pins = match pins {
+                    Some(no) => no,
+                    None => self.insert_pins(new)?,
+                };
+                (definition, pins)
+            }
+        };
+        let inserted = self.statements.insert_instance.execute((
+            new.no.0,
+            &new.id.0.as_bytes()[..],
+            definition,
+            pins,
+            Status::Pending as u8,
+            new.owner.map(|owner| owner.0),
+            BORN_EPOCH.0,
+            BORN_VERSION.0,
+            &*new.state,
+        ))?;
+        if inserted == 0 {
+            let contradiction = rusqlite::Error::StatementChangedRows(0);
+            return self.existing(new)?.ok_or_else(|| contradiction.into());
+        }
+        self.insert_rest(new)?;
+        Ok(Wrote::Created)
+    }
+
+    /// What is written once the head is.
+    fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
+        let no = new.no.0;
+        let (input, meta) = payload(Some(&new.input));
+        let request = &new.request.0[..];
+        let origin = (no, request, &new.correlation, new.created_ms, input, meta);
+        self.statements.insert_origin.execute(origin)?;
+        for (name, value) in &new.vars {
+            let (body, meta) = payload(Some(value));
+            self.statements.put_var.execute((no, name, body, meta))?;
+        }
+        self.put_blobs(&new.blobs, new.created_ms)?;
+        for trigger in &new.triggers {
+            self.insert_trigger(no, trigger, new.owner.is_some())?;
+        }
+        if let Some(owner) = new.owner {
+            let head = Head {
+                status: Status::Pending,
+                owner: Some(owner.0),
+                epoch: BORN_EPOCH.0,
+                version: BORN_VERSION.0,
+                last_run: None,
+                unwritten: Unwritten::Nothing,
+                state: bytes::Bytes::new(),
+                finish: None,
+            };
+            self.cache.heads.insert(no, head);
+        }
+        Ok(())
+    }
+
+    /// The instance that has the id of the new one.
+    fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
+        let id = &new.id.0.as_bytes()[..];
+        let no = self
+            .connection
+            .prepare_cached("SELECT no FROM instance WHERE id = ?1")?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        let Some(no) = no else { return Ok(None) };
+        self.write_head(no)?;
+        let row = self
+            .statements
+            .instance_by_no
+            .query_row([no], rows::instance)
+            .optional()?;
+        Ok(row.map(|row| Wrote::Exists(Box::new(row))))
+    }
+
+    fn definition(&mut self, digest: Digest) -> Done<Option<i64>> {
+        if let Some(no) = self.cache.definitions.get(&digest) {
+            return Ok(Some(*no));
+        }
+        let sql = "SELECT no FROM definition WHERE digest = ?1";
+        let no = self.find(sql, digest)?;
+        if let Some(no) = no {
+            self.cache.definitions.insert(digest, no);
+        }
+        Ok(no)
+    }
+
+    fn pins(&mut self, digest: Digest) -> Done<Option<i64>> {
+        if let Some(no) = self.cache.pins.get(&digest) {
+            return Ok(Some(*no));
+        }
+        let no = self.find("SELECT no FROM pins WHERE digest = ?1", digest)?;
+        if let Some(no) = no {
+            self.cache.pins.insert(digest, no);
+        }
+        Ok(no)
+    }
+
+    fn find(&self, sql: &str, digest: Digest) -> Done<Option<i64>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement
+            .query_row([&digest.0[..]], |row| row.get(0))
+            .optional()?)
+    }
+
+    fn insert_definition(&mut self, new: &NewInstance) -> Done<i64> {
+        let row = &new.definition;
+        self.connection
+            .prepare_cached("INSERT INTO definition (digest, name, json) VALUES (?1, ?2, ?3)")?
+            .execute((&row.digest.0[..], &row.name, &row.json[..]))?;
+        let no = self.connection.last_insert_rowid();
+        self.cache.definitions.insert(row.digest, no);
+        Ok(no)
+    }
+
+    fn insert_pins(&mut self, new: &NewInstance) -> Done<i64> {
+        let row = &new.pins;
+        self.connection
+            .prepare_cached("INSERT INTO pins (digest, json) VALUES (?1, ?2)")?
+            .execute((&row.digest.0[..], &row.json[..]))?;
+        let no = self.connection.last_insert_rowid();
+        self.cache.pins.insert(row.digest, no);
+        Ok(no)
+    }
+}

@@ -1,0 +1,65 @@
+//! The small verbs of a member about what it holds.
+
+use super::{Done, Session};
+use crate::write::{Fence, TriggerFence, Wrote};
+
+impl Session<'_> {
+    pub(super) fn mark(&mut self, fence: &Fence, trigger: &TriggerFence) -> Done<Wrote> {
+        if !self.holds(fence)? {
+            return Ok(Wrote::Fenced);
+        }
+        let sql = "UPDATE trigger SET suspicion = 2 \
+            WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1";
+        let key = (trigger.no.0, trigger.token.0, fence.instance.0);
+        let changed = self.connection.prepare_cached(sql)?.execute(key)?;
+        Ok(if changed == 1 {
+            Wrote::Done
+        } else {
+            Wrote::Fenced
+        })
+    }
+
+    pub(super) fn release(&mut self, fence: &Fence) -> Done<Wrote> {
+        if !self.holds(fence)? {
+            return Ok(Wrote::Fenced);
+        }
+        let no = fence.instance.0;
+        self.write_head(no)?;
+        self.statements.unclaim.execute([no])?;
+        self.made_pending += 1;
+        self.connection
+            .prepare_cached("UPDATE instance SET owner = NULL WHERE no = ?1")?
+            .execute([no])?;
+        if let Some(head) = self.head(no)? {
+            head.owner = None;
+        }
+        Ok(Wrote::Done)
+    }
+
+    pub(super) fn park(
+        &mut self,
+        fence: &Fence,
+        trigger: &TriggerFence,
+        reason: &str,
+    ) -> Done<Wrote> {
+        if !self.holds(fence)? {
+            return Ok(Wrote::Fenced);
+        }
+        let sql = "UPDATE trigger SET state = 2, suspicion = min(suspicion, 1), reason = ?4 \
+            WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1";
+        let key = (trigger.no.0, trigger.token.0, fence.instance.0, reason);
+        let changed = self.connection.prepare_cached(sql)?.execute(key)?;
+        Ok(if changed == 1 {
+            Wrote::Done
+        } else {
+            Wrote::Fenced
+        })
+    }
+
+    pub(super) fn unpark(&mut self) -> Done<Wrote> {
+        let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
+        let changed = self.connection.prepare_cached(sql)?.execute([])?;
+        self.made_pending += 1;
+        Ok(Wrote::Freed(u32::try_from(changed).unwrap_or(u32::MAX)))
+    }
+}

@@ -1,0 +1,163 @@
+//! Who is a member, and what becomes of the work of those that are none any more.
+
+use rusqlite::OptionalExtension as _;
+
+use super::{Done, Session};
+use crate::codes;
+use crate::error::Error;
+use crate::sqlite::locks;
+use crate::write::{NewMember, Wrote};
+
+/// Numbers of rows carry the incarnation in 31 bits.
+const INCARNATIONS: i64 = 0x7fff_ffff;
+
+/// Leases are capped at a day, so that no arithmetic overflows.
+const LEASE_MS: u64 = 86_400_000;
+
+impl Session<'_> {
+    pub(super) fn join(&mut self, member: &NewMember) -> Done<Wrote> {
+        let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
+        let sql = "INSERT INTO member (name, pid, boot, lease_ms, until_ms, joined_ms) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let time = &self.shared.time;
+        self.connection.prepare_cached(sql)?.execute((
+            &member.name,
+            std::process::id(),
+            time.boot(),
+            lease_ms,
+            time.now_ms().saturating_add(lease_ms),
+            member.joined_ms,
+        ))?;
+        let incarnation = self.connection.last_insert_rowid();
+        if incarnation > INCARNATIONS {
+            let text = "the store has had more members than it can number";
+            return Err(Error::new(codes::NO_INCARNATIONS, text)
+                .help("Move what is left to a new store.")
+                .into());
+        }
+        // Others see the row only once the group is committed, with the lock held by then.
+        let lock = locks::join(&self.shared.path, incarnation)?;
+        self.aftermath.joined.push((incarnation, lock));
+        self.cache.members.insert(incarnation, true);
+        Ok(Wrote::Joined(windlass_model::Incarnation(incarnation)))
+    }
+
+    pub(super) fn renew(&mut self, incarnation: windlass_model::Incarnation) -> Done<Wrote> {
+        let time = &self.shared.time;
+        let (now_ms, passed_ms) = (time.now_ms(), time.passed_ms());
+        let sql = "UPDATE member SET until_ms = ?2 + lease_ms WHERE incarnation = ?1 \
+            RETURNING lease_ms";
+        let lease_ms: Option<i64> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row((incarnation.0, now_ms), |row| row.get(0))
+            .optional()?;
+        Ok(match lease_ms {
+            None => Wrote::Fenced,
+            Some(lease_ms) => Wrote::Renewed {
+                until_monotonic_ms: passed_ms.saturating_add(lease_ms.unsigned_abs()),
+            },
+        })
+    }
+
+    pub(super) fn leave(&mut self, incarnation: windlass_model::Incarnation) -> Done<Wrote> {
+        // Of one that was buried before, the rest is freed as of the dead.
+        if self.remove_member(incarnation.0)? {
+            self.write_heads()?;
+            let sql = "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
+                WHERE state = 1 AND instance IN (SELECT no FROM instance WHERE owner = ?1)";
+            self.connection
+                .prepare_cached(sql)?
+                .execute([incarnation.0])?;
+            let sql = "UPDATE instance SET owner = NULL WHERE owner = ?1";
+            self.connection
+                .prepare_cached(sql)?
+                .execute([incarnation.0])?;
+            self.cache.heads.clear();
+            self.made_pending += 1;
+        }
+        Ok(Wrote::Done)
+    }
+
+    pub(super) fn bury(&mut self, asking: windlass_model::Incarnation, limit: u32) -> Done<Wrote> {
+        for dead in self.dead_members(asking.0)? {
+            self.remove_member(dead)?;
+        }
+        let mut freed = 0;
+        let mut owner = i64::MIN;
+        while freed < limit {
+            // Owners are few, so going from one to the next costs little.
+            let sql = "SELECT owner FROM instance WHERE owner > ?1 ORDER BY owner LIMIT 1";
+            let next = self
+                .connection
+                .prepare_cached(sql)?
+                .query_row([owner], |row| row.get(0))
+                .optional()?;
+            let Some(next) = next else { break };
+            owner = next;
+            if !self.is_member(owner)? {
+                freed += self.free_of_dead(owner, limit - freed)?;
+            }
+        }
+        Ok(Wrote::Freed(freed))
+    }
+
+    fn dead_members(&self, asking: i64) -> Done<Vec<i64>> {
+        let time = &self.shared.time;
+        let now_ms = time.now_ms();
+        let sql = "SELECT incarnation, boot, until_ms FROM member WHERE incarnation <> ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([asking])?;
+        let mut dead = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (incarnation, until_ms): (i64, i64) = (row.get(0)?, row.get(2)?);
+            let same_boot = row
+                .get_ref(1)?
+                .as_str()
+                .is_ok_and(|boot| boot == time.boot());
+            let expired = !same_boot || now_ms >= until_ms;
+            if expired || locks::is_dead(&self.shared.path, incarnation) {
+                dead.push(incarnation);
+            }
+        }
+        Ok(dead)
+    }
+
+    fn remove_member(&mut self, incarnation: i64) -> Done<bool> {
+        let sql = "DELETE FROM member WHERE incarnation = ?1";
+        let removed = self
+            .connection
+            .prepare_cached(sql)?
+            .execute([incarnation])?
+            == 1;
+        self.cache.members.insert(incarnation, false);
+        if removed {
+            self.aftermath.gone.push(incarnation);
+        }
+        Ok(removed)
+    }
+
+    fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
+        // The dead may have written earlier in this very group.
+        self.write_heads()?;
+        let sql = "SELECT no FROM instance WHERE owner = ?1 LIMIT ?2";
+        let held: Vec<i64> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map((owner, limit), |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let suspect = "UPDATE trigger SET state = 0, suspicion = 1, deliveries = \
+            CASE suspicion WHEN 2 THEN deliveries + 1 ELSE max(deliveries, 1) END \
+            WHERE instance = ?1 AND state = 1";
+        let free = "UPDATE instance SET owner = NULL WHERE no = ?1";
+        let mut suspect = self.connection.prepare_cached(suspect)?;
+        let mut free = self.connection.prepare_cached(free)?;
+        for no in &held {
+            suspect.execute([no])?;
+            free.execute([no])?;
+            self.cache.heads.remove(no);
+        }
+        self.made_pending += 1;
+        Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
+    }
+}

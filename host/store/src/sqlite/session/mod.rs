@@ -1,0 +1,259 @@
+//! One connection that writes: carries out groups of writes, each in one transaction.
+//!
+//! Within a group every write checks its fences before it changes anything, so that a refused
+//! one leaves no trace and its neighbours go on. What a group found out about the file is
+//! kept for the next, until `PRAGMA data_version` says that somebody else has written.
+
+mod cache;
+mod claim;
+mod commit;
+mod create;
+mod hold;
+mod members;
+mod statements;
+
+use std::fs::File;
+
+use rusqlite::{Connection, OptionalExtension as _};
+use rustc_hash::FxHashMap;
+use windlass_model::Status;
+
+use self::cache::{Cache, Head, Unwritten};
+use self::claim::Scan;
+use self::statements::Statements;
+use super::log::Log;
+use super::options::Durability;
+use super::shared::Shared;
+use super::values::{json, payload, variant};
+use crate::error::Error;
+use crate::write::{Write, Wrote};
+
+/// Why a group could not go on. Whatever it had changed is rolled back.
+#[derive(Debug)]
+pub(super) enum Failed {
+    Sql(rusqlite::Error),
+    Store(Error),
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+pub(super) type Done<T> = Result<T, Failed>;
+
+/// What happens outside of the file when a group is committed.
+#[derive(Default)]
+struct Aftermath {
+    joined: Vec<(i64, File)>,
+    gone: Vec<i64>,
+}
+
+/// One connection that writes.
+pub(super) struct Session<'c> {
+    connection: &'c Connection,
+    shared: &'c Shared,
+    statements: Statements<'c>,
+    cache: Cache,
+    scans: FxHashMap<i64, Scan>,
+    /// Counts what became pending, so that a scan knows whether it missed something.
+    made_pending: u64,
+    aftermath: Aftermath,
+    /// Whether commits reach the disk although the durability does not ask for it.
+    flushing: bool,
+    log: Log,
+}
+
+impl<'c> Session<'c> {
+    pub(super) fn new(connection: &'c Connection, shared: &'c Shared) -> Done<Self> {
+        Ok(Self {
+            connection,
+            shared,
+            statements: Statements::prepare(connection)?,
+            cache: Cache::default(),
+            scans: FxHashMap::default(),
+            made_pending: 0,
+            aftermath: Aftermath::default(),
+            flushing: false,
+            log: Log::new(shared),
+        })
+    }
+
+    /// Takes the write lock. `flush` makes sure that the commit reaches the disk.
+    pub(super) fn begin(&mut self, flush: bool) -> Done<()> {
+        let flush = flush && self.shared.options.durability == Durability::Normal;
+        if flush != self.flushing {
+            let synchronous = if flush { "FULL" } else { "NORMAL" };
+            self.connection
+                .pragma_update(None, "synchronous", synchronous)?;
+            self.flushing = flush;
+        }
+        self.statements.begin.execute([])?;
+        let version: i64 = self
+            .statements
+            .data_version
+            .query_row([], |row| row.get(0))?;
+        if version != self.cache.data_version {
+            self.cache.clear();
+            self.cache.data_version = version;
+        }
+        self.cache.keep_bounds();
+        if flush {
+            self.touch()?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on if the log is too long.
+    pub(super) fn check_log(&mut self) -> Done<()> {
+        Ok(self.log.check(self.shared, self.connection)?)
+    }
+
+    /// Starts the log over if it has become long. To be called between groups.
+    pub(super) fn keep_log_short(&mut self) {
+        self.log.keep_short(self.shared, self.connection);
+    }
+
+    /// Writes something, so that a commit has to reach the disk.
+    pub(super) fn touch(&mut self) -> Done<()> {
+        self.connection
+            .prepare_cached("UPDATE touch SET count = count + 1")?
+            .execute([])?;
+        Ok(())
+    }
+
+    /// Everything before the commit itself that can still fail harmlessly.
+    pub(super) fn write_heads(&mut self) -> Done<()> {
+        for no in std::mem::take(&mut self.cache.unwritten) {
+            self.write_head(no)?;
+        }
+        Ok(())
+    }
+
+    /// Commits. An error leaves it unknown whether the group is in the file.
+    pub(super) fn commit(&mut self) -> Result<(), rusqlite::Error> {
+        self.statements.commit.execute([])?;
+        let aftermath = std::mem::take(&mut self.aftermath);
+        self.shared.locks.lock().extend(aftermath.joined);
+        for incarnation in aftermath.gone {
+            self.scans.remove(&incarnation);
+            self.shared.locks.lock().remove(&incarnation);
+            super::locks::remove(&self.shared.path, incarnation);
+        }
+        Ok(())
+    }
+
+    /// Throws the group away, if SQLite has not done so already.
+    pub(super) fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            // If even this fails, the next BEGIN says so.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        self.cache.clear();
+        self.aftermath.gone.clear();
+        for (incarnation, file) in std::mem::take(&mut self.aftermath.joined) {
+            drop(file);
+            super::locks::remove(&self.shared.path, incarnation);
+        }
+    }
+
+    /// Carries out one write of the group that is open.
+    pub(super) fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
+        match write {
+            Write::Commit(commit) => self.step(commit),
+            Write::Create(new) => self.create(new),
+            Write::Claim(claim) => self.claim(claim),
+            Write::Join(member) => self.join(member),
+            Write::Renew { incarnation } => self.renew(*incarnation),
+            Write::Leave { incarnation } => self.leave(*incarnation),
+            Write::Bury { incarnation, limit } => self.bury(*incarnation, *limit),
+            Write::Mark { fence, trigger } => self.mark(fence, trigger),
+            Write::Release { fence } => self.release(fence),
+            Write::Park {
+                fence,
+                trigger,
+                reason,
+            } => self.park(fence, trigger, reason),
+            Write::Unpark => self.unpark(),
+            Write::Flush => Ok(Wrote::Done),
+        }
+    }
+
+    /// Whether this member is still one.
+    fn is_member(&mut self, incarnation: i64) -> Done<bool> {
+        if let Some(known) = self.cache.members.get(&incarnation) {
+            return Ok(*known);
+        }
+        let member = self.statements.member.exists([incarnation])?;
+        self.cache.members.insert(incarnation, member);
+        Ok(member)
+    }
+
+    /// The head of an instance, from memory or from the file.
+    fn head(&mut self, no: i64) -> Done<Option<&mut Head>> {
+        if !self.cache.heads.contains_key(&no) {
+            let read = self.statements.head.query_row([no], |row| {
+                Ok(Head {
+                    status: variant(row, 0, Status::from_stored)?,
+                    owner: row.get(1)?,
+                    epoch: row.get(2)?,
+                    version: row.get(3)?,
+                    last_run: row.get(4)?,
+                    unwritten: Unwritten::Nothing,
+                    state: bytes::Bytes::new(),
+                    finish: None,
+                })
+            });
+            let Some(head) = read.optional()? else {
+                return Ok(None);
+            };
+            self.cache.heads.insert(no, head);
+        }
+        Ok(self.cache.heads.get_mut(&no))
+    }
+
+    /// Brings the file up to what is known of a head.
+    fn write_head(&mut self, no: i64) -> Done<()> {
+        let Some(head) = self.cache.heads.get_mut(&no) else {
+            return Ok(());
+        };
+        let status = head.status as u8;
+        let state = std::mem::take(&mut head.state);
+        match std::mem::replace(&mut head.unwritten, Unwritten::Nothing) {
+            Unwritten::Nothing => {}
+            Unwritten::Step => {
+                let head = (no, status, head.version, head.last_run, &*state);
+                self.statements.step_head.execute(head)?;
+            }
+            Unwritten::Whole => {
+                let finish = head.finish.take();
+                let finished_ms = finish.as_deref().map(|(at_ms, _)| *at_ms);
+                let finish = finish.as_deref().map(|(_, finish)| finish);
+                let failure = finish
+                    .and_then(|finish| finish.failure.as_ref())
+                    .and_then(json);
+                let (output, meta) = payload(finish.and_then(|finish| finish.output.as_ref()));
+                self.statements.whole_head.execute((
+                    no,
+                    status,
+                    head.version,
+                    head.last_run,
+                    &*state,
+                    head.owner,
+                    finished_ms,
+                    failure,
+                    output,
+                    meta,
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}

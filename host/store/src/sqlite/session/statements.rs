@@ -1,0 +1,81 @@
+//! The statements of the hot path, prepared once for each connection.
+//!
+//! Looking a statement up by its text costs about as much as running it, so those that a
+//! step, a create or a claim runs are kept here by name. The rare ones go through rusqlite's
+//! cache.
+
+use rusqlite::{Connection, Error as Fault, Statement};
+
+use crate::sqlite::rows::{select_instance, select_trigger};
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident: $sql:expr,)*) => {
+        pub(super) struct Statements<'c> {
+            $($(#[$doc])* pub(super) $name: Statement<'c>,)*
+        }
+
+        impl<'c> Statements<'c> {
+            pub(super) fn prepare(connection: &'c Connection) -> Result<Self, Fault> {
+                Ok(Self { $($name: connection.prepare($sql)?,)* })
+            }
+        }
+    };
+}
+
+statements! {
+    begin: "BEGIN IMMEDIATE",
+    commit: "COMMIT",
+    /// Changes when another connection has written.
+    data_version: "PRAGMA data_version",
+    member: "SELECT 1 FROM member WHERE incarnation = ?1",
+
+    head: "SELECT status, owner, epoch, version, last_run FROM instance WHERE no = ?1",
+    /// The head of a step that leaves the instance where it is.
+    step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5 \
+        WHERE no = ?1",
+    /// The head of a step that ends the instance or gives it back.
+    whole_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
+        owner = ?6, finished_ms = ?7, failure = ?8, output = ?9, output_meta = ?10 \
+        WHERE no = ?1",
+
+    /// The fence of a step and its successor in one: nothing changes unless the row is the
+    /// one meant. `state` is not assigned, so that no index but the empty one is looked at.
+    succeed_claimed: "UPDATE trigger SET token = token + 1, seq = ?4, kind = ?5, node = ?6, \
+        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9 \
+        WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
+    succeed_pending: "UPDATE trigger SET state = 0, seq = ?4, kind = ?5, node = ?6, \
+        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9 \
+        WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
+    consume: "DELETE FROM trigger WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
+    insert_trigger: "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
+        attempt, deliveries, suspicion, detail) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, 0, ?9)",
+    remove_trigger: "DELETE FROM trigger WHERE no = ?1 AND instance = ?2",
+    clear_triggers: "DELETE FROM trigger WHERE instance = ?1",
+    unclaim: "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
+        WHERE instance = ?1 AND state = 1",
+    insert_run: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+        status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    put_var: "INSERT INTO var (instance, name, body, meta) VALUES (?1, ?2, ?3, ?4) \
+        ON CONFLICT (instance, name) DO UPDATE SET body = excluded.body, meta = excluded.meta",
+    put_blob: "INSERT INTO blob (digest, touched_ms, content) VALUES (?1, ?2, ?3) \
+        ON CONFLICT (digest) DO UPDATE SET touched_ms = max(touched_ms, excluded.touched_ms)",
+    insert_journal: "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+
+    insert_instance: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
+        version, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+    insert_origin: "INSERT INTO origin (instance, request, correlation, created_ms, input, \
+        input_meta) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+
+    instance_by_no: select_instance!("WHERE i.no = ?1"),
+    /// Answered from the index alone.
+    due: "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
+        AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
+        ORDER BY due_ms, instance, no LIMIT ?5",
+    trigger: select_trigger!("WHERE no = ?1"),
+    claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",
+    take: "UPDATE instance SET owner = ?2, epoch = epoch + 1 WHERE no = ?1",
+    triggers: select_trigger!("WHERE instance = ?1 ORDER BY no"),
+}

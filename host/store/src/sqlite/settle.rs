@@ -1,0 +1,93 @@
+//! Finds out what became of a group whose COMMIT failed.
+
+use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
+
+use super::session::{Failed, Session};
+use super::writer::Item;
+use crate::write::{Commit, Write, Wrote};
+
+/// What is known of the group now.
+pub(super) enum Settled {
+    /// All of it is in the file, and durable.
+    Written,
+    /// Nothing of it is, or nothing that doing it again would spoil.
+    NotWritten,
+}
+
+/// Looks for traces that only this group can have left. A group is in the file as a whole or
+/// not at all, so one trace decides.
+pub(super) fn settle<'a>(
+    connection: &Connection,
+    session: &mut Session<'_>,
+    group: impl Iterator<Item = &'a Item>,
+) -> Result<Settled, Fault> {
+    let mut written = None;
+    for item in group {
+        written = trace(connection, item)?;
+        if written.is_some() {
+            break;
+        }
+    }
+    if written != Some(true) {
+        return Ok(Settled::NotWritten);
+    }
+    // It can be read, but its flush may have failed. The flush of a later commit covers it.
+    let confirmed = session.begin(true).and_then(|()| session.touch());
+    match confirmed {
+        Ok(()) => session.commit()?,
+        Err(Failed::Sql(error)) => return Err(error),
+        Err(Failed::Store(_)) => return Err(Fault::InvalidQuery),
+    }
+    Ok(Settled::Written)
+}
+
+/// Whether this write of the group is in the file; none if that cannot be told by it.
+fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
+    let Some(Ok(answer)) = &item.answer else {
+        return Ok(None);
+    };
+    let exists = |sql: &str, no: i64| {
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.exists([no]))
+    };
+    match (&item.write, answer) {
+        (Write::Commit(commit), Wrote::Done) => match commit.runs.first() {
+            Some(run) => exists("SELECT 1 FROM run WHERE no = ?1", run.no.0).map(Some),
+            None => version_reached(connection, commit),
+        },
+        (Write::Create(new), Wrote::Created) => {
+            exists("SELECT 1 FROM instance WHERE no = ?1", new.no.0).map(Some)
+        }
+        (Write::Join(_), Wrote::Joined(incarnation)) => {
+            exists("SELECT 1 FROM member WHERE incarnation = ?1", incarnation.0).map(Some)
+        }
+        (Write::Claim(_), Wrote::Claimed(claims)) => {
+            let claimed = claims
+                .instances
+                .first()
+                .and_then(|first| first.claimed.first());
+            let Some(claimed) = claimed else {
+                return Ok(None);
+            };
+            let sql = "SELECT token FROM trigger WHERE no = ?1";
+            let token = one(connection, sql, [claimed.no.0])?;
+            Ok(token.map(|token| token >= claimed.token.0))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn version_reached(connection: &Connection, commit: &Commit) -> Result<Option<bool>, Fault> {
+    let sql = "SELECT version FROM instance WHERE no = ?1 AND epoch = ?2";
+    let key = (commit.fence.instance.0, commit.fence.epoch.0);
+    let version = one(connection, sql, key)?;
+    Ok(version.map(|version| version > commit.fence.version.0))
+}
+
+fn one(connection: &Connection, sql: &str, key: impl Params) -> Result<Option<i64>, Fault> {
+    connection
+        .prepare_cached(sql)?
+        .query_row(key, |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,284 @@
+//! The one thread that writes: takes whatever waits, runs it as one transaction in the order
+//! in which it was submitted, and answers once that is durable.
+//!
+//! An error in the middle of a group rolls it back, and its writes are tried again one by
+//! one, so that only what fails fails. A COMMIT that fails leaves it unknown what is in the
+//! file: the connection is opened anew and the group looked for before anybody is answered.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use windlass_model::failpoint;
+
+use super::fault::{explain, primary};
+use super::open;
+use super::session::{Failed, Session};
+use super::settle::{Settled, settle};
+use super::shared::Shared;
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::write::{Sink, Ticket, Write, Wrote};
+
+/// One write on its way.
+pub(super) struct Item {
+    /// Which of the sinks of this round.
+    sink: usize,
+    ticket: Ticket,
+    pub(super) write: Write,
+    pub(super) answer: Option<Result<Wrote>>,
+}
+
+/// What became of an attempt at a group.
+enum Attempt {
+    Done,
+    /// The write lock was not to be had.
+    NotBegun(Error),
+    /// It is rolled back, for this reason.
+    RolledBack(Error),
+    /// It may be in the file or not.
+    Unknown(Error),
+}
+
+/// Runs until the queue is closed and empty.
+pub(super) fn run(shared: &Shared, connection: Connection) {
+    let mut connection = Some(connection);
+    let mut round = Round::default();
+    loop {
+        // A connection that failed is replaced when the next work comes, and if that fails
+        // too, the work is answered with the reason.
+        let opened = match connection.take() {
+            Some(connection) => Ok(connection),
+            None => open::writer(&shared.path, &shared.options),
+        };
+        let ended = match &opened {
+            Ok(connection) => with_connection(shared, connection, &mut round),
+            Err(error) => {
+                round.refuse(error);
+                round.fill(shared)
+            }
+        };
+        if !ended {
+            return;
+        }
+    }
+}
+
+/// Works with one connection for as long as that is good. False if there is no more to come.
+fn with_connection(shared: &Shared, connection: &Connection, round: &mut Round) -> bool {
+    let mut session = match Session::new(connection, shared) {
+        Ok(session) => session,
+        Err(failed) => {
+            round.refuse(&told(shared, failed));
+            return round.fill(shared);
+        }
+    };
+    if !round.settle_unknown(shared, connection, &mut session) {
+        return true;
+    }
+    loop {
+        while round.next < round.items.len() {
+            if !round.run_group(shared, &mut session) {
+                return true;
+            }
+            session.keep_log_short();
+        }
+        if !round.fill(shared) {
+            return false;
+        }
+    }
+}
+
+fn told(shared: &Shared, failed: Failed) -> Error {
+    match failed {
+        Failed::Sql(error) => explain(&shared.path, &error),
+        Failed::Store(error) => error,
+    }
+}
+
+/// What was taken from the queue at once.
+#[derive(Default)]
+struct Round {
+    sinks: Vec<Arc<dyn Sink>>,
+    items: Vec<Item>,
+    /// Everything before this is answered.
+    next: usize,
+    /// So many from `next` on may be in the file or not, and why that is.
+    unknown: Option<(usize, Error)>,
+    batches: Vec<super::queue::Batch>,
+}
+
+impl Round {
+    /// Waits for work. False once there is none any more.
+    fn fill(&mut self, shared: &Shared) -> bool {
+        self.items.clear();
+        self.sinks.clear();
+        self.next = 0;
+        if !shared.queue.take(&mut self.batches) {
+            return false;
+        }
+        for batch in self.batches.drain(..) {
+            let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
+            let sink = known.unwrap_or_else(|| {
+                self.sinks.push(batch.sink);
+                self.sinks.len() - 1
+            });
+            let items = batch.writes.into_iter();
+            self.items.extend(items.map(|(ticket, write)| Item {
+                sink,
+                ticket,
+                write,
+                answer: None,
+            }));
+        }
+        true
+    }
+
+    /// Runs the next group and answers it. False if the connection is of no use any more.
+    fn run_group(&mut self, shared: &Shared, session: &mut Session<'_>) -> bool {
+        let size = (self.items.len() - self.next).min(shared.options.group_writes.max(1));
+        match self.attempt(shared, session, size) {
+            Attempt::Done => self.answer(size),
+            Attempt::NotBegun(error) => {
+                self.fail(size, &error);
+                self.answer(size);
+            }
+            Attempt::RolledBack(_) => return self.run_singly(shared, session, size),
+            Attempt::Unknown(error) => {
+                self.unknown = Some((size, error));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Runs the writes of a group that failed each in a transaction of its own.
+    fn run_singly(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> bool {
+        for _ in 0..size {
+            match self.attempt(shared, session, 1) {
+                Attempt::Done => {}
+                Attempt::NotBegun(error) | Attempt::RolledBack(error) => self.fail(1, &error),
+                Attempt::Unknown(error) => {
+                    self.unknown = Some((1, error));
+                    return false;
+                }
+            }
+            self.answer(1);
+        }
+        true
+    }
+
+    fn attempt(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> Attempt {
+        let group = || self.items.iter().skip(self.next).take(size);
+        let flush = group().any(|item| matches!(item.write, Write::Flush));
+        if let Err(failed) = begin(shared, session, flush) {
+            session.roll_back();
+            return Attempt::NotBegun(told(shared, failed));
+        }
+        let group = self.items.iter_mut().skip(self.next).take(size);
+        if let Err(failed) = carry_out(session, group) {
+            session.roll_back();
+            return Attempt::RolledBack(told(shared, failed));
+        }
+        failpoint::pass("store-before-commit");
+        if let Err(error) = session.commit() {
+            session.roll_back();
+            return Attempt::Unknown(explain(&shared.path, &error));
+        }
+        failpoint::pass("store-after-commit");
+        Attempt::Done
+    }
+
+    /// With a new connection: finds out what became of a group whose COMMIT failed.
+    fn settle_unknown(
+        &mut self,
+        shared: &Shared,
+        connection: &Connection,
+        session: &mut Session<'_>,
+    ) -> bool {
+        let Some((size, why)) = self.unknown.take() else {
+            return true;
+        };
+        let group = self.items.iter().skip(self.next).take(size);
+        match settle(connection, session, group) {
+            Ok(Settled::Written) => self.answer(size),
+            // Nothing of it is there, or doing it again does no harm: it is run again.
+            Ok(Settled::NotWritten) => {}
+            Err(error) => {
+                let text = format!(
+                    "{why}; whether the write lasts cannot be found out: {}",
+                    explain(&shared.path, &error)
+                );
+                let unknown = Error::new(codes::UNKNOWN_OUTCOME, text)
+                    .help("Check the disk; what was not acknowledged is looked up at the start.");
+                self.fail(size, &unknown);
+                self.answer(size);
+            }
+        }
+        true
+    }
+
+    fn fail(&mut self, size: usize, error: &Error) {
+        for item in self.items.iter_mut().skip(self.next).take(size) {
+            item.answer = Some(Err(error.clone()));
+        }
+    }
+
+    /// Answers everything that has not been, with an error.
+    fn refuse(&mut self, error: &Error) {
+        if let Some((size, why)) = self.unknown.take() {
+            let text = format!("{why}; whether the write lasts cannot be found out: {error}");
+            self.fail(size, &Error::new(codes::UNKNOWN_OUTCOME, text));
+            self.answer(size);
+        }
+        let rest = self.items.len() - self.next;
+        self.fail(rest, error);
+        self.answer(rest);
+    }
+
+    /// Hands out the answers of the next `size` writes, as many as possible at a time.
+    fn answer(&mut self, size: usize) {
+        let mut answers: Vec<Vec<_>> = self.sinks.iter().map(|_| Vec::new()).collect();
+        for item in self.items.iter_mut().skip(self.next).take(size) {
+            let answer = item.answer.take().unwrap_or_else(|| Err(Error::closed()));
+            if let Some(answers) = answers.get_mut(item.sink) {
+                answers.push((item.ticket, answer));
+            }
+        }
+        self.next += size;
+        for (sink, answers) in self.sinks.iter().zip(answers) {
+            if !answers.is_empty() {
+                sink.answered(answers);
+            }
+        }
+    }
+}
+
+/// Carries out a group up to its COMMIT.
+fn carry_out<'a>(
+    session: &mut Session<'_>,
+    group: impl Iterator<Item = &'a mut Item>,
+) -> Result<(), Failed> {
+    for item in group {
+        item.answer = Some(Ok(session.carry_out(&item.write)?));
+    }
+    session.write_heads()
+}
+
+/// Takes the write lock, waiting for other processes for as long as the options say.
+fn begin(shared: &Shared, session: &mut Session<'_>, flush: bool) -> Result<(), Failed> {
+    session.check_log()?;
+    let since_ms = shared.time.now_ms();
+    let until_ms = since_ms.saturating_add_unsigned(shared.options.busy_wait_ms);
+    loop {
+        match session.begin(flush) {
+            Err(Failed::Sql(error))
+                if primary(&error) == Some(rusqlite::ffi::SQLITE_BUSY)
+                    && shared.time.now_ms() < until_ms => {}
+            other => return other,
+        }
+    }
+}
+
+fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
