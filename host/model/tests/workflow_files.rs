@@ -174,6 +174,18 @@ fn the_schema_accepts_every_good_case() {
     }
 }
 
+#[test]
+fn the_workflows_in_the_reference_are_right() {
+    let page = fs::read_to_string(root().join("../../docs/workflow-format.md")).unwrap();
+    let blocks = page.split("```yaml\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
+    let workflows: Vec<_> = blocks.filter(|text| text.contains("workflow: ")).collect();
+    assert_eq!(workflows.len(), 2);
+    for text in workflows {
+        assert_eq!(render(text, &read(text, "w.yaml").diagnostics), "");
+    }
+}
+
 /// Reads the text as a node of a workflow, and gives all that is said about it.
 fn said(node: &str) -> String {
     let text = format!("workflow: w\nnodes:\n  n: {node}\n  last: {{ end: {{}} }}\n");
