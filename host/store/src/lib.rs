@@ -9,6 +9,7 @@
 //! remember it hands over as opaque, versioned bytes.
 
 pub mod codes;
+pub mod memory;
 pub mod read;
 pub mod rows;
 pub mod sqlite;
@@ -19,6 +20,7 @@ mod externalise;
 mod prefix;
 
 pub use error::{Error, Result};
+pub use memory::MemoryStore;
 pub use read::Reader;
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use write::{Sink, Ticket, Write, Wrote};

@@ -1,0 +1,205 @@
+//! Claims, as SQLite does them: a walk through the due index that is bounded per call and
+//! goes on where it stopped.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use windlass_model::{InstanceNo, TriggerNo, TriggerState};
+
+use super::data::Data;
+use crate::rows::TriggerRow;
+use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
+
+/// Entries of the due index looked at in one call.
+const ROWS: usize = 4096;
+
+type Place = (i64, InstanceNo, TriggerNo);
+
+/// How far a member has come in its walk.
+#[derive(Default)]
+pub(super) struct Scan {
+    place: Option<Place>,
+    /// How much had become pending when the walk began.
+    made_pending: u64,
+    /// Whether work was left because enough of its instance was taken.
+    left: bool,
+}
+
+#[derive(Default)]
+struct Taking {
+    claims: Claims,
+    places: BTreeMap<InstanceNo, usize>,
+}
+
+enum Verdict {
+    Claimed,
+    NotMine,
+    Enough,
+    Full,
+}
+
+impl Data {
+    pub(super) fn claim(&mut self, claim: &Claim) -> Claims {
+        if !self.members.contains_key(&claim.incarnation) {
+            return Claims::default();
+        }
+        let mut taking = Taking::default();
+        match &claim.scope {
+            ClaimScope::All => self.walk(claim, &mut taking),
+            ClaimScope::Only(instances) => {
+                for no in instances {
+                    self.claim_of(claim, &mut taking, *no);
+                }
+            }
+        }
+        for claimed in taking
+            .claims
+            .instances
+            .iter_mut()
+            .filter(|claimed| claimed.taken)
+        {
+            let all = self.triggers_of(claimed.row.no);
+            let rows = all.iter().filter_map(|no| self.triggers.get(no));
+            claimed.others = rows
+                .filter(|row| row.state != TriggerState::Claimed)
+                .cloned()
+                .collect();
+        }
+        taking.claims
+    }
+
+    fn walk(&mut self, claim: &Claim, taking: &mut Taking) {
+        let made_pending = self.made_pending;
+        let begun = Scan {
+            made_pending,
+            ..Scan::default()
+        };
+        let mut scan = self.scans.remove(&claim.incarnation).unwrap_or(begun);
+        let from = scan.place.map_or(Bound::Unbounded, Bound::Excluded);
+        let last = (claim.now_ms, InstanceNo(i64::MAX), TriggerNo(i64::MAX));
+        let places: Vec<Place> = if scan.place.is_some_and(|place| place >= last) {
+            Vec::new()
+        } else {
+            self.due
+                .range((from, Bound::Included(last)))
+                .take(ROWS)
+                .copied()
+                .collect()
+        };
+        taking.claims.more = true;
+        for place in &places {
+            match self.claim_one(claim, taking, place.1, place.2) {
+                Verdict::Claimed | Verdict::NotMine => {}
+                Verdict::Enough => scan.left = true,
+                Verdict::Full => {
+                    self.scans.insert(claim.incarnation, scan);
+                    return;
+                }
+            }
+            scan.place = Some(*place);
+        }
+        if places.len() == ROWS {
+            self.scans.insert(claim.incarnation, scan);
+            return;
+        }
+        taking.claims.more = scan.left || scan.made_pending != self.made_pending;
+        if !taking.claims.more {
+            let later = (Bound::Excluded(last), Bound::Unbounded);
+            taking.claims.next_due_ms = self
+                .due
+                .range(later)
+                .find(|(_, instance, _)| self.may_take(claim, *instance))
+                .map(|(due_ms, _, _)| *due_ms);
+        }
+    }
+
+    fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: InstanceNo) {
+        let pending: Vec<(i64, TriggerNo)> = self
+            .triggers_of(instance)
+            .iter()
+            .filter_map(|no| self.triggers.get(no))
+            .filter(|row| row.state == TriggerState::Pending)
+            .map(|row| (row.due_ms, row.no))
+            .collect();
+        for (_, no) in pending.iter().filter(|(due_ms, _)| *due_ms <= claim.now_ms) {
+            match self.claim_one(claim, taking, instance, *no) {
+                Verdict::Claimed => {}
+                Verdict::NotMine => return,
+                Verdict::Enough | Verdict::Full => taking.claims.more = true,
+            }
+        }
+        let later = pending
+            .iter()
+            .map(|(due_ms, _)| *due_ms)
+            .filter(|due| *due > claim.now_ms);
+        let soonest = &mut taking.claims.next_due_ms;
+        *soonest = later.chain(*soonest).min();
+    }
+
+    fn claim_one(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        instance: InstanceNo,
+        no: TriggerNo,
+    ) -> Verdict {
+        let place = match taking.places.get(&instance) {
+            Some(place) => *place,
+            None => {
+                if !self.may_take(claim, instance) {
+                    return Verdict::NotMine;
+                }
+                if taking.claims.instances.len() >= claim.instances as usize {
+                    return Verdict::Full;
+                }
+                let Some(claimed) = self.take(claim, instance) else {
+                    return Verdict::NotMine;
+                };
+                taking.claims.instances.push(claimed);
+                let place = taking.claims.instances.len() - 1;
+                taking.places.insert(instance, place);
+                place
+            }
+        };
+        let Some(claimed) = taking.claims.instances.get_mut(place) else {
+            return Verdict::NotMine;
+        };
+        if claimed.claimed.len() >= claim.triggers as usize {
+            return Verdict::Enough;
+        }
+        claimed.claimed.extend(self.claim_trigger(no));
+        Verdict::Claimed
+    }
+
+    fn may_take(&self, claim: &Claim, instance: InstanceNo) -> bool {
+        self.instances.get(&instance).is_some_and(|instance| {
+            let row = &instance.row;
+            let mine = row.owner.is_none_or(|owner| owner == claim.incarnation);
+            mine && !row.status.is_final()
+        })
+    }
+
+    fn take(&mut self, claim: &Claim, instance: InstanceNo) -> Option<ClaimedInstance> {
+        let row = &mut self.instances.get_mut(&instance)?.row;
+        let taken = row.owner.is_none();
+        if taken {
+            row.owner = Some(claim.incarnation);
+            row.epoch.0 += 1;
+        }
+        let (claimed, others) = (Vec::new(), Vec::new());
+        Some(ClaimedInstance {
+            row: row.clone(),
+            taken,
+            claimed,
+            others,
+        })
+    }
+
+    fn claim_trigger(&mut self, no: TriggerNo) -> Option<TriggerRow> {
+        self.change(no, |row| {
+            row.state = TriggerState::Claimed;
+            row.token.0 += 1;
+        });
+        self.triggers.get(&no).cloned()
+    }
+}

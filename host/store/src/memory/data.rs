@@ -1,0 +1,317 @@
+//! What a store in memory holds, and the verbs that make and finish instances.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use windlass_model::{
+    Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, Status, Token, TriggerNo,
+    TriggerState,
+};
+
+use super::claim::Scan;
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::rows::{
+    BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
+    NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow,
+};
+use crate::write::{Commit, Fence, Write, Wrote};
+
+/// A member, and how long others trust in its life.
+pub(super) struct Member {
+    pub(super) row: MemberRow,
+    pub(super) lease_ms: u64,
+    pub(super) until_ms: u64,
+    pub(super) alive: bool,
+}
+
+/// An instance with what hangs on it.
+pub(super) struct Instance {
+    pub(super) row: InstanceRow,
+    pub(super) input: Payload,
+    pub(super) output: Option<Payload>,
+    pub(super) vars: BTreeMap<String, Payload>,
+    pub(super) journal: Vec<JournalRow>,
+}
+
+/// Everything.
+#[derive(Default)]
+pub(super) struct Data {
+    handles: u64,
+    pub(super) incarnations: i64,
+    pub(super) members: BTreeMap<Incarnation, Member>,
+    pub(super) definitions: BTreeMap<Digest, DefinitionRow>,
+    pub(super) pins: BTreeMap<Digest, PinsRow>,
+    pub(super) instances: BTreeMap<InstanceNo, Instance>,
+    pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
+    pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
+    pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
+    /// Pending triggers in the order in which they come due.
+    pub(super) due: BTreeSet<(i64, InstanceNo, TriggerNo)>,
+    pub(super) runs: BTreeMap<RunNo, RunRow>,
+    pub(super) blobs: BTreeMap<Digest, Bytes>,
+    pub(super) scans: BTreeMap<Incarnation, Scan>,
+    pub(super) made_pending: u64,
+}
+
+impl Data {
+    pub(super) fn next_handle(&mut self) -> u64 {
+        self.handles += 1;
+        self.handles
+    }
+
+    /// The process of this member has ended.
+    pub(super) fn dies(&mut self, incarnation: Incarnation) {
+        if let Some(member) = self.members.get_mut(&incarnation) {
+            member.alive = false;
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, write: &Write, now_ms: u64) -> Result<Wrote> {
+        match write {
+            Write::Commit(commit) => self.step(commit),
+            Write::Create(new) => self.create(new),
+            Write::Claim(claim) => Ok(Wrote::Claimed(self.claim(claim))),
+            Write::Join(member) => self.join(member, now_ms),
+            Write::Renew { incarnation } => Ok(self.renew(*incarnation, now_ms)),
+            Write::Leave { incarnation } => Ok(self.leave(*incarnation)),
+            Write::Bury { incarnation, limit } => Ok(self.bury(*incarnation, *limit, now_ms)),
+            Write::Mark { fence, trigger } => Ok(self.mark(fence, trigger)),
+            Write::Release { fence } => Ok(self.release(fence)),
+            Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
+            Write::Unpark => Ok(self.unpark()),
+            Write::Flush => Ok(Wrote::Done),
+        }
+    }
+
+    fn create(&mut self, new: &NewInstance) -> Result<Wrote> {
+        if new
+            .owner
+            .is_some_and(|owner| !self.members.contains_key(&owner))
+        {
+            return Ok(Wrote::Fenced);
+        }
+        if let Some(no) = self.ids.get(&new.id) {
+            let existing = self.instances.get(no).map(|instance| instance.row.clone());
+            return existing
+                .map(|row| Wrote::Exists(Box::new(row)))
+                .ok_or_else(|| Error::corrupt("an id without its instance"));
+        }
+        let numbers = new.triggers.iter().map(|trigger| trigger.no);
+        self.check_new(
+            self.instances.contains_key(&new.no),
+            numbers,
+            std::iter::empty(),
+        )?;
+        self.definitions
+            .entry(new.definition.digest)
+            .or_insert_with(|| (*new.definition).clone());
+        self.pins
+            .entry(new.pins.digest)
+            .or_insert_with(|| (*new.pins).clone());
+        self.put_blobs(&new.blobs);
+        for trigger in &new.triggers {
+            self.insert_trigger(new.no, trigger, new.owner.is_some());
+        }
+        self.ids.insert(new.id, new.no);
+        self.instances.insert(
+            new.no,
+            Instance {
+                row: InstanceRow {
+                    no: new.no,
+                    id: new.id,
+                    definition: new.definition.digest,
+                    pins: new.pins.digest,
+                    correlation: new.correlation.clone(),
+                    request: new.request,
+                    status: Status::Pending,
+                    owner: new.owner,
+                    epoch: BORN_EPOCH,
+                    version: BORN_VERSION,
+                    state: new.state.clone(),
+                    last_run: None,
+                    created_ms: new.created_ms,
+                    finished_ms: None,
+                    failure: None,
+                },
+                input: new.input.clone(),
+                output: None,
+                vars: new.vars.iter().cloned().collect(),
+                journal: Vec::new(),
+            },
+        );
+        Ok(Wrote::Created)
+    }
+
+    fn step(&mut self, commit: &Commit) -> Result<Wrote> {
+        let (fence, used) = (&commit.fence, commit.trigger);
+        let version_holds = self
+            .instances
+            .get(&fence.instance)
+            .is_some_and(|instance| instance.row.version == fence.version);
+        if !self.holds(fence) || !version_holds || !self.is_claimed(fence, used.no, used.token) {
+            return Ok(Wrote::Fenced);
+        }
+        let finished = commit.finish.is_some();
+        let wanted: &[NewTrigger] = if finished { &[] } else { &commit.triggers };
+        let others = wanted.get(1..).unwrap_or_default();
+        let runs = commit.runs.iter().map(|run| run.no);
+        self.check_new(false, others.iter().map(|trigger| trigger.no), runs)?;
+        match wanted.first() {
+            Some(first) => self.succeed(used.no, first),
+            None => self.remove_trigger(used.no),
+        }
+        for trigger in others {
+            self.insert_trigger(fence.instance, trigger, true);
+        }
+        for removed in &commit.removed {
+            if self.of_instance.contains(&(fence.instance, *removed)) {
+                self.remove_trigger(*removed);
+            }
+        }
+        self.runs
+            .extend(commit.runs.iter().map(|run| (run.no, run.clone())));
+        self.put_blobs(&commit.blobs);
+        if finished {
+            for no in self.triggers_of(fence.instance) {
+                self.remove_trigger(no);
+            }
+        } else if commit.release {
+            self.unclaim(fence.instance);
+        }
+        self.move_head_on(commit);
+        Ok(Wrote::Done)
+    }
+
+    fn move_head_on(&mut self, commit: &Commit) {
+        let Some(instance) = self.instances.get_mut(&commit.fence.instance) else {
+            return;
+        };
+        instance.vars.extend(commit.vars.iter().cloned());
+        instance.journal.extend(commit.journal.iter().cloned());
+        let row = &mut instance.row;
+        row.version.0 += 1;
+        row.status = commit.status;
+        row.state = commit.state.clone();
+        if let Some(last) = commit.runs.last() {
+            row.last_run = Some(last.no);
+        }
+        if let Some(finish) = &commit.finish {
+            row.finished_ms = Some(commit.at_ms);
+            row.failure = finish.failure.clone();
+            instance.output = finish.output.clone();
+        }
+        if commit.finish.is_some() || commit.release {
+            row.owner = None;
+        }
+    }
+
+    /// Whether the member that is named still runs the instance. Does not look at the version.
+    pub(super) fn holds(&self, fence: &Fence) -> bool {
+        self.members.contains_key(&fence.incarnation)
+            && self.instances.get(&fence.instance).is_some_and(|instance| {
+                let row = &instance.row;
+                row.owner == Some(fence.incarnation) && row.epoch == fence.epoch
+            })
+    }
+
+    pub(super) fn is_claimed(&self, fence: &Fence, no: TriggerNo, token: Token) -> bool {
+        self.triggers.get(&no).is_some_and(|row| {
+            row.instance == fence.instance
+                && row.token == token
+                && row.state == TriggerState::Claimed
+        })
+    }
+
+    pub(super) fn triggers_of(&self, instance: InstanceNo) -> Vec<TriggerNo> {
+        let all = (instance, TriggerNo(i64::MIN))..=(instance, TriggerNo(i64::MAX));
+        self.of_instance.range(all).map(|(_, no)| *no).collect()
+    }
+
+    /// Changes a trigger, keeping the due index in step.
+    pub(super) fn change(&mut self, no: TriggerNo, change: impl FnOnce(&mut TriggerRow)) {
+        let Some(row) = self.triggers.get_mut(&no) else {
+            return;
+        };
+        let before = (row.due_ms, row.instance, no);
+        change(row);
+        let after = (row.due_ms, row.instance, no);
+        self.due.remove(&before);
+        if row.state == TriggerState::Pending {
+            self.due.insert(after);
+            self.made_pending += 1;
+        }
+    }
+
+    fn succeed(&mut self, no: TriggerNo, new: &NewTrigger) {
+        self.change(no, |row| {
+            let token = Token(row.token.0 + i64::from(new.claimed));
+            *row = TriggerRow {
+                token,
+                ..fresh(no, row.instance, new, new.claimed)
+            };
+        });
+    }
+
+    fn insert_trigger(&mut self, instance: InstanceNo, new: &NewTrigger, owned: bool) {
+        self.triggers
+            .insert(new.no, fresh(new.no, instance, new, new.claimed && owned));
+        self.of_instance.insert((instance, new.no));
+        self.change(new.no, |_| {});
+    }
+
+    fn remove_trigger(&mut self, no: TriggerNo) {
+        if let Some(row) = self.triggers.remove(&no) {
+            self.of_instance.remove(&(row.instance, no));
+            self.due.remove(&(row.due_ms, row.instance, no));
+        }
+    }
+
+    fn put_blobs(&mut self, blobs: &[crate::rows::NewBlob]) {
+        for blob in blobs {
+            self.blobs
+                .entry(blob.digest)
+                .or_insert_with(|| blob.bytes.clone());
+        }
+    }
+
+    /// Numbers that are handed in must be new ones.
+    fn check_new(
+        &self,
+        instance_known: bool,
+        triggers: impl IntoIterator<Item = TriggerNo>,
+        runs: impl IntoIterator<Item = RunNo>,
+    ) -> Result<()> {
+        let known = instance_known
+            || triggers
+                .into_iter()
+                .any(|no| self.triggers.contains_key(&no))
+            || runs.into_iter().any(|no| self.runs.contains_key(&no));
+        if known {
+            let text = "a write contradicts what is stored: its number is taken";
+            return Err(Error::new(codes::CONTRADICTION, text));
+        }
+        Ok(())
+    }
+}
+
+fn fresh(no: TriggerNo, instance: InstanceNo, new: &NewTrigger, claimed: bool) -> TriggerRow {
+    TriggerRow {
+        no,
+        instance,
+        seq: new.seq,
+        kind: new.kind,
+        node: new.node,
+        due_ms: new.due_ms,
+        state: if claimed {
+            TriggerState::Claimed
+        } else {
+            TriggerState::Pending
+        },
+        token: Token(i64::from(claimed)),
+        attempt: new.attempt,
+        deliveries: 0,
+        suspicion: Suspicion::None,
+        detail: new.detail.clone(),
+    }
+}

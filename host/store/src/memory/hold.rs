@@ -1,0 +1,161 @@
+//! Members, and the small verbs about what they hold.
+
+use windlass_model::{Incarnation, InstanceNo, TriggerState};
+
+use super::data::{Data, Member};
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::rows::{MemberRow, Suspicion};
+use crate::write::{Fence, NewMember, TriggerFence, Wrote};
+
+/// Numbers of rows carry the incarnation in 31 bits.
+const INCARNATIONS: i64 = 0x7fff_ffff;
+
+impl Data {
+    pub(super) fn join(&mut self, new: &NewMember, now_ms: u64) -> Result<Wrote> {
+        if self.incarnations >= INCARNATIONS {
+            let text = "the store has had more members than it can number";
+            return Err(Error::new(codes::NO_INCARNATIONS, text));
+        }
+        self.incarnations += 1;
+        let incarnation = Incarnation(self.incarnations);
+        let row = MemberRow {
+            incarnation,
+            name: new.name.clone(),
+            pid: std::process::id(),
+            joined_ms: new.joined_ms,
+        };
+        let until_ms = now_ms.saturating_add(new.lease_ms);
+        let member = Member {
+            row,
+            lease_ms: new.lease_ms,
+            until_ms,
+            alive: true,
+        };
+        self.members.insert(incarnation, member);
+        Ok(Wrote::Joined(incarnation))
+    }
+
+    pub(super) fn renew(&mut self, incarnation: Incarnation, now_ms: u64) -> Wrote {
+        let Some(member) = self.members.get_mut(&incarnation) else {
+            return Wrote::Fenced;
+        };
+        member.until_ms = now_ms.saturating_add(member.lease_ms);
+        Wrote::Renewed {
+            until_monotonic_ms: member.until_ms,
+        }
+    }
+
+    pub(super) fn leave(&mut self, incarnation: Incarnation) -> Wrote {
+        // Of one that was buried before, the rest is freed as of the dead.
+        if self.members.remove(&incarnation).is_some() {
+            self.scans.remove(&incarnation);
+            for no in self.held_by(|owner| owner == incarnation, u32::MAX) {
+                self.unclaim(no);
+                self.disown(no);
+            }
+        }
+        Wrote::Done
+    }
+
+    pub(super) fn bury(&mut self, asking: Incarnation, limit: u32, now_ms: u64) -> Wrote {
+        self.members.retain(|incarnation, member| {
+            *incarnation == asking || (member.alive && now_ms < member.until_ms)
+        });
+        let members: Vec<Incarnation> = self.members.keys().copied().collect();
+        self.scans
+            .retain(|incarnation, _| members.contains(incarnation));
+        let orphans = self.held_by(|owner| !members.contains(&owner), limit);
+        for no in &orphans {
+            for trigger in self.triggers_of(*no) {
+                self.change(trigger, |row| {
+                    if row.state == TriggerState::Claimed {
+                        row.state = TriggerState::Pending;
+                        row.deliveries = match row.suspicion {
+                            Suspicion::Marked => row.deliveries + 1,
+                            Suspicion::None | Suspicion::Suspect => row.deliveries.max(1),
+                        };
+                        row.suspicion = Suspicion::Suspect;
+                    }
+                });
+            }
+            self.disown(*no);
+        }
+        Wrote::Freed(u32::try_from(orphans.len()).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn mark(&mut self, fence: &Fence, trigger: &TriggerFence) -> Wrote {
+        if !self.holds(fence) || !self.is_claimed(fence, trigger.no, trigger.token) {
+            return Wrote::Fenced;
+        }
+        self.change(trigger.no, |row| row.suspicion = Suspicion::Marked);
+        Wrote::Done
+    }
+
+    pub(super) fn release(&mut self, fence: &Fence) -> Wrote {
+        if !self.holds(fence) {
+            return Wrote::Fenced;
+        }
+        self.unclaim(fence.instance);
+        self.disown(fence.instance);
+        Wrote::Done
+    }
+
+    pub(super) fn park(&mut self, fence: &Fence, trigger: &TriggerFence) -> Wrote {
+        if !self.holds(fence) || !self.is_claimed(fence, trigger.no, trigger.token) {
+            return Wrote::Fenced;
+        }
+        self.change(trigger.no, |row| {
+            row.state = TriggerState::Parked;
+            row.suspicion = without_mark(row.suspicion);
+        });
+        Wrote::Done
+    }
+
+    pub(super) fn unpark(&mut self) -> Wrote {
+        let parked: Vec<_> = self
+            .triggers
+            .values()
+            .filter(|row| row.state == TriggerState::Parked)
+            .map(|row| row.no)
+            .collect();
+        for no in &parked {
+            self.change(*no, |row| row.state = TriggerState::Pending);
+        }
+        Wrote::Freed(u32::try_from(parked.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Makes what is claimed of an instance pending. Suspects stay suspects.
+    pub(super) fn unclaim(&mut self, instance: InstanceNo) {
+        for trigger in self.triggers_of(instance) {
+            self.change(trigger, |row| {
+                if row.state == TriggerState::Claimed {
+                    row.state = TriggerState::Pending;
+                    row.suspicion = without_mark(row.suspicion);
+                }
+            });
+        }
+    }
+
+    fn disown(&mut self, no: InstanceNo) {
+        if let Some(instance) = self.instances.get_mut(&no) {
+            instance.row.owner = None;
+        }
+    }
+
+    fn held_by(&self, is: impl Fn(Incarnation) -> bool, limit: u32) -> Vec<InstanceNo> {
+        self.instances
+            .values()
+            .filter(|instance| instance.row.owner.is_some_and(&is))
+            .map(|instance| instance.row.no)
+            .take(limit as usize)
+            .collect()
+    }
+}
+
+fn without_mark(suspicion: Suspicion) -> Suspicion {
+    match suspicion {
+        Suspicion::None => Suspicion::None,
+        Suspicion::Suspect | Suspicion::Marked => Suspicion::Suspect,
+    }
+}

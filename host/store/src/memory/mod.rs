@@ -1,0 +1,195 @@
+//! A store in memory: for tests and simulation. The same semantics as on disk, one mutex, no
+//! thread of its own, nothing left to chance.
+//!
+//! What it holds is gone when its last handle is dropped. Writes are answered on the thread
+//! that submits them, before `submit` returns.
+
+mod claim;
+mod data;
+mod hold;
+mod read;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use windlass_model::{Clock, Incarnation};
+
+use self::data::Data;
+use crate::error::{Error, Result};
+use crate::externalise::externalise;
+use crate::write::{Sink, Ticket, Write, Wrote};
+use crate::{Listener, Store, codes};
+
+/// What a test may let happen to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is written, and the submitter learns that the disk is full.
+    Full,
+    /// It is written, but the submitter learns only that the outcome is not known.
+    UnknownWritten,
+    /// It is not written, and the submitter learns only that the outcome is not known.
+    UnknownNotWritten,
+}
+
+/// Decides about a write before it is carried out.
+pub type Faults = Box<dyn FnMut(&Write) -> Option<Fault> + Send>;
+
+type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// What all handles on one store have in common.
+struct Common {
+    data: Mutex<Data>,
+    listeners: Mutex<Vec<(u64, u64, Wake)>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// One handle on a store in memory. Each stands for a process: what it joined as is dead once
+/// it is closed or dropped.
+pub struct MemoryStore {
+    common: Arc<Common>,
+    own: Mutex<Own>,
+    /// Told from the other handles by this.
+    handle: u64,
+}
+
+#[derive(Default)]
+struct Own {
+    joined: Vec<Incarnation>,
+    faults: Option<Faults>,
+    closed: bool,
+}
+
+impl MemoryStore {
+    /// An empty store. Leases count on the clock's monotonic time.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        let common = Common {
+            data: Mutex::default(),
+            listeners: Mutex::default(),
+            clock,
+        };
+        Self::handle_on(&Arc::new(common))
+    }
+
+    /// Another process on the same store.
+    pub fn another(&self) -> Arc<Self> {
+        Self::handle_on(&self.common)
+    }
+
+    /// Lets writes through this handle fail as the hook decides.
+    pub fn set_faults(&self, faults: Option<Faults>) {
+        self.own.lock().faults = faults;
+    }
+
+    fn handle_on(common: &Arc<Common>) -> Arc<Self> {
+        let handle = common.data.lock().next_handle();
+        Arc::new(Self {
+            common: Arc::clone(common),
+            own: Mutex::default(),
+            handle,
+        })
+    }
+
+    fn carry_out(&self, mut write: Write) -> Result<Wrote> {
+        externalise(&mut write);
+        let mut own = self.own.lock();
+        if own.closed {
+            return Err(Error::closed());
+        }
+        let fault = own.faults.as_mut().and_then(|faults| faults(&write));
+        let unknown = || {
+            let text = "it is not known whether the write lasts";
+            Err(Error::new(codes::UNKNOWN_OUTCOME, text).transient())
+        };
+        match fault {
+            Some(Fault::Full) => {
+                let text = "there is no room left for the store";
+                return Err(Error::new(codes::FULL, text).transient());
+            }
+            Some(Fault::UnknownNotWritten) => return unknown(),
+            Some(Fault::UnknownWritten) | None => {}
+        }
+        let now_ms = monotonic_ms(&*self.common.clock);
+        let wrote = self.common.data.lock().carry_out(&write, now_ms)?;
+        if let Wrote::Joined(incarnation) = &wrote {
+            own.joined.push(*incarnation);
+        }
+        if fault == Some(Fault::UnknownWritten) {
+            unknown()
+        } else {
+            Ok(wrote)
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>) {
+        let answers: Vec<_> = writes
+            .into_iter()
+            .map(|(ticket, write)| (ticket, self.carry_out(write)))
+            .collect();
+        if !answers.is_empty() {
+            sink.answered(answers);
+        }
+    }
+
+    fn write(&self, write: Write) -> Result<Wrote> {
+        self.carry_out(write)
+    }
+
+    fn notify(&self) {
+        let listeners: Vec<Wake> = self
+            .common
+            .listeners
+            .lock()
+            .iter()
+            .filter(|(_, handle, _)| *handle != self.handle)
+            .map(|(_, _, wake)| Arc::clone(wake))
+            .collect();
+        listeners.iter().for_each(|wake| wake());
+    }
+
+    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+        let name = self.common.data.lock().next_handle();
+        self.common
+            .listeners
+            .lock()
+            .push((name, self.handle, Arc::from(wake)));
+        Ok(Listener(Box::new(Subscription {
+            common: Arc::clone(&self.common),
+            name,
+        })))
+    }
+
+    fn close(&self) {
+        let mut own = self.own.lock();
+        own.closed = true;
+        let mut data = self.common.data.lock();
+        for incarnation in own.joined.drain(..) {
+            data.dies(incarnation);
+        }
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Subscription {
+    common: Arc<Common>,
+    name: u64,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.common
+            .listeners
+            .lock()
+            .retain(|(name, _, _)| *name != self.name);
+    }
+}
+
+fn monotonic_ms(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+}
