@@ -8,7 +8,13 @@ pub(crate) fn run() -> Result<()> {
     host::say("writing golden and generated files anew; look at the difference before you commit");
     let mut command = place::cargo();
     command
-        .args(["test", "--workspace", "--all-features", "--exclude", "windlass-tests"])
+        .args([
+            "test",
+            "--workspace",
+            "--all-features",
+            "--exclude",
+            "windlass-tests",
+        ])
         .env("BLESS", "1")
         .current_dir(place::root()?);
     place::run(&mut command)

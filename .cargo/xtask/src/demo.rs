@@ -50,7 +50,10 @@ fn start_prices(programs: &Path) -> Result<(Service, String)> {
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;
     let address = line.trim().to_owned();
-    anyhow::ensure!(address.starts_with("http://"), "the price service said {address:?}");
+    anyhow::ensure!(
+        address.starts_with("http://"),
+        "the price service said {address:?}"
+    );
     Ok((service, address))
 }
 

@@ -26,13 +26,21 @@ pub(crate) struct Args {
 impl Args {
     /// Everything under plugins/.
     pub(crate) fn everything() -> Self {
-        Self { path: None, out: None, target: DEFAULT_TARGET.to_owned() }
+        Self {
+            path: None,
+            out: None,
+            target: DEFAULT_TARGET.to_owned(),
+        }
     }
 
     /// One crate, with its component going below the target directory.
     pub(crate) fn one(path: &Path, out: &str) -> Result<Self> {
         let out = place::target()?.join(out);
-        Ok(Self { path: Some(path.to_owned()), out: Some(out), target: DEFAULT_TARGET.to_owned() })
+        Ok(Self {
+            path: Some(path.to_owned()),
+            out: Some(out),
+            target: DEFAULT_TARGET.to_owned(),
+        })
     }
 }
 

@@ -13,7 +13,9 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn release(packages: &[&str]) -> Result<PathBuf> {
     say("building the host (the first time takes some minutes: a compiler is part of it)");
     let mut command = place::cargo();
-    command.args(["build", "--release"]).current_dir(place::root()?);
+    command
+        .args(["build", "--release"])
+        .current_dir(place::root()?);
     for package in packages {
         command.args(["--package", package]);
     }

@@ -58,6 +58,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot run {command:?}"))?;
-    anyhow::ensure!(status.success(), "{command:?} failed: {status}");
+    // The command has said itself what is wrong.
+    let program = command.get_program().to_string_lossy();
+    let first = command.get_args().next().unwrap_or_default();
+    anyhow::ensure!(
+        status.success(),
+        "`{program} {}` failed: {status}",
+        first.to_string_lossy()
+    );
     Ok(())
 }

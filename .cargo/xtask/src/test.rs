@@ -14,7 +14,10 @@ pub(crate) struct Args {
 /// Builds what the tests need, and runs them.
 pub(crate) fn run(args: &Args) -> Result<()> {
     guests::run(&guests::Args::everything())?;
-    guests::run(&guests::Args::one(&place::root()?.join("examples/shout"), "fixtures/author")?)?;
+    guests::run(&guests::Args::one(
+        &place::root()?.join("examples/shout"),
+        "fixtures/author",
+    )?)?;
     let programs = host::release(&["windlass-cli", "windlass-example-prices"])?;
     tests(args, &programs)?;
     if args.filter.is_none() {
@@ -30,7 +33,10 @@ fn tests(args: &Args, programs: &Path) -> Result<()> {
     command
         .args(["test", "--workspace", "--all-features"])
         .env("WINDLASS_BIN", programs.join("windlass"))
-        .env("WINDLASS_FAILPOINT_BIN", place::target()?.join("debug/windlass"))
+        .env(
+            "WINDLASS_FAILPOINT_BIN",
+            place::target()?.join("debug/windlass"),
+        )
         .env("WINDLASS_TARGET", place::target()?)
         .current_dir(place::root()?);
     if let Some(filter) = &args.filter {
@@ -42,7 +48,11 @@ fn tests(args: &Args, programs: &Path) -> Result<()> {
 /// The guests' own tests, which run as ordinary programs.
 fn natively() -> Result<()> {
     host::say("testing the guest SDK and the plugins natively");
-    for manifest in ["guest-sdk/rust/Cargo.toml", "plugins/Cargo.toml", "examples/shout/Cargo.toml"] {
+    for manifest in [
+        "guest-sdk/rust/Cargo.toml",
+        "plugins/Cargo.toml",
+        "examples/shout/Cargo.toml",
+    ] {
         let mut command = place::cargo();
         command
             .args(["test", "--workspace", "--manifest-path"])

@@ -11,10 +11,48 @@ const LINES: usize = 1_000;
 
 /// Crates, and what they must not reach.
 const WALLS: &[(&str, &[&str])] = &[
-    ("windlass-model", &["tokio", "wasmtime", "rusqlite", "windlass-engine", "windlass-store", "windlass-plugins", "windlass-runtime"]),
-    ("windlass-engine", &["tokio", "wasmtime", "rusqlite", "windlass-store", "windlass-plugins", "windlass-runtime"]),
-    ("windlass-store", &["tokio", "wasmtime", "windlass-engine", "windlass-plugins", "windlass-runtime"]),
-    ("windlass-plugins", &["rusqlite", "windlass-engine", "windlass-store", "windlass-runtime"]),
+    (
+        "windlass-model",
+        &[
+            "tokio",
+            "wasmtime",
+            "rusqlite",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-plugins",
+            "windlass-runtime",
+        ],
+    ),
+    (
+        "windlass-engine",
+        &[
+            "tokio",
+            "wasmtime",
+            "rusqlite",
+            "windlass-store",
+            "windlass-plugins",
+            "windlass-runtime",
+        ],
+    ),
+    (
+        "windlass-store",
+        &[
+            "tokio",
+            "wasmtime",
+            "windlass-engine",
+            "windlass-plugins",
+            "windlass-runtime",
+        ],
+    ),
+    (
+        "windlass-plugins",
+        &[
+            "rusqlite",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-runtime",
+        ],
+    ),
 ];
 
 /// The only crate that may name wasmtime.
@@ -36,17 +74,26 @@ pub(crate) fn run() -> Result<()> {
     if wrong.is_empty() {
         return Ok(());
     }
-    bail!("{} breach(es) of the rules:\n  {}", wrong.len(), wrong.join("\n  "))
+    bail!(
+        "{} breach(es) of the rules:\n  {}",
+        wrong.len(),
+        wrong.join("\n  ")
+    )
 }
 
 fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
     let mut command = std::process::Command::new("git");
     command.args(["ls-files"]).current_dir(root);
-    Ok(place::output(&mut command)?.lines().map(PathBuf::from).collect())
+    Ok(place::output(&mut command)?
+        .lines()
+        .map(PathBuf::from)
+        .collect())
 }
 
 fn sources(files: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
-    files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
+    files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
 }
 
 fn lengths(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
@@ -64,12 +111,22 @@ fn walls(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     for (package, forbidden) in WALLS {
         let mut command = place::cargo();
         command
-            .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none"])
+            .args([
+                "tree",
+                "--package",
+                package,
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+            ])
             .args(["--format", "{p}"])
             .current_dir(root);
         let tree = place::output(&mut command)?;
-        let reached: BTreeSet<&str> =
-            tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let reached: BTreeSet<&str> = tree
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
         for name in *forbidden {
             if reached.contains(name) {
                 wrong.push(format!("{package} reaches {name}, which it must not know"));
@@ -83,10 +140,16 @@ fn direct_wasmtime(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let metadata = place::metadata(&root.join("Cargo.toml"))?;
     let packages = metadata.get("packages").and_then(|it| it.as_array());
     for package in packages.context("cargo metadata lists no packages")? {
-        let manifest = package.get("manifest_path").and_then(|it| it.as_str()).unwrap_or_default();
+        let manifest = package
+            .get("manifest_path")
+            .and_then(|it| it.as_str())
+            .unwrap_or_default();
         let names = package.get("dependencies").and_then(|it| it.as_array());
         let direct = names.into_iter().flatten().any(|dependency| {
-            let name = dependency.get("name").and_then(|it| it.as_str()).unwrap_or_default();
+            let name = dependency
+                .get("name")
+                .and_then(|it| it.as_str())
+                .unwrap_or_default();
             name == "wasmtime" || name == "wasmtime-wasi"
         });
         if direct && !Path::new(manifest).starts_with(root.join(WASMTIME)) {
@@ -102,14 +165,21 @@ fn frozen(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let expected = std::fs::read_to_string(&list).unwrap_or_default();
     let mut found = String::new();
     let mut files = Vec::new();
-    for package in sorted(&root.join("wit"))?.into_iter().filter(|path| path.is_dir()) {
+    for package in sorted(&root.join("wit"))?
+        .into_iter()
+        .filter(|path| path.is_dir())
+    {
         for version in sorted(&package)?.into_iter().filter(|path| path.is_dir()) {
             files.extend(sorted(&version)?);
         }
     }
     for file in files {
         let relative = file.strip_prefix(root)?.display().to_string();
-        writeln!(found, "{relative} {:016x}", fingerprint(&std::fs::read(&file)?))?;
+        writeln!(
+            found,
+            "{relative} {:016x}",
+            fingerprint(&std::fs::read(&file)?)
+        )?;
     }
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&list, &found)?;
@@ -124,8 +194,11 @@ fn frozen(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
 }
 
 fn sorted(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    let entries =
+        std::fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let mut paths = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }
@@ -141,7 +214,10 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 fn pages(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> {
     let mut codes = BTreeSet::new();
     for file in sources(files).filter(|file| file.starts_with("host")) {
-        for line in read(root, file)?.lines().filter(|line| line.contains("Code::new(\"WL-")) {
+        for line in read(root, file)?
+            .lines()
+            .filter(|line| line.contains("Code::new(\"WL-"))
+        {
             let rest = line.split("Code::new(\"").nth(1).unwrap_or_default();
             codes.insert(rest.split('"').next().unwrap_or_default().to_owned());
         }
@@ -156,7 +232,9 @@ fn pages(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Result<()> 
         wrong.push(format!("{code} has no page docs/errors/{code}.md"));
     }
     for page in pages.difference(&codes) {
-        wrong.push(format!("docs/errors/{page}.md explains a code that nothing reports"));
+        wrong.push(format!(
+            "docs/errors/{page}.md explains a code that nothing reports"
+        ));
     }
     Ok(())
 }
@@ -175,7 +253,10 @@ fn ignored_tests(root: &Path, files: &[PathBuf], wrong: &mut Vec<String>) -> Res
 /// Everything is built from source.
 fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
     for file in files {
-        if file.extension().is_some_and(|extension| extension == "wasm" || extension == "cwasm") {
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "wasm" || extension == "cwasm")
+        {
             wrong.push(format!("{} is compiled; commit its source", file.display()));
         }
     }

@@ -1,10 +1,14 @@
 use windlass::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input { text: String }
+struct Input {
+    text: String,
+}
 
 #[derive(Serialize, JsonSchema)]
-struct Output { text: String }
+struct Output {
+    text: String,
+}
 
 struct Shout;
 
@@ -15,7 +19,8 @@ impl Node for Shout {
     type Output = Output;
 
     fn run(_: Nothing, input: Input, _: &Context) -> Result<Outcome<Output>> {
-        Ok(Output { text: input.text.to_uppercase() }.into())
+        let text = input.text.to_uppercase();
+        Ok(Output { text }.into())
     }
 }
 
@@ -34,6 +39,9 @@ mod tests {
 
     #[test]
     fn it_describes_itself() {
-        assert_eq!(describe::<Plugin>()["nodes"][0]["input"]["required"], json!(["text"]));
+        assert_eq!(
+            describe::<Plugin>()["nodes"][0]["input"]["required"],
+            json!(["text"])
+        );
     }
 }
