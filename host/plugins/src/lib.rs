@@ -1,1 +1,49 @@
-//! Placeholder.
+//! Who does the work: WebAssembly components, hosted in wasmtime. The only crate that names it.
+//!
+//! A [`Host`] owns the engine and what all plugins share. It loads bytes into a [`Plugin`],
+//! keeps the loaded ones in a [`Registry`], and watches folders for new ones. A plugin is
+//! called through [`Plugin::execute`] and [`Plugin::accept`], or, where its [`Lane`] allows
+//! it, by the plain functions of the same names with `_inline`.
+//!
+//! Guests return, the host writes: nothing that a guest asks for takes effect here. It comes
+//! back in [`Returned`], and the caller commits it or throws it away.
+
+mod bindings;
+pub mod call;
+mod classify;
+pub mod codes;
+mod convert;
+pub mod description;
+mod engine;
+mod error;
+mod gate;
+mod guest;
+mod host;
+mod http;
+mod imports;
+mod lane;
+mod limiter;
+mod load;
+mod log;
+pub mod options;
+mod plugin;
+mod quarantine;
+mod registry;
+mod run;
+mod slot;
+mod watch;
+
+pub use call::{
+    Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Memory, MemoryError, Reason,
+    Resumption, Returned,
+};
+pub use description::{Consumer, Description, NodeType, Resources};
+pub use error::Error;
+pub use host::{Host, PoolUse};
+pub use lane::Lane;
+pub use options::{
+    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secrets, Settings,
+};
+pub use plugin::{Plugin, Purity};
+pub use registry::{Missing, Registry};
+pub use watch::{LoadEvent, Watch};

@@ -1,0 +1,84 @@
+//! What kind of failure an error of the engine is.
+
+use wasmtime::Trap;
+use windlass_model::{Class, Failure};
+
+use crate::codes;
+use crate::error::chain;
+use crate::guest::Stop;
+use crate::log::escape;
+
+/// The longest message, in bytes. A guest's own error texts are cut here too.
+pub(crate) const MAX_MESSAGE: usize = 4 * 1024;
+
+/// `refused` says whether the guest was refused memory or table space during the call: what
+/// it then crashes on is a consequence.
+pub(crate) fn failure(error: &wasmtime::Error, refused: bool) -> Failure {
+    if let Some(stop) = error.downcast_ref::<Stop>() {
+        return stopped(*stop);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => {
+            Failure::new(Class::Trap, codes::STACK, "the guest used up its stack")
+        }
+        Some(Trap::Interrupt) => stopped(Stop::Deadline),
+        _ if refused => {
+            let message = "the guest needed more memory or table space than it may have";
+            Failure::new(Class::Limit, codes::MEMORY, message)
+        }
+        Some(trap) => {
+            let message = format!("the guest crashed: {trap}{}", place(error));
+            Failure::new(Class::Trap, codes::TRAP, message)
+        }
+        None => by_text(error),
+    }
+}
+
+pub(crate) fn stopped(stop: Stop) -> Failure {
+    match stop {
+        Stop::Deadline => Failure::new(Class::Deadline, codes::DEADLINE, stop.to_string()),
+        Stop::Cancelled => Failure::new(Class::Cancelled, codes::CANCELLED, stop.to_string()),
+    }
+}
+
+/// A text of a guest, fit to be kept and shown.
+pub(crate) fn message(text: &str) -> String {
+    let mut end = text.len().min(MAX_MESSAGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    escape(text.get(..end).unwrap_or_default())
+}
+
+/// Errors of the engine that have no type of their own.
+fn by_text(error: &wasmtime::Error) -> Failure {
+    let text = chain(error);
+    if text.contains("fuel allocated for hostcalls") {
+        let message = "the guest handed over more than a payload may hold";
+        return Failure::new(Class::Limit, codes::OUTPUT_SIZE, message);
+    }
+    if text.contains("handles") && text.contains("limit")
+        || text.contains("resource table has no free keys")
+    {
+        return Failure::new(
+            Class::Limit,
+            codes::HANDLES,
+            "the guest held too many handles",
+        );
+    }
+    if text.contains("minimum size") && text.contains("exceeds") {
+        return Failure::new(Class::Limit, codes::MEMORY, message(&text));
+    }
+    Failure::new(
+        Class::Trap,
+        codes::TRAP,
+        format!("the guest crashed: {}", message(&text)),
+    )
+}
+
+/// The innermost function that has a name, for whoever wrote the guest.
+fn place(error: &wasmtime::Error) -> String {
+    let frames = error.downcast_ref::<wasmtime::WasmBacktrace>();
+    let name = frames.and_then(|trace| trace.frames().iter().find_map(|f| f.func_name()));
+    name.map_or_else(String::new, |name| format!(" (in `{}`)", message(name)))
+}

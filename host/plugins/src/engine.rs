@@ -1,0 +1,92 @@
+//! The engine: its configuration, and the thread that drives its epochs.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel, PoolingAllocationConfig,
+};
+
+use crate::codes;
+use crate::error::{Error, chain};
+use crate::host::Shared;
+use crate::limiter;
+use crate::options::Options;
+
+/// How often running guests are looked at. A limit of time is exact to about this.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// Stack of a guest. The thread of an inline call needs this much and its own.
+const WASM_STACK: usize = 512 * 1024;
+/// Ticks between two looks at idle instances.
+const REAP_TICKS: u32 = 100;
+
+/// Makes the engine: with a pool of instances, or without where the address space is too
+/// small for one.
+pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .max_wasm_stack(WASM_STACK)
+        .cranelift_opt_level(OptLevel::Speed)
+        .wasm_tail_call(true)
+        .wasm_multi_memory(true)
+        // Garbage collection, exceptions, function references and threads are not even
+        // compiled in.
+        .wasm_memory64(false);
+    if pool_fits() {
+        let mut pool = PoolingAllocationConfig::new();
+        let instances = options.pool.instances;
+        pool.total_component_instances(instances)
+            .total_core_instances(instances.saturating_mul(40))
+            .total_memories(instances.saturating_mul(2))
+            .total_tables(instances.saturating_mul(3))
+            .total_stacks(options.pool.fibers)
+            .table_elements(options.limits.table_elements)
+            .max_memory_size(options.pool.max_memory_bytes)
+            .max_component_instance_size(4 * 1024 * 1024)
+            .max_core_instance_size(4 * 1024 * 1024)
+            .max_core_instances_per_component(limiter::MAX_INSTANCES as u32)
+            .max_memories_per_component(limiter::MAX_MEMORIES as u32)
+            .max_tables_per_component(limiter::MAX_TABLES as u32)
+            .max_memories_per_module(limiter::MAX_MEMORIES as u32)
+            .max_tables_per_module(limiter::MAX_TABLES as u32)
+            // What is kept resident is kept per slot that was ever used: little of it keeps
+            // the process small, and a warm instance never comes this way.
+            .max_unused_warm_slots(64)
+            .decommit_batch_size(16)
+            .linear_memory_keep_resident(0)
+            .table_keep_resident(0)
+            .async_stack_keep_resident(16 * 1024);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    }
+    Engine::new(&config).map_err(|error| Error::new(codes::ENGINE, "engine", chain(&error)))
+}
+
+/// Whether the address space is large enough: some systems and limits of processes are not.
+fn pool_fits() -> bool {
+    let mut config = Config::new();
+    config
+        .wasm_memory64(true)
+        .memory_reservation(1 << 42)
+        .memory_init_cow(false);
+    let Ok(engine) = Engine::new(&config) else {
+        return false;
+    };
+    let mut store = wasmtime::Store::new(&engine, ());
+    wasmtime::Memory::new(&mut store, MemoryType::new64(0, Some(1 << 42 >> 16))).is_ok()
+}
+
+/// Drives the epochs of a host until it is gone.
+pub(crate) fn tick(host: &Weak<Shared>) {
+    let mut ticks = 0_u32;
+    loop {
+        std::thread::park_timeout(TICK);
+        let Some(host) = host.upgrade() else { return };
+        host.engine.increment_epoch();
+        ticks = ticks.wrapping_add(1);
+        if ticks.is_multiple_of(REAP_TICKS) {
+            host.reap();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the host knows about an instance: the data in its store.
+//!
+//! Everything that belongs to one call is in [`Ongoing`] and leaves with the call, so that
+//! nothing of it can reach the next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use wasmtime::component::ResourceTable;
+use wasmtime::{StoreContextMut, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use windlass_model::{BlobRef, Digest};
+
+use crate::call::CallContext;
+use crate::host::Shared;
+use crate::lane::{Lane, Pace};
+use crate::limiter::Limiter;
+use crate::log::Log;
+use crate::plugin::Terms;
+
+/// The data of a store.
+pub(crate) struct Guest {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) limiter: Limiter,
+    pub(crate) call: Option<Box<Ongoing>>,
+    wasi: Option<Box<Wasi>>,
+}
+
+/// One call that is going on.
+pub(crate) struct Ongoing {
+    pub(crate) cx: CallContext,
+    pub(crate) lane: Lane,
+    pub(crate) started: Duration,
+    /// By the monotonic clock.
+    pub(crate) deadline: Duration,
+    pub(crate) log: Log,
+    pub(crate) pace: Option<Pace>,
+    pub(crate) blobs: BlobWork,
+    pub(crate) http_requests: u32,
+    pub(crate) progress: Option<(f64, String)>,
+}
+
+/// The blobs that a call writes.
+#[derive(Default)]
+pub(crate) struct BlobWork {
+    pub(crate) writers: Vec<(u32, Vec<u8>)>,
+    pub(crate) next: u32,
+    pub(crate) bytes: usize,
+    pub(crate) finished: Vec<(Digest, Bytes)>,
+    /// What the call was given: it may pass these on without the store being asked.
+    pub(crate) given: Vec<BlobRef>,
+}
+
+/// WASI as ordinary guests import it, with nothing behind it.
+struct Wasi {
+    cx: WasiCtx,
+    table: ResourceTable,
+}
+
+/// Why the host ended a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Stop {
+    #[error("the call took longer than it may")]
+    Deadline,
+    #[error("the call was cancelled")]
+    Cancelled,
+}
+
+impl Ongoing {
+    pub(crate) fn new(cx: CallContext, lane: Lane, started: Duration, timeout: Duration) -> Self {
+        Self {
+            cx,
+            lane,
+            started,
+            deadline: started.saturating_add(timeout),
+            log: Log::default(),
+            pace: None,
+            blobs: BlobWork::default(),
+            http_requests: 0,
+            progress: None,
+        }
+    }
+
+    /// The call is about to wait for the host.
+    pub(crate) fn pause(&self) {
+        if let Some(pace) = &self.pace {
+            pace.pause();
+        }
+    }
+}
+
+impl Guest {
+    pub(crate) fn new(shared: Arc<Shared>, terms: Arc<Terms>) -> Self {
+        let limiter = Limiter::new(terms.limits.memory_bytes, terms.limits.table_elements);
+        Self {
+            shared,
+            terms,
+            limiter,
+            call: None,
+            wasi: None,
+        }
+    }
+
+    /// Called by the engine when the guest notices that a tick has passed.
+    pub(crate) fn tick(mut cx: StoreContextMut<'_, Self>) -> wasmtime::Result<UpdateDeadline> {
+        let guest = cx.data_mut();
+        let (shared, track) = (&guest.shared, &guest.terms.track);
+        // Without a call nobody waits for what the guest computes.
+        let Some(call) = &mut guest.call else {
+            return Ok(UpdateDeadline::Interrupt);
+        };
+        let now = shared.clock.monotonic();
+        if call.cx.cancel.is_cancelled() {
+            return Err(Stop::Cancelled.into());
+        }
+        if now >= call.deadline {
+            return Err(Stop::Deadline.into());
+        }
+        let inline = call.lane == Lane::Inline;
+        let pace = match &mut call.pace {
+            Some(pace) => {
+                pace.measure();
+                pace
+            }
+            none => none.insert(Pace::new(now.saturating_sub(call.started))),
+        };
+        if pace.used() >= shared.options.slow {
+            pace.slow_down(track, inline.then(|| Arc::clone(&shared.slow_inline)));
+        }
+        let cell = pace.cell();
+        if inline {
+            let stop =
+                || call.cx.cancel.is_cancelled() || shared.clock.monotonic() >= call.deadline;
+            if pace.is_slow() && !cell.block(&shared.gate, track.id, stop) {
+                let stop = if call.cx.cancel.is_cancelled() {
+                    Stop::Cancelled
+                } else {
+                    Stop::Deadline
+                };
+                return Err(stop.into());
+            }
+            return Ok(UpdateDeadline::Continue(1));
+        }
+        // A plugin that is slow anywhere has no more quick starts to give away.
+        let gated = pace.is_slow() || track.is_slow();
+        let gate = gated.then(|| (shared.gate.clone(), track.id));
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(cell.pass(gate))))
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let wasi = self.wasi.get_or_insert_with(|| {
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(self.terms.limits.handles);
+            let cx = WasiCtx::builder().max_random_size(64 * 1024).build();
+            Box::new(Wasi { cx, table })
+        });
+        WasiCtxView {
+            ctx: &mut wasi.cx,
+            table: &mut wasi.table,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The host: what all plugins share, and the door through which they come in.
+
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+use wasmtime::component::Linker;
+use windlass_model::{Clock, Digest};
+
+use crate::codes;
+use crate::engine;
+use crate::error::{Error, chain};
+use crate::gate::Gate;
+use crate::guest::Guest;
+use crate::http::client::Client;
+use crate::imports;
+use crate::load;
+use crate::options::Options;
+use crate::plugin::Plugin;
+use crate::registry::Registry;
+
+/// Hosts plugins. One per process is enough.
+pub struct Host {
+    shared: Arc<Shared>,
+    registry: Registry,
+    ticker: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What every plugin needs.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    /// For components whose imports never wait.
+    pub(crate) plain: Linker<Guest>,
+    /// For all others.
+    pub(crate) waiting: Linker<Guest>,
+    pub(crate) options: Options,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) io: Handle,
+    pub(crate) gate: Gate,
+    /// Calls on fibers at once.
+    pub(crate) fibers: Arc<Semaphore>,
+    /// Instances at once, warm ones included.
+    pub(crate) instances: Arc<Semaphore>,
+    /// Inline calls that are slow at this moment.
+    pub(crate) slow_inline: Arc<AtomicUsize>,
+    pub(crate) http: Client,
+    pub(crate) compiles: load::Bench,
+    /// Every plugin that is alive, by its digest.
+    pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
+}
+
+/// How much of the pool is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolUse {
+    /// Component instances.
+    pub instances: u64,
+    /// Core instances inside them.
+    pub core_instances: u64,
+    /// Linear memories.
+    pub memories: u64,
+    /// Tables.
+    pub tables: u64,
+    /// Stacks of fibers.
+    pub stacks: u64,
+}
+
+impl Host {
+    /// Starts the engine. Guests that wait run on `io`, which needs its timers and its I/O
+    /// switched on.
+    ///
+    /// A thread that calls plugins inline needs a stack of at least 2 MiB.
+    ///
+    /// # Errors
+    ///
+    /// If a directory of `options` cannot be made, or the engine does not start.
+    pub fn start(options: Options, clock: Arc<dyn Clock>, io: Handle) -> Result<Arc<Self>, Error> {
+        load::store::prepare(&options)?;
+        let engine = engine::make(&options)?;
+        let fault = |error: wasmtime::Error| Error::new(codes::ENGINE, "engine", chain(&error));
+        let mut plain = Linker::new(&engine);
+        imports::link_plain(&mut plain).map_err(fault)?;
+        let mut waiting = Linker::new(&engine);
+        imports::link_waiting(&mut waiting).map_err(fault)?;
+        let shared = Arc::new(Shared {
+            engine,
+            plain,
+            waiting,
+            gate: Gate::new(options.threads / 2),
+            fibers: Arc::new(Semaphore::new(options.pool.fibers as usize)),
+            instances: Arc::new(Semaphore::new(options.pool.instances as usize)),
+            slow_inline: Arc::default(),
+            http: Client::new(options.http.clone())?,
+            compiles: load::Bench::new(options.pool.compiles),
+            plugins: Mutex::default(),
+            options,
+            clock,
+            io,
+        });
+        let weak = Arc::downgrade(&shared);
+        let ticker = std::thread::Builder::new()
+            .name("windlass-epochs".to_owned())
+            .spawn(move || engine::tick(&weak))
+            .map_err(|error| Error::new(codes::ENGINE, "engine", error.to_string()))?;
+        Ok(Arc::new(Self {
+            shared,
+            registry: Registry::default(),
+            ticker: Some(ticker),
+        }))
+    }
+
+    /// The plugins that new work is given to.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Loads a file: checks, compiles and describes it. It is not yet in the registry. Takes
+    /// as long as compiling takes, seconds for a large one: not for a thread that has others
+    /// waiting, and not from within asynchronous code.
+    ///
+    /// # Errors
+    ///
+    /// With a code of [`codes`] that says what is wrong with the file.
+    pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
+        let bytes = load::read(file, self.shared.options.max_component_bytes)?;
+        load::load(&self.shared, file, bytes)
+    }
+
+    /// As [`Host::load_file`], from memory. `name` stands for the file in messages.
+    ///
+    /// # Errors
+    ///
+    /// With a code of [`codes`] that says what is wrong with the bytes.
+    pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Plugin>, Error> {
+        load::load(&self.shared, Path::new(name), bytes)
+    }
+
+    /// The plugin of this digest: the living one, or from the component store. For instances
+    /// that began with a plugin that has been replaced since. May compile, like
+    /// [`Host::load_file`].
+    ///
+    /// # Errors
+    ///
+    /// [`codes::NOT_STORED`] if the store does not have it, or as [`Host::load_file`].
+    pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+        if let Some(plugin) = self.shared.living(digest) {
+            return Ok(plugin);
+        }
+        load::stored(&self.shared, digest)
+    }
+
+    /// How much of the pool is in use. None where the engine runs without a pool.
+    pub fn pool_use(&self) -> Option<PoolUse> {
+        let metrics = self.shared.engine.pooling_allocator_metrics()?;
+        Some(PoolUse {
+            instances: metrics.component_instances(),
+            core_instances: metrics.core_instances(),
+            memories: metrics.memories() as u64,
+            tables: metrics.tables() as u64,
+            stacks: metrics.stacks() as u64,
+        })
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Plugins may outlive the host and keep the ticker going, which is as it should be:
+        // without it their deadlines would never come.
+        if let Some(ticker) = self.ticker.take() {
+            ticker.thread().unpark();
+        }
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn living(&self, digest: &Digest) -> Option<Arc<Plugin>> {
+        self.plugins.lock().get(digest).and_then(Weak::upgrade)
+    }
+
+    /// Drops instances that have idled for too long, and forgets plugins that are gone.
+    pub(crate) fn reap(&self) {
+        let idle = self.options.pool.slot_idle;
+        if let Some(before) = self.clock.monotonic().checked_sub(idle) {
+            self.drop_idle(before);
+        }
+    }
+
+    /// Drops the instances of all plugins that have idled since before this moment.
+    pub(crate) fn drop_idle(&self, before: Duration) {
+        let mut living = Vec::new();
+        self.plugins
+            .lock()
+            .retain(|_, plugin| match plugin.upgrade() {
+                Some(plugin) => {
+                    living.push(plugin);
+                    true
+                }
+                None => false,
+            });
+        for plugin in living {
+            plugin.slots.reap(before);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Sends requests of guests.
+//!
+//! Names are resolved here and every address is checked against the grant; the connection goes
+//! to a checked address and nowhere else, so that a name which resolves differently the second
+//! time gains nothing. Redirects are followed by hand, each with the same checks.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use reqwest::redirect::Policy;
+use tokio::sync::Semaphore;
+use url::{Host, Url};
+
+use super::request::{Ready, without_secrets};
+use crate::bindings::host::windlass::http::http::{HttpError, Request, Response};
+use crate::codes;
+use crate::error::Error;
+use crate::options::{Grants, HttpPolicy, Secrets};
+
+/// Destinations whose connections are kept.
+const MAX_KEPT: usize = 64;
+/// Bytes of all headers of a response.
+const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// Sends requests, for all plugins.
+pub(crate) struct Client {
+    policy: HttpPolicy,
+    roots: Vec<reqwest::Certificate>,
+    sending: Semaphore,
+    /// Connections may be shared by whoever may connect to the same addresses by the same
+    /// name: that is what the key says.
+    kept: Mutex<VecDeque<(Key, reqwest::Client)>>,
+}
+
+type Key = (bool, String, Vec<SocketAddr>);
+
+/// On whose behalf a request is sent, and within which bounds.
+pub(crate) struct Ask<'a> {
+    pub(crate) grants: &'a Grants,
+    pub(crate) secrets: &'a Secrets,
+    /// Until the deadline of the call.
+    pub(crate) left: Duration,
+    /// Requests that the call has made.
+    pub(crate) requests: &'a mut u32,
+    pub(crate) max_requests: u32,
+    pub(crate) max_body: usize,
+}
+
+impl Client {
+    pub(crate) fn new(policy: HttpPolicy) -> Result<Self, Error> {
+        // Whoever else set the process's provider has set one that works.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let fault = |error: reqwest::Error| {
+            Error::new(
+                codes::ENGINE,
+                "http",
+                format!("a certificate cannot be read: {error}"),
+            )
+        };
+        let roots = policy
+            .extra_roots
+            .iter()
+            .map(|der| reqwest::Certificate::from_der(der));
+        Ok(Self {
+            roots: roots.collect::<Result<_, _>>().map_err(fault)?,
+            sending: Semaphore::new(policy.concurrency),
+            kept: Mutex::default(),
+            policy,
+        })
+    }
+
+    pub(crate) async fn fetch(
+        &self,
+        request: Request,
+        ask: &mut Ask<'_>,
+    ) -> Result<Response, HttpError> {
+        let wanted = request.timeout.map_or(Duration::MAX, Duration::from_millis);
+        let timeout = wanted.min(self.policy.timeout).min(ask.left);
+        match tokio::time::timeout(timeout, self.fetch_now(request, ask)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HttpError::Timeout),
+        }
+    }
+
+    async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
+        let mut ready = Ready::new(request, &self.policy, ask.grants, ask.secrets, ask.max_body)?;
+        let closed = |_| HttpError::Other("the host is closing".to_owned());
+        let _permit = self.sending.acquire().await.map_err(closed)?;
+        let mut redirects = 0;
+        loop {
+            if *ask.requests >= ask.max_requests {
+                return Err(HttpError::Limit(format!(
+                    "{} requests in one call",
+                    ask.max_requests
+                )));
+            }
+            *ask.requests += 1;
+            let response = self.send(&ready, ask.grants).await?;
+            let status = response.status().as_u16();
+            let location = response
+                .headers()
+                .get("location")
+                .and_then(|to| to.to_str().ok());
+            match location {
+                Some(to) if matches!(status, 301 | 302 | 303 | 307 | 308) => {
+                    if redirects >= ready.max_redirects {
+                        // The guest wanted to see it, or has seen enough of them.
+                        return self.read(response, &ready).await;
+                    }
+                    redirects += 1;
+                    ready.follow(status, to)?;
+                }
+                _ => return self.read(response, &ready).await,
+            }
+        }
+    }
+
+    async fn send(&self, ready: &Ready, grants: &Grants) -> Result<reqwest::Response, HttpError> {
+        let addresses = allowed(&ready.url, grants).await?;
+        let client = self.client(&ready.url, addresses).await?;
+        let mut builder = client
+            .request(ready.method.clone(), ready.url.clone())
+            .headers(ready.headers.clone());
+        if let Some(body) = &ready.body {
+            builder = builder.body(body.clone());
+        }
+        builder
+            .send()
+            .await
+            .map_err(|error| broken(&error, &ready.url))
+    }
+
+    async fn read(
+        &self,
+        mut response: reqwest::Response,
+        ready: &Ready,
+    ) -> Result<Response, HttpError> {
+        let status = response.status().as_u16();
+        let headers = response.headers();
+        let bytes: usize = headers
+            .iter()
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum();
+        if headers.len() > self.policy.max_headers || bytes > MAX_HEADER_BYTES {
+            return Err(HttpError::TooLarge(MAX_HEADER_BYTES as u64));
+        }
+        let headers = headers
+            .iter()
+            .filter_map(|(name, value)| {
+                let clean = without_secrets(&ready.used, value.as_bytes().to_vec());
+                Some((name.as_str().to_owned(), String::from_utf8(clean).ok()?))
+            })
+            .collect();
+        let max = ready.max_response;
+        if response.content_length().is_some_and(|length| length > max) {
+            return Err(HttpError::TooLarge(max));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e, &ready.url))? {
+            if (body.len() + chunk.len()) as u64 > max {
+                return Err(HttpError::TooLarge(max));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Response {
+            status,
+            headers,
+            body: without_secrets(&ready.used, body),
+        })
+    }
+
+    /// A client that connects to these addresses and to no others.
+    async fn client(
+        &self,
+        url: &Url,
+        mut addresses: Vec<SocketAddr>,
+    ) -> Result<reqwest::Client, HttpError> {
+        addresses.sort();
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let key = (url.scheme() == "https", host, addresses);
+        {
+            let mut kept = self.kept.lock();
+            if let Some(at) = kept.iter().position(|(there, _)| *there == key)
+                && let Some(found) = kept.remove(at)
+            {
+                let client = found.1.clone();
+                kept.push_back(found);
+                return Ok(client);
+            }
+        }
+        let (policy, roots, of) = (self.policy.clone(), self.roots.clone(), key.clone());
+        // Reading the system's certificates takes a while.
+        let made = tokio::task::spawn_blocking(move || make(&policy, roots, &of)).await;
+        let client = made
+            .map_err(|_| HttpError::Other("the client could not be made".to_owned()))?
+            .map_err(|_| HttpError::Other("the system's certificates cannot be read".to_owned()))?;
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back((key, client.clone()));
+        Ok(client)
+    }
+}
+
+fn make(
+    policy: &HttpPolicy,
+    roots: Vec<reqwest::Certificate>,
+    (https, host, addresses): &Key,
+) -> reqwest::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .referer(false)
+        .http1_only()
+        .http1_max_headers(policy.max_headers.max(1))
+        .connect_timeout(policy.connect_timeout)
+        .pool_max_idle_per_host(16)
+        .pool_idle_timeout(Duration::from_secs(30))
+        .resolve_to_addrs(host, addresses);
+    // Plain HTTP needs no certificates, and a system without any can still do it.
+    let builder = if *https {
+        builder.tls_certs_merge(roots)
+    } else {
+        builder.tls_certs_only([])
+    };
+    builder.build()
+}
+
+/// The addresses of a host that some grant lets this request reach.
+async fn allowed(url: &Url, grants: &Grants) -> Result<Vec<SocketAddr>, HttpError> {
+    let port = url.port_or_known_default().unwrap_or_default();
+    let place = format!(
+        "{}://{}:{port}",
+        url.scheme(),
+        url.host_str().unwrap_or_default()
+    );
+    let covering: Vec<_> = grants
+        .http
+        .iter()
+        .filter(|grant| grant.covers(url))
+        .collect();
+    if covering.is_empty() {
+        return Err(HttpError::Denied(format!("`{place}` is not granted")));
+    }
+    let addresses: Vec<SocketAddr> = match url.host() {
+        Some(Host::Ipv4(address)) => vec![(address, port).into()],
+        Some(Host::Ipv6(address)) => vec![(address, port).into()],
+        Some(Host::Domain(name)) => {
+            let found = tokio::net::lookup_host((name, port)).await;
+            found
+                .map_err(|_| HttpError::Unreachable(format!("`{name}` has no address")))?
+                .collect()
+        }
+        None => return Err(HttpError::Invalid("the address has no host".to_owned())),
+    };
+    let reached: Vec<SocketAddr> = addresses
+        .into_iter()
+        .filter(|address| covering.iter().any(|grant| grant.reaches(address.ip())))
+        .collect();
+    if reached.is_empty() {
+        let message = format!(
+            "`{place}` leads to an address that is not public; grant `{place} private` if it is meant"
+        );
+        return Err(HttpError::Denied(message));
+    }
+    Ok(reached)
+}
+
+/// The errors of the client may show addresses with whatever is in them, so they are not shown.
+fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
+    let host = url.host_str().unwrap_or_default();
+    if error.is_timeout() {
+        HttpError::Timeout
+    } else if error.is_connect() {
+        HttpError::Unreachable(format!("no connection to `{host}`"))
+    } else {
+        HttpError::Unreachable(format!("the connection to `{host}` broke"))
+    }
+}

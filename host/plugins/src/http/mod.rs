@@ -1,0 +1,7 @@
+//! The HTTP client of guests: one bounded request, one bounded response, and only to where
+//! the operator allows.
+
+pub(crate) mod address;
+pub(crate) mod client;
+pub(crate) mod grant;
+mod request;

@@ -1,0 +1,208 @@
+//! A request as the guest wrote it, checked and made ready to be sent.
+
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use crate::bindings::host::windlass::http::http::{HeaderValue as Given, HttpError, Request};
+use crate::options::{Grants, HttpPolicy, Secrets};
+
+/// The longest address, in bytes.
+const MAX_URL: usize = 8 * 1024;
+/// The longest value of a header, in bytes.
+const MAX_VALUE: usize = 8 * 1024;
+/// Headers that belong to the connection, which is the host's.
+const HOSTS_OWN: [&str; 12] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Ready to be sent.
+pub(super) struct Ready {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    /// Which of the headers hold secrets.
+    pub(super) secret_headers: Vec<HeaderName>,
+    /// The secrets in them, by name: they are not to come back.
+    pub(super) used: Vec<(String, String)>,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) max_redirects: u32,
+    pub(super) max_response: u64,
+}
+
+impl Ready {
+    pub(super) fn new(
+        request: Request,
+        policy: &HttpPolicy,
+        grants: &Grants,
+        secrets: &Secrets,
+        max_body: usize,
+    ) -> Result<Self, HttpError> {
+        let invalid = |message: &str| HttpError::Invalid(message.to_owned());
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| invalid("the method is malformed"))?;
+        if matches!(method, Method::CONNECT | Method::TRACE) {
+            return Err(invalid("the methods CONNECT and TRACE are not offered"));
+        }
+        if request
+            .body
+            .as_ref()
+            .is_some_and(|body| body.len() > max_body)
+        {
+            return Err(HttpError::Limit(format!(
+                "the body is over {max_body} bytes long"
+            )));
+        }
+        if request.headers.len() > policy.max_headers {
+            return Err(HttpError::Limit(format!(
+                "{} headers at most",
+                policy.max_headers
+            )));
+        }
+        let url = address(&request.url)?;
+        let mut headers = HeaderMap::new();
+        let (mut secret_headers, mut used) = (Vec::new(), Vec::new());
+        for header in request.headers {
+            let name = HeaderName::from_bytes(header.name.as_bytes())
+                .map_err(|_| invalid("the name of a header is malformed"))?;
+            if HOSTS_OWN.contains(&name.as_str()) {
+                return Err(HttpError::Invalid(format!(
+                    "the header `{name}` is the host's"
+                )));
+            }
+            let value = match header.value {
+                Given::Plain(text) => value(&text)?,
+                Given::Secret(secret) => {
+                    // Unknown and not granted look the same from inside.
+                    let known = secrets
+                        .get(&secret)
+                        .filter(|_| grants.secrets.contains(&secret));
+                    let text = known.ok_or_else(|| HttpError::NoSecret(secret.clone()))?;
+                    let mut value = value(text)?;
+                    value.set_sensitive(true);
+                    used.push((secret, text.to_owned()));
+                    secret_headers.push(name.clone());
+                    value
+                }
+            };
+            headers.append(name, value);
+        }
+        Ok(Self {
+            method,
+            url,
+            headers,
+            secret_headers,
+            used,
+            body: request.body,
+            max_redirects: request.max_redirects.min(policy.max_redirects),
+            max_response: request
+                .max_response_bytes
+                .unwrap_or(u64::MAX)
+                .min(policy.max_response_bytes)
+                .min(max_body as u64),
+        })
+    }
+
+    /// Goes on to where a redirect leads. What was meant for one origin is not told to another.
+    pub(super) fn follow(&mut self, status: u16, location: &str) -> Result<(), HttpError> {
+        let text = self
+            .url
+            .join(location)
+            .map_err(|_| HttpError::Other("a redirect leads nowhere".to_owned()))?;
+        let url = address(text.as_str())?;
+        if url.origin() != self.url.origin() {
+            for name in self.secret_headers.drain(..) {
+                self.headers.remove(name);
+            }
+            for name in ["authorization", "cookie"] {
+                self.headers.remove(name);
+            }
+        }
+        let get = status == 303 && self.method != Method::HEAD
+            || matches!(status, 301 | 302) && self.method == Method::POST;
+        if get {
+            self.method = Method::GET;
+            self.body = None;
+            for name in ["content-type", "content-encoding", "content-language"] {
+                self.headers.remove(name);
+            }
+        }
+        self.url = url;
+        Ok(())
+    }
+}
+
+/// Takes secrets out of what came back: servers that echo their requests would hand them over.
+pub(super) fn without_secrets(used: &[(String, String)], mut bytes: Vec<u8>) -> Vec<u8> {
+    for (name, value) in used.iter().filter(|(_, value)| value.len() >= 4) {
+        let (secret, mut rest) = (value.as_bytes(), bytes.as_slice());
+        let mut clean = Vec::new();
+        while let Some(at) = rest
+            .windows(secret.len())
+            .position(|window| window == secret)
+        {
+            let (before, after) = rest.split_at(at);
+            clean.extend_from_slice(before);
+            clean.extend_from_slice(format!("[secret {name}]").as_bytes());
+            rest = after.get(secret.len()..).unwrap_or_default();
+        }
+        if !clean.is_empty() {
+            clean.extend_from_slice(rest);
+            bytes = clean;
+        }
+    }
+    bytes
+}
+
+fn address(text: &str) -> Result<Url, HttpError> {
+    let invalid = |message: &str| HttpError::Invalid(message.to_owned());
+    if text.len() > MAX_URL {
+        return Err(HttpError::Limit(format!(
+            "the address is over {MAX_URL} bytes long"
+        )));
+    }
+    let mut url = Url::parse(text).map_err(|_| invalid("the address is malformed"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid("the scheme is neither http nor https"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("credentials do not belong into an address"));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+fn value(text: &str) -> Result<HeaderValue, HttpError> {
+    if text.len() > MAX_VALUE {
+        return Err(HttpError::Limit(format!(
+            "the value of a header is over {MAX_VALUE} bytes"
+        )));
+    }
+    // The error would show the value, which may be a secret.
+    HeaderValue::from_str(text)
+        .map_err(|_| HttpError::Invalid("the value of a header is malformed".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn echoed_secrets_are_taken_out() {
+        let used = [("key".to_owned(), "hunter22".to_owned())];
+        let clean = without_secrets(&used, b"hunter22, a hunter22!".to_vec());
+        assert_eq!(clean, b"[secret key], a [secret key]!");
+        assert_eq!(without_secrets(&used, b"nothing".to_vec()), b"nothing");
+    }
+}

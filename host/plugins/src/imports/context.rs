@@ -1,0 +1,124 @@
+//! `windlass:context`. Texts are made here, when they are asked for.
+
+use crate::bindings::host::windlass::context::context::{Host, Reason, Resumed, ResumedCall};
+use crate::bindings::host::windlass::types::types;
+use crate::bindings::node;
+use crate::call;
+use crate::classify;
+use crate::convert;
+use crate::guest::{Guest, Ongoing};
+
+impl Guest {
+    fn ask<T: Default>(&self, answer: impl FnOnce(&Ongoing) -> T) -> T {
+        self.call.as_deref().map(answer).unwrap_or_default()
+    }
+}
+
+impl Host for Guest {
+    fn instance_id(&mut self) -> String {
+        self.ask(|call| call.cx.instance.to_string())
+    }
+
+    fn workflow(&mut self) -> String {
+        self.ask(|call| call.cx.workflow.to_string())
+    }
+
+    fn node_id(&mut self) -> Option<String> {
+        self.ask(|call| call.cx.node.as_deref().map(str::to_owned))
+    }
+
+    fn trigger_id(&mut self) -> String {
+        self.ask(|call| format!("{}/{}", call.cx.instance, call.cx.seq))
+    }
+
+    fn attempt(&mut self) -> u32 {
+        self.ask(|call| call.cx.attempt)
+    }
+
+    /// A node that is called again does something new; a node that is tried again does not.
+    fn idempotency_key(&mut self) -> String {
+        self.ask(|call| format!("{}/{}/{}", call.cx.instance, call.cx.first, call.cx.phase))
+    }
+
+    fn deadline(&mut self) -> u64 {
+        let clock = &self.shared.clock;
+        self.ask(|call| {
+            let left = call.deadline.saturating_sub(clock.monotonic());
+            let now = u64::try_from(clock.wall_ms()).unwrap_or_default();
+            now.saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
+        })
+    }
+
+    fn correlation_id(&mut self) -> Option<String> {
+        self.ask(|call| call.cx.correlation.as_deref().map(str::to_owned))
+    }
+
+    fn trace_parent(&mut self) -> Option<String> {
+        self.ask(|call| call.cx.trace_parent.as_deref().map(str::to_owned))
+    }
+
+    fn resumption(&mut self) -> Option<ResumedCall> {
+        let call = self.call.as_deref_mut()?;
+        let resumption = call.cx.resumption.clone()?;
+        let reason = match &resumption.reason {
+            call::Reason::Again => Reason::Again,
+            call::Reason::Expired(bookmark) => Reason::Expired(bookmark.clone()),
+            call::Reason::Cancelled => Reason::Cancelled,
+            call::Reason::Resumed {
+                bookmark,
+                input,
+                metadata,
+            } => Reason::Resumed(Resumed {
+                bookmark: bookmark.clone(),
+                input: hand_over(call, input),
+                metadata: metadata.as_ref().map(|payload| hand_over(call, payload)),
+            }),
+        };
+        let state = resumption
+            .state
+            .as_ref()
+            .map(|payload| hand_over(call, payload));
+        Some(ResumedCall {
+            reason,
+            phase: call.cx.phase,
+            state,
+        })
+    }
+
+    /// Whoever hosts this has no bookmarks to resume by a token.
+    fn resume_token(&mut self, _bookmark: String) -> Option<String> {
+        None
+    }
+
+    fn cancelled(&mut self) -> bool {
+        self.ask(|call| call.cx.cancel.is_cancelled())
+    }
+
+    fn progress(&mut self, fraction: f64, note: String) {
+        if let Some(call) = &mut self.call {
+            let fraction = if fraction.is_nan() {
+                0.0
+            } else {
+                fraction.clamp(0.0, 1.0)
+            };
+            let note = self.shared.options.secrets.redact(&note);
+            call.progress = Some((fraction, classify::message(&note)));
+        }
+    }
+}
+
+/// A payload for the guest, which it may from now on pass on.
+pub(super) fn hand_over(call: &mut Ongoing, payload: &windlass_model::Payload) -> types::Payload {
+    if let windlass_model::Body::Blob(blob) = &payload.body {
+        call.blobs.given.push(*blob);
+    }
+    let payload = convert::payload_in(payload.clone());
+    let body = match payload.body {
+        node::Body::Inline(bytes) => types::Body::Inline(bytes.to_vec()),
+        node::Body::Blob(text) => types::Body::Blob(text),
+    };
+    types::Payload {
+        content_type: payload.content_type,
+        body,
+    }
+}

@@ -1,0 +1,165 @@
+//! What guests may ask of the host.
+//!
+//! Two linkers: one in which no function ever waits, so that its guests can run by plain
+//! calls, and one with everything.
+
+mod blobs;
+mod clock;
+mod context;
+mod events;
+mod fetch;
+mod logging;
+mod memory;
+mod random;
+
+use wasmtime::Engine;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+
+use crate::bindings::host::windlass;
+use crate::codes;
+use crate::error::Error;
+use crate::guest::Guest;
+
+/// What a component imports.
+pub(crate) struct Imports {
+    /// Names of interfaces, WASI's included, in order.
+    pub(crate) names: Vec<String>,
+    /// Some of it may wait.
+    pub(crate) waits: bool,
+    /// Some of it can have an effect.
+    pub(crate) effectful: bool,
+    /// Requests are among it.
+    pub(crate) http: bool,
+    /// WASI interfaces that this host does not have at all.
+    absent: bool,
+}
+
+/// Ours that never wait.
+const PLAIN: [&str; 5] = [
+    "windlass:types/types",
+    "windlass:log/log",
+    "windlass:context/context",
+    "windlass:clock/clock",
+    "windlass:random/random",
+];
+/// Ours that may.
+const WAITING: [&str; 4] = [
+    "windlass:memory/memory",
+    "windlass:blobs/blobs",
+    "windlass:http/http",
+    "windlass:events/events",
+];
+/// WASI of which nothing waits. All else of it may: even closing a stream.
+const PLAIN_WASI: [&str; 3] = ["wasi:random/", "wasi:clocks/wall-clock", "wasi:io/error"];
+
+impl Imports {
+    /// Refuses what is neither ours nor WASI's: it would only fail later, with less to say.
+    pub(crate) fn of(engine: &Engine, component: &Component, subject: &str) -> Result<Self, Error> {
+        let mut imports = Self {
+            names: Vec::new(),
+            waits: false,
+            effectful: false,
+            http: false,
+            absent: false,
+        };
+        let mut unknown = Vec::new();
+        for (name, item) in component.component_type().imports(engine) {
+            let base = name.split('@').next().unwrap_or(name);
+            let wasi = base.starts_with("wasi:");
+            if !wasi && !PLAIN.contains(&base) && !WAITING.contains(&base) {
+                unknown.push(format!(
+                    "it imports `{name}`, which this host does not offer"
+                ));
+                continue;
+            }
+            imports.names.push(name.to_owned());
+            // An interface of which only types are used cannot do anything.
+            let ComponentItem::ComponentInstance(instance) = item.ty else {
+                continue;
+            };
+            let types = ComponentItem::is_type;
+            if instance.exports(engine).all(|(_, item)| types(&item.ty)) {
+                continue;
+            }
+            imports.waits |= if wasi {
+                !PLAIN_WASI.iter().any(|plain| base.starts_with(plain))
+            } else {
+                WAITING.contains(&base)
+            };
+            imports.http |= base == "windlass:http/http";
+            imports.effectful |= matches!(base, "windlass:http/http" | "windlass:events/events");
+            imports.absent |= wasi && !offered_wasi(base);
+        }
+        if unknown.is_empty() {
+            imports.names.sort();
+            return Ok(imports);
+        }
+        Err(Error::new(codes::IMPORTS, subject, unknown.join("\n")))
+    }
+}
+
+trait IsType {
+    fn is_type(&self) -> bool;
+}
+
+impl IsType for ComponentItem {
+    fn is_type(&self) -> bool {
+        matches!(self, Self::Type(_) | Self::Resource(_))
+    }
+}
+
+fn offered_wasi(base: &str) -> bool {
+    [
+        "wasi:io/",
+        "wasi:clocks/",
+        "wasi:random/",
+        "wasi:cli/",
+        "wasi:filesystem/",
+        "wasi:sockets/",
+    ]
+    .iter()
+    .any(|offered| base.starts_with(offered))
+}
+
+/// Resolves the imports of a component. WASI interfaces that are not offered, like the HTTP
+/// that some toolchains import whether the guest needs it or not, crash the guest that uses
+/// them.
+pub(crate) fn resolve(
+    linker: &Linker<Guest>,
+    component: &Component,
+    imports: &Imports,
+) -> wasmtime::Result<InstancePre<Guest>> {
+    if !imports.absent {
+        return linker.instantiate_pre(component);
+    }
+    let mut linker = linker.clone();
+    linker.define_unknown_imports_as_traps(component)?;
+    linker.instantiate_pre(component)
+}
+
+/// Everything that never waits.
+pub(crate) fn link_plain(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    link_ours(linker)?;
+    wasmtime_wasi::p2::add_to_linker_sync(linker)
+}
+
+/// Everything.
+pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    link_ours(linker)?;
+    windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::blobs::blobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    wasmtime_wasi::p2::add_to_linker_async(linker)
+}
+
+impl windlass::types::types::Host for Guest {}
+
+fn link_ours(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    windlass::types::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::log::log::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::context::context::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::clock::clock::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::random::random::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
+}

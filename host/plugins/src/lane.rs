@@ -1,0 +1,229 @@
+//! Whether a plugin may run on a worker's own thread, and how that trust is won and lost.
+//!
+//! A plain call costs about a microsecond but cannot be interrupted by anything else that the
+//! thread should do. So a plugin starts on fibers, wins the plain call by sixteen quick ones,
+//! and loses it, for longer each time, by a slow one: at the moment that it is noticed to be
+//! slow, not when it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::gate::{Gate, Turn};
+
+/// How a plugin is to be called now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// By a plain call on the calling thread.
+    Inline,
+    /// On a fiber, awaited.
+    Fiber,
+}
+
+/// Quick calls that a new plugin has to show.
+const FIRST_PROBATION: u32 = 16;
+/// The probation does not grow beyond this many calls.
+const LONGEST_PROBATION: u32 = 65_536;
+
+/// How one plugin has behaved.
+pub(crate) struct Track {
+    /// Tells plugins apart at the gate.
+    pub(crate) id: u64,
+    probation: AtomicU32,
+    left: AtomicU32,
+    slow: AtomicUsize,
+}
+
+impl Track {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            probation: AtomicU32::new(FIRST_PROBATION),
+            left: AtomicU32::new(FIRST_PROBATION),
+            slow: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether it may be called inline.
+    pub(crate) fn trusted(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0 && !self.is_slow()
+    }
+
+    /// Whether a call of it is slow at this moment.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed) > 0
+    }
+
+    /// One more call was quick.
+    pub(crate) fn quick(&self) {
+        // Failing to count down because it is zero already is what is wanted.
+        let _ = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            });
+    }
+
+    fn slowed(&self) {
+        let probation = self.probation.load(Ordering::Relaxed);
+        let longer = probation.saturating_mul(4).min(LONGEST_PROBATION);
+        self.probation.store(longer, Ordering::Relaxed);
+        self.left.store(longer, Ordering::Relaxed);
+    }
+}
+
+/// How one call uses the processor. Made at its first tick: most calls never see one.
+pub(crate) struct Pace {
+    used: Duration,
+    slow: Option<Slow>,
+    cell: Arc<Cell>,
+}
+
+/// What the end of a yield has to leave behind, without reach to the store.
+#[derive(Default)]
+pub(crate) struct Cell {
+    /// Where the call has been computing since, by the processor time of which thread.
+    mark: Mutex<Option<(ThreadId, Duration)>>,
+    turn: Mutex<Option<Turn>>,
+}
+
+impl Pace {
+    /// `since_start` is by the clock: the first stretch has no mark to count from.
+    pub(crate) fn new(since_start: Duration) -> Self {
+        let cell = Arc::new(Cell::default());
+        cell.mark();
+        Self {
+            used: since_start.min(crate::engine::TICK),
+            slow: None,
+            cell,
+        }
+    }
+
+    /// Of a call that had to wait for a turn before it could begin.
+    pub(crate) fn with_turn(turn: Turn) -> Self {
+        let pace = Self::new(Duration::ZERO);
+        *pace.cell.turn.lock() = Some(turn);
+        pace
+    }
+
+    /// Counts what was used since the mark.
+    pub(crate) fn measure(&mut self) {
+        let now = (std::thread::current().id(), thread_time());
+        if let Some((thread, since)) = self.cell.mark.lock().replace(now)
+            && thread == now.0
+        {
+            self.used += now.1.saturating_sub(since);
+        }
+    }
+
+    pub(crate) fn used(&self) -> Duration {
+        self.used
+    }
+
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.is_some()
+    }
+
+    /// From here on it is slow, and so is its plugin while it lasts.
+    pub(crate) fn slow_down(&mut self, track: &Arc<Track>, inline: Option<Arc<AtomicUsize>>) {
+        if self.slow.is_none() {
+            track.slowed();
+            track.slow.fetch_add(1, Ordering::Relaxed);
+            if let Some(inline) = &inline {
+                inline.fetch_add(1, Ordering::Relaxed);
+            }
+            self.slow = Some(Slow {
+                track: Arc::clone(track),
+                inline,
+            });
+        }
+    }
+
+    /// The call waits for the host: what the thread does meanwhile is not its doing.
+    pub(crate) fn pause(&self) {
+        *self.cell.mark.lock() = None;
+        self.cell.turn.lock().take();
+    }
+
+    pub(crate) fn cell(&self) -> Arc<Cell> {
+        Arc::clone(&self.cell)
+    }
+}
+
+impl Cell {
+    fn mark(&self) {
+        *self.mark.lock() = Some((std::thread::current().id(), thread_time()));
+    }
+
+    /// Lets others run; with a gate, until it is this plugin's turn.
+    pub(crate) async fn pass(self: Arc<Self>, gate: Option<(Gate, u64)>) {
+        self.turn.lock().take();
+        // The thread's other tasks come first in any case: a turn says that a call may go on,
+        // not that nobody else may.
+        tokio::task::yield_now().await;
+        if let Some((gate, plugin)) = gate {
+            let turn = gate.turn(plugin).await;
+            *self.turn.lock() = Some(turn);
+        }
+        self.mark();
+    }
+
+    /// As [`Cell::pass`], blocking the thread. False if it was stopped.
+    pub(crate) fn block(&self, gate: &Gate, plugin: u64, stop: impl Fn() -> bool) -> bool {
+        self.turn.lock().take();
+        let turn = gate.block(plugin, crate::engine::TICK, stop);
+        let granted = turn.is_some();
+        *self.turn.lock() = turn;
+        self.mark();
+        granted
+    }
+}
+
+struct Slow {
+    track: Arc<Track>,
+    inline: Option<Arc<AtomicUsize>>,
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.track.slow.fetch_sub(1, Ordering::Relaxed);
+        if let Some(inline) = &self.inline {
+            inline.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The processor time that this thread has used.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_won_by_quick_calls_and_lost_for_longer_each_time() {
+        let track = Arc::new(Track::new());
+        for probation in [16, 64, 256] {
+            for _ in 0..probation {
+                assert!(!track.trusted());
+                track.quick();
+            }
+            assert!(track.trusted());
+            let mut pace = Pace::new(Duration::ZERO);
+            pace.slow_down(&track, None);
+            assert!(track.is_slow() && !track.trusted());
+            drop(pace);
+            assert!(!track.is_slow());
+        }
+    }
+}

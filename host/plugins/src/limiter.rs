@@ -1,0 +1,115 @@
+//! Keeps the memories and tables of an instance within its limits.
+//!
+//! wasmtime's own limiter counts each memory by itself; a component may have several, so the
+//! sums are kept here. A refused growth is remembered: what the guest makes of it, usually a
+//! crash, is then reported as the limit that it is.
+
+use wasmtime::ResourceLimiter;
+
+/// What an instance has, and what it may have.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    memory: usize,
+    max_memory: usize,
+    elements: usize,
+    max_elements: usize,
+    refused: bool,
+}
+
+impl Limiter {
+    pub(crate) fn new(max_memory: usize, max_elements: usize) -> Self {
+        Self {
+            memory: 0,
+            max_memory,
+            elements: 0,
+            max_elements,
+            refused: false,
+        }
+    }
+
+    /// Bytes of all memories together.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Whether a growth was refused since this was last asked.
+    pub(crate) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.refused)
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.memory.saturating_add(desired.saturating_sub(current));
+        if total > self.max_memory || maximum.is_some_and(|maximum| desired > maximum) {
+            self.refused |= total > self.max_memory;
+            return Ok(false);
+        }
+        self.memory = total;
+        Ok(true)
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self
+            .elements
+            .saturating_add(desired.saturating_sub(current));
+        if total > self.max_elements || maximum.is_some_and(|maximum| desired > maximum) {
+            self.refused |= total > self.max_elements;
+            return Ok(false);
+        }
+        self.elements = total;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        MAX_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+}
+
+/// Core instances inside one component: Python's need 38.
+pub(crate) const MAX_INSTANCES: usize = 200;
+/// Tables inside one component.
+pub(crate) const MAX_TABLES: usize = 32;
+/// Memories inside one component.
+pub(crate) const MAX_MEMORIES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_are_summed() {
+        let mut limiter = Limiter::new(100, 10);
+        assert!(limiter.memory_growing(0, 60, None).unwrap());
+        assert!(!limiter.memory_growing(0, 60, None).unwrap());
+        assert!(limiter.take_refused());
+        assert!(limiter.memory_growing(0, 40, None).unwrap());
+        assert_eq!(limiter.memory(), 100);
+        assert!(!limiter.take_refused());
+    }
+
+    #[test]
+    fn a_memorys_own_maximum_is_no_limit_of_the_host() {
+        let mut limiter = Limiter::new(100, 10);
+        assert!(!limiter.memory_growing(0, 60, Some(50)).unwrap());
+        assert!(!limiter.take_refused());
+    }
+}

@@ -1,0 +1,121 @@
+//! Compiled code and descriptions by digest.
+//!
+//! A compiled file is mapped into memory and run, so it is trusted: its directory belongs to
+//! this user alone, it is written whole or not at all and never changed, and its sum is checked
+//! before it is mapped. The folder carries a hash of the compiler's exact version, its settings
+//! and the processor's features: code that another version compiled is compiled anew, which is
+//! how a fix in the compiler reaches it.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+
+use wasmtime::component::Component;
+use windlass_model::Digest;
+
+use super::store;
+use crate::codes;
+use crate::description;
+use crate::error::{Error, chain};
+use crate::host::Shared;
+
+/// The compiled component: from the cache, or compiled now.
+pub(super) fn component(
+    shared: &Shared,
+    subject: &str,
+    digest: &Digest,
+    bytes: &[u8],
+) -> Result<Component, Error> {
+    if let Some(component) = cached(shared, digest) {
+        return Ok(component);
+    }
+    let fault = |message: String| Error::new(codes::COMPILE, subject, message);
+    let compiled = shared
+        .compiles
+        .work(|| shared.engine.precompile_component(bytes))
+        .ok_or_else(|| fault("the compiler crashed on it".to_owned()))?
+        .map_err(|error| fault(format!("it does not compile: {}", chain(&error))))?;
+    // A cache that cannot be written costs time at the next start, nothing else.
+    if let Err(error) = keep(shared, digest, &compiled) {
+        tracing::warn!(%digest, %error, "compiled code could not be kept");
+    } else if let Some(component) = cached(shared, digest) {
+        return Ok(component);
+    }
+    #[expect(
+        unsafe_code,
+        reason = "code is taken over as bytes, which cannot be checked"
+    )]
+    // SAFETY: these bytes were made by this engine's compiler a moment ago.
+    let component = unsafe { Component::deserialize(&shared.engine, &compiled) };
+    component.map_err(|error| fault(chain(&error)))
+}
+
+fn cached(shared: &Shared, digest: &Digest) -> Option<Component> {
+    let file = place(shared, digest, "cwasm");
+    let sum = std::fs::read_to_string(place(shared, digest, "sum")).ok()?;
+    if Digest::of(&std::fs::read(&file).ok()?).hex() != sum {
+        tracing::warn!(file = %file.display(), "compiled code is damaged and is made anew");
+        return None;
+    }
+    #[expect(
+        unsafe_code,
+        reason = "compiled code is mapped and run, which cannot be checked"
+    )]
+    // SAFETY: the file is in a directory of this user alone, was written by `keep` from what
+    // this engine's compiler made, has the sum that it had then, and is never written again:
+    // `keep` replaces it by renaming.
+    let component = unsafe { Component::deserialize_file(&shared.engine, &file) };
+    match component {
+        Ok(component) => Some(component),
+        Err(error) => {
+            let error = chain(&error);
+            tracing::warn!(file = %file.display(), error, "compiled code is made anew");
+            None
+        }
+    }
+}
+
+fn keep(shared: &Shared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder(shared))?;
+    // The sum goes first away and comes last: what is found with its sum is whole.
+    let sum = place(shared, digest, "sum");
+    match std::fs::remove_file(&sum) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    store::write(&place(shared, digest, "cwasm"), compiled)?;
+    store::write(&sum, Digest::of(compiled).hex().as_bytes())
+}
+
+/// What the component answered when it was asked to describe itself.
+pub(super) fn description(shared: &Shared, digest: &Digest) -> Option<Vec<u8>> {
+    let json = std::fs::read(place(shared, digest, "json")).ok()?;
+    // Not JSON: damaged, so the component is asked again.
+    (json.len() <= description::MAX_BYTES
+        && serde_json::from_slice::<serde::de::IgnoredAny>(&json).is_ok())
+    .then_some(json)
+}
+
+/// Keeps the answer.
+pub(super) fn keep_description(shared: &Shared, digest: &Digest, json: &[u8]) {
+    let kept = std::fs::create_dir_all(folder(shared))
+        .and_then(|()| store::write(&place(shared, digest, "json"), json));
+    if let Err(error) = kept {
+        tracing::warn!(%digest, %error, "the description could not be kept");
+    }
+}
+
+fn folder(shared: &Shared) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    shared
+        .engine
+        .precompile_compatibility_hash()
+        .hash(&mut hasher);
+    shared
+        .options
+        .cache_dir
+        .join(format!("{:016x}", hasher.finish()))
+}
+
+fn place(shared: &Shared, digest: &Digest, ending: &str) -> PathBuf {
+    folder(shared).join(format!("{}.{ending}", digest.hex()))
+}

@@ -1,0 +1,126 @@
+//! Asks a component to describe itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Store;
+use wasmtime::component::InstancePre;
+use windlass_model::{InstanceId, Seq};
+
+use crate::bindings::node::Body;
+use crate::call::CallContext;
+use crate::classify;
+use crate::codes;
+use crate::description::MAX_BYTES;
+use crate::error::Error;
+use crate::guest::{Guest, Ongoing, Stop};
+use crate::host::Shared;
+use crate::lane::{Lane, Track};
+use crate::options::{Grants, Limits};
+use crate::plugin::{Describe, Entries, Exports, Terms};
+use crate::run;
+
+/// How long a component may take, its first steps included: those of an interpreter take long.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// The document, with no capabilities and under a deadline. Blocks.
+pub(super) fn ask(
+    shared: &Arc<Shared>,
+    subject: &str,
+    pre: &InstancePre<Guest>,
+    entries: &Entries,
+) -> Result<Vec<u8>, Error> {
+    let limits = Limits {
+        memory_bytes: super::largest_memory(shared),
+        deadline: DEADLINE,
+        ..shared.options.limits.clone()
+    };
+    let terms = Terms {
+        name: subject.to_owned(),
+        limits,
+        grants: Grants::default(),
+        track: Arc::new(Track::new()),
+    };
+    let asking = ask_in(
+        Arc::clone(shared),
+        Arc::new(terms),
+        pre.clone(),
+        entries.clone(),
+    );
+    // On a task of its own, so that a panic of a host function ends there.
+    let task = shared.io.spawn(asking);
+    let fault = |message: String| Error::new(codes::DESCRIBE, subject, message);
+    let answer = shared
+        .io
+        .block_on(task)
+        .map_err(|_| fault("asking it crashed the host's function".to_owned()))?;
+    let payload = answer.map_err(|(error, refused)| {
+        let failure = classify::failure(&error, refused);
+        fault(format!("it did not describe itself: {}", failure.message))
+    })?;
+    match payload {
+        Body::Inline(bytes) if bytes.len() <= MAX_BYTES => Ok(bytes.to_vec()),
+        Body::Inline(_) => Err(fault(format!(
+            "its description is over {MAX_BYTES} bytes long"
+        ))),
+        Body::Blob(_) => Err(fault(
+            "its description is a blob, and has to be inline".to_owned(),
+        )),
+    }
+}
+
+async fn ask_in(
+    shared: Arc<Shared>,
+    terms: Arc<Terms>,
+    pre: InstancePre<Guest>,
+    entries: Entries,
+) -> Result<Body, (wasmtime::Error, bool)> {
+    let mut store = run::store(&shared, &terms);
+    let started = shared.clock.monotonic();
+    let call = Ongoing::new(nobody(), Lane::Fiber, started, DEADLINE);
+    store.data_mut().call = Some(Box::new(call));
+    let answer = tokio::time::timeout(DEADLINE, call_describe(&mut store, &pre, &entries)).await;
+    let refused = store.data_mut().limiter.take_refused();
+    match answer {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(error)) => Err((error, refused)),
+        Err(_) => Err((Stop::Deadline.into(), refused)),
+    }
+}
+
+async fn call_describe(
+    store: &mut Store<Guest>,
+    pre: &InstancePre<Guest>,
+    entries: &Entries,
+) -> wasmtime::Result<Body> {
+    let instance = pre.instantiate_async(&mut *store).await?;
+    // The types of the other exports are checked here, once and for all.
+    Exports::of(entries, &instance, store)?;
+    let index = entries
+        .node_describe
+        .as_ref()
+        .or(entries.consumer_describe.as_ref());
+    let index = index.ok_or_else(|| wasmtime::Error::msg("there is no function `describe`"))?;
+    let describe: Describe = instance.get_typed_func(&mut *store, index)?;
+    let (payload,) = describe.call_async(&mut *store, ()).await?;
+    Ok(payload.body)
+}
+
+/// The context of a call that belongs to no run.
+fn nobody() -> CallContext {
+    CallContext {
+        instance: InstanceId(uuid::Uuid::nil()),
+        workflow: "".into(),
+        node: None,
+        seq: Seq(0),
+        first: Seq(0),
+        phase: 0,
+        attempt: 1,
+        correlation: None,
+        trace_parent: None,
+        resumption: None,
+        memory: None,
+        blobs: None,
+        cancel: crate::call::Cancel::default(),
+    }
+}

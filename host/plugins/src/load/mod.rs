@@ -1,0 +1,287 @@
+//! From bytes to a plugin.
+//!
+//! What is loaded may be hostile: it is bounded in size and in parts before the compiler sees
+//! it, compiled a few at a time where a panic of the compiler is an error like any other, and
+//! asked for its description with no capabilities and under a deadline.
+
+mod cache;
+mod describe;
+mod shape;
+pub(crate) mod store;
+
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use wasmtime::component::Component;
+use windlass_model::Digest;
+
+use crate::codes;
+use crate::description::Description;
+use crate::error::{Error, chain};
+use crate::host::Shared;
+use crate::imports::{self, Imports};
+use crate::lane::Track;
+use crate::options::{Grants, Isolation, Limits, Settings};
+use crate::plugin::{Entries, Plugin, Purity, Terms};
+use crate::quarantine::Quarantine;
+use crate::slot::Slots;
+
+/// Where components are compiled: a few at a time.
+pub(crate) struct Bench {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Bench {
+    pub(crate) fn new(places: usize) -> Self {
+        Self {
+            free: Mutex::new(places.max(1)),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Waits for a place. A panic inside gives none.
+    fn work<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        let mut free = self.free.lock();
+        self.freed.wait_while(&mut free, |free| *free == 0);
+        *free -= 1;
+        drop(free);
+        let result = std::panic::catch_unwind(AssertUnwindSafe(work));
+        *self.free.lock() += 1;
+        self.freed.notify_one();
+        result.ok()
+    }
+}
+
+/// Reads a file whole.
+pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
+    use std::io::Read as _;
+    let fault = |error: std::io::Error| Error::file(file, "read it", &error);
+    let mut bytes = Vec::new();
+    // One byte more than may be: a file that grows while it is read is caught as well.
+    std::fs::File::open(file)
+        .and_then(|file| {
+            file.take(max_bytes.saturating_add(1))
+                .read_to_end(&mut bytes)
+        })
+        .map_err(fault)?;
+    Ok(bytes)
+}
+
+/// Makes a plugin of what a file held.
+pub(crate) fn load(
+    shared: &Arc<Shared>,
+    file: &Path,
+    bytes: Vec<u8>,
+) -> Result<Arc<Plugin>, Error> {
+    let subject = file.display().to_string();
+    let max = shared.options.max_component_bytes;
+    if bytes.len() as u64 > max {
+        let message = format!("it is larger than {max} bytes");
+        return Err(Error::new(codes::TOO_LARGE, subject, message));
+    }
+    let bytes = shared
+        .compiles
+        .work(|| shape::component(&subject, bytes))
+        .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
+    let digest = Digest::of(&bytes);
+    if let Some(plugin) = shared.living(&digest) {
+        return Ok(plugin);
+    }
+    store::keep(&shared.options, &digest, &bytes)?;
+    build(shared, file, digest, &bytes)
+}
+
+/// Makes a plugin of what the component store has under a digest.
+pub(crate) fn stored(shared: &Arc<Shared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+    let (file, bytes) = store::find(&shared.options, digest)?;
+    build(shared, &file, *digest, &bytes)
+}
+
+fn build(
+    shared: &Arc<Shared>,
+    file: &Path,
+    digest: Digest,
+    bytes: &[u8],
+) -> Result<Arc<Plugin>, Error> {
+    let subject = file.display().to_string();
+    let component = cache::component(shared, &subject, &digest, bytes)?;
+    let imports = Imports::of(&shared.engine, &component, &subject)?;
+    let entries = entries(&component);
+    if entries.execute.is_none() && entries.accept.is_none() {
+        let message = "it exports neither a node executor nor a trigger consumer";
+        return Err(Error::new(codes::NO_EXPORT, subject, message));
+    }
+    check_needs(shared, &component, &subject)?;
+    let linker = if imports.waits {
+        &shared.waiting
+    } else {
+        &shared.plain
+    };
+    let pre = imports::resolve(linker, &component, &imports)
+        .map_err(|error| Error::new(codes::IMPORTS, &subject, chain(&error)))?;
+    let json = match cache::description(shared, &digest) {
+        Some(json) => json,
+        None => {
+            let json = describe::ask(shared, &subject, &pre, &entries)?;
+            Description::read(&subject, &json)?;
+            cache::keep_description(shared, &digest, &json);
+            json
+        }
+    };
+    let description = Description::read(&subject, &json)?;
+    check_description(&description, &entries, &subject)?;
+    let settings = shared
+        .options
+        .settings
+        .get(&description.package)
+        .cloned()
+        .unwrap_or_default();
+    let isolation = isolation(&settings, &description);
+    let terms = Terms {
+        name: format!("{}@{}", description.package, description.version),
+        limits: limits(shared, &settings),
+        grants: grants(&settings, &description, &imports),
+        track: Arc::new(Track::new()),
+    };
+    let plugin = Arc::new(Plugin {
+        digest,
+        file: PathBuf::from(file),
+        purity: if imports.effectful {
+            Purity::Effectful
+        } else {
+            Purity::Pure
+        },
+        imports: imports.names,
+        waits: imports.waits,
+        description,
+        shared: Arc::clone(shared),
+        terms: Arc::new(terms),
+        pre,
+        entries,
+        slots: Slots::new(isolation),
+        quarantine: Quarantine::new(shared.options.quarantine_after),
+    });
+    // Two threads may have loaded the same bytes at once: one of them wins, so that a digest
+    // has one set of warm instances and one record of behaviour.
+    let mut plugins = shared.plugins.lock();
+    if let Some(there) = plugins.get(&digest).and_then(std::sync::Weak::upgrade) {
+        return Ok(there);
+    }
+    plugins.insert(digest, Arc::downgrade(&plugin));
+    Ok(plugin)
+}
+
+fn entries(component: &Component) -> Entries {
+    use crate::bindings::{consumer, node};
+    let find = |interface: &str, function: &str| {
+        let instance = component.get_export_index(None, interface)?;
+        component.get_export_index(Some(&instance), function)
+    };
+    Entries {
+        node_describe: find(node::INTERFACE, "describe"),
+        execute: find(node::INTERFACE, "execute"),
+        consumer_describe: find(consumer::INTERFACE, "describe"),
+        accept: find(consumer::INTERFACE, "accept"),
+    }
+}
+
+/// What a component needs before it has done anything has to fit.
+fn check_needs(shared: &Shared, component: &Component, subject: &str) -> Result<(), Error> {
+    let Some(needs) = component.resources_required() else {
+        return Ok(());
+    };
+    let max = largest_memory(shared) as u64;
+    let initial = needs.max_initial_memory_size.unwrap_or_default();
+    if initial > max {
+        let message = format!("it begins with {initial} bytes of memory, and {max} are the limit");
+        return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
+    }
+    let max_elements = shared.options.limits.table_elements as u64;
+    if needs.max_initial_table_size.unwrap_or_default() > max_elements {
+        let message = format!("it begins with a table of more than {max_elements} elements");
+        return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
+    }
+    Ok(())
+}
+
+/// The description and the exports have to agree.
+fn check_description(
+    description: &Description,
+    entries: &Entries,
+    subject: &str,
+) -> Result<(), Error> {
+    let fault = |message: &str| Err(Error::new(codes::DESCRIPTION, subject, message));
+    if entries.execute.is_some() && description.nodes.is_empty() {
+        return fault("it exports a node executor and describes no node types");
+    }
+    if entries.execute.is_none() && !description.nodes.is_empty() {
+        return fault("it describes node types and exports no node executor");
+    }
+    if entries.accept.is_some() && description.consumer.is_none() {
+        return fault("it exports a trigger consumer and does not describe it");
+    }
+    if entries.accept.is_none() && description.consumer.is_some() {
+        return fault("it describes a trigger consumer and exports none");
+    }
+    Ok(())
+}
+
+fn limits(shared: &Shared, settings: &Settings) -> Limits {
+    let mut limits = settings
+        .limits
+        .clone()
+        .unwrap_or_else(|| shared.options.limits.clone());
+    limits.memory_bytes = limits
+        .memory_bytes
+        .min(shared.options.pool.max_memory_bytes);
+    limits
+}
+
+/// The most memory that any package may have.
+fn largest_memory(shared: &Shared) -> usize {
+    let of_settings = shared
+        .options
+        .settings
+        .values()
+        .filter_map(|settings| settings.limits.as_ref().map(|limits| limits.memory_bytes));
+    of_settings.fold(shared.options.limits.memory_bytes, usize::max)
+}
+
+/// The stricter of what the operator sets and what any node type asks for.
+fn isolation(settings: &Settings, description: &Description) -> Isolation {
+    let asked = description
+        .nodes
+        .iter()
+        .map(|node| match node.resources.instance.as_deref() {
+            Some("run") => Isolation::Run,
+            Some("call") => Isolation::Call,
+            _ => Isolation::Warm,
+        });
+    asked.fold(settings.isolation, Isolation::max)
+}
+
+/// Asked ∩ given. A consumer has no place to ask: what it imports counts.
+fn grants(settings: &Settings, description: &Description, imports: &Imports) -> Grants {
+    let asks = |capability: &str| {
+        let listed = |list: &Vec<String>| list.iter().any(|c| c == capability);
+        description.consumer.is_some()
+            || description
+                .nodes
+                .iter()
+                .any(|node| listed(&node.capabilities))
+    };
+    let given = &settings.grants;
+    let http = asks("http") && imports.http;
+    Grants {
+        http: if http { given.http.clone() } else { Vec::new() },
+        secrets: if http && asks("secrets") {
+            given.secrets.clone()
+        } else {
+            Vec::new()
+        },
+        events: given.events && asks("events"),
+    }
+}

@@ -1,0 +1,94 @@
+//! Looks at bytes before the compiler does, and makes a component of a core module.
+
+use wasmparser::{Encoding, Parser, Payload};
+use wit_component::ComponentEncoder;
+
+use crate::codes;
+use crate::error::Error;
+
+/// Modules and components inside one component, at any depth.
+const MAX_PARTS: u64 = 512;
+/// Functions with a body. The largest language runtimes have some tens of thousands.
+const MAX_FUNCTIONS: u64 = 200_000;
+/// Types, imports, exports, globals, tables, segments and the like, all together.
+const MAX_ITEMS: u64 = 1_000_000;
+
+/// A component of these bytes: as they are, or wrapped.
+pub(super) fn component(subject: &str, bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+    if wasmtime::Engine::detect_precompiled(&bytes).is_some() {
+        let message = "it is compiled code; give the component that it was made of";
+        return Err(Error::new(codes::PRECOMPILED, subject, message));
+    }
+    match survey(subject, &bytes)? {
+        Encoding::Component => Ok(bytes),
+        Encoding::Module => {
+            let wrapped = wrap(&bytes).map_err(|error| {
+                let message = format!("the core module cannot be made a component: {error:#}");
+                Error::new(codes::WRAP, subject, message)
+            })?;
+            survey(subject, &wrapped)?;
+            Ok(wrapped)
+        }
+    }
+}
+
+fn wrap(module: &[u8]) -> anyhow::Result<Vec<u8>> {
+    ComponentEncoder::default()
+        .validate(true)
+        .module(module)?
+        .encode()
+}
+
+/// Reads every section header to the end, and counts.
+fn survey(subject: &str, bytes: &[u8]) -> Result<Encoding, Error> {
+    let malformed = |message: String| Error::new(codes::MALFORMED, subject, message);
+    if !bytes.starts_with(b"\0asm") {
+        return Err(malformed(
+            "it is no WebAssembly: its first bytes are not `\\0asm`".to_owned(),
+        ));
+    }
+    let (mut encoding, mut parts, mut functions, mut items) = (None, 0_u64, 0_u64, 0_u64);
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| malformed(format!("it is damaged: {error}")))?;
+        match &payload {
+            Payload::Version {
+                encoding: found, ..
+            } => {
+                encoding.get_or_insert(*found);
+                parts += 1;
+            }
+            Payload::CodeSectionStart { count, .. } => functions += u64::from(*count),
+            other => items += count(other),
+        }
+        if parts > MAX_PARTS || functions > MAX_FUNCTIONS || items > MAX_ITEMS {
+            let message = format!(
+                "it has more parts than the host compiles: at most {MAX_PARTS} modules, \
+                 {MAX_FUNCTIONS} functions and {MAX_ITEMS} other items"
+            );
+            return Err(Error::new(codes::TOO_COMPLEX, subject, message));
+        }
+    }
+    encoding.ok_or_else(|| malformed("it has no header".to_owned()))
+}
+
+fn count(payload: &Payload<'_>) -> u64 {
+    u64::from(match payload {
+        Payload::TypeSection(section) => section.count(),
+        Payload::ImportSection(section) => section.count(),
+        Payload::FunctionSection(section) => section.count(),
+        Payload::TableSection(section) => section.count(),
+        Payload::MemorySection(section) => section.count(),
+        Payload::GlobalSection(section) => section.count(),
+        Payload::ExportSection(section) => section.count(),
+        Payload::ElementSection(section) => section.count(),
+        Payload::DataSection(section) => section.count(),
+        Payload::InstanceSection(section) => section.count(),
+        Payload::ComponentTypeSection(section) => section.count(),
+        Payload::ComponentInstanceSection(section) => section.count(),
+        Payload::ComponentAliasSection(section) => section.count(),
+        Payload::ComponentCanonicalSection(section) => section.count(),
+        Payload::ComponentImportSection(section) => section.count(),
+        Payload::ComponentExportSection(section) => section.count(),
+        _ => 0,
+    })
+}

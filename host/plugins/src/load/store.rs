@@ -1,0 +1,66 @@
+//! Components by their digest, for instances that began with a plugin that is gone since.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use windlass_model::Digest;
+
+use crate::codes;
+use crate::error::Error;
+use crate::options::Options;
+
+/// Makes the directories. The one for compiled code is for this user alone: what is in it
+/// is run.
+pub(crate) fn prepare(options: &Options) -> Result<(), Error> {
+    for dir in [&options.store_dir, &options.cache_dir] {
+        fs::create_dir_all(dir).map_err(|error| Error::file(dir, "make it", &error))?;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = &options.cache_dir;
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
+            .map_err(|error| Error::file(dir, "set its permissions", &error))?;
+    }
+    Ok(())
+}
+
+/// Keeps a component, unless it is there.
+pub(super) fn keep(options: &Options, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
+    let file = place(options, digest);
+    if fs::metadata(&file).is_ok_and(|there| there.len() == bytes.len() as u64) {
+        return Ok(());
+    }
+    write(&file, bytes).map_err(|error| Error::file(&file, "write it", &error))
+}
+
+/// The component of this digest.
+pub(super) fn find(options: &Options, digest: &Digest) -> Result<(PathBuf, Vec<u8>), Error> {
+    let file = place(options, digest);
+    if !file.exists() {
+        let message = "the component store has no component of this digest";
+        return Err(Error::new(codes::NOT_STORED, digest.to_string(), message));
+    }
+    let bytes = super::read(&file, options.max_component_bytes)?;
+    if Digest::of(&bytes) != *digest {
+        let message = "the component that is stored under this digest is damaged";
+        return Err(Error::new(codes::NOT_STORED, digest.to_string(), message));
+    }
+    Ok((file, bytes))
+}
+
+fn place(options: &Options, digest: &Digest) -> PathBuf {
+    options.store_dir.join(format!("{}.wasm", digest.hex()))
+}
+
+/// Writes a file so that it is there whole or not at all, even after a crash.
+pub(super) fn write(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let dir = file.parent().unwrap_or_else(|| Path::new("."));
+    let mut temp = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
+    temp.write_all(bytes)?;
+    temp.as_file().sync_all()?;
+    temp.persist(file).map_err(|error| error.error)?;
+    // The name lasts once the directory does.
+    fs::File::open(dir)?.sync_all()
+}

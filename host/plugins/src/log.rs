@@ -1,0 +1,127 @@
+//! The lines that a guest logs during one call.
+//!
+//! What exceeds the limits is dropped and counted. Control characters are escaped, so that a
+//! line stays one line and a terminal stays as it is.
+
+use windlass_model::LogLine;
+
+use crate::options::{Limits, Secrets};
+
+/// How deep into the fields of a line the host looks.
+const MAX_FIELDS: usize = 32;
+
+/// Lines so far.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    lines: Vec<LogLine>,
+    bytes: usize,
+    dropped: u64,
+}
+
+impl Log {
+    pub(crate) fn write(
+        &mut self,
+        limits: &Limits,
+        secrets: &Secrets,
+        level: &str,
+        message: &str,
+        fields: &[(String, String)],
+    ) {
+        let bytes = fields.iter().fold(message.len(), |sum, (name, value)| {
+            sum + name.len() + value.len()
+        });
+        if self.lines.len() >= limits.log_lines
+            || self.bytes.saturating_add(bytes) > limits.log_bytes
+            || fields.len() > MAX_FIELDS
+        {
+            self.dropped += 1;
+            return;
+        }
+        self.bytes += bytes;
+        let clean = |text: &str| escape(&secrets.redact(text));
+        self.lines.push(LogLine {
+            level: level.to_owned(),
+            message: clean(message),
+            fields: fields
+                .iter()
+                .map(|(name, value)| (clean(name), clean(value)))
+                .collect(),
+        });
+    }
+
+    /// The lines of the call that ends, and how many are missing.
+    pub(crate) fn take(&mut self) -> Vec<LogLine> {
+        let mut lines = std::mem::take(&mut self.lines);
+        if self.dropped > 0 {
+            lines.push(LogLine {
+                level: "warn".to_owned(),
+                message: format!("{} lines over the limit were dropped", self.dropped),
+                fields: Vec::new(),
+            });
+        }
+        self.bytes = 0;
+        self.dropped = 0;
+        lines
+    }
+}
+
+/// Writes control characters, and those that change the direction of text, as `\u{..}`.
+pub(crate) fn escape(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(hidden) {
+        return text.to_owned();
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if hidden(c) {
+            clean.extend(c.escape_default());
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(messages: &[&str], limits: &Limits) -> Vec<String> {
+        let mut log = Log::default();
+        for message in messages {
+            log.write(limits, &Secrets::default(), "info", message, &[]);
+        }
+        log.take().into_iter().map(|line| line.message).collect()
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        let lines = check(&["a\nb\u{1b}[31m", "ü ok"], &Limits::default());
+        assert_eq!(lines, ["a\\nb\\u{1b}[31m", "ü ok"]);
+    }
+
+    #[test]
+    fn what_exceeds_the_limits_is_dropped_and_counted() {
+        let limits = Limits {
+            log_lines: 2,
+            log_bytes: 10,
+            ..Limits::default()
+        };
+        assert_eq!(
+            check(&["123456", "123456", "1", "2"], &limits),
+            ["123456", "1", "2 lines over the limit were dropped"]
+        );
+    }
+
+    #[test]
+    fn a_secret_is_replaced_by_its_name() {
+        let secrets = Secrets::new([("token".to_owned(), "hunter22".to_owned())]);
+        let mut log = Log::default();
+        log.write(&Limits::default(), &secrets, "info", "sent hunter22", &[]);
+        assert_eq!(log.take()[0].message, "sent [secret token]");
+        assert_eq!(format!("{secrets:?}"), r#"{"token"}"#);
+    }
+}

@@ -1,0 +1,233 @@
+//! What an operator decides about plugins. Every bound of this crate that can be changed is here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use crate::http::grant::Grant;
+
+/// How plugins are hosted.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where components are kept by their digest. Made if it is not there.
+    pub store_dir: PathBuf,
+    /// Where compiled code is kept. Made if it is not there, readable by this user alone:
+    /// what is in it is run.
+    pub cache_dir: PathBuf,
+    /// What a call may use, unless the plugin's own settings say otherwise.
+    pub limits: Limits,
+    /// By package name. A package that is not named gets [`Settings::default`].
+    pub settings: BTreeMap<String, Settings>,
+    /// How much of everything there is at once.
+    pub pool: PoolSize,
+    /// How much processor time a call may take before it counts as slow.
+    pub slow: Duration,
+    /// With so many slow calls inline at once, nothing is called inline any more.
+    pub max_slow_inline: usize,
+    /// How many threads there are to run guests. Slow fibers get half of them.
+    pub threads: usize,
+    /// What the guests' HTTP client may do, over and above the grants.
+    pub http: HttpPolicy,
+    /// The values that grants name.
+    pub secrets: Secrets,
+    /// How many traps in a row put a plugin in quarantine. None: never.
+    pub quarantine_after: Option<u32>,
+    /// The largest component file, in bytes.
+    pub max_component_bytes: u64,
+}
+
+impl Options {
+    /// The defaults, with everything that is kept on disk below `dir`.
+    pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            store_dir: dir.join("components"),
+            cache_dir: dir.join("compiled"),
+            limits: Limits::default(),
+            settings: BTreeMap::new(),
+            pool: PoolSize::default(),
+            slow: Duration::from_millis(20),
+            max_slow_inline: (threads / 2).max(1),
+            threads,
+            http: HttpPolicy::default(),
+            secrets: Secrets::default(),
+            quarantine_after: Some(10),
+            max_component_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// What one call of one plugin may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Linear memory in bytes, all memories of the instance together.
+    pub memory_bytes: usize,
+    /// How long a call may take by the clock, waiting included.
+    pub deadline: Duration,
+    /// Elements of all tables of the instance together.
+    pub table_elements: usize,
+    /// Bytes of a payload, into the guest and out of it.
+    pub payload_bytes: usize,
+    /// Handles that a guest may hold at once.
+    pub handles: usize,
+    /// Lines that a call may log.
+    pub log_lines: usize,
+    /// Bytes that a call may log, names and values of fields included.
+    pub log_bytes: usize,
+    /// Blobs that a call may have begun and not finished.
+    pub blob_writers: usize,
+    /// Bytes of blobs that a call may write.
+    pub blob_bytes: usize,
+    /// HTTP requests that a call may make, redirects included.
+    pub http_requests: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 64 * 1024 * 1024,
+            deadline: Duration::from_secs(10),
+            table_elements: 20_000,
+            payload_bytes: 4 * 1024 * 1024,
+            handles: 1_000,
+            log_lines: 256,
+            log_bytes: 64 * 1024,
+            blob_writers: 4,
+            blob_bytes: 64 * 1024 * 1024,
+            http_requests: 32,
+        }
+    }
+}
+
+/// Decisions about one package.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What it may reach. Nothing by default.
+    pub grants: Grants,
+    /// In place of [`Options::limits`].
+    pub limits: Option<Limits>,
+    /// How long its instances live.
+    pub isolation: Isolation,
+}
+
+/// How long an instance of a plugin lives. Its memory may survive exactly as long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isolation {
+    /// Any call may find any instance that is warm.
+    #[default]
+    Warm,
+    /// Calls find only instances that the same workflow run has used.
+    Run,
+    /// Each call has an instance of its own.
+    Call,
+}
+
+/// What a plugin may reach: only what it asks for *and* is given here.
+#[derive(Clone, Debug, Default)]
+pub struct Grants {
+    /// Where its HTTP requests may go.
+    pub http: Vec<Grant>,
+    /// The secrets that may be put into its HTTP requests, by name.
+    pub secrets: Vec<String>,
+    /// Whether it may send stimuli and schedule triggers.
+    pub events: bool,
+}
+
+/// What every HTTP request of a guest is held to.
+#[derive(Clone, Debug)]
+pub struct HttpPolicy {
+    /// How long a request may take, redirects included.
+    pub timeout: Duration,
+    /// How long it may take to connect.
+    pub connect_timeout: Duration,
+    /// The largest body of a response, in bytes.
+    pub max_response_bytes: u64,
+    /// How many redirects are followed at most.
+    pub max_redirects: u32,
+    /// Headers of a request, and of a response, at most.
+    pub max_headers: usize,
+    /// Requests of all plugins at once.
+    pub concurrency: usize,
+    /// Further certificates to trust, each in DER.
+    pub extra_roots: Vec<Vec<u8>>,
+}
+
+impl Default for HttpPolicy {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            max_response_bytes: 4 * 1024 * 1024,
+            max_redirects: 10,
+            max_headers: 64,
+            concurrency: 256,
+            extra_roots: Vec::new(),
+        }
+    }
+}
+
+/// How much of everything there is at once, over all plugins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSize {
+    /// Instances, warm ones included.
+    pub instances: u32,
+    /// Calls on fibers. More of them wait.
+    pub fibers: u32,
+    /// Components that are compiled at once.
+    pub compiles: usize,
+    /// The most memory that any plugin's limit may name, in bytes.
+    pub max_memory_bytes: usize,
+    /// Calls after which an instance is retired, give or take a quarter.
+    pub slot_calls: u32,
+    /// How long an instance may idle.
+    pub slot_idle: Duration,
+}
+
+impl Default for PoolSize {
+    fn default() -> Self {
+        Self {
+            instances: 1_000,
+            fibers: 256,
+            compiles: 1,
+            max_memory_bytes: 256 * 1024 * 1024,
+            slot_calls: 1_000,
+            slot_idle: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Secret values by name. Printing them prints the names.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<BTreeMap<String, String>>);
+
+impl Secrets {
+    /// These values by these names.
+    pub fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(Arc::new(values.into_iter().collect()))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Replaces every secret value in a text that people will read.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, value) in self.0.iter() {
+            // A value of a few characters would blot out innocent text and is no secret.
+            if value.len() >= 4 && text.contains(value.as_str()) {
+                text = text.replace(value.as_str(), &format!("[secret {name}]"));
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

@@ -1,0 +1,164 @@
+//! A loaded plugin.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
+use windlass_model::Digest;
+
+use crate::bindings::{consumer, node};
+use crate::description::{Consumer, Description, NodeType};
+use crate::guest::Guest;
+use crate::host::Shared;
+use crate::lane::{Lane, Track};
+use crate::options::{Grants, Isolation, Limits};
+use crate::quarantine::Quarantine;
+use crate::slot::Slots;
+
+/// A component that is compiled, checked and ready to be called. It is its digest: two files
+/// with the same bytes are one plugin, and a running instance keeps the one it started with.
+pub struct Plugin {
+    /// SHA-256 of the component.
+    pub digest: Digest,
+    /// Where it was read from.
+    pub file: PathBuf,
+    /// What it says about itself.
+    pub description: Description,
+    /// Whether it can have side effects.
+    pub purity: Purity,
+    /// The interfaces that it imports, WASI's included, in order.
+    pub imports: Vec<String>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) pre: InstancePre<Guest>,
+    pub(crate) entries: Entries,
+    pub(crate) slots: Slots,
+    pub(crate) quarantine: Quarantine,
+    /// Some of its imports may wait, so that it can only run on a fiber.
+    pub(crate) waits: bool,
+}
+
+/// Whether a plugin can have side effects, as its imports prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purity {
+    /// It cannot.
+    Pure,
+    /// It imports `http` or `events`.
+    Effectful,
+}
+
+/// What holds for every instance of a plugin.
+pub(crate) struct Terms {
+    pub(crate) name: String,
+    pub(crate) limits: Limits,
+    pub(crate) grants: Grants,
+    pub(crate) track: Arc<Track>,
+}
+
+/// Where the exports of a component are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) node_describe: Option<ComponentExportIndex>,
+    pub(crate) execute: Option<ComponentExportIndex>,
+    pub(crate) consumer_describe: Option<ComponentExportIndex>,
+    pub(crate) accept: Option<ComponentExportIndex>,
+}
+
+pub(crate) type Execute =
+    TypedFunc<(node::NodeRequest,), (Result<node::Outcome, node::NodeError>,)>;
+pub(crate) type Decide =
+    TypedFunc<(consumer::Trigger,), (Result<consumer::Disposition, consumer::ConsumerError>,)>;
+pub(crate) type Describe = TypedFunc<(), (node::Payload,)>;
+
+/// The exports of one instance.
+pub(crate) struct Exports {
+    pub(crate) execute: Option<Execute>,
+    pub(crate) accept: Option<Decide>,
+}
+
+impl Exports {
+    pub(crate) fn of(
+        entries: &Entries,
+        instance: &Instance,
+        store: &mut wasmtime::Store<Guest>,
+    ) -> wasmtime::Result<Self> {
+        let execute = match &entries.execute {
+            Some(index) => Some(instance.get_typed_func(&mut *store, index)?),
+            None => None,
+        };
+        let accept = match &entries.accept {
+            Some(index) => Some(instance.get_typed_func(&mut *store, index)?),
+            None => None,
+        };
+        Ok(Self { execute, accept })
+    }
+}
+
+impl Plugin {
+    /// `package@version`, for people.
+    pub fn name(&self) -> &str {
+        &self.terms.name
+    }
+
+    /// Where it was read from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The node type of this name, without the package.
+    pub fn node(&self, name: &str) -> Option<&Arc<NodeType>> {
+        self.description.node(name)
+    }
+
+    /// Which triggers it consumes, if it consumes any.
+    pub fn consumer(&self) -> Option<&Consumer> {
+        self.description.consumer.as_ref()
+    }
+
+    /// What each call may use.
+    pub fn limits(&self) -> &Limits {
+        &self.terms.limits
+    }
+
+    /// What it asks for and is given.
+    pub fn grants(&self) -> &Grants {
+        &self.terms.grants
+    }
+
+    /// How it is to be called now. Ask before each call: the answer changes.
+    pub fn lane(&self) -> Lane {
+        let crowded =
+            self.shared.slow_inline.load(Ordering::Relaxed) >= self.shared.options.max_slow_inline;
+        if self.waits || crowded || !self.terms.track.trusted() {
+            Lane::Fiber
+        } else {
+            Lane::Inline
+        }
+    }
+
+    /// How many instances of it idle.
+    pub fn idle_slots(&self) -> usize {
+        self.slots.idle()
+    }
+
+    /// How long its instances live.
+    pub fn isolation(&self) -> Isolation {
+        self.slots.isolation()
+    }
+
+    /// How long it still rests, if it crashed too often in a row.
+    pub fn quarantined_for(&self) -> Option<Duration> {
+        self.quarantine.resting(self.shared.clock.monotonic())
+    }
+}
+
+impl std::fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugin")
+            .field("name", &self.terms.name)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}

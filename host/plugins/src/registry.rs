@@ -1,0 +1,219 @@
+//! Which plugins there are now.
+//!
+//! Readers see one consistent picture, which is swapped as a whole. A plugin that is replaced
+//! lives on for those who hold it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use semver::{Version, VersionReq};
+use windlass_model::definition::UseRef;
+use windlass_model::{Digest, TriggerType};
+
+use crate::codes;
+use crate::description::NodeType;
+use crate::error::Error;
+use crate::plugin::Plugin;
+
+/// The plugins that new work is given to.
+#[derive(Default)]
+pub struct Registry {
+    picture: ArcSwap<Picture>,
+    /// Held by whoever makes a new picture of an old one.
+    change: Mutex<()>,
+}
+
+#[derive(Clone, Default)]
+struct Picture {
+    files: BTreeMap<PathBuf, Arc<Plugin>>,
+    packages: BTreeMap<String, BTreeMap<Version, Arc<Plugin>>>,
+}
+
+/// There is no such node type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Missing {
+    /// What is missing, and what there is in its place.
+    pub message: String,
+    /// The nearest name that exists, as `package/name`.
+    pub nearest: Option<String>,
+}
+
+impl Registry {
+    /// The newest plugin that fits, and its node type.
+    ///
+    /// # Errors
+    ///
+    /// [`Missing`] says whether it is the package, the version or the name.
+    pub fn node(&self, wanted: &UseRef) -> Result<(Arc<Plugin>, Arc<NodeType>), Missing> {
+        let picture = self.picture.load();
+        let Some(versions) = picture.packages.get(&wanted.package) else {
+            let nearest = picture.nearest(wanted);
+            let message = format!("there is no plugin `{}`", wanted.package);
+            return Err(Missing { message, nearest });
+        };
+        let fits = |version: &Version| match wanted.requirement.as_deref().map(VersionReq::parse) {
+            None => Ok(true),
+            Some(Ok(requirement)) => Ok(requirement.matches(version)),
+            Some(Err(error)) => Err(Missing {
+                message: format!("`{wanted}` names no version that can be read: {error}"),
+                nearest: None,
+            }),
+        };
+        let mut fitting = None;
+        for (version, plugin) in versions.iter().rev() {
+            if !fits(version)? {
+                continue;
+            }
+            if let Some(node) = plugin.node(&wanted.name) {
+                return Ok((Arc::clone(plugin), Arc::clone(node)));
+            }
+            fitting.get_or_insert(version);
+        }
+        let message = match fitting {
+            Some(version) => {
+                format!(
+                    "`{}` {version} has no node type `{}`",
+                    wanted.package, wanted.name
+                )
+            }
+            None => {
+                let there: Vec<String> = versions.keys().map(Version::to_string).collect();
+                let there = there.join(", ");
+                format!(
+                    "no version of `{}` fits `{wanted}`: there is {there}",
+                    wanted.package
+                )
+            }
+        };
+        Err(Missing {
+            message,
+            nearest: picture.nearest(wanted),
+        })
+    }
+
+    /// Who decides about triggers of this kind: who names it before who takes every kind, then
+    /// by the name of the package, the newest version first.
+    pub fn consumer(&self, kind: TriggerType) -> Option<Arc<Plugin>> {
+        let picture = self.picture.load();
+        let takes = |text: &str| {
+            picture.newest().find(|plugin| {
+                plugin
+                    .consumer()
+                    .is_some_and(|consumer| consumer.types.iter().any(|t| t == text))
+            })
+        };
+        takes(kind.name()).or_else(|| takes("*")).cloned()
+    }
+
+    /// The consumer of this package, the newest version.
+    pub fn consumer_named(&self, package: &str) -> Option<Arc<Plugin>> {
+        let picture = self.picture.load();
+        let versions = picture.packages.get(package)?;
+        versions
+            .values()
+            .rev()
+            .find(|plugin| plugin.consumer().is_some())
+            .cloned()
+    }
+
+    /// The plugin of this digest, if it is among them.
+    pub fn by_digest(&self, digest: &Digest) -> Option<Arc<Plugin>> {
+        self.iter()
+            .into_iter()
+            .find(|plugin| plugin.digest == *digest)
+    }
+
+    /// All of them, by package and version.
+    pub fn iter(&self) -> Vec<Arc<Plugin>> {
+        let picture = self.picture.load();
+        picture
+            .packages
+            .values()
+            .flat_map(BTreeMap::values)
+            .cloned()
+            .collect()
+    }
+
+    /// Takes a plugin in, in place of whatever the same file held before.
+    ///
+    /// # Errors
+    ///
+    /// [`codes::CONFLICT`] if another file offers the same version of the same package with
+    /// other bytes. Nothing changes then.
+    pub fn insert(&self, file: &Path, plugin: &Arc<Plugin>) -> Result<(), Error> {
+        let _change = self.change.lock();
+        let mut files = self.picture.load().files.clone();
+        files.insert(file.to_owned(), Arc::clone(plugin));
+        for (other, there) in &files {
+            let same = there.description.package == plugin.description.package
+                && there.description.version == plugin.description.version;
+            if same && there.digest != plugin.digest {
+                let message = format!(
+                    "{} is offered by {} already",
+                    plugin.name(),
+                    other.display()
+                );
+                return Err(Error::new(
+                    codes::CONFLICT,
+                    file.display().to_string(),
+                    message,
+                ));
+            }
+        }
+        self.picture.store(Arc::new(Picture::of(files)));
+        Ok(())
+    }
+
+    /// Takes out what this file held, and says what it was.
+    pub fn remove(&self, file: &Path) -> Option<Arc<Plugin>> {
+        let _change = self.change.lock();
+        let mut files = self.picture.load().files.clone();
+        let removed = files.remove(file)?;
+        self.picture.store(Arc::new(Picture::of(files)));
+        Some(removed)
+    }
+
+    /// What this file holds.
+    pub fn file(&self, file: &Path) -> Option<Arc<Plugin>> {
+        self.picture.load().files.get(file).cloned()
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Picture {
+    fn of(files: BTreeMap<PathBuf, Arc<Plugin>>) -> Self {
+        let mut packages: BTreeMap<String, BTreeMap<Version, Arc<Plugin>>> = BTreeMap::new();
+        for plugin in files.values() {
+            packages
+                .entry(plugin.description.package.clone())
+                .or_default()
+                .insert(plugin.description.version.clone(), Arc::clone(plugin));
+        }
+        Self { files, packages }
+    }
+
+    fn newest(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.packages
+            .values()
+            .flat_map(|versions| versions.values().rev())
+    }
+
+    fn nearest(&self, wanted: &UseRef) -> Option<String> {
+        let wanted = format!("{}/{}", wanted.package, wanted.name);
+        self.newest()
+            .flat_map(|plugin| plugin.description.nodes.iter())
+            .map(|node| (strsim::jaro_winkler(&wanted, &node.id), &node.id))
+            .filter(|(likeness, _)| *likeness > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, id)| id.to_string())
+    }
+}

@@ -1,0 +1,517 @@
+//! Calls a plugin: takes a warm instance or makes one, runs it inline or on a fiber, and sorts
+//! out what came of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::Store;
+use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
+use windlass_model::{Class, Failure, Outcome, Payload};
+
+use crate::bindings::{consumer, node};
+use crate::call::{Accept, Call, CallContext, Cancel, Disposition, Returned};
+use crate::classify;
+use crate::codes;
+use crate::convert::{self, Reader};
+use crate::engine::TICK;
+use crate::gate::Turn;
+use crate::guest::{Guest, Ongoing, Stop};
+use crate::host::Shared;
+use crate::lane::{Lane, Pace};
+use crate::plugin::{Exports, Plugin, Terms};
+use crate::slot::Slot;
+
+/// What hosts need of the guest besides payloads: names, texts, records.
+const SLACK_BYTES: usize = 64 * 1024;
+
+/// A call of either export.
+trait Job: Send + 'static {
+    type Params: ComponentNamedList + Lower + Send + Sync + 'static;
+    type Return: ComponentNamedList + Lift + Send + Sync + 'static;
+    type Output: Send + 'static;
+
+    /// The export, if the plugin has it.
+    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>>;
+
+    /// What the guest returned, as the host understands it.
+    fn read(returned: Self::Return, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
+}
+
+struct Executing;
+struct Deciding;
+
+impl Job for Executing {
+    type Params = (node::NodeRequest,);
+    type Return = (Result<node::Outcome, node::NodeError>,);
+    type Output = Outcome;
+
+    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
+        exports.execute.as_ref()
+    }
+
+    fn read((returned,): Self::Return, reader: &Reader<'_>) -> Result<Outcome, Failure> {
+        match returned {
+            Ok(outcome) => reader.outcome(outcome),
+            Err(error) => Err(convert::node_error(error)),
+        }
+    }
+}
+
+impl Job for Deciding {
+    type Params = (consumer::Trigger,);
+    type Return = (Result<consumer::Disposition, consumer::ConsumerError>,);
+    type Output = Disposition;
+
+    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
+        exports.accept.as_ref()
+    }
+
+    fn read((returned,): Self::Return, reader: &Reader<'_>) -> Result<Disposition, Failure> {
+        match returned {
+            Ok(disposition) => reader.disposition(disposition),
+            Err(error) => Err(convert::consumer_error(error)),
+        }
+    }
+}
+
+/// A call on its way.
+struct Order<J: Job> {
+    params: J::Params,
+    cx: CallContext,
+    given: Vec<windlass_model::BlobRef>,
+    slot_key: i64,
+    timeout: Duration,
+}
+
+impl Plugin {
+    /// Runs a node by a plain call, on this thread. Only while [`Plugin::lane`] says
+    /// [`Lane::Inline`]: otherwise it is refused. The thread needs 2 MiB of stack.
+    pub fn execute_inline(&self, call: Call) -> Returned<Outcome> {
+        match self.execution(call) {
+            Ok(order) => self.inline::<Executing>(order),
+            Err(failure) => Returned::refused(failure),
+        }
+    }
+
+    /// Runs a node on a fiber. Dropping the future ends the call.
+    pub async fn execute(self: Arc<Self>, call: Call) -> Returned<Outcome> {
+        match self.execution(call) {
+            Ok(order) => self.on_task::<Executing>(order).await,
+            Err(failure) => Returned::refused(failure),
+        }
+    }
+
+    /// Decides about a trigger by a plain call; see [`Plugin::execute_inline`].
+    pub fn accept_inline(&self, accept: Accept) -> Returned<Disposition> {
+        match self.decision(accept) {
+            Ok(order) => self.inline::<Deciding>(order),
+            Err(failure) => Returned::refused(failure),
+        }
+    }
+
+    /// Decides about a trigger on a fiber. Dropping the future ends the call.
+    pub async fn accept(self: Arc<Self>, accept: Accept) -> Returned<Disposition> {
+        match self.decision(accept) {
+            Ok(order) => self.on_task::<Deciding>(order).await,
+            Err(failure) => Returned::refused(failure),
+        }
+    }
+
+    fn execution(&self, call: Call) -> Result<Order<Executing>, Failure> {
+        let mut given = Vec::new();
+        let config = self.payload(call.config, &mut given)?;
+        let input = self.payload(call.input, &mut given)?;
+        Ok(Order {
+            params: (node::NodeRequest {
+                node_type: call.node_type,
+                config,
+                input,
+            },),
+            given,
+            cx: call.cx,
+            slot_key: call.slot_key,
+            timeout: self.timeout(call.timeout),
+        })
+    }
+
+    fn decision(&self, accept: Accept) -> Result<Order<Deciding>, Failure> {
+        let mut given = Vec::new();
+        let payload = match accept.payload {
+            Some(payload) => Some(self.payload(payload, &mut given)?),
+            None => None,
+        };
+        let kind = accept.kind.name();
+        Ok(Order {
+            params: (consumer::Trigger {
+                kind,
+                node: accept.node,
+                payload,
+            },),
+            given,
+            cx: accept.cx,
+            slot_key: accept.slot_key,
+            timeout: self.timeout(accept.timeout),
+        })
+    }
+
+    fn payload(
+        &self,
+        payload: Payload,
+        given: &mut Vec<windlass_model::BlobRef>,
+    ) -> Result<node::Payload, Failure> {
+        let max = self.terms.limits.payload_bytes;
+        match &payload.body {
+            windlass_model::Body::Inline(bytes) if bytes.len() > max => {
+                let message = format!("{} bytes go to the node, and {max} may", bytes.len());
+                return Err(Failure::new(Class::Limit, codes::INPUT_SIZE, message));
+            }
+            windlass_model::Body::Inline(_) => {}
+            windlass_model::Body::Blob(blob) => given.push(*blob),
+        }
+        Ok(convert::payload_in(payload))
+    }
+
+    fn timeout(&self, wanted: Option<Duration>) -> Duration {
+        let limit = self.terms.limits.deadline;
+        wanted.map_or(limit, |wanted| wanted.min(limit))
+    }
+
+    fn rested(&self) -> Result<(), Failure> {
+        let Some(left) = self.quarantined_for() else {
+            return Ok(());
+        };
+        let message = format!("{} crashed too often in a row and rests", self.name());
+        let mut failure = Failure::new(Class::Retryable, codes::QUARANTINED, message);
+        failure.retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
+        Err(failure)
+    }
+
+    fn inline<J: Job>(&self, order: Order<J>) -> Returned<J::Output> {
+        if self.waits {
+            return Returned::refused(wrong("it may wait, and cannot be called inline"));
+        }
+        if let Err(failure) = self.rested() {
+            return Returned::refused(failure);
+        }
+        // A slot that is lost to a panic is dropped while it unwinds, as after any crash.
+        let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<J>(order)));
+        called.unwrap_or_else(|_| Returned::refused(host_failed()))
+    }
+
+    fn inline_in<J: Job>(&self, order: Order<J>) -> Returned<J::Output> {
+        let key = order.slot_key;
+        let mut slot = match self.slots.take(key) {
+            Some(slot) => slot,
+            None => {
+                let Some(permit) = self.permit_now() else {
+                    return Returned::refused(crowded());
+                };
+                match self.make_inline(permit, &order) {
+                    Ok(slot) => slot,
+                    Err(failure) => return Returned::refused(failure),
+                }
+            }
+        };
+        let params = self.begin(&mut slot.store, order, Lane::Inline);
+        let result = match J::export(&slot.exports) {
+            Some(function) => function.call(&mut slot.store, params),
+            None => return Returned::refused(wrong("it does not do that")),
+        };
+        self.end::<J>(slot, key, result)
+    }
+
+    fn make_inline<J: Job>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        order: &Order<J>,
+    ) -> Result<Slot, Failure> {
+        let mut store = store(&self.shared, &self.terms);
+        self.attend(&mut store, order, Lane::Inline);
+        let made = self.pre.instantiate(&mut store);
+        let made = made.and_then(|instance| Exports::of(&self.entries, &instance, &mut store));
+        self.made(store, made, permit)
+    }
+
+    async fn on_task<J: Job>(self: Arc<Self>, order: Order<J>) -> Returned<J::Output> {
+        if let Err(failure) = self.rested() {
+            return Returned::refused(failure);
+        }
+        let io = self.shared.io.clone();
+        let mut task = EndWithMe(io.spawn(self.on_fiber::<J>(order)));
+        (&mut task.0)
+            .await
+            .unwrap_or_else(|_| Returned::refused(host_failed()))
+    }
+
+    async fn on_fiber<J: Job>(self: Arc<Self>, order: Order<J>) -> Returned<J::Output> {
+        let cancel = order.cx.cancel.clone();
+        let entry = tokio::select! {
+            entry = self.enter(order.slot_key) => entry,
+            () = cancel.cancelled() => {
+                return Returned::refused(classify::stopped(Stop::Cancelled));
+            }
+        };
+        // The semaphores are never closed, so there is an entry.
+        let Some(entry) = entry else {
+            return Returned::refused(crowded());
+        };
+        let _fiber = entry.fiber;
+        let slot = match entry.room {
+            Room::Slot(slot) => Ok(slot),
+            Room::Permit(permit) => self.make_on_fiber(permit, &order).await,
+        };
+        let mut slot = match slot {
+            Ok(slot) => slot,
+            Err(failure) => return Returned::refused(failure),
+        };
+        let (key, timeout) = (order.slot_key, order.timeout);
+        let params = self.begin(&mut slot.store, order, Lane::Fiber);
+        if let Some(turn) = entry.turn
+            && let Some(call) = &mut slot.store.data_mut().call
+        {
+            call.pace = Some(Pace::with_turn(turn));
+        }
+        let Some(function) = J::export(&slot.exports) else {
+            return Returned::refused(wrong("it does not do that"));
+        };
+        let call = function.call_async(&mut slot.store, params);
+        let result = until(timeout, &cancel, call).await;
+        self.end::<J>(slot, key, result)
+    }
+
+    /// Waits until there is room for one more call.
+    async fn enter(&self, slot_key: i64) -> Option<Entry> {
+        let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
+        // A plugin that is slow at this moment gets no quick start: hundreds of them are a
+        // slow start for everybody else.
+        let turn = match self.terms.track.is_slow() {
+            true => Some(self.shared.gate.turn(self.terms.track.id).await),
+            false => None,
+        };
+        let room = match self.slots.take(slot_key) {
+            Some(slot) => Room::Slot(slot),
+            None => Room::Permit(self.permit().await?),
+        };
+        Some(Entry { fiber, turn, room })
+    }
+
+    async fn make_on_fiber<J: Job>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        order: &Order<J>,
+    ) -> Result<Slot, Failure> {
+        let mut store = store(&self.shared, &self.terms);
+        self.attend(&mut store, order, Lane::Fiber);
+        let made = self.pre.instantiate_async(&mut store);
+        let made = until(order.timeout, &order.cx.cancel, made).await;
+        let made = made.and_then(|instance| Exports::of(&self.entries, &instance, &mut store));
+        self.made(store, made, permit)
+    }
+
+    /// Room for one more instance, if need be at the expense of those that idle.
+    fn permit_now(&self) -> Option<OwnedSemaphorePermit> {
+        let instances = || Arc::clone(&self.shared.instances).try_acquire_owned().ok();
+        instances().or_else(|| {
+            self.shared.drop_idle(Duration::MAX);
+            instances()
+        })
+    }
+
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        match self.permit_now() {
+            Some(permit) => Some(permit),
+            None => Arc::clone(&self.shared.instances)
+                .acquire_owned()
+                .await
+                .ok(),
+        }
+    }
+
+    /// Code that runs while an instance is made counts as part of the call.
+    fn attend<J: Job>(&self, store: &mut Store<Guest>, order: &Order<J>, lane: Lane) {
+        let started = self.shared.clock.monotonic();
+        let call = Ongoing::new(order.cx.clone(), lane, started, order.timeout);
+        store.data_mut().call = Some(Box::new(call));
+        store.set_epoch_deadline(1);
+    }
+
+    fn made(
+        &self,
+        mut store: Store<Guest>,
+        made: wasmtime::Result<Exports>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Slot, Failure> {
+        let exports = made.map_err(|error| {
+            let full = error
+                .downcast_ref::<wasmtime::PoolConcurrencyLimitError>()
+                .is_some();
+            let failure = match full {
+                true => crowded(),
+                false => classify::failure(&error, store.data_mut().limiter.take_refused()),
+            };
+            self.note_failure(&failure);
+            failure
+        })?;
+        let calls = self.shared.options.pool.slot_calls.max(1);
+        let calls_left = rand::random_range(calls - calls / 4..=calls + calls / 4);
+        Ok(Slot {
+            store,
+            exports,
+            calls_left,
+            idle_since: Duration::ZERO,
+            _permit: permit,
+        })
+    }
+
+    fn begin<J: Job>(&self, store: &mut Store<Guest>, order: Order<J>, lane: Lane) -> J::Params {
+        let started = self.shared.clock.monotonic();
+        let mut call = Ongoing::new(order.cx, lane, started, order.timeout);
+        call.blobs.given = order.given;
+        store.data_mut().call = Some(Box::new(call));
+        store.set_epoch_deadline(1);
+        order.params
+    }
+
+    fn end<J: Job>(
+        &self,
+        mut slot: Slot,
+        key: i64,
+        result: wasmtime::Result<J::Return>,
+    ) -> Returned<J::Output> {
+        let now = self.shared.clock.monotonic();
+        let guest = slot.store.data_mut();
+        let refused = guest.limiter.take_refused();
+        let memory_bytes = guest.limiter.memory() as u64;
+        let Some(mut call) = guest.call.take() else {
+            return Returned::refused(host_failed());
+        };
+        let logs = call.log.take();
+        let result = match result {
+            Ok(returned) => {
+                self.quarantine.well();
+                if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
+                    self.terms.track.quick();
+                }
+                self.slots.give_back(slot, key, now);
+                J::read(
+                    returned,
+                    &Reader {
+                        limits: &self.terms.limits,
+                        blobs: &call.blobs,
+                    },
+                )
+            }
+            Err(error) => {
+                // The store is poisoned: it goes with everything in it.
+                drop(slot);
+                let failure = classify::failure(&error, refused);
+                self.note_failure(&failure);
+                Err(failure)
+            }
+        };
+        let blobs = match &result {
+            Ok(_) => std::mem::take(&mut call.blobs.finished),
+            Err(_) => Vec::new(),
+        };
+        let took = now.saturating_sub(call.started);
+        Returned {
+            result,
+            logs,
+            blobs,
+            progress: call.progress.take(),
+            took,
+            memory_bytes,
+        }
+    }
+
+    fn note_failure(&self, failure: &Failure) {
+        if failure.class != Class::Trap {
+            return;
+        }
+        if let Some(rest) = self.quarantine.crashed(self.shared.clock.monotonic()) {
+            tracing::warn!(
+                plugin = self.name(),
+                digest = %self.digest,
+                file = %self.file.display(),
+                rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX),
+                "the plugin crashed too often in a row and rests"
+            );
+        }
+    }
+}
+
+/// What a call on a fiber holds while it goes on.
+struct Entry {
+    fiber: OwnedSemaphorePermit,
+    turn: Option<Turn>,
+    room: Room,
+}
+
+enum Room {
+    Slot(Slot),
+    Permit(OwnedSemaphorePermit),
+}
+
+/// Ends a task that nobody waits for any more.
+struct EndWithMe<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for EndWithMe<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A store with everything that bounds what happens in it.
+pub(crate) fn store(shared: &Arc<Shared>, terms: &Arc<Terms>) -> Store<Guest> {
+    let mut store = Store::new(
+        &shared.engine,
+        Guest::new(Arc::clone(shared), Arc::clone(terms)),
+    );
+    store.limiter(|guest| &mut guest.limiter);
+    store.set_hostcall_fuel(terms.limits.payload_bytes.saturating_add(SLACK_BYTES));
+    store.set_max_component_handles(terms.limits.handles);
+    store.epoch_deadline_callback(Guest::tick);
+    store.set_epoch_deadline(1);
+    store
+}
+
+/// Ends work that waits for the host: a guest that computes is ended by its ticks, a little
+/// earlier, which tells more.
+async fn until<T>(
+    timeout: Duration,
+    cancel: &Cancel,
+    work: impl Future<Output = wasmtime::Result<T>>,
+) -> wasmtime::Result<T> {
+    let work = async {
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = cancel.cancelled() => Err(Stop::Cancelled.into()),
+        }
+    };
+    match tokio::time::timeout(timeout.saturating_add(TICK * 2), work).await {
+        Ok(result) => result,
+        Err(_) => Err(Stop::Deadline.into()),
+    }
+}
+
+fn crowded() -> Failure {
+    let mut failure = Failure::new(
+        Class::Retryable,
+        codes::INSTANTIATE,
+        "there is no room for an instance",
+    );
+    failure.retry_after_ms = Some(50);
+    failure
+}
+
+fn host_failed() -> Failure {
+    let message = "the host failed while it served the guest";
+    Failure::new(Class::Permanent, codes::HOST, message)
+}
+
+fn wrong(message: &str) -> Failure {
+    Failure::new(Class::Permanent, codes::WRONG_KIND, message)
+}

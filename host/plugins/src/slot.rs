@@ -1,0 +1,135 @@
+//! Warm instances of one plugin.
+//!
+//! A slot is a store with one instance in it, used by one call at a time. It is given back
+//! only after a call that ended well: a crash, a deadline or an error of the host leaves a
+//! store that nobody may use again, so its slot is dropped where it is.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::OwnedSemaphorePermit;
+use wasmtime::Store;
+
+use crate::guest::Guest;
+use crate::options::Isolation;
+use crate::plugin::Exports;
+
+/// Idle slots per shard and plugin; and, under [`Isolation::Run`], per plugin in all.
+const MAX_IDLE: usize = 64;
+/// Shards per plugin. Threads are spread over them, so that a lock is seldom contended.
+const SHARDS: usize = 8;
+
+/// A store with one instance in it.
+pub(crate) struct Slot {
+    pub(crate) store: Store<Guest>,
+    pub(crate) exports: Exports,
+    /// Calls until it is retired.
+    pub(crate) calls_left: u32,
+    /// When it was last given back.
+    pub(crate) idle_since: Duration,
+    /// Counts it among the instances of the host.
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
+/// The idle slots of one plugin.
+pub(crate) struct Slots {
+    isolation: Isolation,
+    shards: [Mutex<Vec<Slot>>; SHARDS],
+    runs: Mutex<FxHashMap<i64, Vec<Slot>>>,
+}
+
+impl Slots {
+    pub(crate) fn new(isolation: Isolation) -> Self {
+        Self {
+            isolation,
+            shards: Default::default(),
+            runs: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// The slot given back last, if there is one that this call may use.
+    pub(crate) fn take(&self, key: i64) -> Option<Slot> {
+        match self.isolation {
+            Isolation::Warm => self.shard().lock().pop(),
+            Isolation::Run => {
+                let mut runs = self.runs.lock();
+                let slots = runs.get_mut(&key)?;
+                let slot = slots.pop();
+                if slots.is_empty() {
+                    runs.remove(&key);
+                }
+                slot
+            }
+            Isolation::Call => None,
+        }
+    }
+
+    /// Takes back a slot whose call ended well, unless it has served its time.
+    pub(crate) fn give_back(&self, mut slot: Slot, key: i64, now: Duration) {
+        slot.calls_left = slot.calls_left.saturating_sub(1);
+        if slot.calls_left == 0 {
+            return;
+        }
+        slot.idle_since = now;
+        match self.isolation {
+            Isolation::Warm => {
+                let mut shard = self.shard().lock();
+                if shard.len() < MAX_IDLE {
+                    shard.push(slot);
+                }
+            }
+            Isolation::Run => {
+                let mut runs = self.runs.lock();
+                if runs.len() < MAX_IDLE || runs.contains_key(&key) {
+                    runs.entry(key).or_default().push(slot);
+                }
+            }
+            Isolation::Call => {}
+        }
+    }
+
+    /// Drops the slots that have idled since before this moment.
+    pub(crate) fn reap(&self, before: Duration) {
+        let mut dead = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            // The oldest are in front: slots are pushed and popped at the end.
+            let old = shard
+                .iter()
+                .take_while(|slot| slot.idle_since < before)
+                .count();
+            dead.extend(shard.drain(..old));
+        }
+        self.runs.lock().retain(|_, slots| {
+            dead.extend(slots.extract_if(.., |slot| slot.idle_since < before));
+            !slots.is_empty()
+        });
+        // Unmapping takes a while: dropped here, with no lock held.
+        drop(dead);
+    }
+
+    /// How many slots idle.
+    pub(crate) fn idle(&self) -> usize {
+        let shards: usize = self.shards.iter().map(|shard| shard.lock().len()).sum();
+        shards + self.runs.lock().values().map(Vec::len).sum::<usize>()
+    }
+
+    fn shard(&self) -> &Mutex<Vec<Slot>> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        let [first, ..] = &self.shards;
+        MINE.try_with(Cell::get)
+            .ok()
+            .and_then(|mine| self.shards.get(mine % SHARDS))
+            .unwrap_or(first)
+    }
+}
