@@ -1,3 +1,4 @@
 //! What the end-to-end tests and the benchmarks share.
 
 pub mod bench;
+pub mod harness;

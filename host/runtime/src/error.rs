@@ -45,7 +45,7 @@ impl Error {
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
-            Self::Plugins(error) => error.code(),
+            Self::Plugins(error) => error.code.clone(),
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
             Self::Start(_) => Code::new("WL-X001"),

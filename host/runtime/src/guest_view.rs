@@ -29,12 +29,18 @@ pub(crate) fn memory(hot: &Hot, shared: &Shared) -> Arc<dyn Memory> {
         .iter()
         .filter_map(|(node, run)| Some((graph.node(*node)?.name.clone(), *run)))
         .collect();
-    Arc::new(View { store: Arc::clone(&shared.store), instance: hot.no, latest })
+    Arc::new(View {
+        store: Arc::clone(&shared.store),
+        instance: hot.no,
+        latest,
+    })
 }
 
 /// The blobs that a guest can read.
 pub(crate) fn blobs(shared: &Shared) -> Arc<dyn Blobs> {
-    Arc::new(StoredBlobs { store: Arc::clone(&shared.store) })
+    Arc::new(StoredBlobs {
+        store: Arc::clone(&shared.store),
+    })
 }
 
 impl Memory for View {
@@ -46,7 +52,9 @@ impl Memory for View {
             Some("vars") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
                 let vars = self.store.vars(self.instance).map_err(failed)?;
-                vars.into_iter().find(|(var, _)| var == name).map(|(_, payload)| payload)
+                vars.into_iter()
+                    .find(|(var, _)| var == name)
+                    .map(|(_, payload)| payload)
             }
             Some("nodes") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
@@ -72,9 +80,10 @@ impl View {
     fn inside(&self, payload: &Payload, path: &[&str]) -> Result<Option<Payload>, MemoryError> {
         let bytes = match &payload.body {
             Body::Inline(bytes) => Some(bytes.clone()),
-            Body::Blob(blob) => {
-                self.store.blob(*blob).map_err(|error| MemoryError::Other(error.to_string()))?
-            }
+            Body::Blob(blob) => self
+                .store
+                .blob(*blob)
+                .map_err(|error| MemoryError::Other(error.to_string()))?,
         };
         let Some(bytes) = bytes else { return Ok(None) };
         let mut value: Value = serde_json::from_slice(&bytes)
@@ -109,8 +118,13 @@ struct StoredBlobs {
 impl StoredBlobs {
     fn whole(&self, digest: &Digest) -> Result<Option<Bytes>, BlobError> {
         // The size is part of a reference for the sake of limits; it does not name the blob.
-        let blob = BlobRef { digest: *digest, size: 0 };
-        self.store.blob(blob).map_err(|error| BlobError(error.to_string()))
+        let blob = BlobRef {
+            digest: *digest,
+            size: 0,
+        };
+        self.store
+            .blob(blob)
+            .map_err(|error| BlobError(error.to_string()))
     }
 }
 
@@ -120,8 +134,12 @@ impl Blobs for StoredBlobs {
     }
 
     fn read(&self, digest: &Digest, offset: u64, length: u32) -> Result<Option<Bytes>, BlobError> {
-        let Some(bytes) = self.whole(digest)? else { return Ok(None) };
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(bytes) = self.whole(digest)? else {
+            return Ok(None);
+        };
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let end = start.saturating_add(length as usize).min(bytes.len());
         Ok(Some(bytes.slice(start..end)))
     }

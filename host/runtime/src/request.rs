@@ -51,12 +51,18 @@ impl StartRequest {
 
     /// Checks the input against the workflow's schema.
     pub(crate) fn check(&self, prepared: &Prepared) -> Result<(), Error> {
-        let value = match self.input.inline().map(|bytes| serde_json::from_slice(bytes)) {
+        let value = match self
+            .input
+            .inline()
+            .map(|bytes| serde_json::from_slice(bytes))
+        {
             Some(Ok(value)) => value,
             Some(Err(error)) => return Err(input_error(&format!("it is not JSON: {error}"))),
             None => return Err(input_error("it is a reference to a blob")),
         };
-        let Some(schema) = &prepared.input else { return Ok(()) };
+        let Some(schema) = &prepared.input else {
+            return Ok(());
+        };
         let wrong: Vec<_> = schema
             .check(&value, "")
             .into_iter()
@@ -65,7 +71,11 @@ impl StartRequest {
                 diagnostic
             })
             .collect();
-        if wrong.is_empty() { Ok(()) } else { Err(Error::Input(wrong)) }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Input(wrong))
+        }
     }
 
     /// The instance to be written, with the state that the engine begins with.
@@ -80,7 +90,9 @@ impl StartRequest {
         let (state, commands) = windlass_engine::begin(&prepared.graph, now_ms);
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {
-            let Command::Run(open) = command else { continue };
+            let Command::Run(open) = command else {
+                continue;
+            };
             triggers.push(NewTrigger {
                 no: numbers.trigger().ok_or_else(used_up)?,
                 seq: open.seq,
@@ -103,7 +115,9 @@ impl StartRequest {
             owner,
             state: Bytes::from(state.encode()),
             input: self.input.clone(),
-            vars: vars.map(|(name, json)| (name.clone(), Payload::json(json.clone()))).collect(),
+            vars: vars
+                .map(|(name, json)| (name.clone(), Payload::json(json.clone())))
+                .collect(),
             triggers,
             blobs: Vec::new(),
             created_ms: now_ms,
@@ -118,7 +132,11 @@ impl StartRequest {
                 message: format!("run {} was started with another workflow or input", row.id),
             });
         }
-        Ok(Started { id: row.id, no: row.no, existing: Some(row) })
+        Ok(Started {
+            id: row.id,
+            no: row.no,
+            existing: Some(row),
+        })
     }
 }
 
@@ -143,12 +161,18 @@ pub fn enqueue(
         .and_then(|(new, _)| {
             let (id, no) = (new.id, new.no);
             match store.write(Write::Create(Box::new(new)))? {
-                Wrote::Created => Ok(Started { id, no, existing: None }),
+                Wrote::Created => Ok(Started {
+                    id,
+                    no,
+                    existing: None,
+                }),
                 Wrote::Exists(row) => request.existing(row),
                 other => Err(crate::store_answered(&other).into()),
             }
         });
-    store.write(Write::Leave { incarnation: numbers.incarnation() })?;
+    store.write(Write::Leave {
+        incarnation: numbers.incarnation(),
+    })?;
     store.notify();
     answer
 }

@@ -57,7 +57,17 @@ impl Runtime {
     ///
     /// The store is in trouble, or threads cannot be started.
     pub fn start(options: Options) -> Result<Arc<Self>, Error> {
-        let Options { store, plugins, clock, io, name, scope, scheduler, workers, .. } = options;
+        let Options {
+            store,
+            plugins,
+            clock,
+            io,
+            name,
+            scope,
+            scheduler,
+            workers,
+            ..
+        } = options;
         let (mailbox, inbox) = Mailbox::new();
         let lease_ms = scheduler.lease_ms;
         let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
@@ -120,7 +130,9 @@ impl Runtime {
             return Err(Error::Draining);
         }
         let shared = &self.shared;
-        let prepared = shared.catalog.prepare(request.definition.clone(), &shared.plugins)?;
+        let prepared = shared
+            .catalog
+            .prepare(request.definition.clone(), &shared.plugins)?;
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
@@ -128,13 +140,25 @@ impl Runtime {
         let (new, state) = request.instance(&prepared, &numbers, owner, now_ms)?;
         let (id, no) = (new.id, new.no);
         let (reply, answer) = oneshot::channel();
-        let birth = Birth { new, state, prepared, numbers, reply };
-        let Some(shard) = shared.shard(no) else { return Err(Error::Draining) };
+        let birth = Birth {
+            new,
+            state,
+            prepared,
+            numbers,
+            reply,
+        };
+        let Some(shard) = shared.shard(no) else {
+            return Err(Error::Draining);
+        };
         shard.send(Message::Born(Box::new(birth)));
         match answer.await.map_err(|_| Error::Draining)?? {
             Wrote::Created => {
                 self.own.lock().push(no);
-                Ok(Started { id, no, existing: None })
+                Ok(Started {
+                    id,
+                    no,
+                    existing: None,
+                })
             }
             Wrote::Exists(row) => request.existing(row),
             other => Err(crate::store_answered(&other).into()),
@@ -161,9 +185,19 @@ impl Runtime {
             }
             match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
                 Ok(Ok(Ended::Finally(result))) => return Ok(result),
-                Ok(Ok(Ended::Interrupted { code, message, help })) => {
+                Ok(Ok(Ended::Interrupted {
+                    code,
+                    message,
+                    help,
+                })) => {
                     let transient = true;
-                    return Err(windlass_store::Error { code, message, help, transient }.into());
+                    return Err(windlass_store::Error {
+                        code,
+                        message,
+                        help,
+                        transient,
+                    }
+                    .into());
                 }
                 // Given back, forgotten, or simply not over yet: look again in a while.
                 Ok(_) => pause(POLL).await,
@@ -174,7 +208,9 @@ impl Runtime {
 
     fn look(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
         let store = self.shared.store.as_ref();
-        let row = store.instance_by_no(no)?.ok_or_else(|| Error::NotFound(no.to_string()))?;
+        let row = store
+            .instance_by_no(no)?
+            .ok_or_else(|| Error::NotFound(no.to_string()))?;
         result_of(store, row)
     }
 
@@ -182,7 +218,9 @@ impl Runtime {
     pub fn plugins_changed(&self) {
         // Answered to the scheduler's sink, which takes it for a burial that freed these.
         const BURY: windlass_store::Ticket = 1;
-        self.shared.store.submit(&self.sink, vec![(BURY, Write::Unpark)]);
+        self.shared
+            .store
+            .submit(&self.sink, vec![(BURY, Write::Unpark)]);
         self.shared.scheduler.send(Event::Woken);
     }
 
@@ -251,10 +289,18 @@ pub fn result_of(
         return Ok(None);
     }
     let output: Option<Payload> = store.output(row.no)?;
-    Ok(Some(RunResult { id: row.id, status: row.status, output, failure: row.failure }))
+    Ok(Some(RunResult {
+        id: row.id,
+        status: row.status,
+        output,
+        failure: row.failure,
+    }))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a pause between two looks decides nothing")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pause between two looks decides nothing"
+)]
 async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -40,7 +40,8 @@ impl Shared {
     pub(crate) fn shard(&self, instance: InstanceNo) -> Option<&Arc<Shard>> {
         // Numbers count up in their lower half, so consecutive instances alternate.
         let count = i64::try_from(self.shards.len()).unwrap_or(1).max(1);
-        self.shards.get(usize::try_from(instance.0.rem_euclid(count)).unwrap_or(0))
+        self.shards
+            .get(usize::try_from(instance.0.rem_euclid(count)).unwrap_or(0))
     }
 
     /// Hands something to every shard.
@@ -79,7 +80,11 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(crate) fn new(limit: u32) -> Self {
-        Self { in_flight: AtomicU32::new(0), limit, watched: AtomicBool::new(false) }
+        Self {
+            in_flight: AtomicU32::new(0),
+            limit,
+            watched: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn in_flight(&self) -> u32 {

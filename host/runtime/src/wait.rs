@@ -21,7 +21,11 @@ pub(crate) enum Ended {
     /// The run has ended, durably.
     Finally(RunResult),
     /// The process cannot go on with it; the run itself is not lost.
-    Interrupted { code: Code, message: String, help: Option<String> },
+    Interrupted {
+        code: Code,
+        message: String,
+        help: Option<String>,
+    },
     /// The process does not run it any more; somebody else may.
     GivenBack,
 }

@@ -15,7 +15,11 @@ use windlass_model::Clock;
 /// The file cannot be written.
 pub fn median(dir: &Path, clock: &dyn Clock) -> Result<Duration> {
     let path = dir.join("flush.probe");
-    let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(&path)?;
     let block = [0x5a_u8; 8192];
     let mut times = Vec::with_capacity(64);
     for index in 0..64_u64 {

@@ -81,18 +81,35 @@ fn start(
 ) -> Result<Arc<Runtime>> {
     let io = tokio::runtime::Handle::current();
     let mut options = windlass_plugins::Options::in_dir(dir);
-    let isolation = if plan.warm { Isolation::Warm } else { Isolation::Call };
-    let settings = PluginSettings { isolation, ..PluginSettings::default() };
+    let isolation = if plan.warm {
+        Isolation::Warm
+    } else {
+        Isolation::Call
+    };
+    let settings = PluginSettings {
+        isolation,
+        ..PluginSettings::default()
+    };
     options.settings.insert("data".to_owned(), settings);
     let plugins = windlass_plugins::Host::start(options, Arc::clone(clock), io.clone())?;
     for name in ["chain-executor", "data"] {
         let file = components.join(name).with_extension("wasm");
-        plugins
-            .load_file(&file)
-            .with_context(|| format!("cannot load {}: build it with `cargo xtask guests`", file.display()))?;
+        plugins.load_file(&file).with_context(|| {
+            format!(
+                "cannot load {}: build it with `cargo xtask guests`",
+                file.display()
+            )
+        })?;
     }
-    let durability = if plan.full { Durability::Full } else { Durability::Normal };
-    let options = SqliteOptions { durability, ..SqliteOptions::new(Arc::clone(clock)) };
+    let durability = if plan.full {
+        Durability::Full
+    } else {
+        Durability::Normal
+    };
+    let options = SqliteOptions {
+        durability,
+        ..SqliteOptions::new(Arc::clone(clock))
+    };
     let store = SqliteStore::open(&dir.join("bench.db"), options)?;
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
     Ok(Runtime::start(Options {
@@ -114,15 +131,26 @@ fn request(scenario: &Scenario) -> Result<StartRequest> {
     let text = scenario.workflow.to_string();
     let read = windlass_model::file::read(&text, scenario.name);
     if !read.diagnostics.is_empty() {
-        bail!("the scenario {} does not validate: {:?}", scenario.name, read.diagnostics);
+        bail!(
+            "the scenario {} does not validate: {:?}",
+            scenario.name,
+            read.diagnostics
+        );
     }
-    let json = read.canonical.context("a valid file has a canonical form")?;
+    let json = read
+        .canonical()
+        .context("a valid file has a canonical form")?;
     let definition = DefinitionRow {
         digest: Digest::of(&json),
         name: scenario.name.to_owned(),
         json: json.into(),
     };
-    Ok(StartRequest { definition, input: Payload::null(), id: None, correlation: None })
+    Ok(StartRequest {
+        definition,
+        input: Payload::null(),
+        id: None,
+        correlation: None,
+    })
 }
 
 async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
@@ -174,12 +202,20 @@ async fn drive(
         times.add(lane.await??)?;
     }
     let elapsed = clock.monotonic().saturating_sub(begin);
-    Ok(Measured { runs: done.load(Ordering::Relaxed), elapsed, times })
+    Ok(Measured {
+        runs: done.load(Ordering::Relaxed),
+        elapsed,
+        times,
+    })
 }
 
 fn resident_mb() -> Result<f64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: f64 = statm.split_whitespace().nth(1).context("statm has a second field")?.parse()?;
+    let pages: f64 = statm
+        .split_whitespace()
+        .nth(1)
+        .context("statm has a second field")?
+        .parse()?;
     Ok(pages * rustix::param::page_size() as f64 / (1024.0 * 1024.0))
 }
 

@@ -17,7 +17,12 @@ pub struct Scenario {
 
 /// Every scenario.
 pub fn all() -> Vec<Scenario> {
-    vec![chain("one-step", 1), chain("three-steps", 3), chain("hundred-steps", 100), fan_out(100)]
+    vec![
+        chain("one-step", 1),
+        chain("three-steps", 3),
+        chain("hundred-steps", 100),
+        fan_out(100),
+    ]
 }
 
 /// `length` nodes, one after another.

@@ -48,11 +48,18 @@ pub fn measure(binary: &Path, workflow: &Path, dir: &Path) -> Result<StartUp> {
             .arg("run")
             .arg(workflow)
             .arg("--store")
-            .arg(dir.path().join(format!("store-{index}")).join("windlass.db"))
+            .arg(
+                dir.path()
+                    .join(format!("store-{index}"))
+                    .join("windlass.db"),
+            )
             .output()?;
         let took = clock.monotonic().saturating_sub(before);
         if !output.status.success() {
-            bail!("the hello world failed: {}", String::from_utf8_lossy(&output.stderr));
+            bail!(
+                "the hello world failed: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         if index > 0 {
             times.push(took.as_secs_f64() * 1e3);

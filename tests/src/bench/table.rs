@@ -9,8 +9,16 @@ pub fn table(records: &[Record]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header([
-        "scenario", "in flight", "durability", "isolation", "nodes/s", "runs/s", "p50 ms", "p99 ms",
-        "RSS MB", "flush ms",
+        "scenario",
+        "in flight",
+        "durability",
+        "isolation",
+        "nodes/s",
+        "runs/s",
+        "p50 ms",
+        "p99 ms",
+        "RSS MB",
+        "flush ms",
     ]);
     for record in records {
         table.add_row([

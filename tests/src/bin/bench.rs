@@ -1,5 +1,9 @@
 //! `windlass-bench`: measures every scenario and prints a table; `cargo xtask bench` runs it.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for people")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a program for people"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +46,11 @@ impl Arguments {
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
-            let mut value = || words.next().with_context(|| format!("{word} takes a value"));
+            let mut value = || {
+                words
+                    .next()
+                    .with_context(|| format!("{word} takes a value"))
+            };
             match word.as_str() {
                 "--components" => read.components = value()?.into(),
                 "--binary" => read.binary = Some(value()?.into()),
@@ -65,7 +73,11 @@ impl Arguments {
 /// One scenario with one plan, named like `three-steps/256/full/warm`.
 fn single(arguments: &Arguments, only: &str) -> Result<()> {
     let mut parts = only.split('/');
-    let mut part = || parts.next().context("--only takes scenario/in-flight/durability/isolation");
+    let mut part = || {
+        parts
+            .next()
+            .context("--only takes scenario/in-flight/durability/isolation")
+    };
     let (name, in_flight, durability, isolation) = (part()?, part()?, part()?, part()?);
     let scenario = scenario::all()
         .into_iter()
@@ -77,8 +89,12 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         warm: isolation == "warm",
         time: Duration::from_secs_f64(arguments.seconds),
     };
-    let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(&arguments.dir)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let dir = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(&arguments.dir)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let record = runtime.block_on(measure(&scenario, &plan, &arguments.components, dir.path()))?;
     println!("{}", serde_json::to_string(&record)?);
     Ok(())
@@ -88,7 +104,11 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
 fn all(arguments: &Arguments) -> Result<()> {
     let mut records = Vec::new();
     for name in plans() {
-        if arguments.filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
+        if arguments
+            .filter
+            .as_ref()
+            .is_some_and(|filter| !name.contains(filter.as_str()))
+        {
             continue;
         }
         eprintln!("measuring {name}");
@@ -117,7 +137,10 @@ fn plans() -> Vec<String> {
         for in_flight in [1, 16, 256] {
             for durability in ["full", "normal"] {
                 for isolation in ["warm", "call"] {
-                    plans.push(format!("{}/{in_flight}/{durability}/{isolation}", scenario.name));
+                    plans.push(format!(
+                        "{}/{in_flight}/{durability}/{isolation}",
+                        scenario.name
+                    ));
                 }
             }
         }

@@ -54,7 +54,9 @@ pub(crate) struct Executor {
 impl Executor {
     /// Checks a configuration that was rendered for this execution.
     pub(crate) fn check_config(&self, json: &[u8]) -> Result<(), Failure> {
-        let Some(schema) = &self.config else { return Ok(()) };
+        let Some(schema) = &self.config else {
+            return Ok(());
+        };
         let value = serde_json::from_slice(json).unwrap_or_default();
         let wrong = schema.check(&value, &format!("/nodes/{}/with", self.name));
         if wrong.is_empty() {
@@ -64,7 +66,11 @@ impl Executor {
             .iter()
             .map(|diagnostic| format!("{}: {}", diagnostic.place.pointer, diagnostic.message))
             .collect();
-        Err(Failure::new(Class::Invalid, codes::CONFIG_INVALID, all.join("; ")))
+        Err(Failure::new(
+            Class::Invalid,
+            codes::CONFIG_INVALID,
+            all.join("; "),
+        ))
     }
 }
 
@@ -92,9 +98,13 @@ impl Catalog {
             return Ok(known);
         }
         let missing = |what: &str, digest: Digest| {
-            Error::Unreadable(format!("the store has no {what} {digest}, though a run names it"))
+            Error::Unreadable(format!(
+                "the store has no {what} {digest}, though a run names it"
+            ))
         };
-        let row = store.definition(definition)?.ok_or_else(|| missing("definition", definition))?;
+        let row = store
+            .definition(definition)?
+            .ok_or_else(|| missing("definition", definition))?;
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
         let prepared = Arc::new(prepare::from_store(row, pinned, plugins)?);
         Ok(self.keep(prepared))

@@ -18,19 +18,28 @@ pub(crate) struct Pins {
 
 impl Pins {
     pub(crate) fn new(uses: BTreeMap<String, Digest>) -> Self {
-        Self { windlass: VERSION, uses }
+        Self {
+            windlass: VERSION,
+            uses,
+        }
     }
 
     pub(crate) fn to_row(&self) -> PinsRow {
         // A map with text keys always serialises.
         let json = serde_json::to_vec(self).unwrap_or_default();
-        PinsRow { digest: Digest::of(&json), json: json.into() }
+        PinsRow {
+            digest: Digest::of(&json),
+            json: json.into(),
+        }
     }
 
     pub(crate) fn from_row(row: &PinsRow) -> Result<Self, String> {
         let pins: Self = serde_json::from_slice(&row.json).map_err(|error| error.to_string())?;
         if pins.windlass > VERSION {
-            return Err(format!("pins of version {} are newer than this host", pins.windlass));
+            return Err(format!(
+                "pins of version {} are newer than this host",
+                pins.windlass
+            ));
         }
         Ok(pins)
     }

@@ -32,16 +32,16 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
 }
 
 /// The definition behind a row, and the components that it would run on if it started now.
-pub(super) fn resolve(
-    row: &DefinitionRow,
-    plugins: &Host,
-) -> Result<(Definition, PinsRow), Error> {
+pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
     let (uses, wrong) = find(&definition, plugins);
     if !wrong.is_empty() {
         return Err(Error::Definition(wrong));
     }
-    let uses = uses.iter().map(|(asked, (plugin, _))| (asked.to_string(), plugin.digest)).collect();
+    let uses = uses
+        .iter()
+        .map(|(asked, (plugin, _))| (asked.to_string(), plugin.digest))
+        .collect();
     Ok((definition, Pins::new(uses).to_row()))
 }
 
@@ -55,7 +55,11 @@ pub(super) fn assemble(
     let uses = pinned(definition, &pins, plugins)?;
     let prepared = build(definition, row, pins, &uses)?;
     let wrong = check_configs(&prepared.graph, &uses);
-    if wrong.is_empty() { Ok(prepared) } else { Err(Error::Definition(wrong)) }
+    if wrong.is_empty() {
+        Ok(prepared)
+    } else {
+        Err(Error::Definition(wrong))
+    }
 }
 
 /// Prepares what a run was started with. It was checked then.
@@ -73,7 +77,9 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
     let mut uses = Uses::new();
     let mut wrong = Vec::new();
     for (name, node) in &definition.nodes {
-        let NodeKind::Use { node_type, .. } = &node.kind else { continue };
+        let NodeKind::Use { node_type, .. } = &node.kind else {
+            continue;
+        };
         if uses.contains_key(node_type) {
             continue;
         }
@@ -104,11 +110,15 @@ fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Use
     let mut uses = Uses::new();
     for asked in asked_for(definition) {
         let digest: Digest = *pins.uses.get(&asked.to_string()).ok_or_else(|| {
-            Error::Unreadable(format!("the run's pins do not say which component `{asked}` is"))
+            Error::Unreadable(format!(
+                "the run's pins do not say which component `{asked}` is"
+            ))
         })?;
         let plugin = plugins.plugin(&digest)?;
         let Some(node) = plugin.node(&asked.name).map(Arc::clone) else {
-            return Err(Error::Unreadable(format!("component {digest} does not have `{asked}`")));
+            return Err(Error::Unreadable(format!(
+                "component {digest} does not have `{asked}`"
+            )));
         };
         uses.insert(asked, (plugin, node));
     }
@@ -116,15 +126,20 @@ fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Use
 }
 
 fn asked_for(definition: &Definition) -> BTreeSet<UseRef> {
-    let uses = definition.nodes.values().filter_map(|node| match &node.kind {
-        NodeKind::Use { node_type, .. } => Some(node_type.clone()),
-        _ => None,
-    });
+    let uses = definition
+        .nodes
+        .values()
+        .filter_map(|node| match &node.kind {
+            NodeKind::Use { node_type, .. } => Some(node_type.clone()),
+            _ => None,
+        });
     uses.collect()
 }
 
 fn raw(uses: &Uses, node_type: &UseRef) -> Vec<String> {
-    uses.get(node_type).map(|(_, node)| node.raw.iter().cloned().collect()).unwrap_or_default()
+    uses.get(node_type)
+        .map(|(_, node)| node.raw.iter().cloned().collect())
+        .unwrap_or_default()
 }
 
 fn build(
@@ -133,9 +148,12 @@ fn build(
     pins: PinsRow,
     uses: &Uses,
 ) -> Result<Prepared, Error> {
-    let graph = Graph::compile(definition, &|node_type| raw(uses, node_type))
-        .map_err(Error::Definition)?;
-    let nodes = graph.nodes().map(|(_, plan)| executor(&plan.name, &plan.kind, uses)).collect();
+    let graph =
+        Graph::compile(definition, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
+    let nodes = graph
+        .nodes()
+        .map(|(_, plan)| executor(&plan.name, &plan.kind, uses))
+        .collect();
     let input = match &definition.input {
         Some(schema) => Some(Schema::compile(schema).map_err(|reason| {
             let place = Place::at("/input");
@@ -166,12 +184,17 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
         _ => None,
     };
     let Some((plugin, node)) = found else {
-        return Executor { name, plugin: None, node_type: Arc::from(""), config: None, reads: false };
+        return Executor {
+            name,
+            plugin: None,
+            node_type: Arc::from(""),
+            config: None,
+            reads: false,
+        };
     };
-    let reads = plugin
-        .imports
-        .iter()
-        .any(|import| import.starts_with("windlass:memory") || import.starts_with("windlass:blobs"));
+    let reads = plugin.imports.iter().any(|import| {
+        import.starts_with("windlass:memory") || import.starts_with("windlass:blobs")
+    });
     Executor {
         name,
         plugin: Some(Arc::clone(plugin)),
@@ -186,17 +209,26 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
 fn check_configs(graph: &Graph, uses: &Uses) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for (_, plan) in graph.nodes() {
-        let PlanKind::Use { node_type, with } = &plan.kind else { continue };
+        let PlanKind::Use { node_type, with } = &plan.kind else {
+            continue;
+        };
         let (Some((_, node)), Some(constant)) = (uses.get(node_type), with.constant()) else {
             continue;
         };
-        let Ok(schema) = Schema::compile(&node.config) else { continue };
+        let Ok(schema) = Schema::compile(&node.config) else {
+            continue;
+        };
         let value: Value = serde_json::from_slice(constant).unwrap_or_default();
         let pointer = format!("/nodes/{}/with", plan.name);
-        wrong.extend(schema.check(&value, &pointer).into_iter().map(|mut diagnostic| {
-            diagnostic.code = codes::WITH_INVALID;
-            diagnostic
-        }));
+        wrong.extend(
+            schema
+                .check(&value, &pointer)
+                .into_iter()
+                .map(|mut diagnostic| {
+                    diagnostic.code = codes::WITH_INVALID;
+                    diagnostic
+                }),
+        );
     }
     wrong
 }

@@ -213,7 +213,8 @@ impl Core {
 
     /// Whether this process may still act as a member.
     pub fn is_trusted(&self, now: Now) -> bool {
-        self.trusted_until_ms.is_some_and(|until| now.monotonic_ms < until)
+        self.trusted_until_ms
+            .is_some_and(|until| now.monotonic_ms < until)
     }
 
     fn joined(&mut self, asked_ms: u64, now: Now, actions: &mut Vec<Action>) {
@@ -222,7 +223,9 @@ impl Core {
         self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms;
         self.burying = true;
         self.recovering = true;
-        actions.push(Action::Bury { limit: self.settings.bury_instances });
+        actions.push(Action::Bury {
+            limit: self.settings.bury_instances,
+        });
     }
 
     fn renewed(&mut self, asked_ms: u64) {
@@ -274,7 +277,9 @@ impl Core {
             self.note_due(now.wall_ms);
         }
         // What was noted while the claim was on its way stands beside what it found.
-        let horizon = now.wall_ms.saturating_add_unsigned(self.settings.near_horizon_ms);
+        let horizon = now
+            .wall_ms
+            .saturating_add_unsigned(self.settings.near_horizon_ms);
         if let Some(due) = next_due_ms.filter(|due| *due <= horizon) {
             self.note_due(due);
         }
@@ -283,7 +288,9 @@ impl Core {
     fn buried(&mut self, freed: u32, now: Now, actions: &mut Vec<Action>) {
         self.burying = freed >= self.settings.bury_instances;
         if self.burying {
-            actions.push(Action::Bury { limit: self.settings.bury_instances });
+            actions.push(Action::Bury {
+                limit: self.settings.bury_instances,
+            });
             return;
         }
         if freed > 0 || self.recovering {
@@ -309,7 +316,9 @@ impl Core {
             self.note_due(now.wall_ms);
             if !self.burying {
                 self.burying = true;
-                actions.push(Action::Bury { limit: self.settings.bury_instances });
+                actions.push(Action::Bury {
+                    limit: self.settings.bury_instances,
+                });
             }
         }
         let due = self.next_due_ms.is_some_and(|due| due <= now.wall_ms);

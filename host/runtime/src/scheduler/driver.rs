@@ -83,7 +83,11 @@ impl Membership {
         now_ms: i64,
     ) -> windlass_store::Result<Self> {
         let numbers = Self::enter(store, &name, lease_ms, now_ms)?;
-        Ok(Self { name, lease_ms, numbers: Mutex::new(numbers) })
+        Ok(Self {
+            name,
+            lease_ms,
+            numbers: Mutex::new(numbers),
+        })
     }
 
     fn enter(
@@ -92,7 +96,11 @@ impl Membership {
         lease_ms: u64,
         joined_ms: i64,
     ) -> windlass_store::Result<Arc<Numbers>> {
-        let member = NewMember { name: name.to_owned(), lease_ms, joined_ms };
+        let member = NewMember {
+            name: name.to_owned(),
+            lease_ms,
+            joined_ms,
+        };
         match store.write(Write::Join(member))? {
             Wrote::Joined(incarnation) => Ok(Arc::new(Numbers::new(incarnation))),
             other => Err(crate::store_answered(&other)),
@@ -129,9 +137,9 @@ impl Sink for Answers {
                     complain("free what dead processes hold", answer);
                     Mail::Event(Event::BuryFailed)
                 }
-                (asked, Ok(Wrote::Renewed { .. })) => {
-                    Mail::Event(Event::Renewed { asked_ms: asked - RENEW })
-                }
+                (asked, Ok(Wrote::Renewed { .. })) => Mail::Event(Event::Renewed {
+                    asked_ms: asked - RENEW,
+                }),
                 (_, Ok(Wrote::Fenced)) => Mail::Event(Event::Lost),
                 (_, answer) => {
                     complain("renew the lease", answer);
@@ -152,7 +160,9 @@ fn complain(what: &str, answer: windlass_store::Result<Wrote>) {
 
 /// The sink that belongs to a mailbox.
 pub(crate) fn sink(mailbox: &Mailbox) -> Arc<dyn Sink> {
-    Arc::new(Answers { mailbox: mailbox.clone() })
+    Arc::new(Answers {
+        mailbox: mailbox.clone(),
+    })
 }
 
 impl Driver {
@@ -181,13 +191,22 @@ impl Driver {
     fn act(&mut self, action: Action) {
         let incarnation = self.membership.numbers().incarnation();
         match action {
-            Action::Claim { instances, triggers } => {
+            Action::Claim {
+                instances,
+                triggers,
+            } => {
                 let scope = match self.scope {
                     Scope::All => ClaimScope::All,
                     Scope::Own => ClaimScope::Only(self.own.lock().clone()),
                 };
                 let now_ms = self.shared.now().wall_ms;
-                let claim = Claim { incarnation, now_ms, instances, triggers, scope };
+                let claim = Claim {
+                    incarnation,
+                    now_ms,
+                    instances,
+                    triggers,
+                    scope,
+                };
                 self.submit(CLAIM, Write::Claim(claim));
             }
             Action::Bury { limit } => {
@@ -222,7 +241,9 @@ impl Driver {
         match Membership::enter(store, &membership.name, membership.lease_ms, asked.wall_ms) {
             Ok(numbers) => {
                 *membership.numbers.lock() = numbers;
-                self.shared.scheduler.send(Event::Joined { asked_ms: asked.monotonic_ms });
+                self.shared.scheduler.send(Event::Joined {
+                    asked_ms: asked.monotonic_ms,
+                });
             }
             Err(error) => {
                 tracing::error!(%error, "cannot join the store");
@@ -233,7 +254,11 @@ impl Driver {
 
     fn claimed(&mut self, claims: Claims) {
         let now = self.shared.now();
-        let Claims { instances, more, next_due_ms } = claims;
+        let Claims {
+            instances,
+            more,
+            next_due_ms,
+        } = claims;
         tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
         for claimed in instances {
@@ -253,13 +278,24 @@ impl Driver {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
         if let Some(prepared) = self.shared.catalog.known(definition, pins) {
-            self.shared.arrive(Arrival { claimed, prepared, numbers });
+            self.shared.arrive(Arrival {
+                claimed,
+                prepared,
+                numbers,
+            });
             return;
         }
         let shared = Arc::clone(&self.shared);
         self.shared.io.spawn_blocking(move || {
-            match shared.catalog.load(shared.store.as_ref(), &shared.plugins, definition, pins) {
-                Ok(prepared) => shared.arrive(Arrival { claimed, prepared, numbers }),
+            match shared
+                .catalog
+                .load(shared.store.as_ref(), &shared.plugins, definition, pins)
+            {
+                Ok(prepared) => shared.arrive(Arrival {
+                    claimed,
+                    prepared,
+                    numbers,
+                }),
                 Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
             }
         });
@@ -285,9 +321,16 @@ impl Shared {
             version: row.version,
         };
         for trigger in &claimed.claimed {
-            let trigger = windlass_store::write::TriggerFence { no: trigger.no, token: trigger.token };
+            let trigger = windlass_store::write::TriggerFence {
+                no: trigger.no,
+                token: trigger.token,
+            };
             let reason = reason.to_owned();
-            if let Err(error) = self.store.write(Write::Park { fence, trigger, reason }) {
+            if let Err(error) = self.store.write(Write::Park {
+                fence,
+                trigger,
+                reason,
+            }) {
                 tracing::warn!(%error, "cannot park");
             }
         }
@@ -297,4 +340,3 @@ impl Shared {
         self.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
     }
 }
-

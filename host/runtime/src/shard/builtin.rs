@@ -1,6 +1,7 @@
 //! Nodes that the host runs itself: `set`, `wait`, `end` and `fail`.
 
 use windlass_engine::expr::{Alias, Template};
+use windlass_model::file::{parse_duration_ms, parse_instant_ms};
 use windlass_model::{Class, Failure, Payload};
 
 use super::hot::Hot;
@@ -9,6 +10,14 @@ use super::settle::Settled;
 use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Shared;
+
+/// The instant that a duration from now, or an instant, names.
+fn until(text: &str, now_ms: i64) -> Result<i64, String> {
+    parse_duration_ms(text)
+        .map(|ms| now_ms.saturating_add_unsigned(ms))
+        .or_else(|| parse_instant_ms(text))
+        .ok_or_else(|| format!("`{text}` is neither a duration like `5s` nor an RFC 3339 instant"))
+}
 
 impl Hot {
     /// Until when a `wait` node waits.
@@ -22,7 +31,7 @@ impl Hot {
         let json = self.render(template, patch, shared)?;
         let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
         let until_ms = match &value {
-            serde_json::Value::String(text) => windlass_model::file::until(text, to.started_ms),
+            serde_json::Value::String(text) => until(text, to.started_ms),
             serde_json::Value::Number(number) => number
                 .as_i64()
                 .and_then(|ms| to.started_ms.checked_add(ms.max(0)))
@@ -33,7 +42,11 @@ impl Hot {
             Ok(until_ms) => Ok(Settled::Wait { until_ms }),
             Err(reason) => {
                 let message = format!("cannot tell how long to wait: {reason}");
-                Err(Unread::Value(Failure::new(Class::Invalid, codes::RENDER, message)))
+                Err(Unread::Value(Failure::new(
+                    Class::Invalid,
+                    codes::RENDER,
+                    message,
+                )))
             }
         }
     }
@@ -64,7 +77,11 @@ impl Hot {
             Some(template) => Payload::json(self.render(template, patch, shared)?),
             None => Payload::null(),
         };
-        Ok(Settled::Done { output, ports: Vec::new(), end: Some(terminate) })
+        Ok(Settled::Done {
+            output,
+            ports: Vec::new(),
+            end: Some(terminate),
+        })
     }
 
     /// How a `fail` node fails.
@@ -80,7 +97,11 @@ impl Hot {
             Ok(other) => other.to_string(),
             Err(_) => String::from_utf8_lossy(&json).into_owned(),
         };
-        Ok(Settled::Failed(Failure::new(Class::Permanent, codes::FAIL_NODE, message)))
+        Ok(Settled::Failed(Failure::new(
+            Class::Permanent,
+            codes::FAIL_NODE,
+            message,
+        )))
     }
 
     /// The value that a template passes on whole, if it can be passed on without parsing.

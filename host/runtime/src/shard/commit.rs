@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::{Command, NodeIx, Open};
-use windlass_model::{
-    Failure, Payload, RunStatus, Seq, Status, Token, TriggerNo, TriggerType,
-};
+use windlass_model::{Failure, Payload, RunStatus, Seq, Status, Token, TriggerNo, TriggerType};
 use windlass_store::Write;
 use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish};
@@ -43,20 +41,33 @@ impl State {
     /// Hands a step over with the next batch.
     pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<Shared>) {
         windlass_model::failpoint::pass("before-commit");
-        let Some(hot) = self.hots.get_mut(&to.instance) else { return };
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return;
+        };
         let Some((commit, then)) = hot.commit(to, step, shared) else {
             tracing::error!(instance = %hot.id, "the numbers of this membership are used up");
             shared.scheduler.send(crate::scheduler::core::Event::Lost);
             return;
         };
-        let pending = Pending { instance: to.instance, epoch: to.epoch, then };
+        let pending = Pending {
+            instance: to.instance,
+            epoch: to.epoch,
+            then,
+        };
         self.push(pending, Write::Commit(Box::new(commit)));
     }
 }
 
 impl Hot {
     fn commit(&mut self, to: Address, step: Step, shared: &Arc<Shared>) -> Option<(Commit, Then)> {
-        let Step { record, commands, vars, blobs, now_ms, finish } = step;
+        let Step {
+            record,
+            commands,
+            vars,
+            blobs,
+            now_ms,
+            finish,
+        } = step;
         let used = self.held.remove(&to.seq)?;
         shared.landed(1);
         let mut rows = Rows::default();
@@ -69,7 +80,12 @@ impl Hot {
         self.unacknowledged += 1;
         let ended = finish.map(|(status, output, failure)| {
             self.state.status = status;
-            RunResult { id: self.id, status, output, failure }
+            RunResult {
+                id: self.id,
+                status,
+                output,
+                failure,
+            }
         });
         let release = ended.is_none() && !self.held.values().any(Held::is_claimed);
         self.leaving = release || ended.is_some();
@@ -95,7 +111,12 @@ impl Hot {
             at_ms: now_ms,
         };
         let suspect = (used.suspicion != Suspicion::None).then_some(to.seq);
-        let then = Then::Committed { dispatch: rows.dispatch, due_ms: rows.due_ms, suspect, ended };
+        let then = Then::Committed {
+            dispatch: rows.dispatch,
+            due_ms: rows.due_ms,
+            suspect,
+            ended,
+        };
         Some((commit, then))
     }
 
@@ -135,10 +156,18 @@ impl Hot {
                 Some(())
             }
             Command::Incident { seq, node, failure } => {
-                let name = self.prepared.graph.node(node).map_or("?", |plan| plan.name.as_str());
+                let name = self
+                    .prepared
+                    .graph
+                    .node(node)
+                    .map_or("?", |plan| plan.name.as_str());
                 let detail = serde_json::json!({ "seq": seq.0, "node": name, "failure": failure });
                 let detail = Bytes::from(detail.to_string());
-                rows.journal.push(JournalRow { at_ms: now_ms, kind: "incident".to_owned(), detail });
+                rows.journal.push(JournalRow {
+                    at_ms: now_ms,
+                    kind: "incident".to_owned(),
+                    detail,
+                });
                 Some(())
             }
             Command::Skip(_) | Command::Refuted { .. } | Command::Finish { .. } => Some(()),
@@ -181,13 +210,40 @@ impl Hot {
         } else {
             (self.numbers.trigger()?, Token(1))
         };
-        let Trigger { seq, kind, node, due_ms, claimed, attempt, detail } = trigger;
-        let stage = if claimed { Stage::Written } else { Stage::Waiting };
-        let held =
-            Held { no, token, kind, suspicion: Suspicion::None, deliveries: 0, stage };
+        let Trigger {
+            seq,
+            kind,
+            node,
+            due_ms,
+            claimed,
+            attempt,
+            detail,
+        } = trigger;
+        let stage = if claimed {
+            Stage::Written
+        } else {
+            Stage::Waiting
+        };
+        let held = Held {
+            no,
+            token,
+            kind,
+            suspicion: Suspicion::None,
+            deliveries: 0,
+            stage,
+        };
         self.held.insert(seq, held);
         let node = node.map(|node| node.0);
-        rows.triggers.push(NewTrigger { no, seq, kind, node, due_ms, claimed, attempt, detail });
+        rows.triggers.push(NewTrigger {
+            no,
+            seq,
+            kind,
+            node,
+            due_ms,
+            claimed,
+            attempt,
+            detail,
+        });
         Some(())
     }
 

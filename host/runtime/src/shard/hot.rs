@@ -61,7 +61,10 @@ impl Held {
     }
 
     pub(crate) fn fence(&self) -> TriggerFence {
-        TriggerFence { no: self.no, token: self.token }
+        TriggerFence {
+            no: self.no,
+            token: self.token,
+        }
     }
 
     /// Tells the guest, if there is one, that nobody waits for it any more.
@@ -89,7 +92,9 @@ impl Hot {
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.held.values().any(|held| matches!(held.stage, Stage::Running(_)))
+        self.held
+            .values()
+            .any(|held| matches!(held.stage, Stage::Running(_)))
     }
 
     pub(crate) fn interrupt(&self) {

@@ -182,7 +182,9 @@ impl Hot {
         let vars = self.memory.vars(store, self.no)?;
         for (name, payload) in vars.iter() {
             if needs.all_vars || needs.vars.contains(name) {
-                values.var(name, &json_of(store, payload)?).map_err(unusable)?;
+                values
+                    .var(name, &json_of(store, payload)?)
+                    .map_err(unusable)?;
             }
         }
         for (name, json) in patch {
@@ -200,7 +202,9 @@ impl Hot {
         name: &str,
         values: &mut Values,
     ) -> Result<(), Unread> {
-        let latest = graph.find(name).and_then(|node| self.state.latest.get(&node).copied());
+        let latest = graph
+            .find(name)
+            .and_then(|node| self.state.latest.get(&node).copied());
         let json = match latest {
             Some(run) => {
                 let output = self.memory.output(store, run)?;
@@ -213,5 +217,9 @@ impl Hot {
 }
 
 fn unusable(error: windlass_engine::expr::InvalidJson) -> Unread {
-    Unread::Value(Failure::new(Class::Invalid, codes::RENDER, error.to_string()))
+    Unread::Value(Failure::new(
+        Class::Invalid,
+        codes::RENDER,
+        error.to_string(),
+    ))
 }

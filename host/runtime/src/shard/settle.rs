@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::expr::Values;
 use windlass_engine::{Command, Cx, Event, NodeIx, Verdict, apply, fail_output, verdict};
-use windlass_model::{
-    Again, Class, Digest, Failure, LogLine, Payload, RunNo, RunStatus, Status,
-};
+use windlass_model::{Again, Class, Digest, Failure, LogLine, Payload, RunNo, RunStatus, Status};
 use windlass_store::rows::{NewBlob, RunRow};
 
 use super::commit::Step;
@@ -44,7 +42,11 @@ pub(super) enum Settled {
 
 impl Settled {
     pub(super) fn done(output: Payload) -> Self {
-        Self::Done { output, ports: Vec::new(), end: None }
+        Self::Done {
+            output,
+            ports: Vec::new(),
+            end: None,
+        }
     }
 }
 
@@ -58,7 +60,12 @@ pub(super) struct Ran {
 
 impl Ran {
     pub(super) fn none() -> Self {
-        Self { took_us: 0, logs: Vec::new(), blobs: Vec::new(), patch: Patch::new() }
+        Self {
+            took_us: 0,
+            logs: Vec::new(),
+            blobs: Vec::new(),
+            patch: Patch::new(),
+        }
     }
 }
 
@@ -95,23 +102,49 @@ impl Hot {
     ) -> windlass_store::Result<Option<Step>> {
         let now_ms = shared.clock.wall_ms();
         let random = rand::random::<u64>();
-        let Ran { took_us, logs, blobs, patch } = ran;
+        let Ran {
+            took_us,
+            logs,
+            blobs,
+            patch,
+        } = ran;
         let mut record = self.record(to, took_us, logs);
         let prepared = self.prepare(to, settled, patch, &mut record, (now_ms, random), shared);
-        let Prepared { event, mut record, values, vars } = match prepared {
+        let Prepared {
+            event,
+            mut record,
+            values,
+            vars,
+        } = match prepared {
             Ok(prepared) => prepared,
             Err(Unread::Store(error)) => return Err(error),
             Err(Unread::Value(failure)) => {
                 // The values that the conditions need cannot be had: so the node has failed.
-                let Some(mut row) = record else { return Ok(None) };
+                let Some(mut row) = record else {
+                    return Ok(None);
+                };
                 row.status = RunStatus::Failed;
                 row.failure = Some(failure.clone());
                 row.output = None;
-                let event = Event::Failed { seq: to.seq, run: row.no, failure };
-                Prepared { event, record: Some(row), values: Values::new(), vars: Vec::new() }
+                let event = Event::Failed {
+                    seq: to.seq,
+                    run: row.no,
+                    failure,
+                };
+                Prepared {
+                    event,
+                    record: Some(row),
+                    values: Values::new(),
+                    vars: Vec::new(),
+                }
             }
         };
-        let cx = Cx { now_ms, random, values: &values, max_steps: shared.max_steps };
+        let cx = Cx {
+            now_ms,
+            random,
+            values: &values,
+            max_steps: shared.max_steps,
+        };
         let graph = Arc::clone(&self.prepared);
         let Ok(commands) = apply(&graph.graph, &mut self.state, event, &cx) else {
             tracing::debug!(instance = %self.id, seq = %to.seq, "a result came too late");
@@ -122,10 +155,20 @@ impl Hot {
             self.keep_or_refute(record, &commands);
             self.observe(record, shared);
         }
-        let blobs = blobs.into_iter().map(|(digest, bytes)| NewBlob { digest, bytes }).collect();
+        let blobs = blobs
+            .into_iter()
+            .map(|(digest, bytes)| NewBlob { digest, bytes })
+            .collect();
         let finish = self.finish(&commands, shared)?;
         self.memory.assign(&vars);
-        Ok(Some(Step { record, commands, vars, blobs, now_ms, finish }))
+        Ok(Some(Step {
+            record,
+            commands,
+            vars,
+            blobs,
+            now_ms,
+            finish,
+        }))
     }
 
     /// The record of the execution, as far as it is known before the outcome is.
@@ -160,11 +203,19 @@ impl Hot {
         shared: &Shared,
     ) -> Result<Prepared, Unread> {
         let seq = to.seq;
-        let plain = |event| Prepared { event, record: None, values: Values::new(), vars: Vec::new() };
+        let plain = |event| Prepared {
+            event,
+            record: None,
+            values: Values::new(),
+            vars: Vec::new(),
+        };
         let mut row = match (&settled, record.take()) {
             (Settled::TimedOut, _) => return Ok(plain(Event::TimedOut { seq })),
             (Settled::Later { until_ms }, _) => {
-                return Ok(plain(Event::Later { seq, until_ms: *until_ms }));
+                return Ok(plain(Event::Later {
+                    seq,
+                    until_ms: *until_ms,
+                }));
             }
             (_, Some(row)) => row,
             (_, None) => return Ok(plain(Event::TimedOut { seq })),
@@ -178,7 +229,12 @@ impl Hot {
                 row.output = Some(output.clone());
                 *record = Some(row.clone());
                 values = self.values_after(node, &output, &vars, shared)?;
-                Event::Done { seq, run, ports, end }
+                Event::Done {
+                    seq,
+                    run,
+                    ports,
+                    end,
+                }
             }
             Settled::Set(assignments) => {
                 let output = object_of(&assignments);
@@ -187,19 +243,23 @@ impl Hot {
                 row.output = Some(output.clone());
                 *record = Some(row.clone());
                 values = self.values_after(node, &output, &vars, shared)?;
-                Event::Done { seq, run, ports: Vec::new(), end: None }
+                Event::Done {
+                    seq,
+                    run,
+                    ports: Vec::new(),
+                    end: None,
+                }
             }
             Settled::Failed(failure) => {
-                let none = Values::new();
-                let cx = Cx { now_ms, random, values: &none, max_steps: shared.max_steps };
-                let judged = verdict(&self.prepared.graph, &self.state, seq, &failure, &cx);
                 row.failure = Some(failure.clone());
                 row.status = RunStatus::Failed;
-                match judged {
-                    Ok(Verdict::Retry { .. }) => row.status = RunStatus::WaitingRetry,
-                    Ok(Verdict::Continue(_)) => row.output = Some(Payload::null()),
-                    Ok(Verdict::Route(failure)) => row.output = Some(failure_output(&failure)),
-                    Ok(Verdict::Fail(_)) | Err(_) => {}
+                let open = self.state.open.get(&seq);
+                match open.map(|open| verdict(&self.prepared.graph, open, &failure, now_ms, random))
+                {
+                    Some(Verdict::Retry { .. }) => row.status = RunStatus::WaitingRetry,
+                    Some(Verdict::Continue(_)) => row.output = Some(Payload::null()),
+                    Some(Verdict::Route(failure)) => row.output = Some(failure_output(&failure)),
+                    Some(Verdict::Fail(_)) | None => {}
                 }
                 *record = Some(row.clone());
                 if let Some(output) = row.output.clone() {
@@ -210,7 +270,12 @@ impl Hot {
             Settled::Again(again) => {
                 row.status = RunStatus::Suspended;
                 vars = assigned(patch);
-                Event::Again { seq, run, after_ms: again.after_ms, left: again.state }
+                Event::Again {
+                    seq,
+                    run,
+                    after_ms: again.after_ms,
+                    left: again.state,
+                }
             }
             Settled::Wait { until_ms } => {
                 row.status = RunStatus::Suspended;
@@ -219,7 +284,12 @@ impl Hot {
             }
             Settled::Later { .. } | Settled::TimedOut => Event::TimedOut { seq },
         };
-        Ok(Prepared { event, record: Some(row), values, vars })
+        Ok(Prepared {
+            event,
+            record: Some(row),
+            values,
+            vars,
+        })
     }
 
     /// What the conditions behind a node see: its own output as it is now, and the variables
@@ -232,7 +302,9 @@ impl Hot {
         shared: &Shared,
     ) -> Result<Values, Unread> {
         let prepared = Arc::clone(&self.prepared);
-        let Some(plan) = prepared.graph.node(node) else { return Ok(Values::new()) };
+        let Some(plan) = prepared.graph.node(node) else {
+            return Ok(Values::new());
+        };
         if plan.needs.is_empty() {
             return Ok(Values::new());
         }
@@ -245,7 +317,11 @@ impl Hot {
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
             let json = super::memory::json_of(store, output)?;
             values.output(&plan.name, Some(&json)).map_err(|error| {
-                Unread::Value(Failure::new(Class::Invalid, codes::RENDER, error.to_string()))
+                Unread::Value(Failure::new(
+                    Class::Invalid,
+                    codes::RENDER,
+                    error.to_string(),
+                ))
             })?;
         }
         Ok(values)
@@ -268,9 +344,14 @@ impl Hot {
     }
 
     fn observe(&self, record: &RunRow, shared: &Shared) {
-        let Some(observer) = &shared.observer else { return };
+        let Some(observer) = &shared.observer else {
+            return;
+        };
         let name = |node: u32| {
-            self.prepared.graph.node(NodeIx(node)).map_or("?", |plan| plan.name.as_str())
+            self.prepared
+                .graph
+                .node(NodeIx(node))
+                .map_or("?", |plan| plan.name.as_str())
         };
         let skipped: Vec<&str> = record.skipped.iter().map(|node| name(*node)).collect();
         observer.observe(&Observed::Executed {
@@ -291,7 +372,12 @@ impl Hot {
         commands: &[Command],
         shared: &Shared,
     ) -> windlass_store::Result<Option<(Status, Option<Payload>, Option<Failure>)>> {
-        let Some(Command::Finish { status, failure, output }) = commands.last() else {
+        let Some(Command::Finish {
+            status,
+            failure,
+            output,
+        }) = commands.last()
+        else {
             return Ok(None);
         };
         if *status != Status::Completed {
@@ -318,7 +404,9 @@ impl Hot {
             return self.memory.output(shared.store.as_ref(), run);
         }
         let prepared = Arc::clone(&self.prepared);
-        let Some(template) = prepared.graph.output() else { return Ok(Payload::null()) };
+        let Some(template) = prepared.graph.output() else {
+            return Ok(Payload::null());
+        };
         let patch = Patch::new();
         if let Some(alias) = template.alias()
             && let Some(payload) = self.aliased(&alias, &patch, shared)?
@@ -340,7 +428,10 @@ fn skipped(commands: &[Command]) -> Vec<u32> {
 }
 
 fn assigned(patch: Patch) -> Vec<(String, Payload)> {
-    patch.into_iter().map(|(name, json)| (name, Payload::json(json))).collect()
+    patch
+        .into_iter()
+        .map(|(name, json)| (name, Payload::json(json)))
+        .collect()
 }
 
 /// The JSON object of these members.

@@ -14,7 +14,7 @@ use windlass_store::{Ticket, Write, Wrote};
 use super::hot::{Held, Hot, Stage};
 use super::memory::Memory;
 use super::work::Work;
-use super::{Arrival, Birth, Message, Shard};
+use super::{Arrival, Birth, Message};
 use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::scheduler::core::Event;
@@ -124,7 +124,11 @@ impl State {
     }
 
     fn arrived(&mut self, arrival: Arrival, shared: &Arc<Shared>) {
-        let Arrival { claimed, prepared, numbers } = arrival;
+        let Arrival {
+            claimed,
+            prepared,
+            numbers,
+        } = arrival;
         let no = claimed.row.no;
         if !claimed.taken {
             self.claimed_more(claimed, shared);
@@ -150,9 +154,11 @@ impl State {
     /// Further triggers of an instance that is here already.
     fn claimed_more(&mut self, claimed: windlass_store::write::ClaimedInstance, shared: &Shared) {
         let no = claimed.row.no;
-        let Some(hot) = self.hots.get_mut(&no).filter(|hot| {
-            !hot.leaving && hot.epoch == claimed.row.epoch
-        }) else {
+        let Some(hot) = self
+            .hots
+            .get_mut(&no)
+            .filter(|hot| !hot.leaving && hot.epoch == claimed.row.epoch)
+        else {
             // It was given back, or forgotten, while the claim was on its way. Giving back
             // makes these pending again; they are found by the next claim.
             shared.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
@@ -192,15 +198,29 @@ impl State {
     }
 
     fn mark(&mut self, no: InstanceNo, seq: Seq) {
-        let Some(hot) = self.hots.get(&no) else { return };
-        let Some(held) = hot.held.get(&seq) else { return };
-        let write = Write::Mark { fence: hot.fence(), trigger: held.fence() };
-        let pending = Pending { instance: no, epoch: hot.epoch, then: Then::Marked(seq) };
+        let Some(hot) = self.hots.get(&no) else {
+            return;
+        };
+        let Some(held) = hot.held.get(&seq) else {
+            return;
+        };
+        let write = Write::Mark {
+            fence: hot.fence(),
+            trigger: held.fence(),
+        };
+        let pending = Pending {
+            instance: no,
+            epoch: hot.epoch,
+            then: Then::Marked(seq),
+        };
         self.push(pending, write);
     }
 
     fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
-        let here = self.hots.get(&no).is_some_and(|hot| hot.held.contains_key(&seq));
+        let here = self
+            .hots
+            .get(&no)
+            .is_some_and(|hot| hot.held.contains_key(&seq));
         if here {
             self.mark(no, seq);
         } else {
@@ -209,7 +229,13 @@ impl State {
     }
 
     fn born(&mut self, birth: Birth, shared: &Shared) {
-        let Birth { new, state, prepared, numbers, reply } = birth;
+        let Birth {
+            new,
+            state,
+            prepared,
+            numbers,
+            reply,
+        } = birth;
         let hot = Hot::from_birth(&new, state, prepared, numbers);
         shared.flow.took(hot.claimed());
         let pending = Pending {
@@ -227,10 +253,16 @@ impl State {
         shared: &Arc<Shared>,
     ) {
         if ticket != self.first_ticket {
-            tracing::error!(ticket, expected = self.first_ticket, "the store answered out of order");
+            tracing::error!(
+                ticket,
+                expected = self.first_ticket,
+                "the store answered out of order"
+            );
             return;
         }
-        let Some(pending) = self.pending.pop_front() else { return };
+        let Some(pending) = self.pending.pop_front() else {
+            return;
+        };
         self.first_ticket += 1;
         match (pending.then, answer) {
             (Then::Created(created), answer) => self.created(*created, answer, shared),
@@ -268,9 +300,16 @@ impl State {
 
     /// A write of an instance is durable.
     fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<Shared>) {
-        let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else { return };
+        let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else {
+            return;
+        };
         match then {
-            Then::Committed { dispatch, due_ms, suspect, ended } => {
+            Then::Committed {
+                dispatch,
+                due_ms,
+                suspect,
+                ended,
+            } => {
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
                 let gone = hot.leaving && hot.unacknowledged == 0;
                 for seq in dispatch {
@@ -311,17 +350,34 @@ impl State {
     /// Something that a write named has moved on: nothing that is known here of the instance
     /// can be trusted.
     fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
-        let Some(hot) = self.drop_hot(no, epoch, shared) else { return };
+        let Some(hot) = self.drop_hot(no, epoch, shared) else {
+            return;
+        };
         tracing::warn!(instance = %hot.id, "results were fenced off: the run has moved on");
         let fence = hot.fence();
-        self.push(Pending { instance: no, epoch, then: Then::Released(fence) }, Write::Release { fence });
+        self.push(
+            Pending {
+                instance: no,
+                epoch,
+                then: Then::Released(fence),
+            },
+            Write::Release { fence },
+        );
         shared.waiters.tell(no, &Ended::GivenBack);
         shared.scheduler.send(Event::Due(shared.now().wall_ms));
     }
 
     /// The store could not write: what is in memory is ahead of what is durable, so it goes.
-    fn failed(&mut self, no: InstanceNo, epoch: Epoch, error: &windlass_store::Error, shared: &Shared) {
-        let Some(hot) = self.drop_hot(no, epoch, shared) else { return };
+    pub(super) fn failed(
+        &mut self,
+        no: InstanceNo,
+        epoch: Epoch,
+        error: &windlass_store::Error,
+        shared: &Shared,
+    ) {
+        let Some(hot) = self.drop_hot(no, epoch, shared) else {
+            return;
+        };
         tracing::error!(instance = %hot.id, code = %error.code, %error, "a step could not be written");
         self.owed.push(hot.fence());
         let ended = Ended::Interrupted {
@@ -362,7 +418,11 @@ impl State {
     fn retry(&mut self) {
         for fence in std::mem::take(&mut self.owed) {
             let then = Then::Released(fence);
-            let pending = Pending { instance: fence.instance, epoch: fence.epoch, then };
+            let pending = Pending {
+                instance: fence.instance,
+                epoch: fence.epoch,
+                then,
+            };
             self.push(pending, Write::Release { fence });
         }
     }
@@ -378,14 +438,22 @@ impl State {
     /// Gives an instance back if nothing of it is going on here any more. While draining,
     /// what is claimed but not begun does not count.
     pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &Shared) {
-        let idle = self.hots.get(&no).is_some_and(|hot| {
-            !hot.leaving && !hot.is_running() && hot.unacknowledged == 0
-        });
+        let idle = self
+            .hots
+            .get(&no)
+            .is_some_and(|hot| !hot.leaving && !hot.is_running() && hot.unacknowledged == 0);
         if idle && let Some(hot) = self.hots.remove(&no) {
             self.dismiss(&hot, shared);
             let (fence, epoch) = (hot.fence(), hot.epoch);
             let then = Then::Released(fence);
-            self.push(Pending { instance: no, epoch, then }, Write::Release { fence });
+            self.push(
+                Pending {
+                    instance: no,
+                    epoch,
+                    then,
+                },
+                Write::Release { fence },
+            );
             shared.waiters.tell(no, &Ended::GivenBack);
         }
     }
@@ -510,4 +578,3 @@ impl Held {
         }
     }
 }
-

@@ -49,7 +49,10 @@ impl State {
     /// Takes in a guest call that has returned. Answers the call that follows from it.
     pub(super) fn returned(&mut self, returned: Returned, shared: &Arc<Shared>) -> Option<Work> {
         let Returned { to, answer } = returned;
-        let hot = self.hots.get_mut(&to.instance).filter(|hot| hot.epoch == to.epoch)?;
+        let hot = self
+            .hots
+            .get_mut(&to.instance)
+            .filter(|hot| hot.epoch == to.epoch)?;
         let held = hot.held.get_mut(&to.seq)?;
         if !matches!(held.stage, Stage::Running(_)) {
             return None;
@@ -67,8 +70,16 @@ impl State {
     /// Offers a claimed trigger to its consumer.
     fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<Shared>) -> Option<Work> {
         let hot = self.hots.get_mut(&no)?;
-        let held = hot.held.get_mut(&seq).filter(|held| matches!(held.stage, Stage::Ready))?;
-        let to = Address { instance: no, epoch: hot.epoch, seq, started_ms: shared.clock.wall_ms() };
+        let held = hot
+            .held
+            .get_mut(&seq)
+            .filter(|held| matches!(held.stage, Stage::Ready))?;
+        let to = Address {
+            instance: no,
+            epoch: hot.epoch,
+            seq,
+            started_ms: shared.clock.wall_ms(),
+        };
         if hot.state.timeout == Some(seq) {
             self.settle(to, Settled::TimedOut, Ran::none(), shared);
             return None;
@@ -84,18 +95,50 @@ impl State {
             self.settle(to, Settled::Failed(failure), Ran::none(), shared);
             return None;
         }
+        if open
+            .give_up_ms
+            .is_some_and(|give_up_ms| give_up_ms <= to.started_ms)
+        {
+            let message = "it was not finished within the node's `total-timeout`";
+            let failure = Failure::new(
+                Class::Deadline,
+                windlass_engine::codes::TOTAL_TIMEOUT,
+                message,
+            );
+            self.settle(to, Settled::Failed(failure), Ran::none(), shared);
+            return None;
+        }
         let (kind, node) = (open.kind, open.node);
         let Some(consumer) = shared.plugins.registry().consumer(kind) else {
-            self.park(to, format!("no plugin consumes triggers of type `{}`", kind.name()), shared);
+            self.park(
+                to,
+                format!("no plugin consumes triggers of type `{}`", kind.name()),
+                shared,
+            );
             return None;
         };
         let hot = self.hots.get_mut(&no)?;
         let cancel = Cancel::default();
         let cx = hot.context(to, cancel.clone(), shared)?;
-        let node = hot.prepared.nodes.get(node.at()).map(|node| Arc::clone(&node.name));
+        let node = hot
+            .prepared
+            .nodes
+            .get(node.at())
+            .map(|node| Arc::clone(&node.name));
         hot.held.get_mut(&seq)?.stage = Stage::Running(cancel);
-        let accept = Accept { kind, node, payload: None, cx, slot_key: no.0, timeout: None };
-        Some(Work { to, plugin: consumer, ask: Ask::Accept(accept) })
+        let accept = Accept {
+            kind,
+            node,
+            payload: None,
+            cx,
+            slot_key: no.0,
+            timeout: None,
+        };
+        Some(Work {
+            to,
+            plugin: consumer,
+            ask: Ask::Accept(accept),
+        })
     }
 
     /// The consumer has decided.
@@ -150,13 +193,19 @@ impl State {
         let prepared = Arc::clone(&hot.prepared);
         let (plan, executor) = (prepared.graph.node(node)?, prepared.nodes.get(node.at())?);
         if let Some(observer) = &shared.observer {
-            observer.observe(&Observed::Started { instance: hot.id, node: &plan.name, attempt });
+            observer.observe(&Observed::Started {
+                instance: hot.id,
+                node: &plan.name,
+                attempt,
+            });
         }
         let settled = match &plan.kind {
-            PlanKind::Use { with, .. } => match hot.call(to, node, with, executor, &patch, shared) {
-                Ok(call) => return hot.work(to, executor, call, patch),
-                Err(unread) => Err(unread),
-            },
+            PlanKind::Use { with, .. } => {
+                match hot.call(to, node, with, executor, &patch, shared) {
+                    Ok(call) => return hot.work(to, executor, call, patch),
+                    Err(unread) => Err(unread),
+                }
+            }
             PlanKind::Wait(_) if kind == TriggerType::Timer => Ok(Settled::done(Payload::null())),
             PlanKind::Wait(template) => hot.wait_until(to, template, &patch, shared),
             PlanKind::Set(assignments) => hot.assignments(assignments, &patch, shared),
@@ -167,7 +216,10 @@ impl State {
         };
         match settled {
             Ok(settled) => {
-                let ran = Ran { patch, ..Ran::none() };
+                let ran = Ran {
+                    patch,
+                    ..Ran::none()
+                };
                 self.settle(to, settled, ran, shared);
             }
             Err(Unread::Value(failure)) => {
@@ -179,13 +231,7 @@ impl State {
     }
 
     /// The node has returned.
-    fn executed(
-        &mut self,
-        to: Address,
-        back: Back<Outcome>,
-        patch: Patch,
-        shared: &Arc<Shared>,
-    ) {
+    fn executed(&mut self, to: Address, back: Back<Outcome>, patch: Patch, shared: &Arc<Shared>) {
         let ran = Ran {
             took_us: u64::try_from(back.took.as_micros()).unwrap_or(u64::MAX),
             logs: back.logs,
@@ -193,7 +239,11 @@ impl State {
             patch,
         };
         let settled = match back.result {
-            Ok(Outcome::Done(done)) => Settled::Done { output: done.output, ports: done.ports, end: None },
+            Ok(Outcome::Done(done)) => Settled::Done {
+                output: done.output,
+                ports: done.ports,
+                end: None,
+            },
             Ok(Outcome::Again(again)) => Settled::Again(again),
             Ok(Outcome::Suspend(suspension)) => Settled::Failed(suspended(&suspension)),
             Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
@@ -219,12 +269,27 @@ impl State {
 
     /// Puts a trigger aside that cannot run here now.
     fn park(&mut self, to: Address, reason: String, shared: &Shared) {
-        let Some(hot) = self.hots.get(&to.instance) else { return };
-        let Some(held) = hot.held.get(&to.seq) else { return };
+        let Some(hot) = self.hots.get(&to.instance) else {
+            return;
+        };
+        let Some(held) = hot.held.get(&to.seq) else {
+            return;
+        };
         tracing::warn!(instance = %hot.id, reason, "parking a trigger");
-        let write = Write::Park { fence: hot.fence(), trigger: held.fence(), reason };
+        let write = Write::Park {
+            fence: hot.fence(),
+            trigger: held.fence(),
+            reason,
+        };
         let then = Then::Parked(to.seq);
-        self.push(Pending { instance: to.instance, epoch: to.epoch, then }, write);
+        self.push(
+            Pending {
+                instance: to.instance,
+                epoch: to.epoch,
+                then,
+            },
+            write,
+        );
         let _ = shared;
     }
 }
@@ -235,7 +300,10 @@ impl Hot {
         let open = self.state.open.get(&to.seq)?;
         let node = self.prepared.nodes.get(open.node.at());
         let resumption = (open.phase > 0).then(|| {
-            Arc::new(Resumption { reason: Reason::Again, state: open.left.clone() })
+            Arc::new(Resumption {
+                reason: Reason::Again,
+                state: open.left.clone(),
+            })
         });
         let reads = node.is_some_and(|node| node.reads);
         Some(CallContext {
@@ -285,7 +353,11 @@ impl Hot {
             _ => Cancel::default(),
         };
         let Some(cx) = self.context(to, cancel, shared) else {
-            return Err(Unread::Value(Failure::new(Class::Cancelled, codes::RENDER, "it is gone")));
+            return Err(Unread::Value(Failure::new(
+                Class::Cancelled,
+                codes::RENDER,
+                "it is gone",
+            )));
         };
         Ok(Call {
             node_type: Arc::clone(&executor.node_type),
@@ -293,13 +365,33 @@ impl Hot {
             input,
             cx,
             slot_key: self.no.0,
-            timeout: plan.and_then(|plan| plan.timeout_ms).map(Duration::from_millis),
+            timeout: self.time_left(to, plan.and_then(|plan| plan.timeout_ms)),
         })
+    }
+
+    /// How long this execution may take: what is left of all attempts bounds it.
+    fn time_left(&self, to: Address, timeout_ms: Option<u64>) -> Option<Duration> {
+        let give_up_ms = self
+            .state
+            .open
+            .get(&to.seq)
+            .and_then(|open| open.give_up_ms);
+        let left_ms = give_up_ms
+            .map(|give_up_ms| u64::try_from(give_up_ms.saturating_sub(to.started_ms)).unwrap_or(0));
+        let ms = match (timeout_ms, left_ms) {
+            (Some(timeout), Some(left)) => Some(timeout.min(left)),
+            (timeout, left) => timeout.or(left),
+        };
+        ms.map(Duration::from_millis)
     }
 
     fn work(&self, to: Address, executor: &Executor, call: Call, patch: Patch) -> Option<Work> {
         let plugin = Arc::clone(executor.plugin.as_ref()?);
-        Some(Work { to, plugin, ask: Ask::Execute(call, patch) })
+        Some(Work {
+            to,
+            plugin,
+            ask: Ask::Execute(call, patch),
+        })
     }
 
     /// Renders a template with what it names.
@@ -314,7 +406,11 @@ impl Hot {
         }
         let values = self.values(shared.store.as_ref(), template.needs(), patch)?;
         template.render(&values).map_err(|error| {
-            Unread::Value(Failure::new(Class::Invalid, codes::RENDER, error.to_string()))
+            Unread::Value(Failure::new(
+                Class::Invalid,
+                codes::RENDER,
+                error.to_string(),
+            ))
         })
     }
 
@@ -340,7 +436,12 @@ impl Hot {
         gathers: bool,
         store: &dyn windlass_store::Store,
     ) -> Result<Payload, Unread> {
-        let from = self.state.open.get(&seq).map(|open| open.from.clone()).unwrap_or_default();
+        let from = self
+            .state
+            .open
+            .get(&seq)
+            .map(|open| open.from.clone())
+            .unwrap_or_default();
         if !gathers {
             return match from.first() {
                 Some((_, run)) => self.memory.output(store, *run),
@@ -349,7 +450,11 @@ impl Hot {
         }
         let mut json = vec![b'{'];
         for (node, run) in from {
-            let Some(name) = self.prepared.nodes.get(node.at()).map(|node| Arc::clone(&node.name))
+            let Some(name) = self
+                .prepared
+                .nodes
+                .get(node.at())
+                .map(|node| Arc::clone(&node.name))
             else {
                 continue;
             };
@@ -368,12 +473,16 @@ impl Hot {
 
 /// The variables that a consumer assigns.
 fn patch_of(vars: Option<Payload>) -> Result<Patch, Failure> {
-    let Some(vars) = vars else { return Ok(Patch::new()) };
+    let Some(vars) = vars else {
+        return Ok(Patch::new());
+    };
     let invalid = |reason: String| {
         let message = format!("the consumer's patch is not a JSON object: {reason}");
         Failure::new(Class::Invalid, codes::RENDER, message)
     };
-    let bytes = vars.inline().ok_or_else(|| invalid("it is a blob".to_owned()))?;
+    let bytes = vars
+        .inline()
+        .ok_or_else(|| invalid("it is a blob".to_owned()))?;
     let object: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
     Ok(object
@@ -383,7 +492,11 @@ fn patch_of(vars: Option<Payload>) -> Result<Patch, Failure> {
 }
 
 fn suspended(suspension: &windlass_model::Suspension) -> Failure {
-    let names: Vec<&str> = suspension.bookmarks.iter().map(|mark| mark.name.as_str()).collect();
+    let names: Vec<&str> = suspension
+        .bookmarks
+        .iter()
+        .map(|mark| mark.name.as_str())
+        .collect();
     let message = format!(
         "the node wants to wait for {}, but this host cannot keep bookmarks",
         names.join(", ")

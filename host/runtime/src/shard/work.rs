@@ -58,7 +58,10 @@ impl Work {
             Ask::Accept(accept) => Answer::Accepted(self.plugin.accept_inline(accept)),
             Ask::Execute(call, patch) => Answer::Executed(self.plugin.execute_inline(call), patch),
         };
-        Returned { to: self.to, answer }
+        Returned {
+            to: self.to,
+            answer,
+        }
     }
 
     /// Makes the call on a fiber.
@@ -68,6 +71,9 @@ impl Work {
             Ask::Accept(accept) => Answer::Accepted(plugin.accept(accept).await),
             Ask::Execute(call, patch) => Answer::Executed(plugin.execute(call).await, patch),
         };
-        Returned { to: self.to, answer }
+        Returned {
+            to: self.to,
+            answer,
+        }
     }
 }

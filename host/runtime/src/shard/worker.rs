@@ -60,7 +60,10 @@ impl Crew {
     pub(crate) fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> std::io::Result<()> {
         for shard in &shared.shards {
             let generation = shard.driver.load(Ordering::Acquire);
-            self.orders.lock().vacant.push((Arc::clone(shard), generation));
+            self.orders
+                .lock()
+                .vacant
+                .push((Arc::clone(shard), generation));
             self.hire(shared)?;
         }
         let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
@@ -128,7 +131,10 @@ impl Crew {
     }
 
     /// Takes shards away from threads that are stuck in a guest.
-    #[expect(clippy::disallowed_methods, reason = "the watch paces itself; what it measures is injected")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the watch paces itself; what it measures is injected"
+    )]
     fn watch(self: &Arc<Self>, shared: &Arc<Shared>) {
         while !self.stopping.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(PATIENCE_MS / 4));
@@ -147,12 +153,18 @@ impl Crew {
             return;
         }
         // The call may have ended, and another one begun, since the watch looked.
-        let same = shard.in_guest_since.compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
+        let same =
+            shard
+                .in_guest_since
+                .compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
         if same.is_err() {
             return;
         }
         let generation = shard.depose();
-        tracing::debug!(shard = shard.index, "a guest holds a thread: a spare one takes over");
+        tracing::debug!(
+            shard = shard.index,
+            "a guest holds a thread: a spare one takes over"
+        );
         let mut orders = self.orders.lock();
         orders.vacant.push((Arc::clone(shard), generation));
         let idle = orders.idle;
@@ -167,7 +179,10 @@ impl Crew {
 }
 
 fn stuck(shared: &Shared) -> bool {
-    shared.shards.iter().any(|shard| shard.in_guest_since.load(Ordering::Acquire) != 0)
+    shared
+        .shards
+        .iter()
+        .any(|shard| shard.in_guest_since.load(Ordering::Acquire) != 0)
 }
 
 impl Shard {
@@ -212,9 +227,14 @@ impl Shard {
             }
         }
         loop {
-            let next = work.take().or_else(|| state.deferred()).or_else(|| state.next(shared));
+            let next = work
+                .take()
+                .or_else(|| state.deferred())
+                .or_else(|| state.next(shared));
             let Some(next) = next else { break };
-            let Some(next) = self.hand_out(next, shared) else { continue };
+            let Some(next) = self.hand_out(next, shared) else {
+                continue;
+            };
             if state.waiting() >= BATCH {
                 self.flush(&mut state, shared);
             }

@@ -5,11 +5,17 @@ use super::{Action, Core, Event, Now, Settings};
 const LEASE: u64 = 30_000;
 
 fn at(ms: u64) -> Now {
-    Now { wall_ms: 1_000_000 + ms as i64, monotonic_ms: ms }
+    Now {
+        wall_ms: 1_000_000 + ms as i64,
+        monotonic_ms: ms,
+    }
 }
 
 fn claim() -> Action {
-    Action::Claim { instances: 256, triggers: 64 }
+    Action::Claim {
+        instances: 256,
+        triggers: 64,
+    }
 }
 
 fn bury() -> Action {
@@ -18,10 +24,23 @@ fn bury() -> Action {
 
 /// A member that has recovered and claimed what was there at start.
 fn settled() -> Core {
-    let mut core = Core::new(Settings { lease_ms: LEASE, ..Settings::default() });
+    let mut core = Core::new(Settings {
+        lease_ms: LEASE,
+        ..Settings::default()
+    });
     assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
     assert_eq!(core.step(Event::Buried { freed: 0 }, at(1), 0), [claim()]);
-    assert_eq!(core.step(Event::Claimed { more: false, next_due_ms: None }, at(2), 0), []);
+    assert_eq!(
+        core.step(
+            Event::Claimed {
+                more: false,
+                next_due_ms: None
+            },
+            at(2),
+            0
+        ),
+        []
+    );
     core
 }
 
@@ -35,7 +54,10 @@ fn check(steps: &[(u64, Event, u32, &[Action])]) {
 }
 
 fn claimed(next: Option<u64>) -> Event {
-    Event::Claimed { more: false, next_due_ms: next.map(|ms| at(ms).wall_ms) }
+    Event::Claimed {
+        more: false,
+        next_due_ms: next.map(|ms| at(ms).wall_ms),
+    }
 }
 
 #[test]
@@ -44,7 +66,10 @@ fn recovery_comes_before_the_first_claim() {
     assert_eq!(core.step(Event::Woken, at(0), 0), []);
     assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
     assert_eq!(core.step(Event::Woken, at(1), 0), []);
-    assert_eq!(core.step(Event::Buried { freed: 1_000 }, at(2), 0), [bury()]);
+    assert_eq!(
+        core.step(Event::Buried { freed: 1_000 }, at(2), 0),
+        [bury()]
+    );
     assert_eq!(core.step(Event::Buried { freed: 3 }, at(3), 0), [claim()]);
 }
 
@@ -99,7 +124,15 @@ fn a_full_process_claims_nothing_until_there_is_room() {
 fn more_work_is_claimed_at_once() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
-        (11, Event::Claimed { more: true, next_due_ms: None }, 64, &[claim()]),
+        (
+            11,
+            Event::Claimed {
+                more: true,
+                next_due_ms: None,
+            },
+            64,
+            &[claim()],
+        ),
     ]);
 }
 
@@ -124,17 +157,26 @@ fn a_lease_that_was_not_renewed_in_time_is_not_trusted() {
     assert!(!core.is_trusted(at(27_000)));
     assert_eq!(core.step(Event::Tick, at(27_000), 0), [Action::Rejoin]);
     assert_eq!(core.step(Event::Woken, at(27_001), 0), []);
-    assert_eq!(core.step(Event::Joined { asked_ms: 27_002 }, at(27_003), 0), [bury()]);
+    assert_eq!(
+        core.step(Event::Joined { asked_ms: 27_002 }, at(27_003), 0),
+        [bury()]
+    );
 }
 
 #[test]
 fn a_wall_clock_stepped_back_delays_nothing_that_is_scanned() {
     let mut core = settled();
     core.step(Event::Due(at(2_000).wall_ms), at(10), 0);
-    let back = Now { wall_ms: at(0).wall_ms - 3_600_000, monotonic_ms: 3_000 };
+    let back = Now {
+        wall_ms: at(0).wall_ms - 3_600_000,
+        monotonic_ms: 3_000,
+    };
     assert_eq!(core.step(Event::Tick, back, 0), []);
     assert!(core.sleep_ms(back) <= 1_000);
-    let scan = Now { monotonic_ms: 5_000, ..back };
+    let scan = Now {
+        monotonic_ms: 5_000,
+        ..back
+    };
     assert_eq!(core.step(Event::Tick, scan, 0), [bury(), claim()]);
 }
 
