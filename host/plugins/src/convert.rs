@@ -113,10 +113,16 @@ impl Reader<'_> {
             node::Body::Inline(bytes) => Body::Inline(bytes),
             node::Body::Blob(text) => Body::Blob(self.blob(&text)?),
         };
-        Ok(Payload {
+        let payload = Payload {
             content_type: payload.content_type,
             body,
-        })
+        };
+        match payload.inline() {
+            // Others splice it into documents without looking at it again.
+            Some(bytes) if payload.is_json() => check_json(bytes)?,
+            _ => {}
+        }
+        Ok(payload)
     }
 
     /// Only what the call was given or has written: a digest alone is no right to a blob.
@@ -136,6 +142,14 @@ impl Reader<'_> {
         }
         let given = self.blobs.given.iter().find(|blob| blob.digest == digest);
         given.copied().ok_or_else(unknown)
+    }
+}
+
+fn check_json(bytes: &[u8]) -> Result<(), Failure> {
+    let text = std::str::from_utf8(bytes).map_err(|_| nonsense("JSON that is not UTF-8"))?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(nonsense(&format!("a payload that is not JSON: {error}"))),
     }
 }
 

@@ -124,10 +124,10 @@ impl Guest {
                 pace.measure();
                 pace
             }
-            none => none.insert(Pace::new(now.saturating_sub(call.started))),
+            none => none.insert(Pace::new(track, now.saturating_sub(call.started))),
         };
         if pace.used() >= shared.options.slow {
-            pace.slow_down(track, inline.then(|| Arc::clone(&shared.slow_inline)));
+            pace.slow_down(inline.then(|| Arc::clone(&shared.slow_inline)));
         }
         let cell = pace.cell();
         if inline {
@@ -143,8 +143,7 @@ impl Guest {
             }
             return Ok(UpdateDeadline::Continue(1));
         }
-        // A plugin that is slow anywhere has no more quick starts to give away.
-        let gated = pace.is_slow() || track.is_slow();
+        let gated = track.takes_turns();
         let gate = gated.then(|| (shared.gate.clone(), track.id));
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(cell.pass(gate))))
     }

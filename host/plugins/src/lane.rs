@@ -35,7 +35,12 @@ pub(crate) struct Track {
     probation: AtomicU32,
     left: AtomicU32,
     slow: AtomicUsize,
+    /// Calls that have lasted for a tick, and are not over.
+    lasting: AtomicUsize,
 }
+
+/// With so many lasting calls at once, all further ones of the plugin wait for turns.
+const MAX_LASTING: usize = 2;
 
 impl Track {
     pub(crate) fn new() -> Self {
@@ -45,17 +50,19 @@ impl Track {
             probation: AtomicU32::new(FIRST_PROBATION),
             left: AtomicU32::new(FIRST_PROBATION),
             slow: AtomicUsize::new(0),
+            lasting: AtomicUsize::new(0),
         }
     }
 
     /// Whether it may be called inline.
     pub(crate) fn trusted(&self) -> bool {
-        self.left.load(Ordering::Relaxed) == 0 && !self.is_slow()
+        self.left.load(Ordering::Relaxed) == 0 && self.slow.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether a call of it is slow at this moment.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.slow.load(Ordering::Relaxed) > 0
+    /// Whether its calls have to wait for turns: one of them is slow, or several are on the
+    /// way there. Hundreds of quick starts are a slow start for everybody else.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.slow.load(Ordering::Relaxed) > 0 || self.lasting.load(Ordering::Relaxed) >= MAX_LASTING
     }
 
     /// One more call was quick.
@@ -79,6 +86,7 @@ impl Track {
 /// How one call uses the processor. Made at its first tick: most calls never see one.
 pub(crate) struct Pace {
     used: Duration,
+    track: Arc<Track>,
     slow: Option<Slow>,
     cell: Arc<Cell>,
 }
@@ -93,19 +101,21 @@ pub(crate) struct Cell {
 
 impl Pace {
     /// `since_start` is by the clock: the first stretch has no mark to count from.
-    pub(crate) fn new(since_start: Duration) -> Self {
+    pub(crate) fn new(track: &Arc<Track>, since_start: Duration) -> Self {
+        track.lasting.fetch_add(1, Ordering::Relaxed);
         let cell = Arc::new(Cell::default());
         cell.mark();
         Self {
             used: since_start.min(crate::engine::TICK),
+            track: Arc::clone(track),
             slow: None,
             cell,
         }
     }
 
     /// Of a call that had to wait for a turn before it could begin.
-    pub(crate) fn with_turn(turn: Turn) -> Self {
-        let pace = Self::new(Duration::ZERO);
+    pub(crate) fn with_turn(track: &Arc<Track>, turn: Turn) -> Self {
+        let pace = Self::new(track, Duration::ZERO);
         *pace.cell.turn.lock() = Some(turn);
         pace
     }
@@ -129,8 +139,9 @@ impl Pace {
     }
 
     /// From here on it is slow, and so is its plugin while it lasts.
-    pub(crate) fn slow_down(&mut self, track: &Arc<Track>, inline: Option<Arc<AtomicUsize>>) {
+    pub(crate) fn slow_down(&mut self, inline: Option<Arc<AtomicUsize>>) {
         if self.slow.is_none() {
+            let track = &self.track;
             track.slowed();
             track.slow.fetch_add(1, Ordering::Relaxed);
             if let Some(inline) = &inline {
@@ -188,6 +199,12 @@ struct Slow {
     inline: Option<Arc<AtomicUsize>>,
 }
 
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.track.lasting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Slow {
     fn drop(&mut self) {
         self.track.slow.fetch_sub(1, Ordering::Relaxed);
@@ -211,6 +228,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn several_lasting_calls_take_turns_before_any_is_slow() {
+        let track = Arc::new(Track::new());
+        let _first = Pace::new(&track, Duration::ZERO);
+        let second = Pace::new(&track, Duration::ZERO);
+        assert!(track.takes_turns());
+        drop(second);
+        assert!(!track.takes_turns());
+    }
+
+    #[test]
     fn trust_is_won_by_quick_calls_and_lost_for_longer_each_time() {
         let track = Arc::new(Track::new());
         for probation in [16, 64, 256] {
@@ -219,11 +246,12 @@ mod tests {
                 track.quick();
             }
             assert!(track.trusted());
-            let mut pace = Pace::new(Duration::ZERO);
-            pace.slow_down(&track, None);
-            assert!(track.is_slow() && !track.trusted());
+            let mut pace = Pace::new(&track, Duration::ZERO);
+            assert!(!track.takes_turns());
+            pace.slow_down(None);
+            assert!(track.takes_turns() && !track.trusted());
             drop(pace);
-            assert!(!track.is_slow());
+            assert!(!track.takes_turns());
         }
     }
 }

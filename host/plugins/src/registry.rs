@@ -95,18 +95,24 @@ impl Registry {
         })
     }
 
-    /// Who decides about triggers of this kind: who names it before who takes every kind, then
-    /// by the name of the package, the newest version first.
+    /// Who decides about triggers of this kind: who names it before who takes every kind, who
+    /// has no routes before who has some, then by the name of the package, the newest version
+    /// first.
     pub fn consumer(&self, kind: TriggerType) -> Option<Arc<Plugin>> {
         let picture = self.picture.load();
-        let takes = |text: &str| {
+        let takes = |text: &str, routed: bool| {
             picture.newest().find(|plugin| {
-                plugin
-                    .consumer()
-                    .is_some_and(|consumer| consumer.types.iter().any(|t| t == text))
+                plugin.consumer().is_some_and(|consumer| {
+                    consumer.routes.is_empty() != routed
+                        && consumer.types.iter().any(|kind| kind == text)
+                })
             })
         };
-        takes(kind.name()).or_else(|| takes("*")).cloned()
+        takes(kind.name(), false)
+            .or_else(|| takes(kind.name(), true))
+            .or_else(|| takes("*", false))
+            .or_else(|| takes("*", true))
+            .cloned()
     }
 
     /// The consumer of this package, the newest version.
@@ -164,6 +170,7 @@ impl Registry {
                 ));
             }
         }
+        windlass_model::failpoint::pass("plugin-swap");
         self.picture.store(Arc::new(Picture::of(files)));
         Ok(())
     }

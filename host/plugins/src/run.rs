@@ -86,8 +86,9 @@ struct Order<J: Job> {
 }
 
 impl Plugin {
-    /// Runs a node by a plain call, on this thread. Only while [`Plugin::lane`] says
-    /// [`Lane::Inline`]: otherwise it is refused. The thread needs 2 MiB of stack.
+    /// Runs a node by a plain call, on this thread. To be used only while [`Plugin::lane`]
+    /// says [`Lane::Inline`]; refused if the plugin imports what may wait. The thread needs
+    /// 2 MiB of stack, and is blocked until the call ends.
     pub fn execute_inline(&self, call: Call) -> Returned<Outcome> {
         match self.execution(call) {
             Ok(order) => self.inline::<Executing>(order),
@@ -271,7 +272,7 @@ impl Plugin {
         if let Some(turn) = entry.turn
             && let Some(call) = &mut slot.store.data_mut().call
         {
-            call.pace = Some(Pace::with_turn(turn));
+            call.pace = Some(Pace::with_turn(&self.terms.track, turn));
         }
         let Some(function) = J::export(&slot.exports) else {
             return Returned::refused(wrong("it does not do that"));
@@ -284,9 +285,7 @@ impl Plugin {
     /// Waits until there is room for one more call.
     async fn enter(&self, slot_key: i64) -> Option<Entry> {
         let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
-        // A plugin that is slow at this moment gets no quick start: hundreds of them are a
-        // slow start for everybody else.
-        let turn = match self.terms.track.is_slow() {
+        let turn = match self.terms.track.takes_turns() {
             true => Some(self.shared.gate.turn(self.terms.track.id).await),
             false => None,
         };

@@ -1,0 +1,92 @@
+//! Slow plugins delay nobody else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_model::{Class, Clock as _};
+use windlass_plugins::{Lane, Plugin};
+
+use crate::rig::{Rig, bare, call, earn_trust, failure, output};
+
+fn slow(ms: u64) -> windlass_plugins::Call {
+    call("slow/slow", &json!({ "ms": ms }), &Value::Null)
+}
+
+#[test]
+fn a_slow_call_costs_the_trust_and_regaining_it_takes_longer() {
+    let rig = Rig::new();
+    let plugin = rig.plugin("slow");
+    earn_trust(&rig, &plugin, || slow(0));
+    output(plugin.execute_inline(slow(200)));
+    for _ in 0..63 {
+        assert_eq!(plugin.lane(), Lane::Fiber);
+        output(rig.fiber(&plugin, slow(0)));
+    }
+}
+
+#[test]
+fn a_slow_call_is_noticed_while_it_runs_and_too_many_close_the_inline_lane() {
+    let rig = Rig::with(|options| options.max_slow_inline = 1);
+    let (plugin, echo) = (rig.plugin("slow"), rig.plugin("echo"));
+    earn_trust(&rig, &echo, || bare("echo/echo"));
+    earn_trust(&rig, &plugin, || slow(0));
+    let worker = std::thread::spawn({
+        let plugin = Arc::clone(&plugin);
+        move || output(plugin.execute_inline(slow(1_500)))
+    });
+    let mut looks = 0;
+    while plugin.lane() == Lane::Inline || echo.lane() == Lane::Inline {
+        looks += 1;
+        assert!(looks < 1_000 && !worker.is_finished(), "it was not noticed");
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+    worker.join().unwrap();
+    assert_eq!(echo.lane(), Lane::Inline);
+    assert_eq!(plugin.lane(), Lane::Fiber);
+}
+
+/// How long the slowest of some quick calls takes while `busy` goes on.
+fn quick_calls(rig: &Rig, plugin: &Arc<Plugin>) -> Duration {
+    let mut longest = Duration::ZERO;
+    for _ in 0..50 {
+        let before = rig.clock.monotonic();
+        assert!(rig.fiber(plugin, bare("echo/echo")).result.is_ok());
+        longest = longest.max(rig.clock.monotonic() - before);
+    }
+    longest
+}
+
+#[test]
+fn hundreds_of_endless_loops_delay_nobody_else() {
+    let rig = Rig::with(|options| options.pool.fibers = 512);
+    let (hostile, echo, sums) = (
+        rig.plugin("hostile"),
+        rig.plugin("echo"),
+        rig.plugin("slow"),
+    );
+    let loops: Vec<_> = (0..256)
+        .map(|_| {
+            let mut endless = bare("hostile/loop");
+            endless.timeout = Some(Duration::from_secs(4));
+            rig.io.spawn(Arc::clone(&hostile).execute(endless))
+        })
+        .collect();
+    let longest = quick_calls(&rig, &echo);
+    assert!(longest < Duration::from_millis(500), "{longest:?}");
+    // A long computation of another plugin gets its half of the slow turns.
+    let computed = rig.fiber(&sums, slow(400));
+    assert!(
+        computed.took < Duration::from_millis(2_500),
+        "{:?}",
+        computed.took
+    );
+    output(computed);
+    for running in loops {
+        failure(
+            rig.io.block_on(running).unwrap(),
+            Class::Deadline,
+            "WL-R032",
+        );
+    }
+}

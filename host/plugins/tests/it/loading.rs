@@ -1,0 +1,167 @@
+//! From a file to a plugin, or to the reason why not.
+
+use std::sync::Arc;
+
+use windlass_model::Digest;
+use windlass_model::definition::UseRef;
+use windlass_plugins::Options;
+
+use crate::rig::{Rig, bare, built, output};
+
+#[track_caller]
+fn refused(name: &str, code: &str) {
+    let rig = Rig::new();
+    let error = rig.host.load_file(&built(name)).unwrap_err();
+    assert_eq!(error.code.as_str(), code, "{error}");
+    assert!(error.subject.ends_with(&format!("{name}.wasm")));
+}
+
+#[test]
+fn what_is_no_plugin_is_refused_with_the_reason() {
+    refused("garbage", "WL-P001");
+    refused("wrong-world", "WL-P005");
+    refused("unknown-import", "WL-P006");
+    refused("describe-loop", "WL-P007");
+    refused("start-loop", "WL-P007");
+    refused("describe-garbage", "WL-P008");
+    refused("describe-other", "WL-P008");
+}
+
+#[track_caller]
+fn refused_bytes(bytes: Vec<u8>, change: impl FnOnce(&mut Options), code: &str) {
+    let rig = Rig::with(change);
+    let error = rig.host.load_bytes("test.wasm", bytes).unwrap_err();
+    assert_eq!(error.code.as_str(), code, "{error}");
+}
+
+#[test]
+fn files_that_are_cut_or_too_large_are_refused() {
+    let whole = std::fs::read(built("echo")).unwrap();
+    refused_bytes(whole[..whole.len() / 2].to_vec(), |_| (), "WL-P001");
+    refused_bytes(Vec::new(), |_| (), "WL-P001");
+    refused_bytes(
+        whole,
+        |options| options.max_component_bytes = 1000,
+        "WL-P002",
+    );
+}
+
+#[test]
+fn a_component_with_too_many_parts_is_refused() {
+    let modules: String = (0..600).map(|_| "(core module)").collect();
+    let bytes = wat::parse_str(format!("(component {modules})")).unwrap();
+    refused_bytes(bytes, |_| (), "WL-P003");
+}
+
+#[test]
+fn a_core_module_without_a_component_type_is_refused() {
+    let rig = Rig::new();
+    let error = rig.wat("(module)").unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P005");
+    let error = rig
+        .wat("(module (import \"env\" \"f\" (func)))")
+        .unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P011");
+}
+
+#[test]
+fn compiled_code_is_never_taken_from_outside() {
+    let rig = Rig::alone();
+    rig.plugin("echo");
+    let compiled = files(&rig, "cwasm").pop().unwrap();
+    let error = rig.host.load_file(&compiled).unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P012");
+}
+
+#[test]
+fn the_same_bytes_are_the_same_plugin() {
+    let rig = Rig::new();
+    let echo = rig.plugin("echo");
+    let bytes = std::fs::read(built("echo")).unwrap();
+    let again = rig.host.load_bytes("other name", bytes).unwrap();
+    assert!(Arc::ptr_eq(&echo, &again));
+}
+
+#[test]
+fn a_plugin_that_is_gone_comes_back_by_its_digest() {
+    let rig = Rig::new();
+    let digest = rig.plugin("echo").digest;
+    let echo = rig.host.plugin(&digest).unwrap();
+    assert_eq!(echo.digest, digest);
+    output(rig.fiber(&echo, bare("echo/echo")));
+    let error = rig.host.plugin(&Digest::of(b"never seen")).unwrap_err();
+    assert_eq!(error.code.as_str(), "WL-P017");
+}
+
+fn files(rig: &Rig, ending: &str) -> Vec<std::path::PathBuf> {
+    let versions = std::fs::read_dir(rig.dir.path().join("compiled")).unwrap();
+    versions
+        .flat_map(|version| std::fs::read_dir(version.unwrap().path()).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|file| file.extension().is_some_and(|is| is == ending))
+        .collect()
+}
+
+/// What a damaged file in the cache leads to: nothing that anybody notices.
+#[track_caller]
+fn damaged(ending: &str, damage: impl Fn(Vec<u8>) -> Vec<u8>) {
+    let rig = Rig::alone();
+    rig.plugin("echo");
+    let Rig { host, io, dir, .. } = rig;
+    drop((host, io));
+    let rig = Rig::in_dir(dir, |_| ());
+    for file in files(&rig, ending) {
+        let whole = std::fs::read(&file).unwrap();
+        std::fs::write(&file, damage(whole)).unwrap();
+    }
+    let echo = rig.plugin("echo");
+    output(rig.fiber(&echo, bare("echo/echo")));
+}
+
+#[test]
+fn a_damaged_cache_is_made_anew() {
+    let flip = |mut bytes: Vec<u8>| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        bytes
+    };
+    damaged("cwasm", flip);
+    damaged("cwasm", |_| Vec::new());
+    damaged("cwasm", |bytes| bytes[..bytes.len() / 2].to_vec());
+    damaged("sum", |_| b"?".to_vec());
+    damaged("json", |_| b"{".to_vec());
+}
+
+#[test]
+fn compiled_code_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::alone();
+    let mode = std::fs::metadata(rig.dir.path().join("compiled"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn the_registry_says_what_is_missing() {
+    let rig = Rig::new();
+    let echo = rig.plugin("echo");
+    rig.host.registry().insert(&built("echo"), &echo).unwrap();
+    let ask = |package: &str, name: &str, requirement: Option<&str>| {
+        rig.host.registry().node(&UseRef {
+            package: package.to_owned(),
+            name: name.to_owned(),
+            requirement: requirement.map(str::to_owned),
+        })
+    };
+    assert!(ask("echo", "echo", None).is_ok());
+    let version = echo.description.version.to_string();
+    assert!(ask("echo", "echo", Some(&version)).is_ok());
+    let missing = ask("echo", "echo", Some("99")).unwrap_err();
+    assert!(missing.message.contains(&version), "{missing}");
+    let missing = ask("echo", "ecco", None).unwrap_err();
+    assert_eq!(missing.nearest.as_deref(), Some("echo/echo"));
+    let missing = ask("eco", "echo", None).unwrap_err();
+    assert_eq!(missing.nearest.as_deref(), Some("echo/echo"));
+}

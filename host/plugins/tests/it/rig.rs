@@ -1,0 +1,228 @@
+//! A host in a temporary directory, and calls of few words.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use windlass_model::{Class, Clock, Failure, InstanceId, Outcome, Payload, Seq, TriggerType};
+use windlass_plugins::{
+    Accept, Call, CallContext, Cancel, Disposition, Host, Options, Plugin, Returned,
+};
+
+/// The clock of the system: these tests measure.
+pub(crate) struct RealClock(std::time::Instant);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where the tests' time comes from"
+)]
+impl RealClock {
+    pub(crate) fn new() -> Self {
+        Self(std::time::Instant::now())
+    }
+}
+
+impl Clock for RealClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the tests' time comes from"
+    )]
+    fn wall_ms(&self) -> i64 {
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        i64::try_from(since.as_millis()).unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A host, and what has to outlive it.
+pub(crate) struct Rig {
+    pub(crate) host: Arc<Host>,
+    pub(crate) io: Runtime,
+    pub(crate) dir: TempDir,
+    pub(crate) clock: Arc<RealClock>,
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// Compiled code is kept from one run of the tests to the next.
+    pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
+        Self::in_dir(tempfile::tempdir().unwrap(), |options| {
+            options.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+            change(options);
+        })
+    }
+
+    /// With nothing from outside this directory.
+    pub(crate) fn alone() -> Self {
+        Self::in_dir(tempfile::tempdir().unwrap(), |_| ())
+    }
+
+    pub(crate) fn in_dir(dir: TempDir, change: impl FnOnce(&mut Options)) -> Self {
+        let io = Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut options = Options::in_dir(dir.path());
+        options.threads = 2;
+        change(&mut options);
+        let clock = Arc::new(RealClock::new());
+        let host = Host::start(options, Arc::clone(&clock) as _, io.handle().clone()).unwrap();
+        Self {
+            host,
+            io,
+            dir,
+            clock,
+        }
+    }
+
+    pub(crate) fn plugin(&self, name: &str) -> Arc<Plugin> {
+        self.host.load_file(&built(name)).unwrap()
+    }
+
+    pub(crate) fn wat(&self, wat: &str) -> Result<Arc<Plugin>, windlass_plugins::Error> {
+        self.host
+            .load_bytes("test.wasm", wat::parse_str(wat).unwrap())
+    }
+
+    pub(crate) fn fiber(&self, plugin: &Arc<Plugin>, call: Call) -> Returned<Outcome> {
+        self.io.block_on(Arc::clone(plugin).execute(call))
+    }
+}
+
+/// Each after those that it uses.
+const PACKAGES: [&str; 10] = [
+    "types", "log", "context", "memory", "blobs", "http", "events", "clock", "random", "node",
+];
+
+/// What is laid out at 64 is a payload without content type, inline; at 128, `done` with
+/// `"ok"` on no port in particular.
+const MODULE: &str = r#"(module
+  (memory (export "memory") 1)
+  (global $free (mut i32) (i32.const 8192))
+  (data (i32.const 64) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\04\00\00\47\00\00\00")
+  (data (i32.const 128) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\02\00\00\04\00\00\00\04\00\00\00\00\00\00\00")
+  (data (i32.const 512) "\"ok\"")
+  (data (i32.const 1024) "{\"windlass\":1,\"package\":\"wat\",\"version\":\"1.0.0\",\"nodes\":[{\"name\":\"run\"}]}")
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+    (global.set $free (i32.add (local.get $at) (local.get 3)))
+    (local.get $at))
+  (func (export "windlass:node/node@0.1.0#describe") (result i32) (i32.const 64))
+  (func $execute (export "windlass:node/node@0.1.0#execute")
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    EXECUTE))"#;
+
+/// A component that `cargo xtask guests` builds.
+pub(crate) fn built(name: &str) -> PathBuf {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    ["fixtures", "plugins"]
+        .iter()
+        .map(|dir| root.join(dir).join(format!("{name}.wasm")))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| {
+            panic!("{name}.wasm is in neither target/fixtures nor target/plugins: run `cargo xtask guests`")
+        })
+}
+
+pub(crate) fn context() -> CallContext {
+    CallContext {
+        instance: InstanceId("018f0000-0000-7000-8000-000000000001".parse().unwrap()),
+        workflow: "flow".into(),
+        node: Some("step".into()),
+        seq: Seq(7),
+        first: Seq(5),
+        phase: 0,
+        attempt: 2,
+        correlation: Some("order-1".into()),
+        trace_parent: None,
+        resumption: None,
+        memory: None,
+        blobs: None,
+        cancel: Cancel::default(),
+    }
+}
+
+pub(crate) fn call(node_type: &str, config: &Value, input: &Value) -> Call {
+    Call {
+        node_type: node_type.into(),
+        config: Payload::of(config),
+        input: Payload::of(input),
+        cx: context(),
+        slot_key: 0,
+        timeout: None,
+    }
+}
+
+pub(crate) fn bare(node_type: &str) -> Call {
+    call(node_type, &Value::Null, &Value::Null)
+}
+
+pub(crate) fn trigger(payload: Option<&Value>) -> Accept {
+    Accept {
+        kind: TriggerType::Start,
+        node: None,
+        payload: payload.map(Payload::of),
+        cx: context(),
+        slot_key: 0,
+        timeout: None,
+    }
+}
+
+/// The output of a node that is done.
+#[track_caller]
+pub(crate) fn output(returned: Returned<Outcome>) -> Value {
+    match returned.result.unwrap() {
+        Outcome::Done(done) => serde_json::from_slice(done.output.inline().unwrap()).unwrap(),
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn failure<T: std::fmt::Debug>(
+    returned: Returned<T>,
+    class: Class,
+    code: &str,
+) -> Failure {
+    let failure = returned.result.unwrap_err();
+    assert_eq!(
+        (failure.class, failure.code.as_str()),
+        (class, code),
+        "{failure}"
+    );
+    failure
+}
+
+#[track_caller]
+pub(crate) fn vars(disposition: Disposition) -> Option<Value> {
+    match disposition {
+        Disposition::Execute { vars } => {
+            vars.map(|vars| serde_json::from_slice(vars.inline().unwrap()).unwrap())
+        }
+        other => panic!("does not execute: {other:?}"),
+    }
+}
+
+/// Quick calls, until the plugin may be called inline.
+#[track_caller]
+pub(crate) fn earn_trust(rig: &Rig, plugin: &Arc<Plugin>, make: impl Fn() -> Call) {
+    for _ in 0..64 {
+        if plugin.lane() == windlass_plugins::Lane::Inline {
+            return;
+        }
+        let _ = rig.fiber(plugin, make());
+    }
+    panic!("{} does not get inline", plugin.name());
+}

@@ -1,0 +1,150 @@
+//! Files come and go while calls are in flight.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use windlass_plugins::{LoadEvent, Watch};
+
+use crate::rig::{Rig, bare, built, call, output};
+
+struct Folder {
+    rig: Rig,
+    dir: PathBuf,
+    events: Receiver<LoadEvent>,
+    _watch: Watch,
+}
+
+fn folder() -> Folder {
+    let rig = Rig::new();
+    let dir = rig.dir.path().join("plugins");
+    std::fs::create_dir(&dir).unwrap();
+    let (sender, events) = channel();
+    let on_event = Box::new(move |event| sender.send(event).unwrap());
+    let on_event: Box<dyn Fn(LoadEvent) + Send + Sync> = on_event;
+    let watch = rig.host.watch(vec![dir.clone()], on_event).unwrap();
+    Folder {
+        rig,
+        dir,
+        events,
+        _watch: watch,
+    }
+}
+
+impl Folder {
+    #[track_caller]
+    fn next(&self) -> LoadEvent {
+        self.events.recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    fn packages(&self) -> Vec<String> {
+        self.rig
+            .host
+            .registry()
+            .iter()
+            .iter()
+            .map(|plugin| plugin.name().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn what_is_dropped_in_is_loaded_and_what_is_taken_out_is_gone() {
+    let folder = folder();
+    let file = folder.dir.join("x.wasm");
+    std::fs::copy(built("echo"), &file).unwrap();
+    assert!(matches!(
+        folder.next(),
+        LoadEvent::Loaded { replaced: None, .. }
+    ));
+    assert_eq!(folder.packages().len(), 1);
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
+    assert!(folder.packages().is_empty());
+}
+
+#[test]
+fn a_broken_file_leaves_the_old_in_place() {
+    let folder = folder();
+    let file = folder.dir.join("x.wasm");
+    std::fs::copy(built("echo"), &file).unwrap();
+    let LoadEvent::Loaded { plugin: echo, .. } = folder.next() else {
+        panic!("not loaded")
+    };
+    std::fs::write(&file, b"half a file").unwrap();
+    let LoadEvent::Failed { error, kept, .. } = folder.next() else {
+        panic!("not refused")
+    };
+    assert_eq!(error.code.as_str(), "WL-P001");
+    assert_eq!(kept, Some(echo.digest));
+    assert_eq!(folder.packages(), [echo.name()]);
+}
+
+#[test]
+fn hidden_files_and_others_are_left_alone() {
+    let folder = folder();
+    for name in [".x.wasm", "x.wasm.tmp", "x.toml", "x"] {
+        std::fs::copy(built("echo"), folder.dir.join(name)).unwrap();
+    }
+    std::fs::copy(built("counter"), folder.dir.join("c.wasm")).unwrap();
+    let LoadEvent::Loaded { plugin, .. } = folder.next() else {
+        panic!("not loaded")
+    };
+    assert_eq!(folder.packages(), [plugin.name()]);
+}
+
+#[test]
+fn two_files_cannot_offer_the_same_version() {
+    let folder = folder();
+    std::fs::copy(built("echo"), folder.dir.join("a.wasm")).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));
+    // The same package and version in other bytes: a custom section makes the difference.
+    let mut other = std::fs::read(built("echo")).unwrap();
+    other.extend_from_slice(&[0, 2, 1, b'x']);
+    std::fs::write(folder.dir.join("b.wasm"), &other).unwrap();
+    let LoadEvent::Failed {
+        error, kept: None, ..
+    } = folder.next()
+    else {
+        panic!("taken")
+    };
+    assert_eq!(error.code.as_str(), "WL-P013");
+    std::fs::remove_file(folder.dir.join("a.wasm")).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
+    assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));
+}
+
+#[test]
+fn calls_in_flight_end_with_the_plugin_that_they_began_with() {
+    let folder = folder();
+    let file = folder.dir.join("x.wasm");
+    std::fs::copy(built("slow"), &file).unwrap();
+    let LoadEvent::Loaded { plugin: slow, .. } = folder.next() else {
+        panic!("not loaded")
+    };
+    let config = serde_json::json!({ "ms": 15 });
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let call = call("slow/slow", &config, &serde_json::Value::Null);
+            folder.rig.io.spawn(Arc::clone(&slow).execute(call))
+        })
+        .collect();
+    std::fs::copy(built("echo"), &file).unwrap();
+    let LoadEvent::Loaded {
+        plugin: echo,
+        replaced,
+        ..
+    } = folder.next()
+    else {
+        panic!("not replaced")
+    };
+    assert_eq!(replaced, Some(slow.digest));
+    output(folder.rig.fiber(&echo, bare("echo/echo")));
+    for running in calls {
+        output(folder.rig.io.block_on(running).unwrap());
+    }
+    let weak = Arc::downgrade(&slow);
+    drop(slow);
+    assert!(weak.upgrade().is_none(), "the old plugin is still held");
+}
