@@ -69,17 +69,18 @@ impl Step<'_> {
         let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) else {
             return;
         };
-        if self
-            .graph
-            .loops
-            .get(at.at())
-            .is_none_or(|around| around.arrivals.is_none())
-        {
+        let Some(around) = self.graph.loops.get(at.at()) else {
+            return;
+        };
+        if around.arrivals.is_none() {
             return;
         }
         self.touch(at);
         if let Some(looping) = self.state.loops.get_mut(&at) {
             looping.arrived = looping.arrived.saturating_add(1);
+            if !around.bears(looping.arrived) {
+                self.overflow = Some(node);
+            }
         }
         self.idle.insert(at);
     }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use windlass_model::definition::{Join, OnError, Options, Retry, UseRef};
-use windlass_model::{Definition, Diagnostic};
+use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
@@ -188,6 +188,14 @@ pub struct Loop {
     pub arrivals: Option<u32>,
     /// If it has several entries: its nodes that have a join.
     pub joins: Vec<NodeIx>,
+}
+
+impl Loop {
+    /// Whether so many arrivals may wait for others of their round.
+    pub(crate) fn bears(&self, arrived: u32) -> bool {
+        let rounds = u32::try_from(limits::WAITING_DECISIONS).unwrap_or(u32::MAX);
+        arrived <= self.arrivals.unwrap_or_default().saturating_mul(rounds)
+    }
 }
 
 impl Graph {

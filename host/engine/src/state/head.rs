@@ -149,8 +149,12 @@ impl State {
         }
         let mut loops = BTreeMap::new();
         for (at, looping) in wire.loops {
-            if graph.loops().get(at.at()).is_none() {
-                return Err(corrupt("it names a loop that does not exist"));
+            let around = graph
+                .loops()
+                .get(at.at())
+                .ok_or_else(|| corrupt("it names a loop that does not exist"))?;
+            if !around.bears(looping.arrived) {
+                return Err(corrupt("more has arrived at a loop than it may hold"));
             }
             loops.insert(at, looping);
         }

@@ -1,0 +1,270 @@
+//! What a graph is compiled to, and what is reported of one that makes no sense.
+
+use std::fmt::Write as _;
+
+use windlass_engine::{EdgeIx, LOOP_DEPTH};
+use windlass_model::definition::When;
+use windlass_model::{Definition, limits};
+
+use crate::kit;
+
+/// Each line of `expected` is `code place: message`.
+fn check_refused(graph: &str, expected: &str) {
+    check_definition_refused(&kit::definition(graph), expected);
+}
+
+fn check_definition_refused(definition: &Definition, expected: &str) {
+    let found = kit::compile(definition).err().unwrap_or_default();
+    let mut actual = String::new();
+    for diagnostic in found {
+        let place = &diagnostic.place.pointer;
+        let _ = write!(
+            actual,
+            "{} {place}: {}",
+            diagnostic.code, diagnostic.message
+        );
+        if let Some(help) = &diagnostic.help {
+            let _ = write!(actual, " [{help}]");
+        }
+        actual.push('\n');
+    }
+    let expected: String = expected
+        .lines()
+        .flat_map(|line| [line.trim(), "\n"])
+        .collect();
+    assert!(
+        actual == expected,
+        "expected\n{expected}\nbut it is\n{actual}"
+    );
+}
+
+/// `backward` lists edges like `b>a`; `depths` lists nodes in loops with how many are around.
+fn check_loops(graph: &str, backward: &str, depths: &str) {
+    let graph = kit::graph(graph);
+    let name = |node| graph.node(node).map_or("", |plan| plan.name.as_str());
+    let back: Vec<String> = graph
+        .edges()
+        .iter()
+        .filter(|edge| edge.backward)
+        .map(|edge| format!("{}>{}", name(edge.from), name(edge.to)))
+        .collect();
+    assert_eq!(back.join(" "), backward);
+    let inside: Vec<String> = graph
+        .nodes()
+        .map(|(at, plan)| (plan, graph.loops_of(at).count()))
+        .filter(|(_, depth)| *depth > 0)
+        .map(|(plan, depth)| format!("{}{depth}", plan.name))
+        .collect();
+    assert_eq!(inside.join(" "), depths);
+}
+
+#[test]
+fn nodes_are_numbered_by_name_and_edges_by_place() {
+    let graph = kit::graph("z -> b\nz -> a\na -> c\nb -> c");
+    let names: Vec<_> = graph
+        .nodes()
+        .map(|(at, plan)| (at.0, plan.name.as_str()))
+        .collect();
+    assert_eq!(names, [(0, "a"), (1, "b"), (2, "c"), (3, "z")]);
+    let c = graph
+        .find("c")
+        .and_then(|at| graph.node(at))
+        .expect("a node");
+    assert_eq!(c.inbound, [EdgeIx(2), EdgeIx(3)]);
+    assert!(c.gathers);
+}
+
+#[test]
+fn loops_with_one_entry_have_their_backward_edges_at_the_header() {
+    check_loops("s -> a\na -> b\nb -> a", "b>a", "a1 b1");
+    check_loops("s -> a\na -> a", "a>a", "a1");
+    check_loops(
+        "s -> a\na -> b\nb -> c\nc -> b\nc -> a",
+        "c>b c>a",
+        "a1 b2 c2",
+    );
+    check_loops(
+        "s -> c\nc -> b\nb -> a\na -> c\na -> b",
+        "a>c a>b",
+        "a2 b2 c1",
+    );
+}
+
+#[test]
+fn loops_with_several_entries_have_theirs_where_a_walk_by_name_returns() {
+    check_loops(
+        "b: join any\ns -> a\ns -> b\na -> b\nb -> a",
+        "b>a",
+        "a1 b1",
+    );
+    check_loops(
+        "a: start\nx -> b\nb: join any\na -> b\nb -> a",
+        "b>a",
+        "a1 b1",
+    );
+}
+
+#[test]
+fn a_start_inside_a_cycle_is_its_entry() {
+    check_loops("b: start\na -> b\nb -> a", "a>b", "a1 b1");
+}
+
+#[test]
+fn names_that_do_not_exist_are_reported_with_the_nearest() {
+    check_refused(
+        "start1 -> b: nodes.stat1.output > 1
+         start1 -> nobody
+         c: with {{nodes.d.output}}
+         options: output nodes.b1.output",
+        "WL-D061 /nodes/c/with: there is no node `d` [did you mean `b`?]
+         WL-D061 /output: there is no node `b1` [did you mean `b`?]
+         WL-D061 /edges/0: there is no node `stat1` [did you mean `start1`?]
+         WL-D070 /edges/1: there is no node `nobody`",
+    );
+}
+
+#[test]
+fn a_workflow_has_to_begin_somewhere_and_to_reach_every_node() {
+    check_refused(
+        "",
+        "WL-D072 /nodes: the workflow has no nodes [give it at least one]",
+    );
+    check_refused(
+        "a -> b
+         b -> a",
+        "WL-D072 /nodes: the workflow begins nowhere: an edge leads to every node [write `start: true` at the node to begin with]",
+    );
+    check_refused(
+        "a -> b
+         c -> c",
+        "WL-D073 /nodes/c: nothing leads to node `c` [lead an edge to it, or write `start: true` if the workflow begins there]",
+    );
+    check_refused(
+        "b: start
+         a: start
+         a -> b",
+        "WL-D080 /nodes/b/start: the workflow begins at node `b`, but node `a` leads there too",
+    );
+}
+
+#[test]
+fn else_needs_a_sibling_with_a_condition() {
+    check_refused(
+        "a -> b: else",
+        "WL-D074 /edges/0: no other edge from `a` has a condition, so `else` has no meaning",
+    );
+    check_refused(
+        "a.p -> b
+         a.p -> c: else",
+        "WL-D074 /edges/1: another edge from `a.p` has no condition, so this `else` is never taken",
+    );
+    check_refused(
+        "a -> b: true
+         a -> c: else
+         a -> d: else",
+        "WL-D074 /edges/2: two edges from `a` are `else`",
+    );
+}
+
+#[test]
+fn a_count_lies_within_the_number_of_edges() {
+    check_refused(
+        "a -> b
+         b: join 2
+         c: join 0
+         a -> c",
+        "WL-D075 /nodes/b/join: node `b` waits for 2 of its 1 edges
+         WL-D075 /nodes/c/join: node `c` waits for 0 of its 1 edges",
+    );
+}
+
+#[test]
+fn no_join_waits_on_a_cycle_with_several_entries() {
+    check_refused(
+        "s -> a
+         s -> b
+         a -> b
+         b -> a",
+        "WL-D076 /nodes/b: node `b` waits for several edges on a cycle that can be entered in several places: the cycle is `a`, `b`, its entries are `a`, `b` [write `join: any`, `race` or `each` at the node, or let all edges enter at one node]",
+    );
+}
+
+#[test]
+fn policies_and_ports_have_to_make_sense() {
+    check_refused(
+        "a: retry 0 1 fixed
+         a -> b
+         b: route
+         e: end
+         b -> e
+         e -> f
+         f: fail
+         f -> g
+         g: wait
+         g.late -> h
+         g.error -> h",
+        "WL-D077 /nodes/a/retry/max-attempts: the retry policy of node `a` allows no execution at all [`max-attempts` counts all executions: 1 is the first one alone]
+         WL-D081 /nodes/b/on-error: node `b` routes its failures, but no edge takes them on [add an edge like `b.error -> …`]
+         WL-D079 /edges/2: node `e` ends its branch, so nothing can come after it
+         WL-D081 /edges/3: node `f` always fails, so this edge is never taken [what follows a failure leaves by `f.error`]
+         WL-D081 /edges/4: node `g` has no port `late`, only `done` and `error`
+         WL-D081 /edges/5: node `g` does not route its failures, so this edge is never taken [write `on-error: route` at node `g`]",
+    );
+}
+
+#[test]
+fn two_edges_cannot_have_one_id() {
+    let mut definition = kit::definition("a -> b\na -> c");
+    for edge in &mut definition.edges {
+        edge.id = "same".into();
+    }
+    check_definition_refused(
+        &definition,
+        "WL-D071 /edges/1: two edges have the id `same` [give one of them an id of its own: `{ from: …, to: …, id: … }`]",
+    );
+}
+
+/// A graph of `n` nodes in a chain, with more edges by position.
+fn chain(n: usize, more: impl Iterator<Item = (usize, usize)>) -> Definition {
+    let mut definition = Definition::default();
+    let name = |at: usize| format!("n{at:05}");
+    for at in 0..n {
+        definition.nodes.insert(name(at), kit::node());
+    }
+    let all = (1..n).map(|at| (at - 1, at)).chain(more);
+    for (at, (from, to)) in all.enumerate() {
+        let edge = kit::edge(at, &name(from), "done", &name(to), When::Always);
+        definition.edges.push(edge);
+    }
+    definition
+}
+
+#[test]
+fn size_is_bounded() {
+    check_definition_refused(
+        &chain(limits::NODES + 1, std::iter::empty()),
+        "WL-D078 /nodes: there are 10001 nodes, which is more than 10000",
+    );
+    check_definition_refused(
+        &chain(2, (0..limits::EDGES).map(|_| (0, 1))),
+        "WL-D078 /edges: there are 50001 edges, which is more than 50000",
+    );
+}
+
+#[test]
+fn the_largest_graphs_compile_without_recursion() {
+    let long = chain(limits::NODES, std::iter::empty());
+    assert!(kit::compile(&long).is_ok());
+    let n = limits::NODES;
+    let round = chain(n, [(n - 1, 1)].into_iter());
+    let round = kit::compile(&round).expect("one large loop compiles");
+    assert_eq!(round.loops().len(), 1);
+    let depth = LOOP_DEPTH as usize;
+    let nested = chain(n, (1..=depth).map(|at| (n - 1, at)));
+    let nested = kit::compile(&nested).expect("nested loops compile");
+    assert_eq!(nested.loops().len(), depth);
+    check_definition_refused(
+        &chain(n, (1..=depth + 2).map(|at| (n - 1, at))),
+        "WL-D078 /edges: loops nest deeper than 1000",
+    );
+}

@@ -1,0 +1,167 @@
+//! Stored bytes that are damaged are errors, whatever they are.
+
+use proptest::prelude::*;
+use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, State, begin};
+use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, Seq, TriggerType};
+
+use crate::kit;
+
+const GRAPH: &str = "options: output nodes.b.output
+    a -> b
+    a -> c
+    a -> l
+    l.again -> l
+    l -> j
+    b -> j
+    c -> j";
+
+/// A state in the middle of things.
+fn state() -> State {
+    let graph = kit::graph(GRAPH);
+    let (mut state, _) = begin(&graph, 0);
+    for (seq, run) in [(0, 5 << 32), (1, (5 << 32) + 1)] {
+        let event = Event::Done {
+            seq: Seq(seq),
+            run: RunNo(run),
+            ports: Vec::new(),
+            end: None,
+        };
+        kit::step(&graph, &mut state, event, 0, 0, &kit::values(&[].into())).expect("it is open");
+    }
+    state
+}
+
+fn open() -> Open {
+    let digest = Digest::of(b"x");
+    Open {
+        seq: Seq(9),
+        first: Seq(3),
+        node: NodeIx(1),
+        edge: Some(windlass_engine::EdgeIx(2)),
+        kind: TriggerType::Loop,
+        attempt: 2,
+        phase: 4,
+        due_ms: Some(100),
+        give_up_ms: Some(-5),
+        from: vec![(NodeIx(0), RunNo(i64::MAX)), (NodeIx(2), RunNo(-1))],
+        left: Some(Payload {
+            content_type: Some("text/plain".into()),
+            body: Body::Blob(BlobRef { digest, size: 1 }),
+        }),
+        waiting: true,
+    }
+}
+
+fn row(open: &Open) -> OpenRow {
+    let Open {
+        seq,
+        node,
+        kind,
+        attempt,
+        due_ms,
+        ..
+    } = *open;
+    OpenRow {
+        seq,
+        node: node.0,
+        kind,
+        attempt,
+        due_ms: due_ms.unwrap_or_default(),
+    }
+}
+
+#[test]
+fn cut_off_and_prolonged_bytes_are_refused() {
+    let graph = kit::graph(GRAPH);
+    let bytes = state().encode();
+    assert!(State::decode(&graph, &bytes).is_ok());
+    let detail = open().encode_detail();
+    assert_eq!(
+        Open::decode_detail(&graph, row(&open()), &detail),
+        Ok(open())
+    );
+    for end in 0..bytes.len() {
+        assert!(State::decode(&graph, &bytes[..end]).is_err());
+    }
+    for end in 1..detail.len() {
+        assert!(Open::decode_detail(&graph, row(&open()), &detail[..end]).is_err());
+    }
+    assert!(State::decode(&graph, &[bytes, vec![0]].concat()).is_err());
+    assert!(Open::decode_detail(&graph, row(&open()), &[detail, vec![0]].concat()).is_err());
+}
+
+#[test]
+fn bytes_of_another_graph_are_refused() {
+    let other = kit::graph("a -> b");
+    assert!(State::decode(&other, &state().encode()).is_err());
+    assert!(Open::decode_detail(&other, row(&open()), &open().encode_detail()).is_err());
+}
+
+#[test]
+fn a_chain_stays_small() {
+    let graph = kit::graph("a -> b\nb -> c");
+    let (mut state, commands) = begin(&graph, 0);
+    let Some(Command::Run(open)) = commands.first() else {
+        panic!("an entry runs")
+    };
+    assert!(open.encode_detail().is_empty());
+    let run = RunNo(7 << 32);
+    let event = Event::Done {
+        seq: open.seq,
+        run,
+        ports: Vec::new(),
+        end: None,
+    };
+    let commands = kit::step(&graph, &mut state, event, 0, 0, &kit::values(&[].into()));
+    let commands = commands.expect("it is open");
+    let Some(Command::Run(open)) = commands.first() else {
+        panic!("the next runs")
+    };
+    assert!(
+        open.encode_detail().len() <= 12,
+        "{:?}",
+        open.encode_detail()
+    );
+    assert!(state.encode().len() <= 12, "{:?}", state.encode());
+}
+
+proptest! {
+    #[test]
+    fn flipped_bytes_never_panic(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        events in prop::collection::vec((0..9_u64, any::<bool>()), 0..8),
+    ) {
+        let graph = kit::graph(GRAPH);
+        let sound = state();
+        let mut bytes = sound.encode();
+        let at_byte = at.index(bytes.len());
+        bytes[at_byte] = byte;
+        if let Ok(mut state) = State::decode(&graph, &bytes) {
+            state.open = sound.open.clone();
+            for (seq, again) in events {
+                let ports = if again { vec!["again".to_owned()] } else { Vec::new() };
+                let event = Event::Done { seq: Seq(seq), run: RunNo(1), ports, end: None };
+                let cx = windlass_engine::Cx {
+                    now_ms: 0,
+                    random: 0,
+                    values: &kit::values(&[].into()),
+                    max_steps: 100,
+                };
+                let _ = windlass_engine::apply(&graph, &mut state, event, &cx);
+            }
+        }
+        let mut detail = open().encode_detail();
+        let at_byte = at.index(detail.len());
+        detail[at_byte] = byte;
+        let _ = Open::decode_detail(&graph, row(&open()), &detail);
+    }
+
+    #[test]
+    fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let graph = kit::graph(GRAPH);
+        let versioned = [vec![1], bytes].concat();
+        let _ = State::decode(&graph, &versioned);
+        let _ = Open::decode_detail(&graph, row(&open()), &versioned);
+    }
+}

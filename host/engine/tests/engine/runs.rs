@@ -1,0 +1,716 @@
+//! What follows what: a graph, the events of a run, and the commands that they bring.
+//!
+//! Each line of a script is `event => commands`. An event names a node whose oldest open run
+//! it is about: `a` is done, `a:left,right` is done by these ports, `a!retryable` failed,
+//! `a~100` asks to be called again after 100 ms, `a@100` waits until the instant 100, `a?100`
+//! is put off, `a.` ends its branch, `a..` ends the run. `cancel`, `timeout` and `+5` (time
+//! passes) name none. Words after it set variables: `a x=true`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::kit;
+use windlass_engine::{Command, Event, Graph, State, begin};
+use windlass_model::{Class, Code, Failure, Payload, RunNo};
+
+struct Player {
+    graph: Graph,
+    state: State,
+    vars: BTreeMap<String, bool>,
+    now_ms: i64,
+    runs: i64,
+}
+
+fn check(graph: &str, script: &str) {
+    let graph = kit::graph(graph);
+    let (state, commands) = begin(&graph, 0);
+    let mut player = Player {
+        graph,
+        state,
+        vars: BTreeMap::new(),
+        now_ms: 0,
+        runs: 0,
+    };
+    let mut actual = format!("begin => {}\n", player.show(&commands));
+    let lines = || {
+        script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    for line in lines() {
+        let event = line.split(" =>").next().unwrap_or_default();
+        if event != "begin" {
+            let shown = player.play(event);
+            let _ = writeln!(actual, "{event} => {shown}");
+        }
+    }
+    let expected: String = lines().flat_map(|line| [line, "\n"]).collect();
+    let trimmed: String = actual
+        .lines()
+        .flat_map(|line| [line.trim(), "\n"])
+        .collect();
+    assert!(
+        trimmed == expected,
+        "expected\n{expected}\nbut it is\n{trimmed}"
+    );
+}
+
+impl Player {
+    fn play(&mut self, event: &str) -> String {
+        let mut words = event.split_whitespace();
+        let word = words.next().expect("an event");
+        for assignment in words {
+            let (name, value) = assignment.split_once('=').expect("an assignment");
+            self.vars.insert(name.to_owned(), value == "true");
+        }
+        if let Some(ms) = word.strip_prefix('+') {
+            self.now_ms += ms.parse::<i64>().expect("a number");
+            return String::new();
+        }
+        let event = self.event(word);
+        let values = kit::values(&self.vars);
+        match kit::step(&self.graph, &mut self.state, event, self.now_ms, 7, &values) {
+            Ok(commands) => format!("{}[{}]", self.show(&commands), self.state.status),
+            Err(_) => "stale".to_owned(),
+        }
+    }
+
+    fn event(&mut self, word: &str) -> Event {
+        self.runs += 1;
+        let run = RunNo(self.runs);
+        if word == "cancel" {
+            return Event::Cancel;
+        }
+        if word == "timeout" {
+            return Event::TimedOut {
+                seq: self.state.timeout.unwrap_or_default(),
+            };
+        }
+        let end = word
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(word.len());
+        let (name, rest) = word.split_at(end);
+        let node = self.graph.find(name).expect("a node");
+        let open = self.state.open.values().find(|open| open.node == node);
+        let seq = open
+            .map(|open| open.seq)
+            .unwrap_or(windlass_model::Seq(999));
+        let done = |ports: Vec<String>, end| Event::Done {
+            seq,
+            run,
+            ports,
+            end,
+        };
+        let Some(kind) = rest.chars().next() else {
+            return done(Vec::new(), None);
+        };
+        let value = &rest[1..];
+        match kind {
+            ':' => done(value.split(',').map(str::to_owned).collect(), None),
+            '.' => done(Vec::new(), Some(value == ".")),
+            '!' => {
+                let (class, after) = value.split_once('/').unwrap_or((value, ""));
+                let class: Class = class.parse().expect("a class");
+                let mut failure = Failure::new(class, Code::new("WL-T001"), "it failed");
+                failure.retry_after_ms = after.parse().ok();
+                Event::Failed { seq, run, failure }
+            }
+            '~' => Event::Again {
+                seq,
+                run,
+                after_ms: value.parse().expect("a number"),
+                left: Some(Payload::json("1")),
+            },
+            '@' => Event::Wait {
+                seq,
+                run,
+                until_ms: value.parse().expect("a number"),
+            },
+            '?' => Event::Later {
+                seq,
+                until_ms: value.parse().expect("a number"),
+            },
+            _ => panic!("no event {word}"),
+        }
+    }
+
+    fn show(&self, commands: &[Command]) -> String {
+        let name = |node| self.graph.node(node).map_or("", |plan| plan.name.as_str());
+        let mut text = String::new();
+        for command in commands {
+            let _ = match command {
+                Command::Run(open) => {
+                    let from: Vec<_> = open.from.iter().map(|(node, _)| name(*node)).collect();
+                    let _ = write!(text, "run {}({})", name(open.node), from.join(" "));
+                    if open.phase > 0 {
+                        write!(text, "#{}", open.phase)
+                    } else {
+                        Ok(())
+                    }
+                }
+                Command::Schedule(open) => write!(
+                    text,
+                    "{} {}@{} {}/{}",
+                    open.kind.name(),
+                    name(open.node),
+                    open.due_ms.expect("a scheduled run is due"),
+                    open.attempt,
+                    open.phase
+                ),
+                Command::Timeout { due_ms, .. } => write!(text, "timeout@{due_ms}"),
+                Command::Cancel(open) => write!(text, "cancel {}", name(open.node)),
+                Command::Skip(node) => write!(text, "skip {}", name(*node)),
+                Command::Refuted { failure, .. } => write!(text, "refuted {}", failure.code),
+                Command::Incident { node, failure, .. } => {
+                    write!(text, "incident {} {}", name(*node), failure.code)
+                }
+                Command::Finish {
+                    failure, output, ..
+                } => {
+                    let _ = write!(text, "finish");
+                    let _ = output.map(|run| write!(text, " with {run}"));
+                    failure
+                        .iter()
+                        .try_for_each(|failure| write!(text, " {}", failure.code))
+                }
+            };
+            text.push_str("; ");
+        }
+        text
+    }
+}
+
+#[test]
+fn a_chain_runs_to_its_end() {
+    check(
+        "a -> b
+         b -> c",
+        "begin => run a();
+         a => run b(a); [running]
+         b => run c(b); [running]
+         c => finish; [completed]
+         c => stale",
+    );
+}
+
+#[test]
+fn an_untaken_branch_does_not_block_the_join() {
+    check(
+        "a -> b: vars.x
+         a -> c: else
+         b -> d
+         c -> d",
+        "begin => run a();
+         a x=true => run b(a); skip c; [running]
+         b => run d(b); [running]
+         d => finish; [completed]",
+    );
+}
+
+#[test]
+fn all_active_waits_for_every_edge_and_gathers_those_taken() {
+    check(
+        "a -> b
+         a -> c
+         a.other -> d
+         b -> j
+         c -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); run c(a); skip d; [running]
+         c => [running]
+         b => run j(b c); [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn all_skips_unless_every_edge_is_taken() {
+    check(
+        "j: join all
+         a -> b
+         a -> c
+         b.yes -> j
+         c -> j
+         j -> k",
+        "begin => run a();
+         a => run b(a); run c(a); [running]
+         b:no => [running]
+         c => skip j; skip k; finish; [completed]",
+    );
+}
+
+#[test]
+fn any_runs_once_a_round() {
+    check(
+        "j: join any
+         a -> b
+         a -> c
+         b -> j
+         c -> j",
+        "begin => run a();
+         a => run b(a); run c(a); [running]
+         c => run j(c); [running]
+         b => [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn race_cancels_what_could_still_lead_to_it() {
+    check(
+        "j: join race
+         a -> b
+         a -> c
+         a -> x
+         b -> d
+         c -> j
+         d -> j
+         d -> y
+         x -> y",
+        "begin => run a();
+         a => run b(a); run c(a); run x(a); [running]
+         c => cancel b; run j(c); skip d; [running]
+         x => run y(x); [running]
+         y => [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn count_runs_at_the_nth_and_skips_once_that_cannot_be() {
+    let graph = "j: join 2
+         a -> b
+         a -> c
+         a -> d
+         b.yes -> j
+         c.yes -> j
+         d.yes -> j
+         j -> k";
+    check(
+        graph,
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); [running]
+         b:yes => [running]
+         d:yes => run j(b d); [running]
+         c:yes => [running]
+         j => run k(j); [running]
+         k => finish; [completed]",
+    );
+    check(
+        graph,
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); [running]
+         b:no => [running]
+         d:no => skip j; skip k; [running]
+         c:yes => finish; [completed]",
+    );
+}
+
+#[test]
+fn each_runs_once_for_every_arrival() {
+    check(
+        "j: join each
+         a -> b
+         a -> c
+         a.no -> d
+         b -> j
+         c -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); run c(a); skip d; [running]
+         b => run j(b); [running]
+         j => [running]
+         c => run j(c); [running]
+         j => finish; [completed]",
+    );
+    check(
+        "j: join each
+         a.x -> j
+         a.y -> j
+         j -> k",
+        "begin => run a();
+         a => skip j; skip k; finish; [completed]",
+    );
+}
+
+#[test]
+fn first_takes_only_the_first_true_edge() {
+    check(
+        "a: first
+         a -> b: vars.x
+         a -> c: vars.y
+         a -> d: else",
+        "begin => run a();
+         a x=false y=true => skip b; run c(a); skip d; [running]
+         c => finish; [completed]",
+    );
+    check(
+        "a: first
+         a -> b: vars.x
+         a -> c: vars.y
+         a -> d: else",
+        "begin => run a();
+         a x=true y=true => run b(a); skip c; skip d; [running]
+         b => finish; [completed]",
+    );
+}
+
+#[test]
+fn else_looks_at_its_own_port_only() {
+    check(
+        "a.p -> b: vars.x
+         a.p -> c: else
+         a -> d",
+        "begin => run a();
+         a:p,done x=false => skip b; run c(a); run d(a); [running]
+         c => [running]
+         d => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_loop_goes_round_and_its_exit_stays_open_until_it_has_emptied() {
+    check(
+        "a -> b
+         b -> c
+         c.again -> b
+         c.out -> d
+         a -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); [running]
+         b => run c(b); [running]
+         c:again => run b(c); [running]
+         b => run c(b); [running]
+         c:out => run d(c); [running]
+         d => run j(a d); [running]
+         j => finish; [completed]",
+    );
+    check(
+        "a -> b
+         b -> c
+         c.again -> b
+         c.out -> d
+         a -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); [running]
+         b => run c(b); [running]
+         c:nothing => skip d; run j(a); [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_skipped_loop_leaves_dead_exits() {
+    check(
+        "a.in -> b
+         b -> c
+         c.again -> b
+         c -> d
+         a -> j
+         d -> j",
+        "begin => run a();
+         a => skip b; skip c; skip d; run j(a); [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn joins_inside_a_loop_work_in_every_round() {
+    check(
+        "h -> x
+         h -> y
+         x -> j
+         y.yes -> j
+         j.again -> h
+         j.out -> z
+         s -> h",
+        "begin => run s();
+         s => run h(s); [running]
+         h => run x(h); run y(h); [running]
+         x => [running]
+         y:yes => run j(x y); [running]
+         j:again => run h(j); [running]
+         h => run x(h); run y(h); [running]
+         y:no => [running]
+         x => run j(x); [running]
+         j:out => run z(j); [running]
+         z => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_late_arrival_belongs_to_its_own_round() {
+    check(
+        "j: join any
+         s -> h
+         h -> x
+         h -> y
+         x -> j
+         y -> j
+         j.again -> h
+         j.out -> z",
+        "begin => run s();
+         s => run h(s); [running]
+         h => run x(h); run y(h); [running]
+         x => run j(x); [running]
+         j:again => run h(j); [running]
+         h => run x(h); run y(h); [running]
+         y => [running]
+         y => run j(y); [running]
+         x => [running]
+         j:out => run z(j); [running]
+         z => finish; [completed]",
+    );
+}
+
+#[test]
+fn nested_loops_end_inner_first() {
+    check(
+        "s -> o
+         o -> i
+         i.again -> i
+         i.next -> p
+         p.again -> o
+         p.out -> e
+         i.break -> e
+         e: join each",
+        "begin => run s();
+         s => run o(s); [running]
+         o => run i(o); [running]
+         i:again => run i(i); [running]
+         i:next => run p(i); [running]
+         p:again => run o(p); [running]
+         o => run i(o); [running]
+         i:break => run e(i); skip p; [running]
+         e => finish; [completed]",
+    );
+    check(
+        "s -> o
+         o -> i
+         i.again -> i
+         i.next -> p
+         p.again -> o
+         p.out -> e
+         i.break -> e",
+        "begin => run s();
+         s => run o(s); [running]
+         o => run i(o); [running]
+         i:none => skip p; skip e; finish; [completed]",
+    );
+}
+
+#[test]
+fn a_cycle_with_several_entries_runs_as_one_loop() {
+    check(
+        "b: join any
+         s -> a
+         s -> t
+         t -> b
+         a -> b
+         b.again -> a
+         b.out -> z
+         s -> j
+         z -> j",
+        "begin => run s();
+         s => run a(s); run t(s); [running]
+         a => run b(a); [running]
+         b:again => run a(b); [running]
+         a => run b(a); [running]
+         b:stop => [running]
+         t => skip z; run j(s); [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_start_node_begins_and_other_roots_are_passed_over() {
+    check(
+        "b: start
+         a -> b
+         b -> c
+         d -> c",
+        "begin => run b(); skip a; skip d;
+         b => run c(b); [running]
+         c => finish; [completed]",
+    );
+}
+
+#[test]
+fn failures_are_tried_again_with_growing_delays_and_then_fault_the_run() {
+    check(
+        "a: retry 3 100 exponential
+         a -> b
+         a -> c",
+        "begin => run a();
+         a!retryable => retry a@100 2/0; [running]
+         +100 =>
+         a!retryable => retry a@300 3/0; [running]
+         +200 =>
+         a!retryable => incident a WL-T001; finish WL-T001; [faulted]",
+    );
+    check(
+        "a: retry 9 400 exponential",
+        "begin => run a();
+         a!retryable => retry a@400 2/0; [running]
+         a!retryable => retry a@800 3/0; [running]
+         a!retryable => retry a@1000 4/0; [running]
+         a!retryable/5000 => retry a@5000 5/0; [running]
+         a!permanent => incident a WL-T001; finish WL-T001; [faulted]",
+    );
+}
+
+#[test]
+fn jitter_waits_at_least_half() {
+    check(
+        "a: retry 2 100 fixed jitter",
+        "begin => run a();
+         a!retryable => retry a@57 2/0; [running]",
+    );
+}
+
+#[test]
+fn a_total_timeout_bounds_all_attempts() {
+    check(
+        "a: total 150, retry 5 100 fixed",
+        "begin => run a();
+         a!retryable => retry a@100 2/0; [running]
+         +100 =>
+         a!retryable => incident a WL-R002; finish WL-R002; [faulted]",
+    );
+    check(
+        "a: total 150, continue
+         a -> b",
+        "begin => run a();
+         a~200 => refuted WL-R002; incident a WL-R002; run b(a); [running]
+         b => finish; [completed]",
+    );
+}
+
+#[test]
+fn failures_are_routed_or_passed_over() {
+    check(
+        "a: route
+         a -> b
+         a.error -> c
+         b -> d
+         c -> d",
+        "begin => run a();
+         a!trap => incident a WL-T001; skip b; run c(a); [running]
+         c => run d(c); [running]
+         d => finish; [completed]",
+    );
+    check(
+        "options: continue
+         a -> b
+         a -> c
+         b -> d
+         c -> d",
+        "begin => run a();
+         a => run b(a); run c(a); [running]
+         b!trap => incident b WL-T001; [running]
+         c => run d(c); [running]
+         d => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_condition_that_cannot_be_evaluated_fails_its_node() {
+    check(
+        "a -> b: vars.missing",
+        "begin => run a();
+         a => refuted WL-R001; incident a WL-R001; finish WL-R001; [faulted]",
+    );
+    check(
+        "a: route
+         a -> b: vars.missing
+         a.error -> c",
+        "begin => run a();
+         a => refuted WL-R001; incident a WL-R001; skip b; run c(a); [running]
+         c => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_run_whose_nodes_all_wait_is_suspended() {
+    check(
+        "a -> b
+         c: wait",
+        "begin => run a(); run c();
+         c@500 => timer c@500 1/1; [running]
+         a => run b(a); [running]
+         b~20 => loop b@20 1/1; [suspended]
+         b~0 => run b(a)#2; [running]",
+    );
+    check(
+        "a: wait",
+        "begin => run a();
+         a?40 => start a@40 1/0; [suspended]
+         a@500 => timer a@500 1/1; [suspended]
+         a => finish; [completed]",
+    );
+}
+
+#[test]
+fn an_end_that_terminates_cancels_the_rest() {
+    check(
+        "a -> b
+         a -> e
+         e: terminate",
+        "begin => run a();
+         a => run b(a); run e(a); [running]
+         e.. => cancel b; finish; [completed]",
+    );
+    check(
+        "a -> b
+         a -> e
+         e: end",
+        "begin => run a();
+         a => run b(a); run e(a); [running]
+         e. => [running]
+         b => finish with 2; [completed]",
+    );
+}
+
+#[test]
+fn a_run_can_be_cancelled_or_time_out() {
+    check(
+        "options: timeout 1000
+         a -> b
+         b -> c",
+        "begin => run a();
+         timeout => stale
+         a => run b(a); timeout@1000; [running]
+         b => run c(b); [running]
+         timeout => cancel c; finish WL-R003; [faulted]",
+    );
+    check(
+        "a -> b",
+        "begin => run a();
+         a => run b(a); [running]
+         cancel => cancel b; finish; [cancelled]
+         b => stale
+         cancel => stale",
+    );
+}
+
+#[test]
+fn a_half_decided_join_faults_the_run() {
+    check(
+        "m: join each
+         a -> m
+         b -> m
+         m -> j
+         c -> j",
+        "begin => run a(); run b(); run c();
+         a => run m(a); [running]
+         m => [running]
+         b => run m(b); [running]
+         m => [running]
+         c => run j(c m); [running]
+         j => finish WL-R004; [faulted]",
+    );
+}
