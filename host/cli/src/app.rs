@@ -17,6 +17,8 @@ use crate::output::{Format, Output};
 use crate::report::report;
 use crate::{codes, telemetry};
 
+const EXPLAIN: &str = "Every error has a code; `windlass explain CODE` says more about it.";
+
 /// Runs workflows whose nodes are WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(
@@ -25,7 +27,7 @@ use crate::{codes, telemetry};
     max_term_width = 100,
     propagate_version = false
 )]
-#[command(after_help = "Every error has a code; `windlass explain CODE` says more about it.")]
+#[command(after_help = EXPLAIN, after_long_help = format!("{EXPLAIN}\n\n{}", Exit::table()))]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -37,14 +39,18 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of all commands")]
 pub(crate) struct Common {
-    /// How data, and errors, are printed
+    /// How data and errors are printed: text, json or jsonl [default: text]
     #[arg(
-        short,
+        short = 'o',
         long = "output",
         global = true,
         value_enum,
-        default_value_t,
         value_name = "FORMAT"
+    )]
+    #[arg(
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
     )]
     pub(crate) format: Format,
     /// Where runs are kept: a directory, a database file, or a URL [default: .windlass]
@@ -62,8 +68,14 @@ pub(crate) struct Common {
     /// What is logged on stderr, like `info` or `warn,windlass_runtime=debug`
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-    /// How a log line looks
-    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    /// How a log line looks: text or json [default: text]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
     pub(crate) log_format: Option<LogFormat>,
 }
 

@@ -34,5 +34,10 @@ pub(crate) const NO_ID: Code = Code::new("WL-U007");
 /// The terminal, or what the output is piped to, cannot be written.
 pub(crate) const OUTPUT: Code = Code::new("WL-U008");
 
+/// There is no such plugin, or no such node type in it.
+pub(crate) const NO_PLUGIN: Code = Code::new("WL-U009");
+/// The store that is to be looked at is not there.
+pub(crate) const NO_STORE: Code = Code::new("WL-U010");
+
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");

@@ -101,10 +101,71 @@ impl std::error::Error for Expected {}
 
 /// What to report for an error, whatever it is.
 pub(crate) fn classify(error: anyhow::Error) -> Expected {
-    match error.downcast::<Expected>() {
-        Ok(expected) => expected,
+    let error = match error.downcast::<Expected>() {
+        Ok(expected) => return expected,
+        Err(error) => error,
+    };
+    let error = match error.downcast::<windlass_runtime::Error>() {
+        Ok(error) => return of_runtime(error),
+        Err(error) => error,
+    };
+    let error = match error.downcast::<windlass_store::Error>() {
+        Ok(error) => return of_store(error),
+        Err(error) => error,
+    };
+    match error.downcast::<windlass_plugins::Error>() {
+        Ok(error) => of_plugins(&error),
         Err(error) => bug(&format!("{error:#}")),
     }
+}
+
+fn of_runtime(error: windlass_runtime::Error) -> Expected {
+    use windlass_runtime::Error;
+    let code = error.code();
+    match error {
+        Error::Store(error) => of_store(error),
+        Error::Plugins(error) => of_plugins(&error),
+        Error::Input(diagnostics) => {
+            let all: Vec<_> = diagnostics
+                .iter()
+                .map(|diagnostic| format!("{}: {}", diagnostic.place.pointer, diagnostic.message))
+                .collect();
+            Expected::new(
+                code,
+                format!("The input does not fit the workflow: {}", all.join("; ")),
+            )
+            .help("The workflow's `input` is the JSON Schema that it has to fit.")
+            .exit(Exit::Usage)
+        }
+        Error::Conflict { message } => Expected::new(code, sentence(&message))
+            .help("Take another `--id`, or give the same workflow and input as before.")
+            .exit(Exit::Conflict),
+        Error::NotFound(_) => {
+            Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
+        }
+        Error::Start(_) => bug(&error.to_string()),
+        other => Expected::new(code, sentence(&other.to_string())),
+    }
+}
+
+fn of_store(error: windlass_store::Error) -> Expected {
+    let expected = Expected::new(error.code, sentence(&error.message));
+    match error.help {
+        Some(help) => expected.help(help),
+        None => expected,
+    }
+}
+
+fn of_plugins(error: &windlass_plugins::Error) -> Expected {
+    Expected::new(error.code.clone(), error.to_string())
+}
+
+/// A message as a sentence begins.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// Something that should not have happened.

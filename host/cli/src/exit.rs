@@ -64,6 +64,13 @@ impl Exit {
         (Self::Interrupted, "interrupted by the user"),
     ];
 
+    /// The table, for the help.
+    pub(crate) fn table() -> String {
+        Self::ALL.iter().fold("Exit codes:".to_owned(), |text, (exit, meaning)| {
+            format!("{text}\n  {:>3}  {meaning}", exit.number())
+        })
+    }
+
     /// The number.
     pub(crate) fn number(self) -> u8 {
         self as u8

@@ -1,5 +1,7 @@
 //! The error pages inside the binary.
 
+use windlass_model::nearest::nearest;
+
 /// Every page, by code.
 pub(crate) static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
@@ -19,16 +21,9 @@ pub(crate) fn title(page: &str) -> &str {
     line.split_once(": ").map_or(line, |(_, title)| title)
 }
 
-/// The codes nearest to one that does not exist, at most three.
-pub(crate) fn near(code: &str) -> Vec<&'static str> {
-    let wanted = code.trim().to_ascii_uppercase();
-    let mut codes: Vec<_> = PAGES
-        .iter()
-        .map(|(code, _)| (strsim::damerau_levenshtein(code, &wanted), *code))
-        .filter(|(distance, _)| *distance <= 2)
-        .collect();
-    codes.sort_unstable();
-    codes.into_iter().take(3).map(|(_, code)| code).collect()
+/// The code nearest to one that does not exist.
+pub(crate) fn near(code: &str) -> Option<&'static str> {
+    nearest(code, PAGES.iter().map(|(code, _)| *code))
 }
 
 #[cfg(test)]

@@ -7,14 +7,22 @@ mod app;
 mod codes;
 mod commands;
 mod config;
+mod ended;
 mod error;
 mod exit;
 mod explain;
 mod graph;
 mod input;
 mod output;
+mod progress;
+#[cfg(test)]
+mod reference;
 mod report;
+mod request;
+mod signals;
+mod source;
 mod telemetry;
+mod wire;
 
 use std::process::ExitCode;
 

@@ -47,13 +47,9 @@ impl Arguments {
 }
 
 fn unknown(code: &str) -> Expected {
-    let near = explain::near(code);
-    let help = match near.as_slice() {
-        [] => "`windlass explain` lists every code.".to_owned(),
-        near => format!(
-            "There is {}. `windlass explain` lists every code.",
-            near.join(", ")
-        ),
+    let help = match explain::near(code) {
+        None => "`windlass explain` lists every code.".to_owned(),
+        Some(near) => format!("There is {near}. `windlass explain` lists every code."),
     };
     Expected::new(codes::NO_PAGE, format!("There is no error code `{code}`"))
         .help(help)

@@ -16,7 +16,7 @@ use windlass_model::{Diagnostic, Place};
 
 use super::{Config, schema};
 use crate::codes;
-use crate::error::{Expected, Problems};
+use crate::error::{Expected, Problems, sentence};
 
 /// The name of the project file, looked for in the current directory and those above it.
 pub(crate) const PROJECT_FILE: &str = "windlass.toml";
@@ -182,7 +182,7 @@ impl Merge {
                 pointer: String::new(),
                 span: error.span(),
             };
-            let mut diagnostic = Diagnostic::new(code, sentence(error.message()), place);
+            let mut diagnostic = Diagnostic::new(code, one_line(error.message()), place);
             diagnostic.help = Some("`windlass config schema` lists every setting.".into());
             let problems = Problems {
                 name: name.clone(),
@@ -272,7 +272,7 @@ impl Merge {
     fn finish(self) -> Result<Loaded, Expected> {
         let mut config: Config = Value::Table(self.table).try_into().map_err(|error| {
             let error: toml::de::Error = error;
-            Expected::new(codes::CONFIG_VALUE, sentence(error.message()))
+            Expected::new(codes::CONFIG_VALUE, one_line(error.message()))
         })?;
         config.check()?;
         if !self.origins.contains_key("store.url") {
@@ -313,6 +313,11 @@ impl Config {
             (
                 "scheduler.claim-triggers",
                 scheduler.claim_triggers > 0,
+                "at least 1",
+            ),
+            (
+                "scheduler.bury-instances",
+                scheduler.bury_instances > 0,
                 "at least 1",
             ),
             ("scheduler.in-flight", scheduler.in_flight > 0, "at least 1"),
@@ -437,11 +442,7 @@ fn key_span(text: &str, path: &[String]) -> Option<usize> {
     Some(key.span().start)
 }
 
-/// The message of a library as a sentence.
-fn sentence(message: &str) -> String {
-    let message = message.trim_end_matches('\n').replace('\n', ", ");
-    let mut letters = message.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+/// The message of a library, on one line.
+fn one_line(message: &str) -> String {
+    sentence(&message.trim_end_matches('\n').replace('\n', ", "))
 }

@@ -4,7 +4,9 @@
 //! in `docs/` and the messages about unknown keys are all made from these types.
 
 pub(crate) mod layers;
-mod plugins;
+pub(crate) mod plugins;
+#[cfg(test)]
+mod reference;
 pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod units;
@@ -16,7 +18,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use layers::{Loaded, Sources};
-pub(crate) use plugins::Plugins;
 pub(crate) use units::{Millis, Size};
 
 /// The configuration of a windlass host.
@@ -28,7 +29,7 @@ pub(crate) struct Config {
     /// When work is looked for, and how much of it is taken on at once.
     pub(crate) scheduler: Scheduler,
     /// Which plugins there are, and what they may do.
-    pub(crate) plugins: Plugins,
+    pub(crate) plugins: plugins::Plugins,
     /// The secrets that plugins may be given, by name; each is read from an environment
     /// variable or a file when the host starts.
     #[schemars(extend("x-sample" = SECRETS))]
@@ -74,10 +75,14 @@ pub(crate) struct Scheduler {
     pub(crate) near_horizon: Millis,
     /// Threads that run workflows; 0 means one for each core.
     pub(crate) workers: u32,
+    /// Further threads that take over while a plugin keeps one busy.
+    pub(crate) spare_workers: u32,
     /// Instances claimed at once.
     pub(crate) claim_instances: u32,
     /// Triggers claimed at once of each instance.
     pub(crate) claim_triggers: u32,
+    /// Instances freed at once of processes that have died.
+    pub(crate) bury_instances: u32,
     /// Steps in flight at once; beyond, nothing is claimed.
     pub(crate) in_flight: u32,
     /// How long a shutdown waits for what is running before it interrupts it.
@@ -136,8 +141,10 @@ impl Default for Scheduler {
             lease: Millis(30_000),
             near_horizon: Millis(60_000),
             workers: 0,
+            spare_workers: 4,
             claim_instances: 256,
             claim_triggers: 64,
+            bury_instances: 1000,
             in_flight: 4096,
             drain: Millis(30_000),
             max_steps: 100_000,

@@ -46,11 +46,5 @@ pub(crate) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
 pub(crate) fn nearest(schema: &Value, path: &[String]) -> Option<String> {
     let (last, parents) = path.split_last()?;
     let known = properties(at(schema, parents)?)?;
-    let wanted = last.replace('_', "-");
-    let (distance, key) = known
-        .keys()
-        .map(|key| (strsim::damerau_levenshtein(key, &wanted), key))
-        .min()?;
-    // A third of the letters may be wrong; beyond that it is a guess, not a hint.
-    (distance <= wanted.len().max(3) / 3).then(|| key.clone())
+    windlass_model::nearest::nearest(last, known.keys().map(String::as_str)).map(str::to_owned)
 }

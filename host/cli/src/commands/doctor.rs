@@ -1,0 +1,301 @@
+//! `windlass doctor`: whether what windlass needs is there, and how good it is.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use clap::Args;
+use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
+use windlass_plugins::LoadEvent;
+
+use crate::app::Context;
+use crate::commands::took;
+use crate::exit::Exit;
+use crate::output::Paint;
+use crate::wire::{self, Machine};
+
+/// Flushes that are measured.
+const FLUSHES: u64 = 16;
+
+/// The arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    status: Health,
+    message: String,
+    help: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Health {
+    Good,
+    Warning,
+    Bad,
+}
+
+/// What is to be said of a check: a message, or a message and what to do.
+type Checked = Result<String, (Health, String, &'static str)>;
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let mut findings = Vec::new();
+        let mut add = |check, checked: Checked| {
+            findings.push(match checked {
+                Ok(message) => Finding {
+                    check,
+                    status: Health::Good,
+                    message,
+                    help: None,
+                },
+                Err((status, message, help)) => Finding {
+                    check,
+                    status,
+                    message,
+                    help: Some(help),
+                },
+            });
+        };
+        add("machine", Ok(about_machine()));
+        add("limits", limits());
+        add("store", store(&machine));
+        add("disk", disk(&machine));
+        add("locks", locks(&machine));
+        add("library", library(&machine));
+        add("plugins", plugins(&machine));
+        add("cache", cache(&machine));
+        add("guests", guests());
+        context.output.list(&findings, || {
+            findings.iter().fold(String::new(), |text, finding| {
+                text + &line(finding, context.output.data)
+            })
+        })?;
+        let bad = findings.iter().any(|finding| finding.status == Health::Bad);
+        Ok(if bad { Exit::Store } else { Exit::Done })
+    }
+}
+
+fn line(finding: &Finding, paint: Paint) -> String {
+    let mark = match finding.status {
+        Health::Good => paint.good('✓'),
+        Health::Warning => paint.warning('!'),
+        Health::Bad => paint.bad('✗'),
+    };
+    let help = finding
+        .help
+        .map(|help| format!("\n              {}", paint.dim(help)));
+    format!(
+        "{mark} {:<10}  {}{}\n",
+        finding.check,
+        finding.message,
+        help.unwrap_or_default()
+    )
+}
+
+fn about_machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "windlass {}, {} {}, {cores} cores",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+fn limits() -> Checked {
+    let files = getrlimit(Resource::Nofile).current;
+    let shown = files.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
+    let message = format!("{shown} open files");
+    match files {
+        Some(..1024) => Err((Health::Warning, message, "Raise it with `ulimit -n 4096`.")),
+        _ => Ok(message),
+    }
+}
+
+fn store(machine: &Machine) -> Checked {
+    let bad = |error: anyhow::Error| {
+        (
+            Health::Bad,
+            error.to_string(),
+            "`windlass config show --origin` says where it comes from.",
+        )
+    };
+    let path = wire::store_path(&machine.config).map_err(|error| bad(error.into()))?;
+    if !path.exists() {
+        return Ok(format!(
+            "{} is not there yet; the first run makes it",
+            path.display()
+        ));
+    }
+    let store = machine.store().map_err(bad)?;
+    let counts = store.counts().map_err(|error| bad(error.into()))?;
+    let members = store.members().map_err(|error| bad(error.into()))?;
+    Ok(format!(
+        "{}: {} runs ({} unfinished), {} triggers ({} parked), {} processes",
+        path.display(),
+        counts.instances,
+        counts.unfinished,
+        counts.triggers,
+        counts.parked,
+        members.len()
+    ))
+}
+
+/// The directory of the store, or the nearest one above it that is there.
+fn near_store(machine: &Machine) -> Result<std::path::PathBuf, (Health, String, &'static str)> {
+    let path = wire::store_path(&machine.config)
+        .ok()
+        .and_then(|path| std::path::absolute(path).ok())
+        .unwrap_or_default();
+    path.ancestors()
+        .skip(1)
+        .find(|above| above.is_dir())
+        .map(Path::to_owned)
+        .ok_or((
+            Health::Bad,
+            "there is no directory for the store".to_owned(),
+            "Name one with `--store PATH`.",
+        ))
+}
+
+fn disk(machine: &Machine) -> Checked {
+    const HELP: &str = "Keep the store on a local disk where you may write.";
+    let directory = near_store(machine)?;
+    let cannot = |error: std::io::Error| {
+        (
+            Health::Bad,
+            format!("{} cannot be written: {error}", directory.display()),
+            HELP,
+        )
+    };
+    let mut file = tempfile::tempfile_in(&directory).map_err(cannot)?;
+    let clock = &machine.clock;
+    let begin = clock.monotonic();
+    for _ in 0..FLUSHES {
+        file.write_all(&[0; 4096])
+            .and_then(|()| file.sync_data())
+            .map_err(cannot)?;
+    }
+    let each = u64::try_from((clock.monotonic() - begin).as_micros()).unwrap_or(u64::MAX) / FLUSHES;
+    let message = format!("a flush in {} takes {}", directory.display(), took(each));
+    if each > 20_000 {
+        return Err((
+            Health::Warning,
+            message,
+            "A slow disk bounds how fast one run advances.",
+        ));
+    }
+    Ok(message)
+}
+
+fn locks(machine: &Machine) -> Checked {
+    const HELP: &str = "Network disks often cannot lock; keep the store on a local one.";
+    let directory = near_store(machine)?;
+    let cannot = |error: &dyn std::fmt::Display| {
+        (
+            Health::Bad,
+            format!("{} cannot lock files: {error}", directory.display()),
+            HELP,
+        )
+    };
+    let file = tempfile::NamedTempFile::new_in(&directory).map_err(|error| cannot(&error))?;
+    file.as_file().try_lock().map_err(|error| cannot(&error))?;
+    let other = File::open(file.path()).map_err(|error| cannot(&error))?;
+    if other.try_lock().is_ok() {
+        return Err(cannot(&"two holders got the same lock"));
+    }
+    Ok("file locks exclude each other".to_owned())
+}
+
+fn library(machine: &Machine) -> Checked {
+    match wire::library(&machine.config) {
+        Some(path) if path.is_dir() => Ok(path.display().to_string()),
+        Some(path) => Err((
+            Health::Warning,
+            format!("{} is not a directory", path.display()),
+            "Correct `library` in the section [plugins].",
+        )),
+        None => Err((
+            Health::Warning,
+            "the node library is not beside the executable".to_owned(),
+            "Set `library` in the section [plugins]; runs need its chain-executor.",
+        )),
+    }
+}
+
+fn plugins(machine: &Machine) -> Checked {
+    let host = machine.host().map_err(|error| {
+        (
+            Health::Bad,
+            error.to_string(),
+            "Look at the section [plugins] of the configuration.",
+        )
+    })?;
+    let events = host.scan(&wire::plugin_directories(&machine.config));
+    let failed: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            LoadEvent::Failed { file, error, .. } => Some(format!(
+                "{}: {} ({})",
+                file.display(),
+                error.message,
+                error.code
+            )),
+            _ => None,
+        })
+        .collect();
+    let count = host.registry().iter().len();
+    if !failed.is_empty() {
+        let text = format!(
+            "{count} loaded, {} not: {}",
+            failed.len(),
+            failed.join("; ")
+        );
+        return Err((Health::Warning, text, "`windlass explain CODE` says more."));
+    }
+    Ok(format!(
+        "{count} loaded, {} is yours",
+        machine.config.plugins.directory.display()
+    ))
+}
+
+fn cache(machine: &Machine) -> Checked {
+    let path = wire::cache(&machine.config);
+    match std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path)) {
+        Ok(_) => Ok(path.display().to_string()),
+        Err(error) => Err((
+            Health::Bad,
+            format!("{} cannot be written: {error}", path.display()),
+            "Set `cache` in the section [plugins].",
+        )),
+    }
+}
+
+/// Only who writes plugins in Rust needs a compiler for them.
+fn guests() -> Checked {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let arguments = ["--print", "target-libdir", "--target", TARGET];
+    let installed = Command::new("rustc")
+        .args(arguments)
+        .output()
+        .ok()
+        .is_some_and(|printed| {
+            let path = String::from_utf8_lossy(&printed.stdout).trim().to_owned();
+            printed.status.success() && Path::new(&path).is_dir()
+        });
+    if installed {
+        return Ok(format!("rustc can compile plugins for {TARGET}"));
+    }
+    Err((
+        Health::Warning,
+        format!("rustc cannot compile plugins for {TARGET}"),
+        "Only needed to write plugins in Rust: `rustup target add wasm32-unknown-unknown`.",
+    ))
+}

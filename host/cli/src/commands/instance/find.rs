@@ -1,0 +1,91 @@
+//! Finds a run by the beginning of its id, and says what is asked of every run.
+
+use jiff::Timestamp;
+use windlass_model::{Body, Definition, Payload};
+use windlass_store::Store;
+use windlass_store::rows::InstanceRow;
+
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+
+/// Candidates that are named where the beginning of an id fits several.
+const NAMED: u32 = 5;
+
+/// The only run whose id begins like this.
+pub(super) fn find(store: &dyn Store, prefix: &str) -> anyhow::Result<InstanceRow> {
+    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if prefix.is_empty() || !prefix.chars().all(is_id) {
+        return Err(Expected::new(codes::NO_ID, format!("`{prefix}` is not the id of a run"))
+            .help("An id is a UUID; its beginning is enough. `windlass instance list` shows them.")
+            .into());
+    }
+    let mut rows = store.instances_by_prefix(prefix, NAMED + 1)?;
+    if rows.len() > 1 {
+        let ids: Vec<_> = rows.iter().map(|row| row.id.to_string()).collect();
+        return Err(Expected::new(
+            codes::AMBIGUOUS,
+            format!("Several ids begin with `{prefix}`"),
+        )
+        .help(format!("Give more of it. There is\n{}", ids.join("\n")))
+        .into());
+    }
+    rows.pop().ok_or_else(|| {
+        Expected::new(
+            codes::NO_INSTANCE,
+            format!("No run has an id that begins with `{prefix}`"),
+        )
+        .help("`windlass instance list` shows the runs of this store; `--store` names another.")
+        .exit(Exit::NotFound)
+        .into()
+    })
+}
+
+/// The workflow of a run, if it can still be read.
+pub(super) fn definition(
+    store: &dyn Store,
+    row: &InstanceRow,
+) -> anyhow::Result<Option<Definition>> {
+    let stored = store.definition(row.definition)?;
+    Ok(stored.and_then(|stored| windlass_model::file::read_canonical(&stored.json).ok()))
+}
+
+/// The name of a node by its position.
+pub(super) fn node_name(definition: Option<&Definition>, position: u32) -> String {
+    let name = definition
+        .and_then(|definition| definition.nodes.keys().nth(position as usize))
+        .cloned();
+    name.unwrap_or_else(|| format!("#{position}"))
+}
+
+/// The value of a payload, wherever its bytes are.
+pub(crate) fn value(store: &dyn Store, payload: &Payload) -> anyhow::Result<serde_json::Value> {
+    let bytes = match &payload.body {
+        Body::Inline(bytes) => bytes.clone(),
+        Body::Blob(blob) => store.blob(*blob)?.unwrap_or_default(),
+    };
+    if payload.is_json()
+        && let Ok(value) = serde_json::from_slice(&bytes)
+    {
+        return Ok(value);
+    }
+    Ok(serde_json::Value::String(
+        String::from_utf8_lossy(&bytes).into_owned(),
+    ))
+}
+
+/// A moment, for people and for programs alike.
+pub(super) fn moment(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
+}
+
+/// A duration in microseconds, for people.
+pub(crate) fn took(us: u64) -> String {
+    match us {
+        0..1000 => format!("{us} µs"),
+        1000..10_000 => format!("{}.{} ms", us / 1000, us % 1000 / 100),
+        10_000..1_000_000 => format!("{} ms", us / 1000),
+        1_000_000..60_000_000 => format!("{}.{} s", us / 1_000_000, us % 1_000_000 / 100_000),
+        _ => format!("{} min {} s", us / 60_000_000, us / 1_000_000 % 60),
+    }
+}

@@ -1,0 +1,92 @@
+//! `windlass instance list`.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use serde_json::json;
+use windlass_model::{Digest, Status};
+use windlass_store::read::InstanceQuery;
+
+use super::find::moment;
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::output::table;
+use crate::wire::Machine;
+
+/// The arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only runs in this status; may be repeated
+    #[arg(long, value_parser = status, value_name = "STATUS")]
+    status: Vec<Status>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// How many
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    limit: u32,
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    Status::ALL
+        .into_iter()
+        .find(|status| status.name() == text)
+        .ok_or_else(|| {
+            let names: Vec<_> = Status::ALL.iter().map(|status| status.name()).collect();
+            format!("a status is one of {}", names.join(", "))
+        })
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let rows = store.instances(&InstanceQuery {
+            statuses: self.status,
+            workflow: self.workflow,
+            before: None,
+            limit: self.limit,
+        })?;
+        let mut names: BTreeMap<Digest, String> = BTreeMap::new();
+        for row in &rows {
+            if !names.contains_key(&row.definition) {
+                let stored = store.definition(row.definition)?;
+                names.insert(
+                    row.definition,
+                    stored.map(|stored| stored.name).unwrap_or_default(),
+                );
+            }
+        }
+        let name = |digest| names.get(digest).cloned().unwrap_or_default();
+        let items: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "id": row.id,
+                    "workflow": name(&row.definition),
+                    "status": row.status,
+                    "correlation": row.correlation,
+                    "created": moment(row.created_ms),
+                    "finished": row.finished_ms.map(moment),
+                    "failure": row.failure,
+                })
+            })
+            .collect();
+        context.output.list(&items, || {
+            let lines = rows.iter().map(|row| {
+                vec![
+                    row.id.to_string(),
+                    name(&row.definition),
+                    row.status.to_string(),
+                    moment(row.created_ms),
+                    row.finished_ms.map(moment).unwrap_or_default(),
+                ]
+            });
+            table(
+                &["id", "workflow", "status", "created", "finished"],
+                lines.collect(),
+            )
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,122 @@
+//! `windlass instance show`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use windlass_store::Store;
+use windlass_store::rows::InstanceRow;
+
+use super::find::{definition, find, moment, node_name, value};
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The id of the run, or its beginning
+    id: String,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let row = find(store.as_ref(), &self.id)?;
+        let item = item(store.as_ref(), &row)?;
+        context.output.show(&item, || text(&item))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
+    let optional = |payload: Option<windlass_model::Payload>| {
+        payload.map(|payload| value(store, &payload)).transpose()
+    };
+    let mut vars = Map::new();
+    for (name, payload) in store.vars(row.no)? {
+        vars.insert(name, value(store, &payload)?);
+    }
+    let definition = definition(store, row)?;
+    let waiting: Vec<_> = store
+        .triggers(row.no)?
+        .iter()
+        .map(|trigger| {
+            json!({
+                "node": trigger.node.map(|node| node_name(definition.as_ref(), node)),
+                "type": trigger.kind,
+                "state": trigger.state,
+                "due": moment(trigger.due_ms),
+                "attempt": trigger.attempt,
+            })
+        })
+        .collect();
+    let journal: Vec<_> = store
+        .journal(row.no)?
+        .iter()
+        .map(|entry| {
+            let detail: Value = serde_json::from_slice(&entry.detail).unwrap_or_default();
+            json!({ "at": moment(entry.at_ms), "kind": entry.kind, "detail": detail })
+        })
+        .collect();
+    Ok(json!({
+        "id": row.id,
+        "workflow": definition.map(|definition| definition.name),
+        "definition": row.definition,
+        "status": row.status,
+        "correlation": row.correlation,
+        "created": moment(row.created_ms),
+        "finished": row.finished_ms.map(moment),
+        "failure": row.failure,
+        "input": optional(store.input(row.no)?)?,
+        "vars": vars,
+        "output": optional(store.output(row.no)?)?,
+        "triggers": waiting,
+        "journal": journal,
+    }))
+}
+
+/// The members of a document, the short ones on a line each, the long ones indented below.
+fn text(item: &Value) -> String {
+    let order = [
+        "id",
+        "workflow",
+        "definition",
+        "status",
+        "correlation",
+        "created",
+        "finished",
+        "failure",
+        "input",
+        "vars",
+        "output",
+        "triggers",
+        "journal",
+    ];
+    let mut text = String::new();
+    for key in order {
+        let Some(value) = item.get(key).filter(|value| !is_empty(value)) else {
+            continue;
+        };
+        // Writing into a string cannot fail.
+        let _ = match value {
+            Value::String(line) => writeln!(text, "{key:<12} {line}"),
+            Value::Array(_) | Value::Object(_) if key != "failure" => {
+                let long = format!("{value:#}").replace('\n', "\n  ");
+                writeln!(text, "{key}\n  {long}")
+            }
+            value => writeln!(text, "{key:<12} {value}"),
+        };
+    }
+    text
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}

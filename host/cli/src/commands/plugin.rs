@@ -1,0 +1,491 @@
+//! `windlass plugin`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use windlass_model::definition::UseRef;
+use windlass_model::{Body, InstanceId, LogLine, Outcome, Payload, Seq};
+use windlass_plugins::{Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Purity};
+
+use crate::app::Context;
+use crate::commands::took;
+use crate::error::{Expected, sentence};
+use crate::exit::Exit;
+use crate::output::{Output, table};
+use crate::wire::{self, Machine};
+use crate::{codes, input};
+
+/// What to do with plugins.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the plugins that are found, and those that cannot be loaded
+    List,
+    /// Show what a plugin offers, wants and is given
+    Inspect(Inspect),
+    /// Run one node by itself, without any workflow
+    Call(CallArguments),
+}
+
+/// The arguments of `plugin inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// The name of a package, or a file
+    plugin: String,
+    /// Show the schemas, too
+    #[arg(long)]
+    schemas: bool,
+}
+
+/// The arguments of `plugin call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// The node type, like `data/jq` or `data/jq@1`
+    node: String,
+    /// The plugin as a file, in place of the ones that are installed
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The configuration: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    #[arg(short, long = "with", value_name = "INPUT")]
+    config: Vec<String>,
+    /// The input: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    #[arg(short, long, value_name = "INPUT")]
+    input: Vec<String>,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        match self {
+            Self::List => list(context, &machine),
+            Self::Inspect(inspect) => inspect.run(context, &machine),
+            Self::Call(call) => call.run(context, &machine),
+        }
+    }
+}
+
+fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+    let host = machine.host()?;
+    let mut failed = Vec::new();
+    for event in host.scan(&wire::plugin_directories(&machine.config)) {
+        if let LoadEvent::Failed { file, error, .. } = event {
+            failed.push((file, error));
+        }
+    }
+    let plugins = host.registry().iter();
+    let mut items: Vec<_> = plugins.iter().map(|plugin| summary(plugin)).collect();
+    items.extend(failed.iter().map(|(file, error)| {
+        json!({ "file": file, "error": { "code": error.code, "message": error.message } })
+    }));
+    context.output.list(&items, || {
+        let rows = plugins.iter().map(|plugin| {
+            let nodes: Vec<_> = plugin
+                .description
+                .nodes
+                .iter()
+                .map(|node| node.name.as_str())
+                .collect();
+            vec![
+                plugin.description.package.clone(),
+                plugin.description.version.to_string(),
+                nodes.join(", "),
+                purity(plugin).to_owned(),
+                plugin.file.display().to_string(),
+            ]
+        });
+        table(
+            &["package", "version", "nodes", "effects", "file"],
+            rows.collect(),
+        )
+    })?;
+    if context.output.is_text() {
+        for (file, error) in &failed {
+            context.output.warn(&format!(
+                "[{}] {}: {}",
+                error.code,
+                file.display(),
+                error.message
+            ));
+        }
+        if plugins.is_empty() {
+            let places = wire::plugin_directories(&machine.config);
+            let places: Vec<_> = places
+                .iter()
+                .map(|place| place.display().to_string())
+                .collect();
+            context
+                .output
+                .note(&format!("There are no plugins in {}.", places.join(" or ")));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn purity(plugin: &Plugin) -> &'static str {
+    match plugin.purity {
+        Purity::Pure => "pure",
+        Purity::Effectful => "effects",
+    }
+}
+
+fn summary(plugin: &Plugin) -> Value {
+    let nodes: Vec<_> = plugin
+        .description
+        .nodes
+        .iter()
+        .map(|node| &node.id)
+        .collect();
+    json!({
+        "package": plugin.description.package,
+        "version": plugin.description.version.to_string(),
+        "title": plugin.description.title,
+        "digest": plugin.digest,
+        "file": plugin.file,
+        "pure": plugin.purity == Purity::Pure,
+        "nodes": nodes,
+        "consumer": plugin.consumer().is_some(),
+    })
+}
+
+impl Inspect {
+    fn run(&self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+        let plugin = self.find(&context.output, machine)?;
+        let item = self.item(&plugin);
+        context
+            .output
+            .show(&item, || self.text(&plugin, &context.output))?;
+        Ok(Exit::Done)
+    }
+
+    fn find(&self, output: &Output, machine: &Machine) -> anyhow::Result<Arc<Plugin>> {
+        let path = Path::new(&self.plugin);
+        if path.is_file() {
+            return Ok(machine.host()?.load_file(path)?);
+        }
+        let host = machine.loaded_host(output)?;
+        let plugins = host.registry().iter();
+        let newest = plugins
+            .iter()
+            .rfind(|plugin| plugin.description.package == self.plugin);
+        newest.cloned().ok_or_else(|| {
+            let names = plugins
+                .iter()
+                .map(|plugin| plugin.description.package.as_str());
+            let hint = windlass_model::nearest::did_you_mean(&self.plugin, names);
+            let help = hint.map_or_else(String::new, |hint| format!("{hint} "));
+            let text = format!("There is no plugin, and no file, `{}`", self.plugin);
+            Expected::new(codes::NO_PLUGIN, text)
+                .help(format!("{help}`windlass plugin list` shows what there is."))
+                .exit(Exit::NotFound)
+                .into()
+        })
+    }
+
+    fn item(&self, plugin: &Plugin) -> Value {
+        let nodes: Vec<_> = plugin
+            .description
+            .nodes
+            .iter()
+            .map(|node| {
+                json!({
+                    "id": node.id,
+                    "title": node.title,
+                    "description": node.description,
+                    "ports": node.ports,
+                    "capabilities": node.capabilities,
+                    "suspends": node.suspends,
+                    "config": node.config,
+                    "input": node.input,
+                    "output": node.output,
+                })
+            })
+            .collect();
+        let limits = plugin.limits();
+        let grants = plugin.grants();
+        let http: Vec<_> = grants.http.iter().map(ToString::to_string).collect();
+        let mut item = summary(plugin);
+        if let Value::Object(members) = &mut item {
+            members.insert("description".into(), json!(plugin.description.description));
+            members.insert("imports".into(), json!(plugin.imports));
+            members.insert("nodes".into(), json!(nodes));
+            let grants =
+                json!({ "http": http, "secrets": grants.secrets, "events": grants.events });
+            members.insert("grants".into(), grants);
+            let limits = json!({
+                "memory_bytes": limits.memory_bytes,
+                "deadline_ms": limits.deadline.as_millis(),
+                "payload_bytes": limits.payload_bytes,
+            });
+            members.insert("limits".into(), limits);
+        }
+        item
+    }
+
+    fn text(&self, plugin: &Plugin, output: &Output) -> String {
+        let paint = output.data;
+        let about = &plugin.description;
+        let mut text = format!("{} {}\n", paint.strong(plugin.name()), about.title);
+        let mut line = |name: &str, value: String| {
+            if !value.is_empty() {
+                // Writing into a string cannot fail.
+                let _ = writeln!(text, "{name:<10} {}", value.replace('\n', "\n           "));
+            }
+        };
+        line("about", about.description.clone());
+        line("file", plugin.file.display().to_string());
+        line("digest", plugin.digest.to_string());
+        let effects = match plugin.purity {
+            Purity::Pure => "none: its imports prove that it is pure",
+            Purity::Effectful => "it can reach out (http or events), as far as it is granted",
+        };
+        line("effects", effects.to_owned());
+        line("imports", plugin.imports.join("\n"));
+        if let Some(consumer) = plugin.consumer() {
+            line("consumes", consumer.types.join(", "));
+        }
+        let grants = plugin.grants();
+        let mut granted: Vec<_> = grants
+            .http
+            .iter()
+            .map(|grant| format!("http {grant}"))
+            .collect();
+        granted.extend(grants.secrets.iter().map(|name| format!("secret {name}")));
+        granted.extend(grants.events.then(|| "events".to_owned()));
+        line("granted", granted.join("\n"));
+        for node in &about.nodes {
+            self.node_text(&mut text, node, output);
+        }
+        text
+    }
+
+    fn node_text(&self, text: &mut String, node: &NodeType, output: &Output) {
+        let paint = output.data;
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "\n{} {}", paint.strong(&node.id), node.title);
+        if !node.description.is_empty() {
+            let _ = writeln!(text, "  {}", node.description);
+        }
+        let _ = writeln!(text, "  ports      {}", node.ports.join(", "));
+        if !node.capabilities.is_empty() {
+            let _ = writeln!(text, "  wants      {}", node.capabilities.join(", "));
+        }
+        for (name, schema) in [
+            ("config", &node.config),
+            ("input", &node.input),
+            ("output", &node.output),
+        ] {
+            if self.schemas {
+                let schema = format!("{schema:#}").replace('\n', "\n             ");
+                let _ = writeln!(text, "  {name:<10} {schema}");
+            } else {
+                let _ = writeln!(text, "  {name:<10} {}", outline(schema));
+            }
+        }
+    }
+}
+
+/// The properties of a schema in a line; those that must be there without a question mark.
+fn outline(schema: &Value) -> String {
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        let kind = schema.get("type").and_then(Value::as_str);
+        return kind.unwrap_or("anything").to_owned();
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let names = properties.keys().map(|name| {
+        let must = required.is_some_and(|required| required.iter().any(|must| must == name));
+        if must {
+            name.clone()
+        } else {
+            format!("{name}?")
+        }
+    });
+    format!("{{ {} }}", names.collect::<Vec<_>>().join(", "))
+}
+
+impl CallArguments {
+    fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+        let output = &context.output;
+        let config = input::parse(&self.config)?;
+        let data = input::parse(&self.input)?;
+        let (host, plugin, node) = self.find(output, machine)?;
+        check(&node, &config, &data)?;
+        let call = Call {
+            node_type: Arc::clone(&node.id),
+            config: Payload::of(&config),
+            input: Payload::of(&data),
+            cx: cx(),
+            slot_key: 0,
+            timeout: None,
+        };
+        let returned = machine.tokio.block_on(Arc::clone(&plugin).execute(call));
+        drop(host);
+        let blobs = returned.blobs;
+        let bytes = |payload: &Payload| match &payload.body {
+            Body::Inline(bytes) => bytes.clone(),
+            Body::Blob(blob) => blobs
+                .iter()
+                .find(|(digest, _)| *digest == blob.digest)
+                .map(|(_, bytes)| bytes.clone())
+                .unwrap_or_default(),
+        };
+        logs(output, &returned.logs);
+        cost(output, returned.took, returned.memory_bytes);
+        match returned.result {
+            Err(failure) => Err(Expected::new(
+                failure.code,
+                format!("{} failed: {}", node.id, failure.message),
+            )
+            .help(format!("It is a failure of class `{}`.", failure.class))
+            .into()),
+            Ok(outcome) => {
+                print_outcome(output, &outcome, &bytes)?;
+                Ok(Exit::Done)
+            }
+        }
+    }
+
+    fn find(
+        &self,
+        output: &Output,
+        machine: &Machine,
+    ) -> anyhow::Result<(Arc<Host>, Arc<Plugin>, Arc<NodeType>)> {
+        let wanted = wanted(&self.node)?;
+        let host = match &self.file {
+            None => machine.loaded_host(output)?,
+            Some(file) => {
+                let host = machine.host()?;
+                let plugin = host.load_file(file)?;
+                host.registry().insert(file, &plugin)?;
+                host
+            }
+        };
+        let (plugin, node) = host.registry().node(&wanted).map_err(|missing| {
+            let nearest = missing
+                .nearest
+                .map(|near| format!("Did you mean `{near}`? "));
+            let help = "`windlass plugin list` shows what there is.";
+            Expected::new(codes::NO_PLUGIN, sentence(&missing.message))
+                .help(format!("{}{help}", nearest.unwrap_or_default()))
+                .exit(Exit::NotFound)
+        })?;
+        Ok((host, plugin, node))
+    }
+}
+
+fn wanted(text: &str) -> Result<UseRef, Expected> {
+    let (path, requirement) = match text.split_once('@') {
+        Some((path, requirement)) => (path, Some(requirement.to_owned())),
+        None => (text, None),
+    };
+    match path.split_once('/') {
+        Some((package, name)) => Ok(UseRef {
+            package: package.into(),
+            name: name.into(),
+            requirement,
+        }),
+        None => Err(
+            Expected::new(codes::USAGE, format!("`{text}` names no node type"))
+                .help("Write `package/name`, as `windlass plugin inspect PACKAGE` shows it."),
+        ),
+    }
+}
+
+/// Checks configuration and input as a run would.
+fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> {
+    for (what, schema, value) in [
+        ("--with", &node.config, config),
+        ("--input", &node.input, data),
+    ] {
+        let Ok(schema) = windlass_model::schema::Schema::compile(schema) else {
+            continue;
+        };
+        let wrong = schema.check(value, "");
+        if wrong.is_empty() {
+            continue;
+        }
+        let all: Vec<_> = wrong
+            .iter()
+            .map(|diagnostic| format!("{}: {}", diagnostic.place.pointer, diagnostic.message))
+            .collect();
+        let text = format!("{what} does not fit {}: {}", node.id, all.join("; "));
+        let package = node.id.split('/').next().unwrap_or_default();
+        let help = format!("`windlass plugin inspect {package} --schemas` shows what it takes.");
+        return Err(Expected::new(codes::INPUT, text).help(help));
+    }
+    Ok(())
+}
+
+fn cx() -> CallContext {
+    CallContext {
+        instance: InstanceId(uuid::Uuid::nil()),
+        workflow: "plugin-call".into(),
+        node: Some("call".into()),
+        seq: Seq(1),
+        first: Seq(1),
+        phase: 0,
+        attempt: 1,
+        correlation: None,
+        trace_parent: None,
+        resumption: None,
+        memory: None,
+        blobs: None,
+        cancel: Cancel::default(),
+    }
+}
+
+fn logs(output: &Output, lines: &[LogLine]) {
+    for line in lines {
+        let fields: String = line
+            .fields
+            .iter()
+            .map(|(name, value)| format!(" {name}={value}"))
+            .collect();
+        output.note(&format!("{:<5} {}{fields}", line.level, line.message));
+    }
+}
+
+fn cost(output: &Output, time: Duration, memory_bytes: u64) {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let text = format!("took {}, memory {} KiB", took(us), memory_bytes / 1024);
+    output.note(&output.notes.dim(text));
+}
+
+fn print_outcome(
+    output: &Output,
+    outcome: &Outcome,
+    bytes: &dyn Fn(&Payload) -> bytes::Bytes,
+) -> anyhow::Result<()> {
+    let shown = |payload: &Payload| {
+        let bytes = bytes(payload);
+        serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    match outcome {
+        Outcome::Done(done) => {
+            let value = shown(&done.output);
+            let ports = if done.ports.is_empty() {
+                vec!["done".to_owned()]
+            } else {
+                done.ports.clone()
+            };
+            if ports != ["done"] {
+                output.note(&format!("ports {}", ports.join(", ")));
+            }
+            output.show(
+                &json!({ "outcome": "done", "ports": ports, "output": value }),
+                || format!("{value:#}"),
+            )
+        }
+        Outcome::Suspend(suspension) => {
+            let item = json!({ "outcome": "suspend", "bookmarks": suspension.bookmarks });
+            output.show(&item, || format!("{item:#}"))
+        }
+        Outcome::Again(again) => {
+            let item = json!({ "outcome": "again", "after_ms": again.after_ms });
+            output.show(&item, || format!("{item:#}"))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `windlass run`: one workflow, to its end, in this process.
+
+use std::sync::Arc;
+
+use clap::Args;
+use windlass_model::InstanceNo;
+use windlass_runtime::{Runtime, Scope, StartRequest, Started};
+use windlass_store::Store;
+
+use crate::app::Context;
+use crate::config::Durability;
+use crate::exit::Exit;
+use crate::progress;
+use crate::request::RequestArguments;
+use crate::signals::Signals;
+use crate::source::Source;
+use crate::wire::Machine;
+use crate::{codes, ended};
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The output is printed on stdout as JSON. The exit code tells the outcome: \
+    0 completed, 10 faulted, 11 cancelled, 12 timed out, 20 the file is not valid.\n\n\
+    Interrupted with Ctrl-C, a run is not lost: the same command with its --id continues it."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    request: RequestArguments,
+    /// Keep the run in a temporary place; nothing of it remains
+    #[arg(long, conflicts_with_all = ["store", "id"])]
+    ephemeral: bool,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let (request, source) = self.request.read()?;
+        let mut config = context.configure("warn")?;
+        let directory = self.ephemeral.then(tempfile::tempdir).transpose()?;
+        if let Some(directory) = &directory {
+            config.store.url = format!("sqlite:{}", directory.path().join("windlass.db").display());
+            config.store.durability = Durability::Normal;
+        }
+        let machine = Machine::new(config)?;
+        let host = machine.loaded_host(&context.output)?;
+        let store = machine.store()?;
+        let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host);
+        let mut shown = None;
+        if context.output.watched && context.output.is_text() {
+            let (watcher, progress) = progress::begin(context.output.notes)?;
+            options.observer = Some(Arc::new(watcher));
+            shown = Some(progress);
+        }
+        let runtime = Runtime::start(options)?;
+        let outcome = machine
+            .tokio
+            .block_on(self.carry_out(context, &machine, &runtime, &request, &source));
+        // The last one that may observe anything goes, so that the display ends.
+        drop(runtime);
+        if let Some(progress) = shown {
+            progress.end();
+        }
+        let outcome = outcome?;
+        let exit = self.tell(context, store.as_ref(), &outcome);
+        store.close();
+        exit
+    }
+
+    /// Starts or continues the run and waits for it, or for a signal.
+    async fn carry_out(
+        &self,
+        context: &Context,
+        machine: &Machine,
+        runtime: &Runtime,
+        request: &StartRequest,
+        source: &Source,
+    ) -> anyhow::Result<Started> {
+        let mut signals = Signals::new()?;
+        let started = runtime
+            .run(request)
+            .await
+            .map_err(|error| source.explain(error))?;
+        if started
+            .existing
+            .as_ref()
+            .is_some_and(|row| !row.status.is_final())
+        {
+            runtime.adopt(started.no);
+        }
+        let waited = signals.unless(runtime.wait(started.no)).await;
+        if waited.is_none() && context.output.is_text() {
+            context
+                .output
+                .note("Interrupted: what runs is finished first. Once more ends it now.");
+        }
+        let drain = runtime.drain(machine.config.scheduler.drain.duration());
+        let drained = signals.unless(drain).await;
+        match waited {
+            Some(result) => result
+                .map(|_| started)
+                .map_err(|error| source.explain(error)),
+            None if drained.is_none() => std::process::exit(i32::from(Exit::Interrupted.number())),
+            None => Ok(started),
+        }
+    }
+
+    fn tell(
+        &self,
+        context: &Context,
+        store: &dyn Store,
+        started: &Started,
+    ) -> anyhow::Result<Exit> {
+        let row = head(store, started.no)?;
+        if row.status.is_final() {
+            return ended::report(&context.output, store, row);
+        }
+        let again = format!("windlass run {} --id {}", self.request.file(), row.id);
+        let text = format!("The run is kept. `{again}` with the same input continues it.");
+        context.output.note(&text);
+        Ok(Exit::Interrupted)
+    }
+}
+
+fn head(store: &dyn Store, no: InstanceNo) -> anyhow::Result<windlass_store::rows::InstanceRow> {
+    store.instance_by_no(no)?.ok_or_else(|| {
+        crate::error::Expected::new(codes::NO_INSTANCE, "The run is gone from the store")
+            .exit(Exit::NotFound)
+            .into()
+    })
+}

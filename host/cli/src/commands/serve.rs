@@ -1,0 +1,80 @@
+//! `windlass serve`: the long-running host.
+
+use std::sync::Arc;
+
+use clap::Args;
+use windlass_plugins::LoadEvent;
+use windlass_runtime::{Runtime, Scope};
+
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::signals::Signals;
+use crate::wire::{self, Machine};
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "SIGTERM or Ctrl-C drains: nothing new is begun, what runs is finished. \
+    A second one ends the process at once; nothing that was acknowledged is lost."
+)]
+pub(crate) struct Arguments {}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("info")?)?;
+        let store = machine.store()?;
+        let host = machine.host()?;
+        // Plugins are there before anything is claimed, so that nothing is parked in vain.
+        let runtime: Arc<std::sync::OnceLock<Arc<Runtime>>> = Arc::default();
+        let changed = Arc::clone(&runtime);
+        let watch = host.watch(
+            wire::plugin_directories(&machine.config),
+            Box::new(move |event| {
+                log(&event);
+                if let (LoadEvent::Loaded { .. }, Some(runtime)) = (&event, changed.get()) {
+                    runtime.plugins_changed();
+                }
+            }),
+        )?;
+        let options = machine.runtime("serve", Scope::All, Arc::clone(&store), host);
+        let started = Runtime::start(options)?;
+        let served = runtime.get_or_init(|| started);
+        let path = wire::store_path(&machine.config)?;
+        tracing::info!(store = %path.display(), "serving");
+        let in_time = machine.tokio.block_on(serve(served, &machine))?;
+        drop(watch);
+        store.close();
+        if in_time {
+            tracing::info!("drained");
+        } else {
+            tracing::warn!("drained; what was not finished in time goes on later");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Waits for a signal, and drains.
+async fn serve(runtime: &Runtime, machine: &Machine) -> anyhow::Result<bool> {
+    let mut signals = Signals::new()?;
+    signals.next().await;
+    tracing::info!(in_flight = runtime.in_flight(), "draining");
+    let drain = runtime.drain(machine.config.scheduler.drain.duration());
+    match signals.unless(drain).await {
+        Some(drained) => Ok(drained.in_time),
+        None => std::process::exit(i32::from(Exit::Interrupted.number())),
+    }
+}
+
+fn log(event: &LoadEvent) {
+    match event {
+        LoadEvent::Loaded { file, plugin, .. } => {
+            tracing::info!(plugin = plugin.name(), digest = %plugin.digest, file = %file.display(), "loaded");
+        }
+        LoadEvent::Failed { file, error, .. } => {
+            tracing::warn!(code = %error.code, file = %file.display(), message = error.message, "not loaded");
+        }
+        LoadEvent::Removed { file, digest } => {
+            tracing::info!(%digest, file = %file.display(), "removed");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `windlass workflow`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::graph;
+use crate::report::diagnostics;
+use crate::source::Source;
+use crate::wire::Machine;
+
+/// What to do with workflow files.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Report everything that is wrong with workflow files
+    Validate(Validate),
+    /// Draw a workflow
+    Graph(Graph),
+}
+
+/// The arguments of `workflow validate`.
+#[derive(Debug, Args)]
+pub(crate) struct Validate {
+    /// The workflow files; `-` is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// The arguments of `workflow graph`.
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// The workflow file; `-` is standard input
+    file: PathBuf,
+    /// How to draw it
+    #[arg(long = "as", value_enum, default_value_t, value_name = "KIND")]
+    kind: Kind,
+}
+
+/// How to draw a workflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// As rails and stations, in the terminal
+    #[default]
+    Text,
+    /// For Mermaid
+    Mermaid,
+    /// For Graphviz
+    Dot,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::Validate(validate) => validate.run(context),
+            Self::Graph(graph) => graph.run(context),
+        }
+    }
+}
+
+impl Graph {
+    fn run(&self, context: &Context) -> anyhow::Result<Exit> {
+        let source = Source::read(&self.file)?;
+        let output = &context.output;
+        let picture = match self.kind {
+            Kind::Text => graph::text(&source.definition, output.data),
+            Kind::Mermaid => graph::mermaid(&source.definition),
+            Kind::Dot => graph::dot(&source.definition),
+        };
+        output.show(
+            &json!({ "workflow": source.definition.name, "graph": picture }),
+            || picture.clone(),
+        )?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Validate {
+    fn run(&self, context: &Context) -> anyhow::Result<Exit> {
+        let output = &context.output;
+        let machine = Machine::new(context.configure("warn")?)?;
+        let host = machine.loaded_host(output)?;
+        let mut items = Vec::new();
+        let mut last = None;
+        for file in &self.files {
+            let checked = Source::read(file).and_then(|source| {
+                source.refuse(windlass_runtime::check(&source.definition, &host))?;
+                Ok(source)
+            });
+            match checked {
+                Ok(source) => {
+                    items.push(json!({ "file": source.name, "valid": true, "diagnostics": [] }));
+                    if output.is_text() {
+                        let count = source.definition.nodes.len();
+                        let good = output.data.good("valid");
+                        output.print(&format!("{}: {good}, {count} nodes", source.name))?;
+                    }
+                }
+                Err(error) => {
+                    let found = error.problems.as_deref().map(diagnostics);
+                    let file = file.display().to_string();
+                    items.push(json!({ "file": file, "valid": false, "diagnostics": found }));
+                    // What is wrong with the last one is reported at the end like any error.
+                    if let Some(before) = last.replace(error) {
+                        crate::report::report(output, &before);
+                    }
+                }
+            }
+        }
+        if !output.is_text() {
+            output.list(&items, String::new)?;
+        }
+        last.map_or(Ok(Exit::Done), |error| Err(error.into()))
+    }
+}

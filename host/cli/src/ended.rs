@@ -1,0 +1,63 @@
+//! How a run ended, on stdout, on stderr and as an exit code.
+
+use serde_json::json;
+use windlass_model::{Failure, Status};
+use windlass_store::Store;
+use windlass_store::rows::InstanceRow;
+
+use crate::commands::value;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Prints the output of a run, or why there is none.
+pub(crate) fn report(output: &Output, store: &dyn Store, row: InstanceRow) -> anyhow::Result<Exit> {
+    let came_out = match store.output(row.no)? {
+        Some(payload) => Some(value(store, &payload)?),
+        None => None,
+    };
+    let item = json!({
+        "id": row.id,
+        "status": row.status,
+        "output": came_out,
+        "failure": row.failure,
+    });
+    if !output.is_text() {
+        output.show(&item, String::new)?;
+    } else if let Some(came_out) = &came_out {
+        output.print(&format!("{came_out:#}"))?;
+    }
+    match (row.status, row.failure) {
+        (Status::Completed, _) => Ok(Exit::Done),
+        (Status::Faulted, Some(failure)) => Err(faulted(&row.id.to_string(), failure).into()),
+        (Status::Cancelled, _) => {
+            output.note(&format!("Run {} was cancelled.", row.id));
+            Ok(Exit::Cancelled)
+        }
+        (status, _) => {
+            output.note(&format!("Run {} is {status}.", row.id));
+            Ok(if status == Status::Faulted {
+                Exit::Faulted
+            } else {
+                Exit::Suspended
+            })
+        }
+    }
+}
+
+/// The failure of a run as an error.
+fn faulted(id: &str, failure: Failure) -> Expected {
+    let exit = if failure.code == windlass_engine::codes::TIMED_OUT {
+        Exit::TimedOut
+    } else {
+        Exit::Faulted
+    };
+    Expected::new(
+        failure.code,
+        format!("Run {id} faulted: {}", failure.message),
+    )
+    .help(format!(
+        "`windlass instance trace {id} --logs` shows what it did."
+    ))
+    .exit(exit)
+}

@@ -1,0 +1,141 @@
+//! What a person sees while a run goes on: a line for each node that has ended, a spinner for
+//! each that is at it. On a terminal only.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use windlass_model::RunStatus;
+use windlass_runtime::{Observed, Observer};
+
+use crate::commands::{mark, took};
+use crate::output::Paint;
+
+/// What may wait to be shown. What does not fit is not shown: a run never waits for a terminal.
+const WAITING: usize = 1024;
+
+/// Spinners at once.
+const SPINNERS: usize = 16;
+
+/// How fast a spinner turns.
+const TURN: Duration = Duration::from_millis(100);
+
+enum Shown {
+    Started(String),
+    Executed {
+        node: String,
+        status: RunStatus,
+        attempt: u32,
+        took_us: u64,
+        failure: Option<String>,
+    },
+    Skipped(String),
+}
+
+/// Hears of what happens.
+pub(crate) struct Watcher(SyncSender<Shown>);
+
+/// Shows it until the watcher is gone.
+pub(crate) struct Progress(JoinHandle<()>);
+
+/// Begins to show progress on stderr.
+pub(crate) fn begin(paint: Paint) -> std::io::Result<(Watcher, Progress)> {
+    let (sender, receiver) = sync_channel(WAITING);
+    let thread = std::thread::Builder::new()
+        .name("windlass-progress".to_owned())
+        .spawn(move || show(&receiver, paint))?;
+    Ok((Watcher(sender), Progress(thread)))
+}
+
+impl Progress {
+    /// Waits until everything is shown. The watcher must be gone.
+    pub(crate) fn end(self) {
+        // A panic there has been reported by its own hook, and harms no run.
+        let _ = self.0.join();
+    }
+}
+
+impl Observer for Watcher {
+    fn observe(&self, event: &Observed<'_>) {
+        match event {
+            Observed::Started { node, .. } => {
+                let _ = self.0.try_send(Shown::Started((*node).to_owned()));
+            }
+            Observed::Executed {
+                node,
+                attempt,
+                status,
+                failure,
+                skipped,
+                took_us,
+                ..
+            } => {
+                let _ = self.0.try_send(Shown::Executed {
+                    node: (*node).to_owned(),
+                    status: *status,
+                    attempt: *attempt,
+                    took_us: *took_us,
+                    failure: failure.map(|failure| failure.message.clone()),
+                });
+                for node in *skipped {
+                    let _ = self.0.try_send(Shown::Skipped((*node).to_owned()));
+                }
+            }
+            Observed::Ended { .. } => {}
+        }
+    }
+}
+
+fn show(receiver: &Receiver<Shown>, paint: Paint) {
+    let screen = MultiProgress::new();
+    let mut spinners: HashMap<String, ProgressBar> = HashMap::new();
+    for shown in receiver {
+        match shown {
+            Shown::Started(node) => {
+                if spinners.len() < SPINNERS {
+                    let spinner = screen.add(spinner(&node));
+                    spinners.insert(node, spinner);
+                }
+            }
+            Shown::Executed {
+                node,
+                status,
+                attempt,
+                took_us,
+                failure,
+            } => {
+                if let Some(spinner) = spinners.remove(&node) {
+                    spinner.finish_and_clear();
+                }
+                let mark = mark(status, paint);
+                let attempt = if attempt > 1 {
+                    format!("  attempt {attempt}")
+                } else {
+                    String::new()
+                };
+                let failure =
+                    failure.map_or_else(String::new, |failure| format!("  {}", paint.bad(failure)));
+                let time = paint.dim(format!("{:>9}", took(took_us)));
+                let _ = screen.println(format!("  {mark} {node:<24} {time}{attempt}{failure}"));
+            }
+            Shown::Skipped(node) => {
+                let mark = mark(RunStatus::Skipped, paint);
+                let _ = screen.println(format!("  {mark} {}", paint.dim(node)));
+            }
+        }
+    }
+    for spinner in spinners.into_values() {
+        spinner.finish_and_clear();
+    }
+}
+
+fn spinner(node: &str) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_message(node.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg:24} {elapsed:>9}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(TURN);
+    spinner
+}

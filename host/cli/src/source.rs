@@ -1,0 +1,106 @@
+//! A workflow file, and mistakes shown in its text.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::file::SourceMap;
+use windlass_model::{Definition, Diagnostic, Digest, limits};
+use windlass_store::rows::DefinitionRow;
+
+use crate::codes;
+use crate::error::{Expected, Problems};
+
+/// A workflow file that can be read.
+pub(crate) struct Source {
+    /// As the user named it.
+    pub(crate) name: String,
+    /// What it says.
+    pub(crate) definition: Definition,
+    canonical: Bytes,
+    map: SourceMap,
+    text: Arc<str>,
+}
+
+impl Source {
+    /// Reads a file; `-` is standard input.
+    pub(crate) fn read(path: &Path) -> Result<Self, Expected> {
+        let name = if path == Path::new("-") {
+            "standard input".into()
+        } else {
+            path.display().to_string()
+        };
+        // One byte more than may be, so that the reader sees that it is too long.
+        let bound = limits::WORKFLOW_BYTES as u64 + 1;
+        let mut bytes = Vec::new();
+        let read = if path == Path::new("-") {
+            std::io::stdin().lock().take(bound).read_to_end(&mut bytes)
+        } else {
+            std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes))
+        };
+        read.map_err(|error| {
+            Expected::new(
+                codes::FILE_UNREADABLE,
+                format!("{name} cannot be read: {error}"),
+            )
+            .help("Look at the path and the permissions of the file.")
+        })?;
+        let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+        let read = windlass_model::file::read(&text, &name);
+        let canonical = read.canonical();
+        match (read.definition, canonical) {
+            (Some(definition), Some(canonical)) => Ok(Self {
+                name,
+                definition,
+                canonical: canonical.into(),
+                map: read.map,
+                text,
+            }),
+            _ => {
+                let diagnostics = read.diagnostics;
+                Err(Expected::of_file(Problems {
+                    name,
+                    text,
+                    diagnostics,
+                }))
+            }
+        }
+    }
+
+    /// As the store keeps it.
+    pub(crate) fn row(&self) -> DefinitionRow {
+        DefinitionRow {
+            digest: Digest::of(&self.canonical),
+            name: self.definition.name.clone(),
+            json: self.canonical.clone(),
+        }
+    }
+
+    /// An error with everything that is wrong, if anything is.
+    pub(crate) fn refuse(&self, diagnostics: Vec<Diagnostic>) -> Result<(), Expected> {
+        if diagnostics.is_empty() {
+            return Ok(());
+        }
+        Err(self.problems(diagnostics))
+    }
+
+    /// What the runtime says, shown in the text where it is about the text.
+    pub(crate) fn explain(&self, error: windlass_runtime::Error) -> anyhow::Error {
+        match error {
+            windlass_runtime::Error::Definition(diagnostics) => self.problems(diagnostics).into(),
+            other => other.into(),
+        }
+    }
+
+    fn problems(&self, mut diagnostics: Vec<Diagnostic>) -> Expected {
+        diagnostics
+            .iter_mut()
+            .for_each(|diagnostic| self.map.locate(diagnostic));
+        Expected::of_file(Problems {
+            name: self.name.clone(),
+            text: Arc::clone(&self.text),
+            diagnostics,
+        })
+    }
+}

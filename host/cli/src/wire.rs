@@ -1,0 +1,287 @@
+//! From the configuration to the parts that work: which store, which plugins, which runtime.
+//!
+//! The one place where settings meet the options of the other crates.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use etcetera::BaseStrategy as _;
+use windlass_model::Clock;
+use windlass_plugins as plugins;
+use windlass_plugins::{Host, LoadEvent};
+use windlass_runtime::{Options, Scope, Settings, SystemClock};
+use windlass_store::Store;
+use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
+
+use crate::codes;
+use crate::config::plugins::{Grant, Isolation, Limits};
+use crate::config::{self, Config, SecretSource};
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What every command that does something works with.
+pub(crate) struct Machine {
+    /// What holds.
+    pub(crate) config: Config,
+    /// What time it is.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Where waiting is done.
+    pub(crate) tokio: tokio::runtime::Runtime,
+}
+
+impl Machine {
+    /// Starts the threads that wait for sockets and timers.
+    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("windlass-io")
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            config,
+            clock: Arc::new(SystemClock::new()),
+            tokio,
+        })
+    }
+
+    /// Opens the store, and makes it if it is not there.
+    pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let path = store_path(&self.config)?;
+        if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory).map_err(|error| {
+                let text = format!("{} cannot be made: {error}", directory.display());
+                Expected::new(windlass_store::codes::CANNOT_OPEN, text)
+                    .help("Name another place with `--store PATH`, or look at the permissions.")
+            })?;
+        }
+        let mut options = SqliteOptions::new(Arc::clone(&self.clock));
+        options.durability = match self.config.store.durability {
+            config::Durability::Full => Durability::Full,
+            config::Durability::Normal => Durability::Normal,
+        };
+        Ok(SqliteStore::open(&path, options)?)
+    }
+
+    /// Opens the store for looking at it; one that is not there is not made.
+    pub(crate) fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let path = store_path(&self.config)?;
+        if !path.exists() {
+            let text = format!("There is no store at {}", path.display());
+            return Err(Expected::new(codes::NO_STORE, text)
+                .help("The first `windlass run` makes one; `--store PATH` names another.")
+                .exit(Exit::NotFound)
+                .into());
+        }
+        self.store()
+    }
+
+    /// Starts the plugin host, with no plugin in it.
+    pub(crate) fn host(&self) -> anyhow::Result<Arc<Host>> {
+        let options = plugin_options(&self.config)?;
+        Ok(Host::start(
+            options,
+            Arc::clone(&self.clock),
+            self.tokio.handle().clone(),
+        )?)
+    }
+
+    /// Starts the plugin host with every plugin that there is. One that cannot be loaded is
+    /// warned about: it matters only to workflows that use it, and those say so themselves.
+    pub(crate) fn loaded_host(&self, output: &Output) -> anyhow::Result<Arc<Host>> {
+        let host = self.host()?;
+        for event in host.scan(&plugin_directories(&self.config)) {
+            if let LoadEvent::Failed { file, error, .. } = event {
+                output.warn(&format!(
+                    "[{}] {}: {}",
+                    error.code,
+                    file.display(),
+                    error.message
+                ));
+            }
+        }
+        Ok(host)
+    }
+
+    /// The options of a runtime.
+    pub(crate) fn runtime(
+        &self,
+        name: &str,
+        scope: Scope,
+        store: Arc<dyn Store>,
+        plugins: Arc<Host>,
+    ) -> Options {
+        let scheduler = &self.config.scheduler;
+        let workers = or_cores(scheduler.workers);
+        Options {
+            store,
+            plugins,
+            clock: Arc::clone(&self.clock),
+            io: self.tokio.handle().clone(),
+            name: format!("{name} {}", std::process::id()),
+            scope,
+            scheduler: Settings {
+                scan_interval_ms: scheduler.scan_interval.0,
+                lease_ms: scheduler.lease.0,
+                near_horizon_ms: scheduler.near_horizon.0,
+                claim_instances: scheduler.claim_instances,
+                claim_triggers: scheduler.claim_triggers,
+                in_flight: scheduler.in_flight,
+                bury_instances: scheduler.bury_instances,
+            },
+            workers,
+            spare_workers: scheduler.spare_workers as usize,
+            max_steps: scheduler.max_steps,
+            observer: None,
+        }
+    }
+}
+
+/// The file of the store.
+pub(crate) fn store_path(config: &Config) -> Result<PathBuf, Expected> {
+    let url = &config.store.url;
+    match url.strip_prefix("sqlite:") {
+        Some(path) => Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path))),
+        None => Err(Expected::new(
+            codes::STORE_URL,
+            format!("`{url}` is no store that is known"),
+        )
+        .help("Write `sqlite:` and the path of a file, or give `--store PATH`.")),
+    }
+}
+
+/// Where plugins are looked for: the library first.
+pub(crate) fn plugin_directories(config: &Config) -> Vec<PathBuf> {
+    library(config)
+        .into_iter()
+        .chain([config.plugins.directory.clone()])
+        .collect()
+}
+
+/// The directory of the node library, if there is one.
+pub(crate) fn library(config: &Config) -> Option<PathBuf> {
+    if let Some(library) = &config.plugins.library {
+        return Some(library.clone());
+    }
+    let executable = std::env::current_exe().ok()?;
+    let beside = executable.parent()?;
+    let candidates = [beside.join("plugins"), beside.parent()?.join("plugins")];
+    candidates.into_iter().find(|directory| directory.is_dir())
+}
+
+/// Where compiled code is kept.
+pub(crate) fn cache(config: &Config) -> PathBuf {
+    config.plugins.cache.clone().unwrap_or_else(|| {
+        etcetera::choose_base_strategy()
+            .map(|strategy| strategy.cache_dir().join("windlass"))
+            // Without a home, what belongs to this user alone is beside the project.
+            .unwrap_or_else(|_| PathBuf::from(".windlass/cache"))
+    })
+}
+
+fn or_cores(threads: u32) -> usize {
+    match threads {
+        0 => std::thread::available_parallelism().map_or(2, usize::from),
+        threads => threads as usize,
+    }
+}
+
+fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
+    let section = &config.plugins;
+    let mut options = plugins::Options::in_dir(cache(config));
+    options.limits = limits(&section.limits);
+    options.threads = or_cores(section.threads);
+    options.max_slow_inline = (options.threads / 2).max(1);
+    options.slow = section.slow.duration();
+    options.quarantine_after = (section.quarantine_after > 0).then_some(section.quarantine_after);
+    options.max_component_bytes = section.max_component.0;
+    options.pool = plugins::PoolSize {
+        instances: section.pool.instances,
+        fibers: section.pool.fibers,
+        compiles: section.pool.compiles as usize,
+        max_memory_bytes: section.pool.max_memory.bytes(),
+        slot_calls: section.pool.instance_calls,
+        slot_idle: section.pool.instance_idle.duration(),
+    };
+    options.http = plugins::HttpPolicy {
+        timeout: section.http.timeout.duration(),
+        connect_timeout: section.http.connect_timeout.duration(),
+        max_response_bytes: section.http.max_response.0,
+        max_redirects: section.http.max_redirects,
+        max_headers: section.http.max_headers as usize,
+        concurrency: section.http.concurrency as usize,
+        extra_roots: Vec::new(),
+    };
+    options.secrets = plugins::Secrets::new(secrets(config)?);
+    for (package, grant) in &section.grants {
+        options
+            .settings
+            .insert(package.clone(), settings(package, grant, &section.limits)?);
+    }
+    Ok(options)
+}
+
+fn limits(limits: &Limits) -> plugins::Limits {
+    plugins::Limits {
+        memory_bytes: limits.memory.bytes(),
+        deadline: limits.deadline.duration(),
+        table_elements: limits.table_elements as usize,
+        payload_bytes: limits.payload.bytes(),
+        handles: limits.handles as usize,
+        log_lines: limits.log_lines as usize,
+        log_bytes: limits.log_bytes.bytes(),
+        blob_writers: limits.blob_writers as usize,
+        blob_bytes: limits.blob_bytes.bytes(),
+        http_requests: limits.http_requests,
+    }
+}
+
+fn settings(
+    package: &str,
+    grant: &Grant,
+    defaults: &Limits,
+) -> Result<plugins::Settings, Expected> {
+    let http = grant.http.iter().map(|text| {
+        text.parse().map_err(|error| {
+            let key = format!("plugins.grants.{package}.http");
+            Expected::new(
+                codes::CONFIG_VALUE,
+                format!("{key}: `{text}` is no grant: {error}"),
+            )
+            .help("Write it like `https://prices.example` or `http://10.0.0.7:8080`.")
+        })
+    });
+    Ok(plugins::Settings {
+        grants: plugins::Grants {
+            http: http.collect::<Result<_, _>>()?,
+            secrets: grant.secrets.clone(),
+            events: grant.events,
+        },
+        limits: Some(limits(&grant.limits.over(defaults))),
+        isolation: match grant.isolation {
+            None | Some(Isolation::Warm) => plugins::Isolation::Warm,
+            Some(Isolation::Run) => plugins::Isolation::Run,
+            Some(Isolation::Call) => plugins::Isolation::Call,
+        },
+    })
+}
+
+/// The values of the secrets.
+fn secrets(config: &Config) -> Result<Vec<(String, String)>, Expected> {
+    let read = |(name, source): (&String, &SecretSource)| {
+        let value = match source {
+            SecretSource::Env(variable) => {
+                std::env::var(variable).map_err(|error| format!("${variable}: {error}"))
+            }
+            SecretSource::File(path) => std::fs::read_to_string(path)
+                .map(|text| text.trim_end_matches(['\n', '\r']).to_owned())
+                .map_err(|error| format!("{}: {error}", path.display())),
+        };
+        value.map(|value| (name.clone(), value)).map_err(|error| {
+            let text = format!("The secret `{name}` cannot be read: {error}");
+            Expected::new(codes::SECRET_UNREADABLE, text)
+                .help("Set the variable or make the file, or take the secret out of [secrets].")
+        })
+    };
+    config.secrets.iter().map(read).collect()
+}
