@@ -13,6 +13,15 @@ pub fn pass(name: &str) {
     let _ = name;
 }
 
+/// Passes the failpoint `place:name`, for places that are passed on behalf of something named.
+#[inline(always)]
+pub fn pass_for(place: &str, name: &str) {
+    #[cfg(feature = "failpoints")]
+    armed::pass(&format!("{place}:{name}"));
+    #[cfg(not(feature = "failpoints"))]
+    let _ = (place, name);
+}
+
 #[cfg(feature = "failpoints")]
 mod armed {
     use std::sync::OnceLock;

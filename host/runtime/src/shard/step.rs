@@ -199,6 +199,7 @@ impl State {
                 attempt,
             });
         }
+        windlass_model::failpoint::pass_for("execute", &plan.name);
         let settled = match &plan.kind {
             PlanKind::Use { with, .. } => {
                 match hot.call(to, node, with, executor, &patch, shared) {
