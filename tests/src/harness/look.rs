@@ -1,0 +1,230 @@
+//! What a store holds, as tests ask about it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use windlass_model::{
+    Body, Definition, Failure, InstanceId, Payload, RunStatus, Status, TriggerState,
+};
+use windlass_runtime::SystemClock;
+use windlass_store::read::{InstanceQuery, Reader};
+use windlass_store::rows::{InstanceRow, Suspicion};
+use windlass_store::sqlite::{SqliteOptions, SqliteStore};
+
+use super::wait::until_some;
+
+/// A store, opened beside whoever works with it.
+pub struct Look {
+    store: Arc<SqliteStore>,
+}
+
+/// One execution, with the name of its node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its node.
+    pub node: String,
+    /// From 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: RunStatus,
+    /// The sequence number of its trigger.
+    pub seq: u64,
+    /// What came out, as JSON text.
+    pub output: Option<String>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// Nodes that were skipped because of it.
+    pub skipped: Vec<String>,
+}
+
+/// More than any test has.
+const ALL: u32 = 1_000_000;
+
+impl Look {
+    /// Opens a store.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be opened.
+    pub fn open(path: &Path) -> Self {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).expect("the directory of the store can be made");
+        }
+        let options = SqliteOptions::new(Arc::new(SystemClock::new()));
+        Self {
+            store: SqliteStore::open(path, options).expect("the store can be opened"),
+        }
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &Arc<SqliteStore> {
+        &self.store
+    }
+
+    /// Whether a process is a member.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot be read.
+    pub fn has_member(&self, pid: u32) -> bool {
+        let members = self.store.members().expect("members can be read");
+        members.iter().any(|member| member.pid == pid)
+    }
+
+    /// The run of this id, as text.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn run(&self, id: &str) -> InstanceRow {
+        let id: InstanceId = id
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("`{id}` is no id"));
+        let row = self.store.instance(id).expect("a run can be read");
+        row.unwrap_or_else(|| panic!("there is no run {id}"))
+    }
+
+    /// All runs, oldest first.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot be read.
+    pub fn runs(&self) -> Vec<InstanceRow> {
+        let query = InstanceQuery {
+            limit: ALL,
+            ..InstanceQuery::default()
+        };
+        let mut rows = self.store.instances(&query).expect("runs can be read");
+        rows.reverse();
+        rows
+    }
+
+    /// How many runs have not ended.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot be read.
+    pub fn unfinished(&self) -> u64 {
+        self.store.counts().expect("runs can be counted").unfinished
+    }
+
+    /// Waits until a run has ended, and says how.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end.
+    pub fn ended(&self, id: &str) -> InstanceRow {
+        until_some(&format!("run {id} has ended"), || {
+            let row = self.run(id);
+            row.status.is_final().then_some(row)
+        })
+    }
+
+    /// The executions of a run, oldest first.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot be read.
+    pub fn records(&self, run: &InstanceRow) -> Vec<Record> {
+        let definition = self.definition(run);
+        let name = |node: u32| {
+            let name = definition.nodes.keys().nth(node as usize);
+            name.cloned().unwrap_or_else(|| format!("#{node}"))
+        };
+        let mut rows = self
+            .store
+            .runs(run.no, None, ALL)
+            .expect("run records can be read");
+        rows.reverse();
+        rows.into_iter()
+            .map(|row| Record {
+                node: name(row.node),
+                attempt: row.attempt,
+                status: row.status,
+                seq: row.seq.0,
+                output: row.output.map(|payload| self.text(&payload)),
+                failure: row.failure,
+                skipped: row.skipped.iter().map(|node| name(*node)).collect(),
+            })
+            .collect()
+    }
+
+    /// What a run was given, as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be read.
+    pub fn input(&self, run: &InstanceRow) -> serde_json::Value {
+        let payload = self.store.input(run.no).expect("an input can be read");
+        let payload = payload.expect("a run has an input");
+        serde_json::from_str(&self.text(&payload)).expect("an input is JSON")
+    }
+
+    /// What came out of a run, as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If nothing did.
+    pub fn output(&self, run: &InstanceRow) -> serde_json::Value {
+        let payload = self.store.output(run.no).expect("an output can be read");
+        let payload = payload.unwrap_or_else(|| panic!("{run:#?} has no output"));
+        serde_json::from_str(&self.text(&payload)).expect("an output is JSON")
+    }
+
+    /// What a run runs.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be read.
+    pub fn definition(&self, run: &InstanceRow) -> Definition {
+        let row = self
+            .store
+            .definition(run.definition)
+            .expect("a definition can be read");
+        let row = row.expect("a run has a definition");
+        windlass_model::file::read_canonical(&row.json).expect("a stored definition is valid")
+    }
+
+    /// How often a host has died with it, for every suspect of the runs that have not ended.
+    /// None if the store cannot be read now.
+    pub fn suspects(&self) -> Option<Vec<u32>> {
+        let statuses = vec![Status::Pending, Status::Running, Status::Suspended];
+        let query = InstanceQuery {
+            statuses,
+            limit: ALL,
+            ..InstanceQuery::default()
+        };
+        let mut deliveries = Vec::new();
+        for run in self.store.instances(&query).ok()? {
+            let triggers = self.store.triggers(run.no).ok()?;
+            let suspects = triggers.iter().filter(|it| it.suspicion != Suspicion::None);
+            deliveries.extend(suspects.map(|trigger| trigger.deliveries));
+        }
+        Some(deliveries)
+    }
+
+    /// How many triggers of a run are in a state.
+    ///
+    /// # Panics
+    ///
+    /// If the store cannot be read.
+    pub fn triggers(&self, run: &InstanceRow, state: TriggerState) -> usize {
+        let triggers = self.store.triggers(run.no).expect("triggers can be read");
+        triggers
+            .iter()
+            .filter(|trigger| trigger.state == state)
+            .count()
+    }
+
+    fn text(&self, payload: &Payload) -> String {
+        let bytes = match &payload.body {
+            Body::Inline(bytes) => bytes.clone(),
+            Body::Blob(blob) => {
+                let content = self.store.blob(*blob).expect("a blob can be read");
+                content.expect("a blob that is named is there")
+            }
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -1,0 +1,284 @@
+//! A directory of one test: a store, plugins, files, and the program run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::look::Look;
+use super::process::Process;
+use super::programs::{cache, component, failpoint_program, program};
+use super::wait::until;
+
+/// A directory of one test. It goes with the test.
+pub struct Place {
+    directory: TempDir,
+    settings: Vec<(String, String)>,
+    store: PathBuf,
+    look: OnceLock<Look>,
+}
+
+/// What a command that has ended said.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its exit code; none if a signal ended it.
+    pub exit: Option<i32>,
+    /// What it wrote to stdout.
+    pub stdout: String,
+    /// What it wrote to stderr.
+    pub stderr: String,
+}
+
+impl Place {
+    /// A directory with the default consumer and these components as its plugins.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made, or a component is not built.
+    pub fn new(components: &[&str]) -> Self {
+        let directory = tempfile::Builder::new().prefix("windlass-").tempdir();
+        let directory = directory.expect("a temporary directory can be made");
+        for name in ["plugins", "library", "home"] {
+            std::fs::create_dir(directory.path().join(name)).expect("a directory can be made");
+        }
+        let store = directory.path().join("store/windlass.db");
+        let place = Self {
+            directory,
+            settings: Vec::new(),
+            store,
+            look: OnceLock::new(),
+        };
+        place.link("library", "chain-executor");
+        for name in components {
+            place.link("plugins", name);
+        }
+        place
+    }
+
+    fn link(&self, directory: &str, name: &str) {
+        let to = self.path(directory).join(name).with_extension("wasm");
+        std::os::unix::fs::symlink(component(name), to).expect("a link can be made");
+    }
+
+    /// Changes a setting for all commands from here on.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Keeps the store somewhere else.
+    #[must_use]
+    pub fn with_store(mut self, store: PathBuf) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Something in this directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The folder that plugins are dropped into.
+    pub fn plugins(&self) -> PathBuf {
+        self.path("plugins")
+    }
+
+    /// The folder of the node library.
+    pub fn library(&self) -> PathBuf {
+        self.path("library")
+    }
+
+    /// The file of the store.
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// Writes a file into this directory, and gives its name back.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("a file can be written");
+        path
+    }
+
+    /// Writes a workflow into this directory.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written.
+    pub fn workflow(&self, name: &str, workflow: &Value) -> PathBuf {
+        self.file(&format!("{name}.json"), workflow.to_string())
+    }
+
+    /// The program, in this directory and with its settings, and with nothing of the user's.
+    pub fn windlass(&self) -> Command {
+        self.command(&program())
+    }
+
+    /// The program with failpoints, armed as `WINDLASS_FAILPOINTS` says it.
+    pub fn armed(&self, failpoints: &str) -> Command {
+        let mut command = self.command(&failpoint_program());
+        command.env("WINDLASS_FAILPOINTS", failpoints);
+        command
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.directory.path()).env_clear();
+        command
+            .env("HOME", self.path("home"))
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        let own = [
+            ("store.url", format!("sqlite:{}", self.store.display())),
+            ("plugins.directory", self.plugins().display().to_string()),
+            ("plugins.library", self.library().display().to_string()),
+            ("plugins.cache", cache().display().to_string()),
+            ("scheduler.scan-interval", "1s".to_owned()),
+        ];
+        let own = own.iter().map(|(key, value)| (*key, value.as_str()));
+        let changed = self
+            .settings
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()));
+        for (key, value) in own.chain(changed) {
+            // As variables, so that commands can be read as people write them.
+            let name = key
+                .to_ascii_uppercase()
+                .replace('.', "__")
+                .replace('-', "_");
+            command.env(format!("WINDLASS_{name}"), value);
+        }
+        command
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started, or does not end.
+    pub fn say(&self, arguments: &[&str]) -> Said {
+        let mut command = self.windlass();
+        command.args(arguments);
+        Said::of(&mut Process::start(
+            &format!("windlass {}", arguments.join(" ")),
+            &mut command,
+        ))
+    }
+
+    /// Runs a command to its end, which has to be a good one, and gives its stdout.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    pub fn ask(&self, arguments: &[&str]) -> String {
+        let said = self.say(arguments);
+        assert_eq!(
+            said.exit,
+            Some(0),
+            "windlass {arguments:?} failed: {said:#?}"
+        );
+        said.stdout
+    }
+
+    /// Starts a command and leaves it running.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start(&self, arguments: &[&str]) -> Process {
+        let mut command = self.windlass();
+        command.args(arguments);
+        Process::start(&format!("windlass {}", arguments.join(" ")), &mut command)
+    }
+
+    /// Starts `serve`, and waits until it is a member of the store and says that it serves.
+    ///
+    /// # Panics
+    ///
+    /// If it ends instead.
+    pub fn serve(&self) -> Process {
+        let mut process = self.start(&["serve"]);
+        self.until_member(&mut process);
+        until("it says that it serves", || {
+            process.stderr().contains("serving")
+        });
+        process
+    }
+
+    /// Starts `serve` of the program with failpoints, without waiting for anything: it may be
+    /// dead before it is a member.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn serve_armed(&self, failpoints: &str) -> Process {
+        Process::start(
+            &format!("serve with {failpoints}"),
+            self.armed(failpoints).arg("serve"),
+        )
+    }
+
+    /// Waits until a process is a member of the store.
+    ///
+    /// # Panics
+    ///
+    /// If it ends instead.
+    pub fn until_member(&self, process: &mut Process) {
+        until("a process has joined the store", || {
+            if let Some(status) = process.ended() {
+                panic!("it ended with {status} instead of joining the store");
+            }
+            self.look().has_member(process.pid())
+        });
+    }
+
+    /// A look into the store, which is made if it is not there.
+    pub fn look(&self) -> &Look {
+        self.look.get_or_init(|| Look::open(&self.store))
+    }
+}
+
+impl Said {
+    /// What a process says until it ends.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end.
+    pub fn of(process: &mut Process) -> Self {
+        let (status, stdout, stderr) = process.output();
+        Self {
+            exit: status.code(),
+            stdout,
+            stderr,
+        }
+    }
+
+    /// The only JSON document on stdout.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is not JSON ({error}): {self:#?}"))
+    }
+
+    /// The error on stderr of a command that was run with `-o jsonl`.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn error(&self) -> Value {
+        let error = self.stderr.lines().rev().find_map(|line| {
+            let value: Value = serde_json::from_str(line).ok()?;
+            value.get("error").cloned()
+        });
+        error.unwrap_or_else(|| panic!("there is no error on stderr: {self:#?}"))
+    }
+}

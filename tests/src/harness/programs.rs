@@ -1,0 +1,107 @@
+//! Where the programs and the components under test are.
+
+use std::path::{Path, PathBuf};
+
+/// The program.
+///
+/// # Panics
+///
+/// If it is not built.
+pub fn program() -> PathBuf {
+    let path = match std::env::var_os("WINDLASS_BIN") {
+        Some(named) => PathBuf::from(named),
+        // The test executable is in `deps`, and the program beside that directory.
+        None => deps().with_file_name("windlass"),
+    };
+    assert!(
+        path.is_file(),
+        "{} is not there: `cargo build -p windlass-cli` builds it, and `cargo xtask test` \
+         builds everything that the tests need",
+        path.display()
+    );
+    path
+}
+
+/// The program with failpoints in it.
+///
+/// # Panics
+///
+/// If it is not built.
+pub fn failpoint_program() -> PathBuf {
+    let named = std::env::var_os("WINDLASS_FAILPOINT_BIN").map(PathBuf::from);
+    match named {
+        Some(path) if path.is_file() => path,
+        _ => panic!(
+            "WINDLASS_FAILPOINT_BIN names no program: `cargo build -p windlass-cli --features \
+             failpoints` builds it (in a --target-dir of its own if you want both), and \
+             `cargo xtask test` does all of that"
+        ),
+    }
+}
+
+/// The file of a component by its name: one of the node library, a fixture, or the example
+/// of the plugin author.
+///
+/// # Panics
+///
+/// If it is not built.
+pub fn component(name: &str) -> PathBuf {
+    let target = target();
+    let found = ["plugins", "fixtures", "fixtures/author"]
+        .iter()
+        .map(|directory| target.join(directory).join(name).with_extension("wasm"))
+        .find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no component `{name}` below {}: `cargo xtask guests` builds the plugins \
+             and fixtures, and `cargo xtask guests --path examples/shout --out \
+             {0}/fixtures/author` the example",
+            target.display()
+        )
+    })
+}
+
+/// The module that a component was made of, as the compiler wrote it.
+///
+/// # Panics
+///
+/// If it is not built.
+pub fn core_module(name: &str) -> PathBuf {
+    let path = target()
+        .join("guests/wasm32-unknown-unknown/release")
+        .join(name.replace('-', "_"))
+        .with_extension("wasm");
+    assert!(
+        path.is_file(),
+        "{} is not there: `cargo xtask guests` builds it",
+        path.display()
+    );
+    path
+}
+
+/// Where compiled code is kept between tests.
+pub(super) fn cache() -> PathBuf {
+    target().join("test-cache")
+}
+
+/// The directory that components are built into.
+fn target() -> PathBuf {
+    if let Some(named) = std::env::var_os("WINDLASS_TARGET") {
+        return PathBuf::from(named);
+    }
+    let deps = deps();
+    let target = deps.ancestors().find(|path| path.join("plugins").is_dir());
+    target.map(Path::to_owned).unwrap_or_else(|| {
+        panic!(
+            "no directory above {} has `plugins` in it: `cargo xtask guests` builds them, or \
+             name the target directory by WINDLASS_TARGET",
+            deps.display()
+        )
+    })
+}
+
+/// The directory of the test executable.
+fn deps() -> PathBuf {
+    let test = std::env::current_exe().expect("a process has an executable");
+    test.parent().expect("a file is in a directory").to_owned()
+}
