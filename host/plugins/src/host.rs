@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) fibers: Arc<Semaphore>,
     /// Instances at once, warm ones included.
     pub(crate) instances: Arc<Semaphore>,
+    /// Calls that wait for one more instance than there may be.
+    pub(crate) waiting_for_instances: Arc<AtomicUsize>,
     /// Inline calls that are slow at this moment.
     pub(crate) slow_inline: Arc<AtomicUsize>,
     pub(crate) http: Client,
@@ -94,6 +96,7 @@ impl Host {
             gate: Gate::new(options.threads / 2),
             fibers: Arc::new(Semaphore::new(options.pool.fibers as usize)),
             instances: Arc::new(Semaphore::new(options.pool.instances as usize)),
+            waiting_for_instances: Arc::default(),
             slow_inline: Arc::default(),
             http: Client::new(options.http.clone())?,
             compiles: load::Bench::new(options.pool.compiles),

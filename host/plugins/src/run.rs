@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -319,13 +320,17 @@ impl Plugin {
     }
 
     async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        match self.permit_now() {
-            Some(permit) => Some(permit),
-            None => Arc::clone(&self.shared.instances)
-                .acquire_owned()
-                .await
-                .ok(),
+        if let Some(permit) = self.permit_now() {
+            return Some(permit);
         }
+        let _waiting = Waiting::new(&self.shared.waiting_for_instances);
+        // Whoever gives an instance back from here on sees that somebody waits. What was given
+        // back before is idle, and makes room now.
+        self.shared.drop_idle(Duration::MAX);
+        Arc::clone(&self.shared.instances)
+            .acquire_owned()
+            .await
+            .ok()
     }
 
     /// Code that runs while an instance is made counts as part of the call.
@@ -394,6 +399,9 @@ impl Plugin {
                     self.terms.track.quick();
                 }
                 self.slots.give_back(slot, key, now);
+                if self.shared.waiting_for_instances.load(Ordering::SeqCst) > 0 {
+                    self.shared.drop_idle(Duration::MAX);
+                }
                 J::read(
                     returned,
                     &Reader {
@@ -451,6 +459,22 @@ struct Entry {
 enum Room {
     Slot(Slot),
     Permit(OwnedSemaphorePermit),
+}
+
+/// Counts one who waits, while it waits.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Ends a task that nobody waits for any more.

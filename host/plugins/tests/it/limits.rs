@@ -70,17 +70,27 @@ fn crashes_are_told_apart() {
     );
     let panic = rig.fiber(&hostile, bare("hostile/panic"));
     failure(panic, Class::Trap, "WL-R030");
-    failure(
-        rig.fiber(&hostile, bare("hostile/recursion")),
-        Class::Trap,
-        "WL-R031",
-    );
+    // Compiled Rust has a stack of its own, in its memory, and that one is the first to end.
+    let recursion = rig.fiber(&hostile, bare("hostile/recursion"));
+    failure(recursion, Class::Trap, "WL-R030");
+}
+
+#[test]
+fn a_recursion_without_end_uses_up_its_own_stack_only() {
+    let rig = Rig::new();
+    let locals: String = (0..14)
+        .map(|local| format!("(local.get {local})"))
+        .collect();
+    let endless = rig.node(&format!("(call $execute {locals})")).unwrap();
+    failure(rig.fiber(&endless, bare("wat/run")), Class::Trap, "WL-R031");
     // A plain call runs on this thread's own stack.
     failure(
-        hostile.execute_inline(bare("hostile/recursion")),
+        endless.execute_inline(bare("wat/run")),
         Class::Trap,
         "WL-R031",
     );
+    let fine = rig.node("(i32.const 128)").unwrap();
+    assert_eq!(output(fine.execute_inline(bare("wat/run"))), json!("ok"));
 }
 
 #[test]

@@ -96,6 +96,24 @@ impl Rig {
             .load_bytes("test.wasm", wat::parse_str(wat).unwrap())
     }
 
+    /// A node executor of the package `wat`, with one node `run` whose function this is. It
+    /// may return 128, which stands for done with `"ok"`.
+    pub(crate) fn node(&self, execute: &str) -> Result<Arc<Plugin>, windlass_plugins::Error> {
+        let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let mut resolve = wit_parser::Resolve::default();
+        let mut package = None;
+        for name in PACKAGES {
+            package = Some(resolve.push_dir(wit.join(name).join("0.1.0")).unwrap().0);
+        }
+        let world = resolve
+            .select_world(&[package.unwrap()], Some("node-plugin"))
+            .unwrap();
+        let mut bytes = wat::parse_str(MODULE.replace("EXECUTE", execute)).unwrap();
+        let encoding = wit_component::StringEncoding::UTF8;
+        wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding).unwrap();
+        self.host.load_bytes("test.wasm", bytes)
+    }
+
     pub(crate) fn fiber(&self, plugin: &Arc<Plugin>, call: Call) -> Returned<Outcome> {
         self.io.block_on(Arc::clone(plugin).execute(call))
     }
@@ -111,7 +129,7 @@ const PACKAGES: [&str; 10] = [
 const MODULE: &str = r#"(module
   (memory (export "memory") 1)
   (global $free (mut i32) (i32.const 8192))
-  (data (i32.const 64) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\04\00\00\47\00\00\00")
+  (data (i32.const 64) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\04\00\00\49\00\00\00")
   (data (i32.const 128) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\02\00\00\04\00\00\00\04\00\00\00\00\00\00\00")
   (data (i32.const 512) "\"ok\"")
   (data (i32.const 1024) "{\"windlass\":1,\"package\":\"wat\",\"version\":\"1.0.0\",\"nodes\":[{\"name\":\"run\"}]}")

@@ -123,8 +123,8 @@ fn calls_in_flight_end_with_the_plugin_that_they_began_with() {
     let LoadEvent::Loaded { plugin: slow, .. } = folder.next() else {
         panic!("not loaded")
     };
-    let config = serde_json::json!({ "ms": 15 });
-    let calls: Vec<_> = (0..100)
+    let config = serde_json::json!({ "ms": 5 });
+    let calls: Vec<_> = (0..50)
         .map(|_| {
             let call = call("slow/slow", &config, &serde_json::Value::Null);
             folder.rig.io.spawn(Arc::clone(&slow).execute(call))
