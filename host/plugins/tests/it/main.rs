@@ -1,11 +1,19 @@
 //! Loads and calls real components. Those of `target/fixtures` and `target/plugins` come from
 //! `cargo xtask guests`.
 
+#[cfg(test)]
 mod calls;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
 mod lanes;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod loading;
+#[cfg(test)]
 mod rig;
+#[cfg(test)]
 mod slots;
+#[cfg(test)]
 mod watching;
