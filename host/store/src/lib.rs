@@ -9,6 +9,8 @@
 //! remember it hands over as opaque, versioned bytes.
 
 pub mod codes;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod memory;
 pub mod read;
 pub mod rows;

@@ -8,6 +8,8 @@ mod claim;
 mod data;
 mod hold;
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -17,6 +17,8 @@ mod rows;
 mod session;
 mod settle;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod time;
 mod values;
 mod wake;

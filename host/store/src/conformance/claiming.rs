@@ -1,0 +1,201 @@
+//! Claiming what is due.
+
+use std::collections::HashSet;
+
+use windlass_model::{Epoch, Token, TriggerState};
+
+use super::Harness;
+use super::world::Member;
+use crate::rows::BORN_EPOCH;
+use crate::write::ClaimScope;
+use crate::{Write, Wrote};
+
+pub(super) fn due_work_is_claimed_with_its_instance(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut new = member.new(3);
+    new.triggers[1].due_ms = 11;
+    let wanted = new.triggers.clone();
+    let no = member.create(new);
+    let claims = member.claim(10, 10, 10);
+    assert_eq!((claims.instances.len(), claims.more), (1, false));
+    assert_eq!(claims.next_due_ms, Some(11));
+    let claimed = &claims.instances[0];
+    assert!(claimed.taken);
+    assert_eq!(claimed.row, member.head(no));
+    let owner = (claimed.row.owner, claimed.row.epoch);
+    assert_eq!(owner, (Some(member.incarnation), Epoch(BORN_EPOCH.0 + 1)));
+    let [first, third] = &claimed.claimed[..] else {
+        panic!("two are due: {claimed:?}")
+    };
+    assert_eq!((first.no, third.no), (wanted[0].no, wanted[2].no));
+    assert_eq!(
+        (first.state, first.token),
+        (TriggerState::Claimed, Token(1))
+    );
+    assert_eq!(
+        (first.seq, first.kind, first.node),
+        (wanted[0].seq, wanted[0].kind, Some(3))
+    );
+    assert_eq!(first.detail, wanted[0].detail);
+    assert_eq!(claimed.others.len(), 1);
+    assert_eq!(
+        (claimed.others[0].no, claimed.others[0].due_ms),
+        (wanted[1].no, 11)
+    );
+    assert_eq!(member.triggers(no)[0], *first);
+    let claims = member.claim(11, 10, 10);
+    let claimed = &claims.instances[0];
+    assert!(!claimed.taken && claimed.others.is_empty());
+    assert_eq!((claimed.row.epoch, claimed.claimed.len()), (owner.1, 1));
+}
+
+pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    assert_eq!(member.claim(0, 10, 10).next_due_ms, None);
+    member.create(member.new(1));
+    let claims = member.claim(9, 10, 10);
+    assert!(claims.instances.is_empty() && !claims.more);
+    assert_eq!(claims.next_due_ms, Some(10));
+}
+
+pub(super) fn an_owned_instance_is_claimed_by_nobody_else(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let mut new = member.new(2);
+    new.triggers[1].due_ms = 20;
+    let no = member.create(new);
+    assert_eq!(member.claim(10, 10, 10).instances.len(), 1);
+    let claims = other.claim(20, 10, 10);
+    assert!(claims.instances.is_empty() && !claims.more, "{claims:?}");
+    assert_eq!(claims.next_due_ms, None);
+    assert_eq!(member.claim(20, 10, 10).instances[0].row.no, no);
+}
+
+pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    (0..5).for_each(|_| drop(member.create(member.new(5))));
+    let claims = member.claim(10, 2, 3);
+    assert!(claims.more);
+    assert_eq!(claims.instances.len(), 2);
+    assert!(
+        claims
+            .instances
+            .iter()
+            .all(|claimed| claimed.claimed.len() == 3)
+    );
+    assert_eq!(claims.instances[0].others.len(), 2);
+    let held: HashSet<_> = member
+        .claim_all(10)
+        .iter()
+        .map(|held| held.trigger.no)
+        .collect();
+    assert_eq!(held.len(), 25 - 6);
+}
+
+pub(super) fn one_crowded_instance_hides_nobody(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut crowded = member.new(10_000);
+    for (due_ms, trigger) in (-20_000..).zip(&mut crowded.triggers) {
+        trigger.due_ms = due_ms;
+    }
+    let crowded = member.create(crowded);
+    let quiet = member.create(member.new(1));
+    let found = (0..10).any(|_| {
+        let claims = member.claim(10, 2, 64);
+        assert!(
+            claims
+                .instances
+                .iter()
+                .all(|claimed| claimed.claimed.len() <= 64)
+        );
+        assert!(
+            claims
+                .instances
+                .iter()
+                .any(|claimed| claimed.row.no == crowded)
+                || claims.more
+        );
+        claims
+            .instances
+            .iter()
+            .any(|claimed| claimed.row.no == quiet)
+    });
+    assert!(found, "what is behind the crowd is found in a few claims");
+}
+
+pub(super) fn work_of_others_hides_nothing(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    for _ in 0..10 {
+        let mut new = member.new(1000);
+        new.owner = Some(member.incarnation);
+        new.triggers
+            .iter_mut()
+            .for_each(|trigger| trigger.due_ms = 1);
+        member.create(new);
+    }
+    let free = member.create(member.new(1));
+    let held = other.claim_all(10);
+    assert_eq!(held.len(), 1);
+    assert_eq!(held[0].fence.instance, free);
+}
+
+pub(super) fn a_scope_claims_only_its_instances(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut wanted = member.new(3);
+    wanted.triggers[2].due_ms = 30;
+    let wanted = member.create(wanted);
+    member.create(member.new(1));
+    let mine = member.born().fence.instance;
+    let scope = || ClaimScope::Only(vec![mine, wanted]);
+    let claims = member.claim_of(10, 5, 1, scope());
+    assert_eq!(claims.instances.len(), 1);
+    assert_eq!((claims.instances[0].row.no, claims.more), (wanted, true));
+    assert_eq!(claims.instances[0].claimed.len(), 1);
+    let claims = member.claim_of(10, 5, 1, scope());
+    assert_eq!(
+        (claims.instances.len(), claims.more, claims.next_due_ms),
+        (1, false, Some(30))
+    );
+}
+
+pub(super) fn threads_never_claim_the_same(harness: &dyn Harness) {
+    const INSTANCES: usize = 60;
+    let member = Member::join(harness);
+    (0..INSTANCES).for_each(|_| drop(member.create(member.new(2))));
+    let others: Vec<Member> = (0..4).map(|_| Member::join(harness)).collect();
+    let held: Vec<_> = std::thread::scope(|scope| {
+        let work = |member: &Member| {
+            let mut held = Vec::new();
+            for _ in 0..INSTANCES {
+                let claims = member.claim(10, 3, 1);
+                let rows = claims.instances.iter().flat_map(|claimed| &claimed.claimed);
+                held.extend(rows.map(|row| row.no));
+            }
+            held
+        };
+        let threads: Vec<_> = others
+            .iter()
+            .map(|member| scope.spawn(move || work(member)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let different: HashSet<_> = held.iter().copied().collect();
+    assert_eq!(
+        (held.len(), different.len()),
+        (2 * INSTANCES, 2 * INSTANCES)
+    );
+}
+
+pub(super) fn strangers_claim_nothing(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let no = member.create(member.new(1));
+    let left = other.write(Write::Leave {
+        incarnation: other.incarnation,
+    });
+    assert!(matches!(left, Wrote::Done));
+    let claims = other.claim(10, 10, 10);
+    assert!(claims.instances.is_empty() && !claims.more && claims.next_due_ms.is_none());
+    assert_eq!(member.head(no).owner, None);
+}

@@ -1,0 +1,103 @@
+//! Creating instances.
+
+use windlass_model::{Digest, Payload, Status, TriggerState, Version};
+
+use super::Harness;
+use super::world::{Member, definition, is_fenced, pins};
+use crate::rows::BORN_EPOCH;
+use crate::{Write, Wrote};
+
+pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let first = member.new(1);
+    let no = member.create(first.clone());
+    let mut again = member.new(1);
+    again.id = first.id;
+    let mut other = again.clone();
+    other.request = Digest::of(b"another");
+    for new in [again, other] {
+        let Wrote::Exists(row) = member.write(Write::Create(Box::new(new))) else {
+            panic!("the id is taken")
+        };
+        assert_eq!((row.no, row.request), (no, first.request));
+    }
+    let row = member.store.instance(first.id).unwrap().unwrap();
+    assert_eq!(row, member.head(no));
+    assert_eq!(
+        (row.status, row.epoch, row.version),
+        (Status::Pending, BORN_EPOCH, Version(0))
+    );
+    assert_eq!((row.owner, row.last_run, row.created_ms), (None, None, 7));
+    assert_eq!(
+        (row.correlation.as_deref(), &*row.state),
+        (Some("order 7"), &b"begun"[..])
+    );
+    assert_eq!(member.store.input(no).unwrap(), Some(first.input));
+    assert_eq!(member.store.vars(no).unwrap(), first.vars);
+    assert_eq!(member.store.output(no).unwrap(), None);
+}
+
+pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let first = member.new(1);
+    member.create(first.clone());
+    let before = member.store.counts().unwrap();
+    let mut again = member.new(3);
+    again.id = first.id;
+    again.definition = definition("never");
+    again.input = Payload::json(format!("\"{}\"", "x".repeat(100_000)));
+    let (digest, no) = (again.definition.digest, again.no);
+    let answer = member.write(Write::Create(Box::new(again)));
+    assert!(matches!(answer, Wrote::Exists(_)), "{answer:?}");
+    assert_eq!(member.store.counts().unwrap(), before);
+    assert_eq!(member.store.definition(digest).unwrap(), None);
+    assert_eq!(member.store.instance_by_no(no).unwrap(), None);
+}
+
+pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let row = member.head(held.fence.instance);
+    assert_eq!(
+        (row.owner, row.epoch),
+        (Some(member.incarnation), BORN_EPOCH)
+    );
+    let trigger = member.only_trigger(row.no);
+    assert_eq!(
+        (trigger.state, trigger.token),
+        (TriggerState::Claimed, held.trigger.token)
+    );
+    // Without an owner there is nobody who could have claimed anything.
+    let mut new = member.new(1);
+    new.triggers[0].claimed = true;
+    let no = member.create(new);
+    assert_eq!(member.only_trigger(no).state, TriggerState::Pending);
+}
+
+pub(super) fn the_dead_give_birth_to_nothing(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    other.write(Write::Leave {
+        incarnation: other.incarnation,
+    });
+    let before = member.store.counts().unwrap();
+    let mut new = member.new(1);
+    new.owner = Some(other.incarnation);
+    assert!(is_fenced(&member.write(Write::Create(Box::new(new)))));
+    assert_eq!(member.store.counts().unwrap(), before);
+}
+
+pub(super) fn documents_are_kept_once(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let numbers: Vec<_> = (0..3).map(|_| member.create(member.new(1))).collect();
+    let (definition, pins) = (definition("case"), pins());
+    for no in numbers {
+        let row = member.head(no);
+        assert_eq!((row.definition, row.pins), (definition.digest, pins.digest));
+    }
+    let kept = member.store.definition(definition.digest).unwrap();
+    assert_eq!(kept.as_ref(), Some(&*definition));
+    assert_eq!(
+        member.store.pins(pins.digest).unwrap().as_ref(),
+        Some(&*pins)
+    );
+}

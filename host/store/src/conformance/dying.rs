@@ -1,0 +1,154 @@
+//! Members that end, and what becomes of their work.
+
+use windlass_model::{Incarnation, TriggerState};
+
+use super::Harness;
+use super::world::{LEASE_MS, Member, is_done, is_fenced};
+use crate::rows::Suspicion;
+use crate::{Write, Wrote};
+
+fn members(member: &Member) -> Vec<Incarnation> {
+    member
+        .store
+        .members()
+        .unwrap()
+        .iter()
+        .map(|row| row.incarnation)
+        .collect()
+}
+
+fn renew(member: &Member) -> Wrote {
+    member.write(Write::Renew {
+        incarnation: member.incarnation,
+    })
+}
+
+pub(super) fn the_closed_are_dead_at_once(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let held = other.born();
+    assert_eq!(member.bury(10), 0);
+    assert_eq!(members(&member), [member.incarnation, other.incarnation]);
+    other.die();
+    assert_eq!(member.bury(10), 1);
+    assert_eq!(members(&member), [member.incarnation]);
+    let row = member.only_trigger(held.fence.instance);
+    assert_eq!((row.state, row.deliveries), (TriggerState::Pending, 1));
+    assert_eq!(row.suspicion, Suspicion::Suspect);
+    assert_eq!(member.head(held.fence.instance).owner, None);
+    let taken = member.claim_all(10);
+    assert!(taken[0].fence.epoch > held.fence.epoch);
+    assert_eq!(taken[0].trigger.token.0, 2);
+}
+
+pub(super) fn a_lease_runs_out(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let held = other.born();
+    // A process may have begun its count a moment later than another.
+    harness.clock().advance(LEASE_MS / 2);
+    assert_eq!(member.bury(10), 0);
+    harness.clock().advance(LEASE_MS);
+    // Who asks is not buried by itself, however late it is.
+    assert_eq!(member.bury(10), 1);
+    assert_eq!(members(&member), [member.incarnation]);
+    assert!(is_fenced(&renew(&other)));
+    assert!(is_fenced(&other.commit(other.step(&held))));
+    assert!(matches!(renew(&member), Wrote::Renewed { .. }));
+}
+
+pub(super) fn renewing_keeps_alive(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    for _ in 0..5 {
+        harness.clock().advance(LEASE_MS / 2);
+        let begun_ms =
+            u64::try_from(windlass_model::Clock::monotonic(harness.clock()).as_millis()).unwrap();
+        let Wrote::Renewed { until_monotonic_ms } = renew(&other) else {
+            panic!("it is one")
+        };
+        assert_eq!(until_monotonic_ms, begun_ms + LEASE_MS);
+        member.bury(10);
+        assert_eq!(members(&member).len(), 2);
+    }
+}
+
+pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let (held, second) = (other.born(), other.born());
+    harness.clock().advance(2 * LEASE_MS);
+    // Nothing is freed yet, but from now on nothing of the dead one counts.
+    assert_eq!(member.bury(0), 0);
+    assert!(is_fenced(&other.commit(other.chained(&held, 2))));
+    let (fence, trigger) = (second.fence, second.trigger);
+    assert!(is_fenced(&other.write(Write::Mark { fence, trigger })));
+    assert!(is_fenced(&other.write(Write::Release { fence })));
+    let reason = "none".to_owned();
+    assert!(is_fenced(&other.write(Write::Park {
+        fence,
+        trigger,
+        reason
+    })));
+    assert_eq!(member.bury(10), 2);
+}
+
+pub(super) fn burials_are_bounded(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    (0..5).for_each(|_| drop(other.born()));
+    other.die();
+    let freed: Vec<u32> = (0..4).map(|_| member.bury(2)).collect();
+    assert_eq!(freed, [2, 2, 1, 0]);
+    assert_eq!(member.claim_all(10).len(), 5);
+}
+
+pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.new(1));
+    // (marked before the end, suspicion, deliveries) after each owner's death
+    let lives = [(false, 1), (false, 1), (true, 2), (true, 3), (false, 3)];
+    for (marked, deliveries) in lives {
+        let other = Member::join(harness);
+        let held = other.claim_all(10)[0];
+        if marked {
+            let (fence, trigger) = (held.fence, held.trigger);
+            assert!(is_done(&other.write(Write::Mark { fence, trigger })));
+            assert_eq!(other.only_trigger(no).suspicion, Suspicion::Marked);
+        }
+        other.die();
+        assert_eq!(member.bury(10), 1);
+        let row = member.only_trigger(no);
+        assert_eq!(
+            (row.suspicion, row.deliveries),
+            (Suspicion::Suspect, deliveries)
+        );
+    }
+}
+
+pub(super) fn leaving_leaves_no_suspicion(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let held = other.born();
+    assert!(is_done(&other.write(Write::Leave {
+        incarnation: other.incarnation
+    })));
+    assert_eq!(members(&member), [member.incarnation]);
+    let row = member.only_trigger(held.fence.instance);
+    assert_eq!(
+        (row.state, row.suspicion),
+        (TriggerState::Pending, Suspicion::None)
+    );
+    assert_eq!((row.deliveries, member.head(row.instance).owner), (0, None));
+    assert!(is_fenced(&other.commit(other.step(&held))));
+    assert!(is_done(&other.write(Write::Leave {
+        incarnation: other.incarnation
+    })));
+    assert_eq!(member.bury(10), 0);
+}
+
+pub(super) fn incarnations_only_grow(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut last = member.incarnation;
+    for _ in 0..4 {
+        let other = Member::of(std::sync::Arc::clone(&member.store));
+        assert!(other.incarnation > last);
+        last = other.incarnation;
+        other.write(Write::Leave { incarnation: last });
+    }
+    assert!(last.0 < 1 << 31);
+}

@@ -1,0 +1,124 @@
+//! Steps that are refused, and their neighbours.
+
+use windlass_model::{Incarnation, InstanceNo, Payload, TriggerNo, Version};
+
+use super::Harness;
+use super::world::{Held, Member, batch, is_done, is_fenced};
+use crate::codes;
+use crate::write::Commit;
+use crate::{Write, Wrote};
+
+/// A step that would leave traces everywhere.
+fn loud(member: &Member, held: &Held) -> Commit {
+    let mut step = member.chained(held, 2);
+    step.triggers.push(member.trigger(3));
+    step.vars = vec![(
+        "loud".into(),
+        Payload::json(format!("\"{}\"", "x".repeat(70_000))),
+    )];
+    step
+}
+
+pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let other = member.born();
+    let no = held.fence.instance;
+    let before = (
+        member.head(no),
+        member.triggers(no),
+        member.store.counts().unwrap(),
+    );
+    let stale: [(&str, fn(&mut Commit, &Held)); 8] = [
+        ("another epoch", |step, _| step.fence.epoch.0 += 1),
+        ("an old epoch", |step, _| step.fence.epoch.0 -= 1),
+        ("a version ahead", |step, _| step.fence.version = Version(1)),
+        ("no member", |step, _| {
+            step.fence.incarnation = Incarnation(77)
+        }),
+        ("no instance", |step, _| {
+            step.fence.instance = InstanceNo(77)
+        }),
+        ("another token", |step, _| step.trigger.token.0 += 1),
+        ("no trigger", |step, _| step.trigger.no = TriggerNo(77)),
+        ("a foreign trigger", |step, other| {
+            step.trigger = other.trigger
+        }),
+    ];
+    for (why, spoil) in stale {
+        let mut step = loud(&member, &held);
+        spoil(&mut step, &other);
+        assert!(is_fenced(&member.commit(step)), "{why}");
+        let after = (
+            member.head(no),
+            member.triggers(no),
+            member.store.counts().unwrap(),
+        );
+        assert_eq!(after, before, "{why}");
+        assert_eq!(member.store.vars(no).unwrap().len(), 1, "{why}");
+    }
+    assert!(is_done(&member.commit(loud(&member, &held))));
+}
+
+pub(super) fn neighbours_of_the_refused_go_on(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let chains: Vec<Held> = (0..3).map(|_| member.born()).collect();
+    let mut writes = Vec::new();
+    for (place, held) in chains.iter().enumerate() {
+        let mut first = loud(&member, held);
+        if place == 1 {
+            first.trigger.token.0 += 1;
+        }
+        writes.push(Write::Commit(Box::new(first)));
+        writes.push(Write::Commit(Box::new(member.chained(&held.next(), 3))));
+    }
+    let answers: Vec<_> = batch(&*member.store, writes)
+        .into_iter()
+        .map(|answer| is_done(&answer.unwrap()))
+        .collect();
+    assert_eq!(answers, [true, true, false, false, true, true]);
+    let versions: Vec<_> = chains
+        .iter()
+        .map(|held| member.head(held.fence.instance).version.0)
+        .collect();
+    assert_eq!(versions, [2, 0, 2]);
+}
+
+pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let chains: Vec<Held> = (0..3).map(|_| member.born()).collect();
+    let mut steps: Vec<Commit> = chains.iter().map(|held| loud(&member, held)).collect();
+    // The number of a run that exists already cannot be written again.
+    steps[1].runs[0].no = steps[0].runs[0].no;
+    let writes = steps
+        .into_iter()
+        .map(|step| Write::Commit(Box::new(step)))
+        .collect();
+    let answers = batch(&*member.store, writes);
+    assert!(is_done(answers[0].as_ref().unwrap()) && is_done(answers[2].as_ref().unwrap()));
+    let error = answers[1].as_ref().unwrap_err();
+    assert_eq!(
+        (error.code.clone(), error.transient),
+        (codes::CONTRADICTION, false)
+    );
+    let spoilt = chains[1].fence.instance;
+    assert_eq!(member.head(spoilt).version, Version(0));
+    assert_eq!(member.store.vars(spoilt).unwrap().len(), 1);
+    assert_eq!(member.only_trigger(spoilt).token, chains[1].trigger.token);
+    assert!(is_done(&member.commit(loud(&member, &chains[1]))));
+}
+
+pub(super) fn a_finished_instance_stays_finished(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    assert!(is_done(&member.commit(member.last(&held))));
+    let row = member.head(held.fence.instance);
+    for step in [loud(&member, &held), loud(&member, &held.next())] {
+        assert!(is_fenced(&member.commit(step)));
+    }
+    let release = Write::Release {
+        fence: held.next().fence,
+    };
+    assert!(matches!(member.write(release), Wrote::Fenced));
+    assert_eq!(member.head(held.fence.instance), row);
+}

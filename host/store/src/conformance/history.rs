@@ -1,0 +1,409 @@
+//! Random histories, carried out on the store under test and on the one in memory, which is
+//! the model: every answer and everything that can be read must be the same.
+//!
+//! proptest prints the history that fails, made as short as it can be, and the seed.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use windlass_model::Status;
+
+use super::world::{Held, LEASE_MS, Member, batch};
+use super::{Harness, TestClock};
+use crate::write::{Claim, ClaimScope, Commit, Wrote};
+use crate::{MemoryStore, Result, Store, Write};
+
+/// One thing that somebody does. The numbers choose among what there is.
+#[derive(Clone, Debug)]
+enum Op {
+    Join,
+    Leave(usize),
+    Renew(usize),
+    Bury(usize),
+    Advance(u64),
+    Create {
+        owner: Option<usize>,
+        triggers: u64,
+        same: bool,
+    },
+    Claim {
+        by: usize,
+        now_ms: i64,
+        instances: u32,
+        triggers: u32,
+        only: bool,
+    },
+    Step {
+        held: usize,
+        kind: Kind,
+        stale: bool,
+    },
+    Mark(usize),
+    Release(usize),
+    Park(usize),
+    Unpark,
+}
+
+/// What a step does with its trigger and its instance.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Chained,
+    Pending,
+    Fork,
+    Leaf,
+    Release,
+    Finish,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let which = 0..64_usize;
+    let kind = prop_oneof![
+        4 => Just(Kind::Chained),
+        1 => Just(Kind::Pending),
+        2 => Just(Kind::Fork),
+        1 => Just(Kind::Leaf),
+        1 => Just(Kind::Release),
+        1 => Just(Kind::Finish),
+    ];
+    let claim = (which.clone(), 0..40_i64, 1..4_u32, 1..4_u32, any::<bool>());
+    prop_oneof![
+        2 => Just(Op::Join),
+        1 => which.clone().prop_map(Op::Leave),
+        1 => which.clone().prop_map(Op::Renew),
+        2 => which.clone().prop_map(Op::Bury),
+        1 => (1..LEASE_MS).prop_map(Op::Advance),
+        6 => (proptest::option::of(which.clone()), 1..5_u64, proptest::bool::weighted(0.1))
+            .prop_map(|(owner, triggers, same)| Op::Create { owner, triggers, same }),
+        6 => claim.prop_map(|(by, now_ms, instances, triggers, only)| Op::Claim {
+            by, now_ms, instances, triggers, only,
+        }),
+        16 => (which.clone(), kind, proptest::bool::weighted(0.15))
+            .prop_map(|(held, kind, stale)| Op::Step { held, kind, stale }),
+        2 => which.clone().prop_map(Op::Mark),
+        1 => which.clone().prop_map(Op::Release),
+        2 => which.prop_map(Op::Park),
+        1 => Just(Op::Unpark),
+    ]
+}
+
+pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
+    let mut runner = TestRunner::new(Config {
+        cases: 48,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    // Each history begins where the one before ended: members and instances of its own keep
+    // it apart, and the model comes along.
+    let clock = Arc::new(TestClock::default());
+    let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
+    let tested = harness.open();
+    let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
+    runner
+        .run(&history, |history| {
+            let mut run = History {
+                model: Arc::clone(&model) as Arc<dyn Store>,
+                tested: Arc::clone(&tested),
+                harness,
+                clock: &clock,
+                members: Vec::new(),
+                instances: Vec::new(),
+                held: Vec::new(),
+            };
+            run.join();
+            for ops in &history {
+                run.carry_out(ops);
+            }
+            run.end();
+            Ok(())
+        })
+        .unwrap();
+}
+
+struct History<'a> {
+    model: Arc<dyn Store>,
+    tested: Arc<dyn Store>,
+    harness: &'a dyn Harness,
+    clock: &'a TestClock,
+    members: Vec<Member>,
+    instances: Vec<crate::rows::NewInstance>,
+    /// What somebody believes to hold.
+    held: Vec<Held>,
+}
+
+impl History<'_> {
+    fn carry_out(&mut self, ops: &[Op]) {
+        let mut writes = Vec::new();
+        for op in ops {
+            match op {
+                Op::Join => self.join(),
+                Op::Advance(ms) => {
+                    self.clock.advance(*ms);
+                    self.harness.clock().advance(*ms);
+                }
+                _ => writes.extend(self.write_of(op)),
+            }
+        }
+        let modelled = batch(&*self.model, writes.clone());
+        let answered = batch(&*self.tested, writes.clone());
+        for ((write, modelled), answered) in writes.iter().zip(&modelled).zip(&answered) {
+            assert_eq!(told(answered), told(modelled), "{write:#?}");
+            self.learn(write, modelled);
+        }
+        self.compare();
+    }
+
+    fn join(&mut self) {
+        let (model, tested) = (
+            Member::of(Arc::clone(&self.model)),
+            Member::of(Arc::clone(&self.tested)),
+        );
+        assert_eq!(model.incarnation, tested.incarnation);
+        self.members.push(tested);
+    }
+
+    fn member(&self, which: usize) -> &Member {
+        &self.members[which % self.members.len()]
+    }
+
+    fn holder(&self, held: &Held) -> Option<&Member> {
+        self.members
+            .iter()
+            .find(|member| member.incarnation == held.fence.incarnation)
+    }
+
+    fn write_of(&mut self, op: &Op) -> Option<Write> {
+        let held = |which: &usize| {
+            let number = self.held.len().max(1);
+            self.held.get(which % number).copied()
+        };
+        Some(match op {
+            Op::Join | Op::Advance(_) => return None,
+            Op::Leave(which) => Write::Leave {
+                incarnation: self.member(*which).incarnation,
+            },
+            Op::Renew(which) => Write::Renew {
+                incarnation: self.member(*which).incarnation,
+            },
+            Op::Bury(which) => Write::Bury {
+                incarnation: self.member(*which).incarnation,
+                limit: 1000,
+            },
+            Op::Create {
+                owner,
+                triggers,
+                same,
+            } => {
+                let mut new = self.member(0).new(*triggers);
+                new.owner = owner.map(|owner| self.member(owner).incarnation);
+                for (place, trigger) in (0_i64..).zip(&mut new.triggers) {
+                    trigger.due_ms = place * 10;
+                    trigger.claimed = place % 2 == 0;
+                }
+                if let (true, Some(first)) = (*same, self.instances.first()) {
+                    new.id = first.id;
+                }
+                Write::Create(Box::new(new))
+            }
+            Op::Claim {
+                by,
+                now_ms,
+                instances,
+                triggers,
+                only,
+            } => {
+                let numbers = self.instances.iter().map(|new| new.no).take(3).collect();
+                Write::Claim(Claim {
+                    incarnation: self.member(*by).incarnation,
+                    now_ms: *now_ms,
+                    instances: *instances,
+                    triggers: *triggers,
+                    scope: if *only {
+                        ClaimScope::Only(numbers)
+                    } else {
+                        ClaimScope::All
+                    },
+                })
+            }
+            Op::Step {
+                held: which,
+                kind,
+                stale,
+            } => {
+                let held = held(which)?;
+                let step = self.step(&held, *kind)?;
+                if !*stale {
+                    self.expect(&held, *kind);
+                }
+                Write::Commit(Box::new(step))
+            }
+            Op::Mark(which) => {
+                let Held { fence, trigger } = held(which)?;
+                Write::Mark { fence, trigger }
+            }
+            Op::Release(which) => Write::Release {
+                fence: held(which)?.fence,
+            },
+            Op::Park(which) => {
+                let Held { fence, trigger } = held(which)?;
+                Write::Park {
+                    fence,
+                    trigger,
+                    reason: "a case".into(),
+                }
+            }
+            Op::Unpark => Write::Unpark,
+        })
+    }
+
+    fn step(&self, held: &Held, kind: Kind) -> Option<Commit> {
+        let member = self.holder(held)?;
+        let mut step = member.step(held);
+        step.vars = vec![(
+            format!("v{}", held.fence.version),
+            windlass_model::Payload::null(),
+        )];
+        match kind {
+            Kind::Leaf => {}
+            Kind::Chained => step = member.chained(held, 2),
+            Kind::Pending => step.triggers = vec![member.trigger(2)],
+            Kind::Fork => {
+                step = member.chained(held, 2);
+                step.triggers.push(member.trigger(3));
+            }
+            Kind::Release => step.release = true,
+            Kind::Finish => step = member.last(held),
+        }
+        if !matches!(kind, Kind::Finish) {
+            step.status = Status::Suspended;
+        }
+        Some(step)
+    }
+
+    /// Goes on from a step as if it had been carried out, as a runtime does before it knows.
+    fn expect(&mut self, held: &Held, kind: Kind) {
+        for other in &mut self.held {
+            if other.fence == held.fence {
+                other.fence.version.0 += 1;
+                if other.trigger == held.trigger && matches!(kind, Kind::Chained | Kind::Fork) {
+                    other.trigger.token.0 += 1;
+                }
+            }
+        }
+    }
+
+    fn learn(&mut self, write: &Write, answer: &Result<Wrote>) {
+        match (write, answer) {
+            (Write::Create(new), Ok(Wrote::Created)) => {
+                self.instances.push((**new).clone());
+                let Some(incarnation) = new.owner else { return };
+                for trigger in new.triggers.iter().filter(|trigger| trigger.claimed) {
+                    let instance = new.no;
+                    let (epoch, version) = (crate::rows::BORN_EPOCH, crate::rows::BORN_VERSION);
+                    let fence = crate::write::Fence {
+                        incarnation,
+                        instance,
+                        epoch,
+                        version,
+                    };
+                    let token = windlass_model::Token(1);
+                    let trigger = crate::write::TriggerFence {
+                        no: trigger.no,
+                        token,
+                    };
+                    self.held.push(Held { fence, trigger });
+                }
+            }
+            (Write::Claim(claim), Ok(Wrote::Claimed(claims))) => {
+                let Some(member) = self
+                    .members
+                    .iter()
+                    .find(|member| member.incarnation == claim.incarnation)
+                else {
+                    return;
+                };
+                for claimed in &claims.instances {
+                    let rows = claimed.claimed.iter();
+                    self.held
+                        .extend(rows.map(|row| member.held(&claimed.row, row)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn compare(&self) {
+        let (model, tested) = (&self.model, &self.tested);
+        assert_eq!(tested.counts().unwrap(), model.counts().unwrap());
+        for no in self.instances.iter().map(|new| new.no) {
+            let row = model.instance_by_no(no).unwrap();
+            assert_eq!(tested.instance_by_no(no).unwrap(), row);
+            assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());
+            assert_eq!(tested.vars(no).unwrap(), model.vars(no).unwrap());
+            assert_eq!(tested.output(no).unwrap(), model.output(no).unwrap());
+            let runs = |store: &Arc<dyn Store>| store.runs(no, None, 100).unwrap();
+            assert_eq!(runs(tested), runs(model));
+        }
+    }
+
+    /// Everybody leaves, and everything is finished, so that the next history is undisturbed.
+    fn end(&mut self) {
+        self.join();
+        let last = self.members.last().unwrap();
+        let incarnation = last.incarnation;
+        let mut writes = vec![Write::Unpark];
+        let leave = |member: &Member| Write::Leave {
+            incarnation: member.incarnation,
+        };
+        writes.extend(
+            self.members
+                .iter()
+                .filter(|m| m.incarnation != incarnation)
+                .map(leave),
+        );
+        writes.push(Write::Bury {
+            incarnation,
+            limit: 1000,
+        });
+        self.both(writes);
+        for no in self.instances.iter().map(|new| new.no).collect::<Vec<_>>() {
+            let scope = ClaimScope::Only(vec![no]);
+            let (instances, triggers, now_ms) = (1, 1, i64::MAX);
+            let claim = Claim {
+                incarnation,
+                now_ms,
+                instances,
+                triggers,
+                scope,
+            };
+            let answers = self.both(vec![Write::Claim(claim)]);
+            let Ok(Wrote::Claimed(claims)) = &answers[0] else {
+                panic!("{answers:?}")
+            };
+            for claimed in &claims.instances {
+                let last = self.members.last().unwrap();
+                let held = last.held(&claimed.row, &claimed.claimed[0]);
+                let finish = last.last(&held);
+                self.both(vec![Write::Commit(Box::new(finish))]);
+            }
+        }
+        self.both(vec![Write::Leave { incarnation }]);
+        self.compare();
+    }
+
+    fn both(&self, writes: Vec<Write>) -> Vec<Result<Wrote>> {
+        let modelled = batch(&*self.model, writes.clone());
+        let answered = batch(&*self.tested, writes);
+        let texts = |answers: &[Result<Wrote>]| answers.iter().map(told).collect::<Vec<_>>();
+        assert_eq!(texts(&answered), texts(&modelled));
+        modelled
+    }
+}
+
+/// An answer without what may differ: the text of an error.
+fn told(answer: &Result<Wrote>) -> String {
+    match answer {
+        Ok(wrote) => format!("{wrote:?}"),
+        Err(error) => format!("{:?}", error.code),
+    }
+}

@@ -1,0 +1,92 @@
+//! What a member may do with what it holds, besides steps.
+
+use windlass_model::TriggerState;
+
+use super::Harness;
+use super::world::{Member, is_done, is_fenced};
+use crate::rows::Suspicion;
+use crate::write::TriggerFence;
+use crate::{Write, Wrote};
+
+pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let held = member.born();
+    let fence = held.fence;
+    let no = fence.instance;
+    let mut stale = fence;
+    stale.epoch.0 += 1;
+    assert!(is_fenced(&member.write(Write::Release { fence: stale })));
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    // The version is not looked at.
+    assert!(is_done(&member.write(Write::Release { fence })));
+    assert!(is_fenced(&member.write(Write::Release { fence })));
+    let row = member.only_trigger(no);
+    assert_eq!(
+        (row.state, row.suspicion),
+        (TriggerState::Pending, Suspicion::None)
+    );
+    assert!(is_fenced(&member.commit(member.step(&held.next()))));
+    let taken = other.claim_all(10);
+    assert_eq!((taken.len(), taken[0].fence.version.0), (1, 1));
+    // A mark becomes a suspicion again.
+    let (fence, trigger) = (taken[0].fence, taken[0].trigger);
+    assert!(is_done(&other.write(Write::Mark { fence, trigger })));
+    assert!(is_done(&other.write(Write::Release { fence })));
+    assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
+}
+
+pub(super) fn parked_work_waits_until_it_is_unparked(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.new(2));
+    let held = member.claim_all(10);
+    let park = |trigger: TriggerFence| Write::Park {
+        fence: held[0].fence,
+        trigger,
+        reason: "no plugin".into(),
+    };
+    let mut stale = held[0].trigger;
+    stale.token.0 += 1;
+    assert!(is_fenced(&member.write(park(stale))));
+    assert!(is_done(&member.write(park(held[0].trigger))));
+    assert!(is_fenced(&member.write(park(held[0].trigger))));
+    assert_eq!(member.triggers(no)[0].state, TriggerState::Parked);
+    assert_eq!(member.store.counts().unwrap().parked, 1);
+    assert!(is_fenced(&member.commit(member.step(&held[0]))));
+    assert!(member.claim_all(1000).is_empty());
+    assert!(is_done(&member.commit(member.step(&held[1]))));
+    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(1)));
+    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(0)));
+    let again = member.claim_all(10);
+    assert_eq!(again.len(), 1);
+    assert!(again[0].trigger.token > held[0].trigger.token);
+    assert!(is_done(&member.commit(member.last(&again[0]))));
+}
+
+pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let (fence, trigger) = (held.fence, held.trigger);
+    let mut stale = trigger;
+    stale.token.0 -= 1;
+    assert!(is_fenced(&member.write(Write::Mark {
+        fence,
+        trigger: stale
+    })));
+    assert!(is_done(&member.write(Write::Mark { fence, trigger })));
+    assert!(is_done(&member.write(Write::Release { fence })));
+    assert!(is_fenced(&member.write(Write::Mark { fence, trigger })));
+}
+
+pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.new(1));
+    let other = Member::join(harness);
+    other.claim_all(10);
+    other.die();
+    member.bury(10);
+    let held = member.claim_all(10)[0];
+    assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    let row = member.only_trigger(no);
+    assert_eq!((row.suspicion, row.deliveries), (Suspicion::None, 0));
+}

@@ -1,0 +1,179 @@
+//! Large payloads and many writes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::limits::INLINE_PAYLOAD_BYTES;
+use windlass_model::{BlobRef, Body, Digest, Payload};
+
+use super::Harness;
+use super::world::{Answers, Held, Member, batch, is_done};
+use crate::rows::NewBlob;
+use crate::{Sink, Ticket, Write};
+
+fn of_length(length: usize, fill: u8) -> (Payload, Payload) {
+    let bytes = Bytes::from(vec![fill; length]);
+    let digest = Digest::of(&bytes);
+    let blob = Body::Blob(BlobRef {
+        digest,
+        size: length as u64,
+    });
+    let content_type = Some("application/x-case".to_owned());
+    let stored = Payload {
+        content_type: content_type.clone(),
+        body: blob,
+    };
+    (
+        Payload {
+            content_type,
+            body: Body::Inline(bytes),
+        },
+        stored,
+    )
+}
+
+pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (largest, _) = of_length(INLINE_PAYLOAD_BYTES, b'a');
+    let (over, over_stored) = of_length(INLINE_PAYLOAD_BYTES + 1, b'b');
+    let (big, big_stored) = of_length(3_000_000, b'c');
+    let mut new = member.new(1);
+    new.owner = Some(member.incarnation);
+    new.triggers[0].claimed = true;
+    new.input = over;
+    new.vars = vec![("v".into(), largest.clone())];
+    let trigger = new.triggers[0].no;
+    let no = member.create(new);
+    assert_eq!(member.store.input(no).unwrap(), Some(over_stored.clone()));
+    assert_eq!(member.store.vars(no).unwrap()[0].1, largest);
+    let row = member.head(no);
+    let fence = crate::write::Fence {
+        incarnation: member.incarnation,
+        instance: no,
+        epoch: row.epoch,
+        version: row.version,
+    };
+    let trigger = crate::write::TriggerFence {
+        no: trigger,
+        token: windlass_model::Token(1),
+    };
+    let mut last = member.last(&Held { fence, trigger });
+    last.runs[0].output = Some(big.clone());
+    last.finish.as_mut().unwrap().output = Some(big.clone());
+    last.vars = vec![("v".into(), big.clone())];
+    let run = last.runs[0].no;
+    assert!(is_done(&member.commit(last)));
+    assert_eq!(
+        member.store.run_output(run).unwrap(),
+        Some(big_stored.clone())
+    );
+    assert_eq!(member.store.output(no).unwrap(), Some(big_stored.clone()));
+    assert_eq!(member.store.vars(no).unwrap()[0].1, big_stored);
+    let Body::Blob(blob) = big_stored.body else {
+        panic!("it is a blob")
+    };
+    assert_eq!(member.store.blob(blob).unwrap().as_ref(), big.inline());
+    assert_eq!(member.store.counts().unwrap().blobs, 2);
+}
+
+pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (payload, stored) = of_length(100_000, b'd');
+    for _ in 0..3 {
+        let held = member.born();
+        let mut step = member.step(&held);
+        step.runs[0].output = Some(payload.clone());
+        assert!(is_done(&member.commit(step)));
+    }
+    let held = member.born();
+    let mut step = member.step(&held);
+    let Body::Blob(blob) = stored.body else {
+        panic!("it is a blob")
+    };
+    let bytes = payload.inline().unwrap().clone();
+    step.blobs = vec![NewBlob {
+        digest: blob.digest,
+        bytes,
+    }];
+    step.runs[0].output = Some(stored.clone());
+    let run = step.runs[0].no;
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.store.run_output(run).unwrap(), Some(stored));
+    assert_eq!(member.store.counts().unwrap().blobs, 1);
+}
+
+pub(super) fn large_batches_are_answered_in_order(harness: &dyn Harness) {
+    const CHAINS: usize = 1500;
+    let member = Member::join(harness);
+    let news: Vec<_> = (0..CHAINS)
+        .map(|_| {
+            let mut new = member.new(1);
+            new.owner = Some(member.incarnation);
+            new.triggers[0].claimed = true;
+            new
+        })
+        .collect();
+    let held: Vec<Held> = news
+        .iter()
+        .map(|new| Held {
+            fence: crate::write::Fence {
+                incarnation: member.incarnation,
+                instance: new.no,
+                epoch: crate::rows::BORN_EPOCH,
+                version: crate::rows::BORN_VERSION,
+            },
+            trigger: crate::write::TriggerFence {
+                no: new.triggers[0].no,
+                token: windlass_model::Token(1),
+            },
+        })
+        .collect();
+    let creates = news.into_iter().map(|new| Write::Create(Box::new(new)));
+    let steps = held
+        .iter()
+        .map(|held| Write::Commit(Box::new(member.chained(held, 2))));
+    let lasts = held
+        .iter()
+        .map(|held| Write::Commit(Box::new(member.last(&held.next()))));
+    let answers = batch(&*member.store, creates.chain(steps).chain(lasts).collect());
+    assert!(answers.iter().all(Result::is_ok));
+    assert!(
+        answers[CHAINS..]
+            .iter()
+            .all(|answer| is_done(answer.as_ref().unwrap()))
+    );
+    let counts = member.store.counts().unwrap();
+    assert_eq!((counts.unfinished, counts.triggers), (0, 0));
+    assert_eq!(counts.runs, 2 * CHAINS as u64);
+}
+
+pub(super) fn many_submitters_are_all_answered(harness: &dyn Harness) {
+    const THREADS: usize = 4;
+    const STEPS: u64 = 100;
+    let member = Member::join(harness);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let (member, first) = (&member, member.born());
+            scope.spawn(move || {
+                let answers = Arc::new(Answers::default());
+                let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
+                let mut held = first;
+                for seq in 0..STEPS {
+                    let step = Write::Commit(Box::new(member.chained(&held, seq + 2)));
+                    member.store.submit(&sink, vec![(seq, step)]);
+                    held = held.next();
+                }
+                let answers = answers.wait(STEPS as usize);
+                let tickets: Vec<Ticket> = answers.iter().map(|(ticket, _)| *ticket).collect();
+                assert_eq!(tickets, (0..STEPS).collect::<Vec<_>>());
+                assert!(
+                    answers
+                        .iter()
+                        .all(|(_, answer)| is_done(answer.as_ref().unwrap()))
+                );
+            });
+        }
+    });
+    assert!(is_done(&member.write(Write::Flush)));
+    assert_eq!(member.store.counts().unwrap().runs, THREADS as u64 * STEPS);
+}

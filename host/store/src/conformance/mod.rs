@@ -1,0 +1,123 @@
+//! What every backend must do, as cases that each takes unchanged.
+//!
+//! A backend's tests implement [`Harness`] and call [`crate::conformance!`], which
+//! makes a test of every case.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "these are tests, only in a place where other crates can reach them"
+)]
+
+mod claiming;
+mod creating;
+mod dying;
+mod fencing;
+mod history;
+mod holding;
+mod large;
+mod reading;
+mod stepping;
+mod world;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use windlass_model::Clock;
+
+use crate::Store;
+
+/// A store under test, as several processes see it.
+pub trait Harness {
+    /// Opens the store as one more process. Closing what is returned is that process's death:
+    /// it must not leave first.
+    fn open(&self) -> Arc<dyn Store>;
+
+    /// The clock that all those processes have.
+    fn clock(&self) -> &TestClock;
+}
+
+/// A clock that moves when told to.
+#[derive(Debug, Default)]
+pub struct TestClock {
+    wall_ms: AtomicI64,
+    monotonic_ms: AtomicU64,
+}
+
+impl TestClock {
+    /// Moves both times on.
+    pub fn advance(&self, ms: u64) {
+        self.wall_ms.fetch_add(ms.cast_signed(), Ordering::SeqCst);
+        self.monotonic_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn wall_ms(&self) -> i64 {
+        self.wall_ms.load(Ordering::SeqCst)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.monotonic_ms.load(Ordering::SeqCst))
+    }
+}
+
+/// One thing that holds, or not, of a store.
+pub type Case = fn(&dyn Harness);
+
+/// Makes a test of every case, with a new harness from the function that is named.
+#[macro_export]
+macro_rules! conformance {
+    ($harness:ident) => {
+        $crate::conformance!(@with tests [$harness]);
+    };
+    (@tests [$harness:ident] $($module:ident: $($case:ident),+;)+) => {
+        $($(
+            #[test]
+            fn $case() {
+                $crate::conformance::check(stringify!($case), &$harness());
+            }
+        )+)+
+    };
+    (@table [] $($module:ident: $($case:ident),+;)+) => {
+        &[$($((stringify!($case), $module::$case as Case)),+),+]
+    };
+    (@with $what:ident $args:tt) => {
+        $crate::conformance! { @$what $args
+            creating: the_same_request_again_finds_what_exists, a_taken_id_leaves_no_trace,
+                an_instance_can_be_born_owned, the_dead_give_birth_to_nothing, documents_are_kept_once;
+            claiming: due_work_is_claimed_with_its_instance, what_is_not_due_is_named,
+                an_owned_instance_is_claimed_by_nobody_else, a_claim_is_bounded,
+                one_crowded_instance_hides_nobody, work_of_others_hides_nothing,
+                a_scope_claims_only_its_instances, threads_never_claim_the_same,
+                strangers_claim_nothing;
+            stepping: a_step_turns_its_trigger_into_the_successor, a_step_is_read_back_whole,
+                steps_in_a_row_go_in_one_batch, a_pending_successor_can_be_claimed,
+                finishing_leaves_no_triggers, releasing_with_a_step_frees_the_instance,
+                unwanted_triggers_are_removed;
+            fencing: stale_fences_write_nothing, neighbours_of_the_refused_go_on,
+                a_contradiction_spoils_only_itself, a_finished_instance_stays_finished;
+            dying: the_closed_are_dead_at_once, a_lease_runs_out, renewing_keeps_alive,
+                the_buried_are_fenced, burials_are_bounded, marked_ones_count_deliveries,
+                leaving_leaves_no_suspicion, incarnations_only_grow;
+            holding: releasing_makes_pending, parked_work_waits_until_it_is_unparked,
+                marking_needs_the_claim, suspicion_ends_with_the_trigger;
+            large: large_payloads_become_blobs, equal_blobs_are_one, large_batches_are_answered_in_order,
+                many_submitters_are_all_answered;
+            reading: runs_are_walked_back, instances_are_found_by_prefix, instances_are_listed,
+                what_is_not_there_is_none, a_notification_reaches_the_others, the_closed_refuse;
+            history: random_histories_agree_with_the_model;
+        }
+    };
+}
+
+/// Every case by its name.
+pub const CASES: &[(&str, Case)] = crate::conformance!(@with table []);
+
+/// Runs one case.
+pub fn check(name: &str, harness: &dyn Harness) {
+    let case = CASES.iter().find(|(known, _)| *known == name);
+    case.unwrap_or_else(|| panic!("there is no case {name}")).1(harness);
+}

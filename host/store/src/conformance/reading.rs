@@ -1,0 +1,199 @@
+//! Reading, and telling others.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use uuid::Uuid;
+use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, Status};
+
+use super::Harness;
+use super::world::{Member, definition, is_done};
+use crate::codes;
+use crate::read::InstanceQuery;
+use crate::{Write, rows};
+
+pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (mut held, mut other) = (member.born(), member.born());
+    let (no, mut last) = (held.fence.instance, None);
+    let mut written = Vec::new();
+    for seq in 2..8 {
+        let mut step = member.chained(&held, seq);
+        step.runs[0].previous = last;
+        last = Some(step.runs[0].no);
+        written.push(step.runs[0].clone());
+        assert!(is_done(&member.commit(step)));
+        assert!(is_done(&member.commit(member.chained(&other, seq))));
+        (held, other) = (held.next(), other.next());
+    }
+    written.reverse();
+    let runs = |before, limit| member.store.runs(no, before, limit).unwrap();
+    assert_eq!(runs(None, 100), written);
+    assert_eq!(runs(None, 2), written[..2]);
+    assert_eq!(runs(Some(written[1].no), 3), written[2..5]);
+    assert_eq!(runs(Some(written[5].no), 3), []);
+    let foreign = member.head(other.fence.instance).last_run;
+    assert_eq!(runs(foreign, 3), []);
+}
+
+pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let ids = [
+        "11111111-2222-4333-8444-555555555555",
+        "11111111-2229-4333-8444-555555555555",
+        "21111111-2222-4333-8444-555555555555",
+    ];
+    for id in ids {
+        let mut new = member.new(1);
+        new.id = InstanceId(Uuid::parse_str(id).unwrap());
+        member.create(new);
+    }
+    let check = |prefix: &str, limit: u32, found: &[usize]| {
+        let rows = member.store.instances_by_prefix(prefix, limit).unwrap();
+        let rows: Vec<_> = rows.iter().map(|row| row.id.to_string()).collect();
+        assert_eq!(
+            rows,
+            found.iter().map(|place| ids[*place]).collect::<Vec<_>>(),
+            "{prefix}"
+        );
+    };
+    check("", 10, &[0, 1, 2]);
+    check("1", 10, &[0, 1]);
+    check("1", 1, &[0]);
+    check("11111111-222", 10, &[0, 1]);
+    check("111111112229", 10, &[1]);
+    check(ids[2], 10, &[2]);
+    check(&ids[2].to_uppercase(), 10, &[2]);
+    check("3", 10, &[]);
+    check("no digits", 10, &[]);
+    check(&"1".repeat(40), 10, &[]);
+}
+
+pub(super) fn instances_are_listed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut numbers = Vec::new();
+    for name in ["one", "two", "one"] {
+        let mut new = member.new(1);
+        new.definition = definition(name);
+        numbers.push(member.create(new));
+    }
+    let held = member.claim_all(10);
+    let first = held
+        .iter()
+        .find(|held| held.fence.instance == numbers[0])
+        .unwrap();
+    assert!(is_done(&member.commit(member.last(first))));
+    let check = |query: InstanceQuery, found: &[usize]| {
+        let rows = member.store.instances(&query).unwrap();
+        let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
+        assert_eq!(
+            rows,
+            found
+                .iter()
+                .map(|place| numbers[*place])
+                .collect::<Vec<_>>()
+        );
+    };
+    let all = InstanceQuery {
+        limit: 10,
+        ..InstanceQuery::default()
+    };
+    check(all.clone(), &[2, 1, 0]);
+    check(
+        InstanceQuery {
+            limit: 2,
+            ..all.clone()
+        },
+        &[2, 1],
+    );
+    check(
+        InstanceQuery {
+            before: Some(numbers[2]),
+            ..all.clone()
+        },
+        &[1, 0],
+    );
+    check(
+        InstanceQuery {
+            workflow: Some("one".into()),
+            ..all.clone()
+        },
+        &[2, 0],
+    );
+    check(
+        InstanceQuery {
+            workflow: Some("three".into()),
+            ..all.clone()
+        },
+        &[],
+    );
+    let statuses = vec![Status::Completed, Status::Faulted];
+    check(
+        InstanceQuery {
+            statuses: statuses.clone(),
+            ..all.clone()
+        },
+        &[0],
+    );
+    check(
+        InstanceQuery {
+            statuses,
+            workflow: Some("two".into()),
+            ..all
+        },
+        &[],
+    );
+}
+
+pub(super) fn what_is_not_there_is_none(harness: &dyn Harness) {
+    let store = harness.open();
+    let no = InstanceNo(5);
+    let digest = Digest::of(b"nothing");
+    assert_eq!(
+        store.instance(InstanceId(Uuid::from_u128(5))).unwrap(),
+        None
+    );
+    assert_eq!(store.instance_by_no(no).unwrap(), None);
+    assert_eq!(store.input(no).unwrap(), None);
+    assert_eq!(store.output(no).unwrap(), None);
+    assert_eq!(store.vars(no).unwrap(), []);
+    assert_eq!(store.run(RunNo(5)).unwrap(), None);
+    assert_eq!(store.run_output(RunNo(5)).unwrap(), None);
+    assert_eq!(store.runs(no, None, 5).unwrap(), []);
+    assert_eq!(store.journal(no).unwrap(), []);
+    assert_eq!(store.triggers(no).unwrap(), []);
+    assert_eq!(store.definition(digest).unwrap(), None);
+    assert_eq!(store.pins(digest).unwrap(), None);
+    assert_eq!(store.blob(BlobRef { digest, size: 7 }).unwrap(), None);
+    assert_eq!(store.members().unwrap(), Vec::<rows::MemberRow>::new());
+    assert_eq!(store.counts().unwrap(), crate::read::Counts::default());
+}
+
+pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
+    let (one, other) = (harness.open(), harness.open());
+    let (sender, woken) = channel();
+    let own = sender.clone();
+    let listening = other
+        .listen(Box::new(move || drop(sender.send("other"))))
+        .unwrap();
+    let _own = one.listen(Box::new(move || drop(own.send("own")))).unwrap();
+    for _ in 0..3 {
+        one.notify();
+        // Nothing waits for as long as this unless the wake-up is lost.
+        assert_eq!(woken.recv_timeout(Duration::from_secs(20)), Ok("other"));
+    }
+    drop(listening);
+    other.notify();
+    while woken.recv_timeout(Duration::from_secs(20)) != Ok("own") {}
+}
+
+pub(super) fn the_closed_refuse(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    member.store.close();
+    let error = member.store.write(Write::Flush).unwrap_err();
+    assert_eq!(error.code, codes::CLOSED);
+    member.store.close();
+    let again: Arc<dyn crate::Store> = harness.open();
+    assert_eq!(again.members().unwrap().len(), 1);
+}

@@ -1,0 +1,237 @@
+//! Steps that are carried out.
+
+use bytes::Bytes;
+use windlass_model::{
+    Class, Code, Epoch, Failure, LogLine, Payload, RunStatus, Seq, Status, Token, TriggerState,
+    TriggerType, Version,
+};
+
+use super::Harness;
+use super::world::{Member, batch, is_done};
+use crate::rows::{BORN_EPOCH, JournalRow, Suspicion};
+use crate::write::Finish;
+use crate::{Write, Wrote};
+
+pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let no = held.fence.instance;
+    let mut step = member.chained(&held, 2);
+    step.triggers[0].kind = TriggerType::Next;
+    step.triggers[0].node = None;
+    step.triggers[0].due_ms = 99;
+    step.triggers[0].detail = Bytes::from_static(b"new");
+    let mut sibling = member.trigger(3);
+    sibling.claimed = true;
+    let (sibling_no, later) = (sibling.no, member.trigger(4));
+    step.triggers.extend([sibling, later]);
+    assert!(is_done(&member.commit(step)));
+    let rows = member.triggers(no);
+    let states: Vec<_> = rows
+        .iter()
+        .map(|row| (row.seq.0, row.state, row.token.0))
+        .collect();
+    let claimed = TriggerState::Claimed;
+    assert_eq!(
+        states,
+        [
+            (2, claimed, 2),
+            (3, claimed, 1),
+            (4, TriggerState::Pending, 0)
+        ]
+    );
+    let first = &rows[0];
+    assert_eq!(
+        (first.no, first.kind, first.node),
+        (held.trigger.no, TriggerType::Next, None)
+    );
+    assert_eq!((first.due_ms, &*first.detail), (99, &b"new"[..]));
+    assert!(is_done(&member.commit(member.step(&held.next()))));
+    let third = member.step(&held.next().next().with(sibling_no, 1));
+    assert!(is_done(&member.commit(third)));
+    assert_eq!(member.head(no).version, Version(3));
+}
+
+pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let no = held.fence.instance;
+    let mut step = member.last(&held);
+    let failure = Failure {
+        class: Class::Permanent,
+        code: Code::new("WL-R001"),
+        message: "it failed".into(),
+        retry_after_ms: Some(4),
+    };
+    step.status = Status::Faulted;
+    step.finish = Some(Finish {
+        output: None,
+        failure: Some(failure.clone()),
+    });
+    let fields = vec![("k".to_owned(), "v".to_owned())];
+    let mut second = member.run(&held, Some(step.runs[0].no));
+    second.status = RunStatus::Failed;
+    second.failure = Some(failure.clone());
+    second.logs = vec![LogLine {
+        level: "info".into(),
+        message: "said".into(),
+        fields,
+    }];
+    second.skipped = vec![4, 5];
+    second.seq = Seq(u64::MAX);
+    second.output = Some(Payload {
+        content_type: Some("text/plain".into()),
+        ..Payload::json("x")
+    });
+    step.runs.push(second.clone());
+    step.vars = vec![
+        ("w".into(), Payload::json("true")),
+        ("v".into(), Payload::json("")),
+    ];
+    let entry = |kind: &str| JournalRow {
+        at_ms: 41,
+        kind: kind.into(),
+        detail: Bytes::from_static(b"{}"),
+    };
+    step.journal = vec![entry("incident"), entry("faulted")];
+    let (vars, journal) = (step.vars.clone(), step.journal.clone());
+    assert!(is_done(&member.commit(step)));
+    let row = member.head(no);
+    assert_eq!(
+        (row.status, row.version, row.epoch),
+        (Status::Faulted, Version(1), BORN_EPOCH)
+    );
+    assert_eq!(
+        (row.owner, row.finished_ms, row.failure),
+        (None, Some(40), Some(failure))
+    );
+    assert_eq!(
+        (row.last_run, &*row.state),
+        (Some(second.no), &b"stepped"[..])
+    );
+    assert_eq!(member.store.output(no).unwrap(), None);
+    assert_eq!(member.store.run(second.no).unwrap(), Some(second.clone()));
+    assert_eq!(member.store.run_output(second.no).unwrap(), second.output);
+    assert_eq!(
+        member.store.vars(no).unwrap(),
+        [vars[1].clone(), vars[0].clone()]
+    );
+    assert_eq!(member.store.journal(no).unwrap(), journal);
+}
+
+pub(super) fn steps_in_a_row_go_in_one_batch(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let no = held.fence.instance;
+    let mut writes = Vec::new();
+    let mut now = held;
+    for seq in 2..10 {
+        writes.push(Write::Commit(Box::new(member.chained(&now, seq))));
+        now = now.next();
+    }
+    writes.push(Write::Commit(Box::new(member.last(&now))));
+    for answer in batch(&*member.store, writes) {
+        assert!(is_done(&answer.unwrap()));
+    }
+    let row = member.head(no);
+    assert_eq!(
+        (row.version, row.status, row.owner),
+        (Version(9), Status::Completed, None)
+    );
+    assert_eq!(member.store.counts().unwrap().runs, 9);
+}
+
+pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let mut step = member.chained(&held, 2);
+    step.triggers[0].claimed = false;
+    assert!(is_done(&member.commit(step)));
+    let row = member.only_trigger(held.fence.instance);
+    assert_eq!(
+        (row.no, row.state),
+        (held.trigger.no, TriggerState::Pending)
+    );
+    let claims = member.claim(10, 10, 10);
+    let again = &claims.instances[0];
+    assert!(!again.taken);
+    assert!(again.claimed[0].token > held.trigger.token);
+    // The claim that was used up says nothing any more.
+    let stale = crate::write::Fence {
+        version: Version(1),
+        ..held.fence
+    };
+    let stale = member.step(&super::world::Held {
+        fence: stale,
+        ..held
+    });
+    assert!(matches!(member.commit(stale), Wrote::Fenced));
+    let held = member.held(&again.row, &again.claimed[0]);
+    assert!(is_done(&member.commit(member.step(&held))));
+}
+
+pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    member.create(member.new(4));
+    let claims = member.claim(10, 1, 2);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.triggers(held.fence.instance), []);
+    let counts = member.store.counts().unwrap();
+    assert_eq!(
+        (counts.triggers, counts.instances, counts.unfinished),
+        (0, 1, 0)
+    );
+    assert_eq!(
+        member.store.output(held.fence.instance).unwrap(),
+        Some(Payload::json("2"))
+    );
+    assert!(member.claim_all(100).is_empty());
+}
+
+pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let no = member.create(member.new(3));
+    let claims = member.claim(10, 1, 2);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let mut step = member.step(&held);
+    step.status = Status::Suspended;
+    step.release = true;
+    assert!(is_done(&member.commit(step)));
+    let row = member.head(no);
+    assert_eq!((row.owner, row.status), (None, Status::Suspended));
+    let rows = member.triggers(no);
+    assert!(
+        rows.iter().all(|row| row.state == TriggerState::Pending),
+        "{rows:?}"
+    );
+    assert!(
+        rows.iter().all(|row| row.suspicion == Suspicion::None),
+        "{rows:?}"
+    );
+    let claims = other.claim(10, 1, 10);
+    assert_eq!(claims.instances[0].row.epoch, Epoch(BORN_EPOCH.0 + 2));
+    let tokens: Vec<_> = claims.instances[0]
+        .claimed
+        .iter()
+        .map(|row| row.token)
+        .collect();
+    assert_eq!(tokens, [Token(2), Token(1)]);
+}
+
+pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    member.create(member.new(3));
+    let stranger = member.create(member.new(1));
+    let scope = crate::write::ClaimScope::Only(vec![windlass_model::InstanceNo(stranger.0 - 1)]);
+    let claims = member.claim_of(10, 1, 10, scope);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let mut step = member.step(&held);
+    let foreign = member.only_trigger(stranger).no;
+    step.removed = vec![claims.instances[0].claimed[1].no, foreign];
+    assert!(is_done(&member.commit(step)));
+    let rows = member.triggers(held.fence.instance);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].no, claims.instances[0].claimed[2].no);
+    assert_eq!(member.only_trigger(stranger).no, foreign);
+}

@@ -1,0 +1,362 @@
+//! A small language for the cases.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
+use windlass_model::{
+    Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus, Seq, Status,
+    Token, TriggerNo, TriggerType,
+};
+
+use super::Harness;
+use crate::rows::{
+    BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow, RunRow,
+    TriggerRow,
+};
+use crate::write::{Claim, ClaimScope, Claims, Commit, Fence, Finish, NewMember, TriggerFence};
+use crate::{Error, Result, Sink, Store, Ticket, Write, Wrote};
+
+/// How long the members of the cases are trusted, in milliseconds.
+pub(super) const LEASE_MS: u64 = 30_000;
+
+/// A process that has joined.
+pub(super) struct Member {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) incarnation: Incarnation,
+    pub(super) numbers: Numbers,
+}
+
+impl Member {
+    /// A new process on the store.
+    pub(super) fn join(harness: &dyn Harness) -> Self {
+        Self::of(harness.open())
+    }
+
+    /// One more member in a process that is there already.
+    pub(super) fn of(store: Arc<dyn Store>) -> Self {
+        let new = NewMember {
+            name: "case".into(),
+            lease_ms: LEASE_MS,
+            joined_ms: 5,
+        };
+        let Wrote::Joined(incarnation) = store.write(Write::Join(new)).unwrap() else {
+            panic!("a join is answered by an incarnation")
+        };
+        Self {
+            store,
+            incarnation,
+            numbers: Numbers::new(incarnation),
+        }
+    }
+
+    pub(super) fn write(&self, write: Write) -> Wrote {
+        self.store.write(write).unwrap()
+    }
+
+    /// Dies, and leaves everything as it is.
+    pub(super) fn die(&self) {
+        self.store.close();
+    }
+
+    pub(super) fn bury(&self, limit: u32) -> u32 {
+        let bury = Write::Bury {
+            incarnation: self.incarnation,
+            limit,
+        };
+        let Wrote::Freed(freed) = self.write(bury) else {
+            panic!("a burial frees")
+        };
+        freed
+    }
+
+    /// A trigger that is due at 10.
+    pub(super) fn trigger(&self, seq: u64) -> NewTrigger {
+        NewTrigger {
+            no: self.numbers.trigger().unwrap(),
+            seq: Seq(seq),
+            kind: TriggerType::Start,
+            node: Some(3),
+            due_ms: 10,
+            claimed: false,
+            attempt: 1,
+            detail: Bytes::from_static(b"detail"),
+        }
+    }
+
+    /// An instance that nobody owns, with so many triggers that are due at 10.
+    pub(super) fn new(&self, triggers: u64) -> NewInstance {
+        let no = self.numbers.instance().unwrap();
+        NewInstance {
+            no,
+            id: InstanceId(Uuid::from_u128(0xabcd << 112 | no.0 as u128)),
+            definition: definition("case"),
+            pins: pins(),
+            correlation: Some("order 7".into()),
+            request: Digest::of(b"request"),
+            owner: None,
+            state: Bytes::from_static(b"begun"),
+            input: Payload::json("{\"a\":1}"),
+            vars: vec![("v".into(), Payload::json("1"))],
+            triggers: (1..=triggers).map(|seq| self.trigger(seq)).collect(),
+            blobs: Vec::new(),
+            created_ms: 7,
+        }
+    }
+
+    /// Creates it and sees that it is there.
+    pub(super) fn create(&self, new: NewInstance) -> InstanceNo {
+        let no = new.no;
+        let created = self.write(Write::Create(Box::new(new)));
+        assert!(matches!(created, Wrote::Created), "{created:?}");
+        no
+    }
+
+    /// An instance that this member owns from birth, with its only trigger claimed.
+    pub(super) fn born(&self) -> Held {
+        let mut new = self.new(1);
+        new.owner = Some(self.incarnation);
+        new.triggers[0].claimed = true;
+        let trigger = TriggerFence {
+            no: new.triggers[0].no,
+            token: Token(1),
+        };
+        let instance = self.create(new);
+        let (epoch, version) = (BORN_EPOCH, BORN_VERSION);
+        let fence = Fence {
+            incarnation: self.incarnation,
+            instance,
+            epoch,
+            version,
+        };
+        Held { fence, trigger }
+    }
+
+    pub(super) fn claim(&self, now_ms: i64, instances: u32, triggers: u32) -> Claims {
+        self.claim_of(now_ms, instances, triggers, ClaimScope::All)
+    }
+
+    pub(super) fn claim_of(
+        &self,
+        now_ms: i64,
+        instances: u32,
+        triggers: u32,
+        scope: ClaimScope,
+    ) -> Claims {
+        let incarnation = self.incarnation;
+        let claim = Claim {
+            incarnation,
+            now_ms,
+            instances,
+            triggers,
+            scope,
+        };
+        let Wrote::Claimed(claims) = self.write(Write::Claim(claim)) else {
+            panic!("a claim is answered by claims")
+        };
+        claims
+    }
+
+    /// Claims until nothing more is due, and gives everything that was claimed.
+    pub(super) fn claim_all(&self, now_ms: i64) -> Vec<Held> {
+        let mut held = Vec::new();
+        for _ in 0..1000 {
+            let claims = self.claim(now_ms, 100, 100);
+            for claimed in &claims.instances {
+                held.extend(
+                    claimed
+                        .claimed
+                        .iter()
+                        .map(|row| self.held(&claimed.row, row)),
+                );
+            }
+            if !claims.more {
+                return held;
+            }
+        }
+        panic!("a claim never comes to an end")
+    }
+
+    pub(super) fn held(&self, row: &InstanceRow, trigger: &TriggerRow) -> Held {
+        Held {
+            fence: Fence {
+                incarnation: self.incarnation,
+                instance: row.no,
+                epoch: row.epoch,
+                version: row.version,
+            },
+            trigger: TriggerFence {
+                no: trigger.no,
+                token: trigger.token,
+            },
+        }
+    }
+
+    /// A record of the execution of what is held.
+    pub(super) fn run(&self, held: &Held, previous: Option<RunNo>) -> RunRow {
+        RunRow {
+            no: self.numbers.run().unwrap(),
+            instance: held.fence.instance,
+            previous,
+            seq: Seq(1),
+            first: Seq(1),
+            node: 3,
+            kind: TriggerType::Start,
+            attempt: 1,
+            status: RunStatus::Completed,
+            started_ms: 20,
+            took_us: 30,
+            output: Some(Payload::json("\"out\"")),
+            failure: None,
+            logs: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    /// A step that uses up what is held, with one record and no successor.
+    pub(super) fn step(&self, held: &Held) -> Commit {
+        Commit {
+            fence: held.fence,
+            trigger: held.trigger,
+            status: Status::Running,
+            state: Bytes::from_static(b"stepped"),
+            runs: vec![self.run(held, None)],
+            triggers: Vec::new(),
+            removed: Vec::new(),
+            vars: Vec::new(),
+            blobs: Vec::new(),
+            journal: Vec::new(),
+            finish: None,
+            release: false,
+            at_ms: 40,
+        }
+    }
+
+    /// A step whose successor is claimed, in place.
+    pub(super) fn chained(&self, held: &Held, seq: u64) -> Commit {
+        let mut successor = self.trigger(seq);
+        successor.claimed = true;
+        Commit {
+            triggers: vec![successor],
+            ..self.step(held)
+        }
+    }
+
+    /// The last step.
+    pub(super) fn last(&self, held: &Held) -> Commit {
+        let finish = Some(Finish {
+            output: Some(Payload::json("2")),
+            failure: None,
+        });
+        Commit {
+            status: Status::Completed,
+            finish,
+            ..self.step(held)
+        }
+    }
+
+    pub(super) fn commit(&self, commit: Commit) -> Wrote {
+        self.write(Write::Commit(Box::new(commit)))
+    }
+
+    pub(super) fn head(&self, no: InstanceNo) -> InstanceRow {
+        self.store.instance_by_no(no).unwrap().unwrap()
+    }
+
+    pub(super) fn triggers(&self, no: InstanceNo) -> Vec<TriggerRow> {
+        self.store.triggers(no).unwrap()
+    }
+
+    pub(super) fn only_trigger(&self, no: InstanceNo) -> TriggerRow {
+        let triggers = self.triggers(no);
+        assert_eq!(triggers.len(), 1, "{triggers:?}");
+        triggers[0].clone()
+    }
+}
+
+/// A claimed trigger.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) fence: Fence,
+    pub(super) trigger: TriggerFence,
+}
+
+impl Held {
+    /// The same trigger row after a step that turned it into a claimed successor.
+    pub(super) fn next(mut self) -> Self {
+        self.fence.version.0 += 1;
+        self.trigger.token.0 += 1;
+        self
+    }
+
+    /// With a trigger that is another row.
+    pub(super) fn with(mut self, no: TriggerNo, token: i64) -> Self {
+        self.trigger = TriggerFence {
+            no,
+            token: Token(token),
+        };
+        self
+    }
+}
+
+pub(super) fn definition(name: &str) -> Arc<DefinitionRow> {
+    let json = Bytes::from(format!("{{\"name\":\"{name}\"}}"));
+    Arc::new(DefinitionRow {
+        digest: Digest::of(&json),
+        name: name.into(),
+        json,
+    })
+}
+
+pub(super) fn pins() -> Arc<PinsRow> {
+    let json = Bytes::from_static(b"{\"pins\":{}}");
+    Arc::new(PinsRow {
+        digest: Digest::of(&json),
+        json,
+    })
+}
+
+pub(super) fn is_done(wrote: &Wrote) -> bool {
+    matches!(wrote, Wrote::Done)
+}
+
+pub(super) fn is_fenced(wrote: &Wrote) -> bool {
+    matches!(wrote, Wrote::Fenced)
+}
+
+/// Collects answers, and waits for them.
+#[derive(Default)]
+pub(super) struct Answers {
+    answers: Mutex<Vec<(Ticket, Result<Wrote>)>>,
+    arrived: Condvar,
+}
+
+impl Sink for Answers {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        self.answers.lock().extend(answers);
+        self.arrived.notify_all();
+    }
+}
+
+impl Answers {
+    pub(super) fn wait(&self, number: usize) -> Vec<(Ticket, Result<Wrote, Error>)> {
+        let mut answers = self.answers.lock();
+        while answers.len() < number {
+            self.arrived.wait(&mut answers);
+        }
+        std::mem::take(&mut answers)
+    }
+}
+
+/// Submits writes at once and gives their answers.
+pub(super) fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
+    let answers = Arc::new(Answers::default());
+    let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
+    let number = writes.len();
+    store.submit(&sink, (0..).zip(writes).collect());
+    let answers = answers.wait(number);
+    let tickets: Vec<Ticket> = answers.iter().map(|(ticket, _)| *ticket).collect();
+    assert_eq!(tickets, (0..number as Ticket).collect::<Vec<_>>());
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}

@@ -1,0 +1,56 @@
+//! The suite, in memory, and what only memory does.
+
+use std::sync::Arc;
+
+use super::{Fault, MemoryStore};
+use crate::conformance::{Harness, TestClock};
+use crate::{Store, Write, Wrote, codes};
+
+struct InMemory {
+    clock: Arc<TestClock>,
+    store: Arc<MemoryStore>,
+}
+
+fn in_memory() -> InMemory {
+    let clock = Arc::new(TestClock::default());
+    let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
+    InMemory { clock, store }
+}
+
+impl Harness for InMemory {
+    fn open(&self) -> Arc<dyn Store> {
+        self.store.another()
+    }
+
+    fn clock(&self) -> &TestClock {
+        &self.clock
+    }
+}
+
+crate::conformance!(in_memory);
+
+#[test]
+fn faults_happen_as_the_hook_says() {
+    let store = in_memory().store;
+    let faults = [Fault::Full, Fault::UnknownNotWritten, Fault::UnknownWritten];
+    let mut coming = faults.into_iter();
+    store.set_faults(Some(Box::new(move |_| coming.next())));
+    let join = || {
+        let member = crate::write::NewMember {
+            name: "case".into(),
+            lease_ms: 1,
+            joined_ms: 0,
+        };
+        store.write(Write::Join(member))
+    };
+    let wanted = [
+        (codes::FULL, 0),
+        (codes::UNKNOWN_OUTCOME, 0),
+        (codes::UNKNOWN_OUTCOME, 1),
+    ];
+    for (code, members) in wanted {
+        assert_eq!(join().unwrap_err().code, code);
+        assert_eq!(crate::Reader::members(&*store).unwrap().len(), members);
+    }
+    assert!(matches!(join(), Ok(Wrote::Joined(_))));
+}
