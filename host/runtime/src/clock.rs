@@ -43,6 +43,6 @@ impl Clock for SystemClock {
 
 /// A new name for an instance: time-ordered, so that the index over names grows at its end.
 #[expect(clippy::disallowed_methods, reason = "this is the module that may")]
-pub fn new_instance_id() -> InstanceId {
+pub(crate) fn new_instance_id() -> InstanceId {
     InstanceId(Uuid::now_v7())
 }

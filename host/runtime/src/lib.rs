@@ -7,19 +7,19 @@
 //! `shard/settle.rs` (the engine), `shard/commit.rs` (the transaction), and `shard/state.rs`
 //! (its acknowledgement, and the next trigger).
 
-pub mod catalog;
-pub mod clock;
+mod catalog;
+mod clock;
 pub mod codes;
-pub mod error;
+mod error;
 mod guest_view;
-pub mod observe;
-pub mod options;
-pub mod request;
-pub mod runtime;
+mod observe;
+mod options;
+mod request;
+mod runtime;
 pub mod scheduler;
 mod shard;
 mod shared;
-pub mod wait;
+mod wait;
 
 pub use catalog::check;
 pub use clock::SystemClock;

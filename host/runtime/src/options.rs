@@ -1,7 +1,6 @@
 //! How a process takes part.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use windlass_model::Clock;
 use windlass_store::Store;
@@ -36,6 +35,3 @@ pub struct Options {
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
 }
-
-/// How long a drain waits before it interrupts guests.
-pub const DRAIN: Duration = Duration::from_secs(30);

@@ -1,13 +1,14 @@
 //! The results as people read them.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, Table};
 
 use super::Record;
 
 /// A table of the results.
 pub fn table(records: &[Record]) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header([
         "scenario",
         "in flight",

@@ -227,7 +227,6 @@ impl Hot {
         let held = Held {
             no,
             token,
-            kind,
             suspicion: Suspicion::None,
             deliveries: 0,
             stage,

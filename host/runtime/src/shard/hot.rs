@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use windlass_model::{
-    Epoch, InstanceId, InstanceNo, Numbers, RunNo, Seq, Token, TriggerNo, TriggerType, Version,
+    Epoch, InstanceId, InstanceNo, Numbers, RunNo, Seq, Token, TriggerNo, Version,
 };
 use windlass_plugins::Cancel;
 use windlass_store::rows::Suspicion;
@@ -37,7 +37,6 @@ pub(crate) struct Hot {
 pub(crate) struct Held {
     pub(crate) no: TriggerNo,
     pub(crate) token: Token,
-    pub(crate) kind: TriggerType,
     pub(crate) suspicion: Suspicion,
     pub(crate) deliveries: u32,
     pub(crate) stage: Stage,

@@ -541,7 +541,6 @@ impl Hot {
             let held = Held {
                 no: trigger.no,
                 token: Token(1),
-                kind: trigger.kind,
                 suspicion: Suspicion::None,
                 deliveries: 0,
                 stage: Stage::Ready,
@@ -571,7 +570,6 @@ impl Held {
         Self {
             no: row.no,
             token: row.token,
-            kind: row.kind,
             suspicion: row.suspicion,
             deliveries: row.deliveries,
             stage,
