@@ -42,7 +42,7 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
             .total_memories(instances.saturating_mul(2))
             .total_tables(instances.saturating_mul(3))
             .total_stacks(options.pool.fibers)
-            .table_elements(options.limits.table_elements)
+            .table_elements(options.most(|limits| limits.table_elements))
             .max_memory_size(options.pool.max_memory_bytes)
             .max_component_instance_size(4 * 1024 * 1024)
             .max_core_instance_size(4 * 1024 * 1024)

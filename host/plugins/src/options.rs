@@ -60,6 +60,17 @@ impl Options {
     }
 }
 
+impl Options {
+    /// The most that any package may have of something.
+    pub(crate) fn most(&self, of: impl Fn(&Limits) -> usize) -> usize {
+        let own = self
+            .settings
+            .values()
+            .filter_map(|settings| settings.limits.as_ref());
+        own.map(&of).fold(of(&self.limits), usize::max)
+    }
+}
+
 /// What one call of one plugin may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

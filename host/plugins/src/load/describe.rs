@@ -31,7 +31,7 @@ pub(super) fn ask(
     entries: &Entries,
 ) -> Result<Vec<u8>, Error> {
     let limits = Limits {
-        memory_bytes: super::largest_memory(shared),
+        memory_bytes: shared.options.most(|limits| limits.memory_bytes),
         deadline: DEADLINE,
         ..shared.options.limits.clone()
     };

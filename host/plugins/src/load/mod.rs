@@ -193,13 +193,13 @@ fn check_needs(shared: &Shared, component: &Component, subject: &str) -> Result<
     let Some(needs) = component.resources_required() else {
         return Ok(());
     };
-    let max = largest_memory(shared) as u64;
+    let max = shared.options.most(|limits| limits.memory_bytes) as u64;
     let initial = needs.max_initial_memory_size.unwrap_or_default();
     if initial > max {
         let message = format!("it begins with {initial} bytes of memory, and {max} are the limit");
         return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
     }
-    let max_elements = shared.options.limits.table_elements as u64;
+    let max_elements = shared.options.most(|limits| limits.table_elements) as u64;
     if needs.max_initial_table_size.unwrap_or_default() > max_elements {
         let message = format!("it begins with a table of more than {max_elements} elements");
         return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
@@ -238,16 +238,6 @@ fn limits(shared: &Shared, settings: &Settings) -> Limits {
         .memory_bytes
         .min(shared.options.pool.max_memory_bytes);
     limits
-}
-
-/// The most memory that any package may have.
-fn largest_memory(shared: &Shared) -> usize {
-    let of_settings = shared
-        .options
-        .settings
-        .values()
-        .filter_map(|settings| settings.limits.as_ref().map(|limits| limits.memory_bytes));
-    of_settings.fold(shared.options.limits.memory_bytes, usize::max)
 }
 
 /// The stricter of what the operator sets and what any node type asks for.
