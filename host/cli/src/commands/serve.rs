@@ -36,12 +36,17 @@ impl Arguments {
                 }
             }),
         )?;
+        // From the first claim on, being asked to go means to finish what was begun.
+        let signals = {
+            let _inside = machine.tokio.enter();
+            Signals::new()?
+        };
         let options = machine.runtime("serve", Scope::All, Arc::clone(&store), host);
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);
         let path = wire::store_path(&machine.config)?;
         tracing::info!(store = %path.display(), "serving");
-        let in_time = machine.tokio.block_on(serve(served, &machine))?;
+        let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
         drop(watch);
         store.close();
         if in_time {
@@ -54,8 +59,11 @@ impl Arguments {
 }
 
 /// Waits for a signal, and drains.
-async fn serve(runtime: &Runtime, machine: &Machine) -> anyhow::Result<bool> {
-    let mut signals = Signals::new()?;
+async fn serve(
+    runtime: &Runtime,
+    machine: &Machine,
+    mut signals: Signals,
+) -> anyhow::Result<bool> {
     signals.next().await;
     tracing::info!(in_flight = runtime.in_flight(), "draining");
     let drain = runtime.drain(machine.config.scheduler.drain.duration());
