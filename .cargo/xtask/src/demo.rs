@@ -32,6 +32,8 @@ pub(crate) fn run() -> Result<()> {
         .arg(format!("prices={address}"))
         .arg("--store")
         .arg(&store)
+        // The service may be on any port, so the grant is made here rather than in the file.
+        .env("WINDLASS_PLUGINS__GRANTS__HTTP__HTTP", format!("[\"{address}\"]"))
         .status()
         .context("cannot run windlass")?;
     anyhow::ensure!(status.success(), "the triage ended with {status}");

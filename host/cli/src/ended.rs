@@ -25,7 +25,11 @@ pub(crate) fn report(output: &Output, store: &dyn Store, row: InstanceRow) -> an
     if !output.is_text() {
         output.show(&item, String::new)?;
     } else if let Some(came_out) = &came_out {
-        output.print(&format!("{came_out:#}"))?;
+        // A text is for reading, so it is printed as it is; `-o json` quotes it.
+        match came_out.as_str() {
+            Some(text) => output.print(text)?,
+            None => output.print(&format!("{came_out:#}"))?,
+        }
     }
     match (row.status, row.failure) {
         (Status::Completed, _) => Ok(Exit::Done),

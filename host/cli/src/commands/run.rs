@@ -20,7 +20,7 @@ use crate::{codes, ended};
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The output is printed on stdout as JSON. The exit code tells the outcome: \
+    after_help = "The output is printed on stdout, as JSON unless it is a text. The exit code tells the outcome: \
     0 completed, 10 faulted, 11 cancelled, 12 timed out, 20 the file is not valid.\n\n\
     Interrupted with Ctrl-C, a run is not lost: the same command with its --id continues it."
 )]
