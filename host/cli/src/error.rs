@@ -143,9 +143,7 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::NotFound(_) => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
         }
-        Error::Unreadable(_) => {
-            Expected::new(code, sentence(&error.to_string())).exit(Exit::Store)
-        }
+        Error::Unreadable(_) => Expected::new(code, sentence(&error.to_string())).exit(Exit::Store),
         Error::Start(_) => bug(&error.to_string()),
         other => Expected::new(code, sentence(&other.to_string())),
     }

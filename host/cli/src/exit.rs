@@ -66,9 +66,11 @@ impl Exit {
 
     /// The table, for the help.
     pub(crate) fn table() -> String {
-        Self::ALL.iter().fold("Exit codes:".to_owned(), |text, (exit, meaning)| {
-            format!("{text}\n  {:>3}  {meaning}", exit.number())
-        })
+        Self::ALL
+            .iter()
+            .fold("Exit codes:".to_owned(), |text, (exit, meaning)| {
+                format!("{text}\n  {:>3}  {meaning}", exit.number())
+            })
     }
 
     /// The number.

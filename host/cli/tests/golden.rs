@@ -124,6 +124,7 @@ cases! {
     the_configuration_is_shown_with_its_origin: "config";
     workflows_are_drawn: "graph";
     every_mistake_of_a_file_is_reported: "validate";
+    plugins_that_are_not_there_are_missed: "plugin";
     inputs_that_cannot_be_read_are_refused: "input";
     a_store_that_is_not_there_is_not_made: "no-store";
 }

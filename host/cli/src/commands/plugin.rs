@@ -49,8 +49,8 @@ pub(crate) struct CallArguments {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The configuration: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
-    #[arg(short, long = "with", value_name = "INPUT")]
-    config: Vec<String>,
+    #[arg(short, long, value_name = "INPUT")]
+    with: Vec<String>,
     /// The input: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
@@ -308,7 +308,7 @@ fn outline(schema: &Value) -> String {
 impl CallArguments {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let output = &context.output;
-        let config = input::parse(&self.config)?;
+        let config = input::parse(&self.with)?;
         let data = input::parse(&self.input)?;
         let (host, plugin, node) = self.find(output, machine)?;
         check(&node, &config, &data)?;

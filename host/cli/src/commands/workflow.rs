@@ -1,11 +1,12 @@
 //! `windlass workflow`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::app::Context;
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::graph;
 use crate::report::diagnostics;
@@ -99,19 +100,29 @@ impl Validate {
                     }
                 }
                 Err(error) => {
-                    let found = error.problems.as_deref().map(diagnostics);
-                    let file = file.display().to_string();
-                    items.push(json!({ "file": file, "valid": false, "diagnostics": found }));
+                    items.push(refused(file, &error));
                     // What is wrong with the last one is reported at the end like any error.
-                    if let Some(before) = last.replace(error) {
+                    if let Some(before) = last.replace(error)
+                        && output.is_text()
+                    {
                         crate::report::report(output, &before);
                     }
                 }
             }
         }
-        if !output.is_text() {
-            output.list(&items, String::new)?;
+        if output.is_text() {
+            return last.map_or(Ok(Exit::Done), |error| Err(error.into()));
         }
-        last.map_or(Ok(Exit::Done), |error| Err(error.into()))
+        // A document says everything that an error would say again.
+        output.list(&items, String::new)?;
+        Ok(last.map_or(Exit::Done, |error| error.exit))
     }
+}
+
+fn refused(file: &Path, error: &Expected) -> Value {
+    let found = match error.problems.as_deref() {
+        Some(problems) => diagnostics(problems),
+        None => json!([{ "code": error.code, "message": error.message, "help": error.help }]),
+    };
+    json!({ "file": file.display().to_string(), "valid": false, "diagnostics": found })
 }

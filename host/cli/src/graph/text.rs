@@ -58,9 +58,10 @@ fn caption(name: &str, node: &Node, width: usize, paint: Paint) -> String {
 }
 
 fn leads(edge: &Edge, paint: Paint) -> String {
-    let condition = condition(edge);
-    let space = if condition.is_empty() { "" } else { "  " };
-    format!("{}{space}{}", edge.to, paint.warning(condition))
+    match condition(edge).as_str() {
+        "" => edge.to.clone(),
+        condition => format!("{}  {}", edge.to, paint.warning(condition)),
+    }
 }
 
 fn mark(node: &Node) -> char {
