@@ -59,11 +59,7 @@ impl Arguments {
 }
 
 /// Waits for a signal, and drains.
-async fn serve(
-    runtime: &Runtime,
-    machine: &Machine,
-    mut signals: Signals,
-) -> anyhow::Result<bool> {
+async fn serve(runtime: &Runtime, machine: &Machine, mut signals: Signals) -> anyhow::Result<bool> {
     signals.next().await;
     tracing::info!(in_flight = runtime.in_flight(), "draining");
     let drain = runtime.drain(machine.config.scheduler.drain.duration());
