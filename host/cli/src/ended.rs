@@ -10,8 +10,13 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Prints the output of a run, or why there is none.
-pub(crate) fn report(output: &Output, store: &dyn Store, row: InstanceRow) -> anyhow::Result<Exit> {
+/// Prints the output of a run, or why there is none. `kept`: it can be looked at afterwards.
+pub(crate) fn report(
+    output: &Output,
+    store: &dyn Store,
+    row: InstanceRow,
+    kept: bool,
+) -> anyhow::Result<Exit> {
     let came_out = match store.output(row.no)? {
         Some(payload) => Some(value(store, &payload)?),
         None => None,
@@ -33,7 +38,7 @@ pub(crate) fn report(output: &Output, store: &dyn Store, row: InstanceRow) -> an
     }
     match (row.status, row.failure) {
         (Status::Completed, _) => Ok(Exit::Done),
-        (Status::Faulted, Some(failure)) => Err(faulted(&row.id.to_string(), failure).into()),
+        (Status::Faulted, Some(failure)) => Err(faulted(&row.id.to_string(), failure, kept).into()),
         (Status::Cancelled, _) => {
             output.note(&format!("Run {} was cancelled.", row.id));
             Ok(Exit::Cancelled)
@@ -50,18 +55,18 @@ pub(crate) fn report(output: &Output, store: &dyn Store, row: InstanceRow) -> an
 }
 
 /// The failure of a run as an error.
-fn faulted(id: &str, failure: Failure) -> Expected {
+fn faulted(id: &str, failure: Failure, kept: bool) -> Expected {
     let exit = if failure.code == windlass_engine::codes::TIMED_OUT {
         Exit::TimedOut
     } else {
         Exit::Faulted
     };
-    Expected::new(
-        failure.code,
-        format!("Run {id} faulted: {}", failure.message),
-    )
-    .help(format!(
+    let text = format!("Run {id} faulted: {}", failure.message);
+    let expected = Expected::new(failure.code, text).exit(exit);
+    if !kept {
+        return expected;
+    }
+    expected.help(format!(
         "`windlass instance trace {id} --logs` shows what it did."
     ))
-    .exit(exit)
 }

@@ -5,6 +5,8 @@
 //! that begin with `! ` for stderr, and `= CODE` if the exit code is not 0. It runs in an
 //! empty directory with the files of `files` in it, and without the user's environment.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -112,7 +112,13 @@ impl Arguments {
     ) -> anyhow::Result<Exit> {
         let row = head(store, started.no)?;
         if row.status.is_final() {
-            return ended::report(&context.output, store, row);
+            return ended::report(&context.output, store, row, !self.ephemeral);
+        }
+        if self.ephemeral {
+            context
+                .output
+                .note("The run was ephemeral: nothing of it is kept.");
+            return Ok(Exit::Interrupted);
         }
         let again = format!("windlass run {} --id {}", self.request.file(), row.id);
         let text = format!("The run is kept. `{again}` with the same input continues it.");

@@ -33,7 +33,7 @@ impl Arguments {
         let store = machine.existing_store()?;
         let row = find(store.as_ref(), &self.id)?;
         let row = if self.wait { wait(&store, row)? } else { row };
-        ended::report(&context.output, store.as_ref(), row)
+        ended::report(&context.output, store.as_ref(), row, true)
     }
 }
 
