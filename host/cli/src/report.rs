@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_model::{Diagnostic, Place};
 
 use crate::error::{Expected, Problems};
@@ -150,47 +150,49 @@ impl miette::Diagnostic for Shown<'_> {
 
 /// The error as a JSON document.
 fn document(error: &Expected) -> Value {
-    let mut document = json!({
-        "code": error.code,
-        "message": error.message,
-        "help": error.help,
-        "exit": error.exit.number(),
-    });
+    let mut document = Map::from_iter([
+        ("code".to_owned(), json!(error.code)),
+        ("message".to_owned(), json!(error.message)),
+        ("help".to_owned(), json!(error.help)),
+        ("exit".to_owned(), json!(error.exit.number())),
+    ]);
     if let Some(problems) = &error.problems {
-        document["diagnostics"] = diagnostics(problems);
+        document.insert("diagnostics".to_owned(), diagnostics(problems));
     }
     json!({ "error": document })
 }
 
 /// Diagnostics as a JSON array, with lines and columns counted from 1, columns in characters.
 pub(crate) fn diagnostics(problems: &Problems) -> Value {
+    let text = &problems.text;
     let items = problems.diagnostics.iter().map(|diagnostic| {
-        let related: Vec<_> = diagnostic
-            .related
-            .iter()
-            .map(|(place, word)| {
-                let mut item = at(&problems.text, place);
-                item["message"] = json!(word);
-                item
-            })
-            .collect();
-        let mut item = at(&problems.text, &diagnostic.place);
-        item["code"] = json!(diagnostic.code);
-        item["message"] = json!(diagnostic.message);
-        item["help"] = json!(diagnostic.help);
-        item["file"] = json!(problems.name);
-        item["related"] = json!(related);
-        item
+        let related = diagnostic.related.iter().map(|(place, word)| {
+            let mut item = at(text, place);
+            item.insert("message".to_owned(), json!(word));
+            item
+        });
+        let related: Vec<_> = related.collect();
+        let mut item = at(text, &diagnostic.place);
+        item.insert("code".to_owned(), json!(diagnostic.code));
+        item.insert("message".to_owned(), json!(diagnostic.message));
+        item.insert("help".to_owned(), json!(diagnostic.help));
+        item.insert("file".to_owned(), json!(problems.name));
+        item.insert("related".to_owned(), json!(related));
+        Value::Object(item)
     });
     Value::Array(items.collect())
 }
 
-fn at(text: &str, place: &Place) -> Value {
-    let Some(span) = &place.span else {
-        return json!({ "pointer": place.pointer });
-    };
-    let (line, column) = position(text, span.start);
-    json!({ "pointer": place.pointer, "line": line, "column": column, "start": span.start, "end": span.end })
+fn at(text: &str, place: &Place) -> Map<String, Value> {
+    let mut item = Map::from_iter([("pointer".to_owned(), json!(place.pointer))]);
+    if let Some(span) = &place.span {
+        let (line, column) = position(text, span.start);
+        item.insert("line".to_owned(), json!(line));
+        item.insert("column".to_owned(), json!(column));
+        item.insert("start".to_owned(), json!(span.start));
+        item.insert("end".to_owned(), json!(span.end));
+    }
+    item
 }
 
 /// Line and column of a byte offset, both from 1; the column in characters.

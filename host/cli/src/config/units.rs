@@ -57,7 +57,7 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::
     let smallest = units.last().map_or("", |(name, _)| *name);
     let fitting = units
         .iter()
-        .find(|(_, factor)| value > 0 && value % factor == 0);
+        .find(|(_, factor)| value > 0 && value.is_multiple_of(*factor));
     let (unit, factor) = fitting.copied().unwrap_or((smallest, 1));
     write!(f, "{}{unit}", value / factor)
 }

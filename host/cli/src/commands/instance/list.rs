@@ -1,6 +1,7 @@
 //! `windlass instance list`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use clap::Args;
 use serde_json::json;
@@ -49,12 +50,9 @@ impl Arguments {
         })?;
         let mut names: BTreeMap<Digest, String> = BTreeMap::new();
         for row in &rows {
-            if !names.contains_key(&row.definition) {
+            if let Entry::Vacant(entry) = names.entry(row.definition) {
                 let stored = store.definition(row.definition)?;
-                names.insert(
-                    row.definition,
-                    stored.map(|stored| stored.name).unwrap_or_default(),
-                );
+                entry.insert(stored.map(|stored| stored.name).unwrap_or_default());
             }
         }
         let name = |digest| names.get(digest).cloned().unwrap_or_default();
