@@ -53,10 +53,12 @@ fn writer_time() -> Duration {
     now(rustix::time::ClockId::ProcessCPUTime) - now(rustix::time::ClockId::ThreadCPUTime)
 }
 
-struct Answers(parking_lot::Mutex<Sender<Vec<(Ticket, Result<Wrote>)>>>);
+type Answered = Vec<(Ticket, Result<Wrote>)>;
+
+struct Answers(parking_lot::Mutex<Sender<Answered>>);
 
 impl Sink for Answers {
-    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+    fn answered(&self, answers: Answered) {
         let _ = self.0.lock().send(answers);
     }
 }
@@ -141,7 +143,7 @@ fn measure(directory: &Path, durability: Durability) {
 fn submit(
     store: &SqliteStore,
     sink: &Arc<dyn Sink>,
-    receiver: &Receiver<Vec<(Ticket, Result<Wrote>)>>,
+    receiver: &Receiver<Answered>,
     writes: Vec<(Ticket, Write)>,
 ) {
     let mut left = writes.len();

@@ -12,7 +12,7 @@ use crate::{Write, Wrote};
 
 pub(super) fn due_work_is_claimed_with_its_instance(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let mut new = member.new(3);
+    let mut new = member.draft(3);
     new.triggers[1].due_ms = 11;
     let wanted = new.triggers.clone();
     let no = member.create(new);
@@ -52,7 +52,7 @@ pub(super) fn due_work_is_claimed_with_its_instance(harness: &dyn Harness) {
 pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
     let member = Member::join(harness);
     assert_eq!(member.claim(0, 10, 10).next_due_ms, None);
-    member.create(member.new(1));
+    member.create(member.draft(1));
     let claims = member.claim(9, 10, 10);
     assert!(claims.instances.is_empty() && !claims.more);
     assert_eq!(claims.next_due_ms, Some(10));
@@ -60,7 +60,7 @@ pub(super) fn what_is_not_due_is_named(harness: &dyn Harness) {
 
 pub(super) fn an_owned_instance_is_claimed_by_nobody_else(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    let mut new = member.new(2);
+    let mut new = member.draft(2);
     new.triggers[1].due_ms = 20;
     let no = member.create(new);
     assert_eq!(member.claim(10, 10, 10).instances.len(), 1);
@@ -72,7 +72,9 @@ pub(super) fn an_owned_instance_is_claimed_by_nobody_else(harness: &dyn Harness)
 
 pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
     let member = Member::join(harness);
-    (0..5).for_each(|_| drop(member.create(member.new(5))));
+    for _ in 0..5 {
+        member.create(member.draft(5));
+    }
     let claims = member.claim(10, 2, 3);
     assert!(claims.more);
     assert_eq!(claims.instances.len(), 2);
@@ -93,12 +95,12 @@ pub(super) fn a_claim_is_bounded(harness: &dyn Harness) {
 
 pub(super) fn one_crowded_instance_hides_nobody(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let mut crowded = member.new(10_000);
+    let mut crowded = member.draft(10_000);
     for (due_ms, trigger) in (-20_000..).zip(&mut crowded.triggers) {
         trigger.due_ms = due_ms;
     }
     let crowded = member.create(crowded);
-    let quiet = member.create(member.new(1));
+    let quiet = member.create(member.draft(1));
     let found = (0..10).any(|_| {
         let claims = member.claim(10, 2, 64);
         assert!(
@@ -125,14 +127,14 @@ pub(super) fn one_crowded_instance_hides_nobody(harness: &dyn Harness) {
 pub(super) fn work_of_others_hides_nothing(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     for _ in 0..10 {
-        let mut new = member.new(1000);
+        let mut new = member.draft(1000);
         new.owner = Some(member.incarnation);
         new.triggers
             .iter_mut()
             .for_each(|trigger| trigger.due_ms = 1);
         member.create(new);
     }
-    let free = member.create(member.new(1));
+    let free = member.create(member.draft(1));
     let held = other.claim_all(10);
     assert_eq!(held.len(), 1);
     assert_eq!(held[0].fence.instance, free);
@@ -140,10 +142,10 @@ pub(super) fn work_of_others_hides_nothing(harness: &dyn Harness) {
 
 pub(super) fn a_scope_claims_only_its_instances(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let mut wanted = member.new(3);
+    let mut wanted = member.draft(3);
     wanted.triggers[2].due_ms = 30;
     let wanted = member.create(wanted);
-    member.create(member.new(1));
+    member.create(member.draft(1));
     let mine = member.born().fence.instance;
     let scope = || ClaimScope::Only(vec![mine, wanted]);
     let claims = member.claim_of(10, 5, 1, scope());
@@ -160,7 +162,9 @@ pub(super) fn a_scope_claims_only_its_instances(harness: &dyn Harness) {
 pub(super) fn threads_never_claim_the_same(harness: &dyn Harness) {
     const INSTANCES: usize = 60;
     let member = Member::join(harness);
-    (0..INSTANCES).for_each(|_| drop(member.create(member.new(2))));
+    for _ in 0..INSTANCES {
+        member.create(member.draft(2));
+    }
     let others: Vec<Member> = (0..4).map(|_| Member::join(harness)).collect();
     let held: Vec<_> = std::thread::scope(|scope| {
         let work = |member: &Member| {
@@ -190,7 +194,7 @@ pub(super) fn threads_never_claim_the_same(harness: &dyn Harness) {
 
 pub(super) fn strangers_claim_nothing(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    let no = member.create(member.new(1));
+    let no = member.create(member.draft(1));
     let left = other.write(Write::Leave {
         incarnation: other.incarnation,
     });

@@ -9,9 +9,9 @@ use crate::{Write, Wrote};
 
 pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let first = member.new(1);
+    let first = member.draft(1);
     let no = member.create(first.clone());
-    let mut again = member.new(1);
+    let mut again = member.draft(1);
     again.id = first.id;
     let mut other = again.clone();
     other.request = Digest::of(b"another");
@@ -39,10 +39,10 @@ pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
 
 pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let first = member.new(1);
+    let first = member.draft(1);
     member.create(first.clone());
     let before = member.store.counts().unwrap();
-    let mut again = member.new(3);
+    let mut again = member.draft(3);
     again.id = first.id;
     again.definition = definition("never");
     again.input = Payload::json(format!("\"{}\"", "x".repeat(100_000)));
@@ -68,7 +68,7 @@ pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
         (TriggerState::Claimed, held.trigger.token)
     );
     // Without an owner there is nobody who could have claimed anything.
-    let mut new = member.new(1);
+    let mut new = member.draft(1);
     new.triggers[0].claimed = true;
     let no = member.create(new);
     assert_eq!(member.only_trigger(no).state, TriggerState::Pending);
@@ -80,7 +80,7 @@ pub(super) fn the_dead_give_birth_to_nothing(harness: &dyn Harness) {
         incarnation: other.incarnation,
     });
     let before = member.store.counts().unwrap();
-    let mut new = member.new(1);
+    let mut new = member.draft(1);
     new.owner = Some(other.incarnation);
     assert!(is_fenced(&member.write(Write::Create(Box::new(new)))));
     assert_eq!(member.store.counts().unwrap(), before);
@@ -88,7 +88,7 @@ pub(super) fn the_dead_give_birth_to_nothing(harness: &dyn Harness) {
 
 pub(super) fn documents_are_kept_once(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let numbers: Vec<_> = (0..3).map(|_| member.create(member.new(1))).collect();
+    let numbers: Vec<_> = (0..3).map(|_| member.create(member.draft(1))).collect();
     let (definition, pins) = (definition("case"), pins());
     for no in numbers {
         let row = member.head(no);

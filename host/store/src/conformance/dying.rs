@@ -91,7 +91,9 @@ pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
 
 pub(super) fn burials_are_bounded(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    (0..5).for_each(|_| drop(other.born()));
+    for _ in 0..5 {
+        other.born();
+    }
     other.die();
     let freed: Vec<u32> = (0..4).map(|_| member.bury(2)).collect();
     assert_eq!(freed, [2, 2, 1, 0]);
@@ -100,7 +102,7 @@ pub(super) fn burials_are_bounded(harness: &dyn Harness) {
 
 pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let no = member.create(member.new(1));
+    let no = member.create(member.draft(1));
     // (marked before the end, suspicion, deliveries) after each owner's death
     let lives = [(false, 1), (false, 1), (true, 2), (true, 3), (false, 3)];
     for (marked, deliveries) in lives {

@@ -29,7 +29,8 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
         member.triggers(no),
         member.store.counts().unwrap(),
     );
-    let stale: [(&str, fn(&mut Commit, &Held)); 8] = [
+    type Spoil = fn(&mut Commit, &Held);
+    let stale: [(&str, Spoil); 8] = [
         ("another epoch", |step, _| step.fence.epoch.0 += 1),
         ("an old epoch", |step, _| step.fence.epoch.0 -= 1),
         ("a version ahead", |step, _| step.fence.version = Version(1)),

@@ -194,7 +194,7 @@ impl History<'_> {
                 triggers,
                 same,
             } => {
-                let mut new = self.member(0).new(*triggers);
+                let mut new = self.member(0).draft(*triggers);
                 new.owner = owner.map(|owner| self.member(owner).incarnation);
                 for (place, trigger) in (0_i64..).zip(&mut new.triggers) {
                     trigger.due_ms = place * 10;

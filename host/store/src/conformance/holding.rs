@@ -37,7 +37,7 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
 
 pub(super) fn parked_work_waits_until_it_is_unparked(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let no = member.create(member.new(2));
+    let no = member.create(member.draft(2));
     let held = member.claim_all(10);
     let park = |trigger: TriggerFence| Write::Park {
         fence: held[0].fence,
@@ -79,7 +79,7 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
 
 pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
     let member = Member::join(harness);
-    let no = member.create(member.new(1));
+    let no = member.create(member.draft(1));
     let other = Member::join(harness);
     other.claim_all(10);
     other.die();

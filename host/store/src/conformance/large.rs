@@ -37,14 +37,14 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     let (largest, _) = of_length(INLINE_PAYLOAD_BYTES, b'a');
     let (over, over_stored) = of_length(INLINE_PAYLOAD_BYTES + 1, b'b');
     let (big, big_stored) = of_length(3_000_000, b'c');
-    let mut new = member.new(1);
+    let mut new = member.draft(1);
     new.owner = Some(member.incarnation);
     new.triggers[0].claimed = true;
     new.input = over;
     new.vars = vec![("v".into(), largest.clone())];
     let trigger = new.triggers[0].no;
     let no = member.create(new);
-    assert_eq!(member.store.input(no).unwrap(), Some(over_stored.clone()));
+    assert_eq!(member.store.input(no).unwrap(), Some(over_stored));
     assert_eq!(member.store.vars(no).unwrap()[0].1, largest);
     let row = member.head(no);
     let fence = crate::write::Fence {
@@ -107,7 +107,7 @@ pub(super) fn large_batches_are_answered_in_order(harness: &dyn Harness) {
     let member = Member::join(harness);
     let news: Vec<_> = (0..CHAINS)
         .map(|_| {
-            let mut new = member.new(1);
+            let mut new = member.draft(1);
             new.owner = Some(member.incarnation);
             new.triggers[0].claimed = true;
             new

@@ -19,7 +19,7 @@ mod holding;
 mod large;
 mod reading;
 mod stepping;
-mod world;
+pub(crate) mod world;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -45,7 +45,7 @@ pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
         "21111111-2222-4333-8444-555555555555",
     ];
     for id in ids {
-        let mut new = member.new(1);
+        let mut new = member.draft(1);
         new.id = InstanceId(Uuid::parse_str(id).unwrap());
         member.create(new);
     }
@@ -74,7 +74,7 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let mut numbers = Vec::new();
     for name in ["one", "two", "one"] {
-        let mut new = member.new(1);
+        let mut new = member.draft(1);
         new.definition = definition(name);
         numbers.push(member.create(new));
     }
@@ -175,9 +175,11 @@ pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
     let (sender, woken) = channel();
     let own = sender.clone();
     let listening = other
-        .listen(Box::new(move || drop(sender.send("other"))))
+        .listen(Box::new(move || sender.send("other").unwrap_or_default()))
         .unwrap();
-    let _own = one.listen(Box::new(move || drop(own.send("own")))).unwrap();
+    let _own = one
+        .listen(Box::new(move || own.send("own").unwrap_or_default()))
+        .unwrap();
     for _ in 0..3 {
         one.notify();
         // Nothing waits for as long as this unless the wake-up is lost.

@@ -172,7 +172,7 @@ pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
 
 pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
     let member = Member::join(harness);
-    member.create(member.new(4));
+    member.create(member.draft(4));
     let claims = member.claim(10, 1, 2);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     assert!(is_done(&member.commit(member.last(&held))));
@@ -191,7 +191,7 @@ pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
 
 pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    let no = member.create(member.new(3));
+    let no = member.create(member.draft(3));
     let claims = member.claim(10, 1, 2);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut step = member.step(&held);
@@ -221,8 +221,8 @@ pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
 
 pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
     let member = Member::join(harness);
-    member.create(member.new(3));
-    let stranger = member.create(member.new(1));
+    member.create(member.draft(3));
+    let stranger = member.create(member.draft(1));
     let scope = crate::write::ClaimScope::Only(vec![windlass_model::InstanceNo(stranger.0 - 1)]);
     let claims = member.claim_of(10, 1, 10, scope);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);

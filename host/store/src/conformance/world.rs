@@ -19,23 +19,23 @@ use crate::write::{Claim, ClaimScope, Claims, Commit, Fence, Finish, NewMember, 
 use crate::{Error, Result, Sink, Store, Ticket, Write, Wrote};
 
 /// How long the members of the cases are trusted, in milliseconds.
-pub(super) const LEASE_MS: u64 = 30_000;
+pub(crate) const LEASE_MS: u64 = 30_000;
 
 /// A process that has joined.
-pub(super) struct Member {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) incarnation: Incarnation,
-    pub(super) numbers: Numbers,
+pub(crate) struct Member {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) numbers: Numbers,
 }
 
 impl Member {
     /// A new process on the store.
-    pub(super) fn join(harness: &dyn Harness) -> Self {
+    pub(crate) fn join(harness: &dyn Harness) -> Self {
         Self::of(harness.open())
     }
 
     /// One more member in a process that is there already.
-    pub(super) fn of(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn of(store: Arc<dyn Store>) -> Self {
         let new = NewMember {
             name: "case".into(),
             lease_ms: LEASE_MS,
@@ -51,16 +51,16 @@ impl Member {
         }
     }
 
-    pub(super) fn write(&self, write: Write) -> Wrote {
+    pub(crate) fn write(&self, write: Write) -> Wrote {
         self.store.write(write).unwrap()
     }
 
     /// Dies, and leaves everything as it is.
-    pub(super) fn die(&self) {
+    pub(crate) fn die(&self) {
         self.store.close();
     }
 
-    pub(super) fn bury(&self, limit: u32) -> u32 {
+    pub(crate) fn bury(&self, limit: u32) -> u32 {
         let bury = Write::Bury {
             incarnation: self.incarnation,
             limit,
@@ -72,7 +72,7 @@ impl Member {
     }
 
     /// A trigger that is due at 10.
-    pub(super) fn trigger(&self, seq: u64) -> NewTrigger {
+    pub(crate) fn trigger(&self, seq: u64) -> NewTrigger {
         NewTrigger {
             no: self.numbers.trigger().unwrap(),
             seq: Seq(seq),
@@ -86,7 +86,7 @@ impl Member {
     }
 
     /// An instance that nobody owns, with so many triggers that are due at 10.
-    pub(super) fn new(&self, triggers: u64) -> NewInstance {
+    pub(crate) fn draft(&self, triggers: u64) -> NewInstance {
         let no = self.numbers.instance().unwrap();
         NewInstance {
             no,
@@ -106,7 +106,7 @@ impl Member {
     }
 
     /// Creates it and sees that it is there.
-    pub(super) fn create(&self, new: NewInstance) -> InstanceNo {
+    pub(crate) fn create(&self, new: NewInstance) -> InstanceNo {
         let no = new.no;
         let created = self.write(Write::Create(Box::new(new)));
         assert!(matches!(created, Wrote::Created), "{created:?}");
@@ -114,8 +114,8 @@ impl Member {
     }
 
     /// An instance that this member owns from birth, with its only trigger claimed.
-    pub(super) fn born(&self) -> Held {
-        let mut new = self.new(1);
+    pub(crate) fn born(&self) -> Held {
+        let mut new = self.draft(1);
         new.owner = Some(self.incarnation);
         new.triggers[0].claimed = true;
         let trigger = TriggerFence {
@@ -133,11 +133,11 @@ impl Member {
         Held { fence, trigger }
     }
 
-    pub(super) fn claim(&self, now_ms: i64, instances: u32, triggers: u32) -> Claims {
+    pub(crate) fn claim(&self, now_ms: i64, instances: u32, triggers: u32) -> Claims {
         self.claim_of(now_ms, instances, triggers, ClaimScope::All)
     }
 
-    pub(super) fn claim_of(
+    pub(crate) fn claim_of(
         &self,
         now_ms: i64,
         instances: u32,
@@ -159,7 +159,7 @@ impl Member {
     }
 
     /// Claims until nothing more is due, and gives everything that was claimed.
-    pub(super) fn claim_all(&self, now_ms: i64) -> Vec<Held> {
+    pub(crate) fn claim_all(&self, now_ms: i64) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..1000 {
             let claims = self.claim(now_ms, 100, 100);
@@ -178,7 +178,7 @@ impl Member {
         panic!("a claim never comes to an end")
     }
 
-    pub(super) fn held(&self, row: &InstanceRow, trigger: &TriggerRow) -> Held {
+    pub(crate) fn held(&self, row: &InstanceRow, trigger: &TriggerRow) -> Held {
         Held {
             fence: Fence {
                 incarnation: self.incarnation,
@@ -194,7 +194,7 @@ impl Member {
     }
 
     /// A record of the execution of what is held.
-    pub(super) fn run(&self, held: &Held, previous: Option<RunNo>) -> RunRow {
+    pub(crate) fn run(&self, held: &Held, previous: Option<RunNo>) -> RunRow {
         RunRow {
             no: self.numbers.run().unwrap(),
             instance: held.fence.instance,
@@ -215,7 +215,7 @@ impl Member {
     }
 
     /// A step that uses up what is held, with one record and no successor.
-    pub(super) fn step(&self, held: &Held) -> Commit {
+    pub(crate) fn step(&self, held: &Held) -> Commit {
         Commit {
             fence: held.fence,
             trigger: held.trigger,
@@ -234,7 +234,7 @@ impl Member {
     }
 
     /// A step whose successor is claimed, in place.
-    pub(super) fn chained(&self, held: &Held, seq: u64) -> Commit {
+    pub(crate) fn chained(&self, held: &Held, seq: u64) -> Commit {
         let mut successor = self.trigger(seq);
         successor.claimed = true;
         Commit {
@@ -244,7 +244,7 @@ impl Member {
     }
 
     /// The last step.
-    pub(super) fn last(&self, held: &Held) -> Commit {
+    pub(crate) fn last(&self, held: &Held) -> Commit {
         let finish = Some(Finish {
             output: Some(Payload::json("2")),
             failure: None,
@@ -256,19 +256,19 @@ impl Member {
         }
     }
 
-    pub(super) fn commit(&self, commit: Commit) -> Wrote {
+    pub(crate) fn commit(&self, commit: Commit) -> Wrote {
         self.write(Write::Commit(Box::new(commit)))
     }
 
-    pub(super) fn head(&self, no: InstanceNo) -> InstanceRow {
+    pub(crate) fn head(&self, no: InstanceNo) -> InstanceRow {
         self.store.instance_by_no(no).unwrap().unwrap()
     }
 
-    pub(super) fn triggers(&self, no: InstanceNo) -> Vec<TriggerRow> {
+    pub(crate) fn triggers(&self, no: InstanceNo) -> Vec<TriggerRow> {
         self.store.triggers(no).unwrap()
     }
 
-    pub(super) fn only_trigger(&self, no: InstanceNo) -> TriggerRow {
+    pub(crate) fn only_trigger(&self, no: InstanceNo) -> TriggerRow {
         let triggers = self.triggers(no);
         assert_eq!(triggers.len(), 1, "{triggers:?}");
         triggers[0].clone()
@@ -277,21 +277,21 @@ impl Member {
 
 /// A claimed trigger.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) fence: Fence,
-    pub(super) trigger: TriggerFence,
+pub(crate) struct Held {
+    pub(crate) fence: Fence,
+    pub(crate) trigger: TriggerFence,
 }
 
 impl Held {
     /// The same trigger row after a step that turned it into a claimed successor.
-    pub(super) fn next(mut self) -> Self {
+    pub(crate) fn next(mut self) -> Self {
         self.fence.version.0 += 1;
         self.trigger.token.0 += 1;
         self
     }
 
     /// With a trigger that is another row.
-    pub(super) fn with(mut self, no: TriggerNo, token: i64) -> Self {
+    pub(crate) fn with(mut self, no: TriggerNo, token: i64) -> Self {
         self.trigger = TriggerFence {
             no,
             token: Token(token),
@@ -300,7 +300,7 @@ impl Held {
     }
 }
 
-pub(super) fn definition(name: &str) -> Arc<DefinitionRow> {
+pub(crate) fn definition(name: &str) -> Arc<DefinitionRow> {
     let json = Bytes::from(format!("{{\"name\":\"{name}\"}}"));
     Arc::new(DefinitionRow {
         digest: Digest::of(&json),
@@ -309,7 +309,7 @@ pub(super) fn definition(name: &str) -> Arc<DefinitionRow> {
     })
 }
 
-pub(super) fn pins() -> Arc<PinsRow> {
+pub(crate) fn pins() -> Arc<PinsRow> {
     let json = Bytes::from_static(b"{\"pins\":{}}");
     Arc::new(PinsRow {
         digest: Digest::of(&json),
@@ -317,17 +317,17 @@ pub(super) fn pins() -> Arc<PinsRow> {
     })
 }
 
-pub(super) fn is_done(wrote: &Wrote) -> bool {
+pub(crate) fn is_done(wrote: &Wrote) -> bool {
     matches!(wrote, Wrote::Done)
 }
 
-pub(super) fn is_fenced(wrote: &Wrote) -> bool {
+pub(crate) fn is_fenced(wrote: &Wrote) -> bool {
     matches!(wrote, Wrote::Fenced)
 }
 
 /// Collects answers, and waits for them.
 #[derive(Default)]
-pub(super) struct Answers {
+pub(crate) struct Answers {
     answers: Mutex<Vec<(Ticket, Result<Wrote>)>>,
     arrived: Condvar,
 }
@@ -340,7 +340,7 @@ impl Sink for Answers {
 }
 
 impl Answers {
-    pub(super) fn wait(&self, number: usize) -> Vec<(Ticket, Result<Wrote, Error>)> {
+    pub(crate) fn wait(&self, number: usize) -> Vec<(Ticket, Result<Wrote, Error>)> {
         let mut answers = self.answers.lock();
         while answers.len() < number {
             self.arrived.wait(&mut answers);
@@ -350,7 +350,7 @@ impl Answers {
 }
 
 /// Submits writes at once and gives their answers.
-pub(super) fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
+pub(crate) fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
     let answers = Arc::new(Answers::default());
     let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
     let number = writes.len();

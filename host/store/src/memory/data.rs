@@ -236,10 +236,10 @@ impl Data {
         let before = (row.due_ms, row.instance, no);
         change(row);
         let after = (row.due_ms, row.instance, no);
-        self.due.remove(&before);
+        let was_pending = self.due.remove(&before);
         if row.state == TriggerState::Pending {
             self.due.insert(after);
-            self.made_pending += 1;
+            self.made_pending += u64::from(!was_pending);
         }
     }
 

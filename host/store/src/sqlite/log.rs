@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
+use super::open;
 use super::shared::Shared;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -59,10 +60,13 @@ impl Log {
             .transient())
     }
 
-    /// Waits, for as long as the busy handler does, until no reader needs the log.
+    /// Waits a moment for the readers that are in the way.
     fn start_over(&mut self, shared: &Shared, connection: &Connection) {
-        let busy: rusqlite::Result<i64> =
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        let busy: rusqlite::Result<i64> = open::wait_for_readers(connection).and_then(|()| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        });
+        // If this fails the next BEGIN does not wait, and says that it is busy.
+        let _ = open::wait_as_writer(connection);
         self.measure();
         self.next_bytes = shared.options.log_bytes;
         if !matches!(busy, Ok(0)) {

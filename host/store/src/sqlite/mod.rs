@@ -64,6 +64,8 @@ impl SqliteStore {
             time: MachineTime::new(Arc::clone(&options.clock)),
             queue: Queue::new(options.queue_writes.max(1)),
             locks: Mutex::default(),
+            #[cfg(test)]
+            troubles: Mutex::default(),
             options,
         });
         let pool = Pool::new(path, shared.options.read_connections);
@@ -128,12 +130,15 @@ impl Store for SqliteStore {
 
     fn close(&self) {
         self.shared.queue.close();
+        // The writer is the last to close the file, and then clears the log away.
+        self.pool.close();
         let writer = self.writer.lock().take();
-        if let Some(writer) = writer {
+        // A sink that held the last handle closes the store from the writer's own thread.
+        let own = |writer: &JoinHandle<()>| writer.thread().id() == std::thread::current().id();
+        if let Some(writer) = writer.filter(|writer| !own(writer)) {
             // A writer that panicked has nothing more to finish.
             let _ = writer.join();
         }
-        self.pool.close();
         self.shared.locks.lock().clear();
     }
 }

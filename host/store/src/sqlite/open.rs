@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use rusqlite_migration::{M, MigrationDefinitionError, Migrations};
+use rusqlite_migration::{M, Migrations};
 
 use super::fault::explain;
 use super::locks;
@@ -22,8 +22,14 @@ const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 /// Prepared statements each connection keeps, besides those that the writer holds itself.
 const STATEMENT_CACHE: usize = 64;
 
-/// How often at most the busy handler is called before it gives up, at 1 ms each.
-const BUSY_CALLS: i32 = 2000;
+/// How long a writer's statement waits for another process before it gives up.
+pub(super) const WRITER_WAIT_MS: u64 = 200;
+
+/// A reader waits only while another process opens or closes the file, but then it must.
+const READER_WAITS: i32 = 10_000;
+
+/// How long emptying the log waits for readers: long enough for the short ones.
+const LOG_WAITS: i32 = 50;
 
 /// Opens the connection that writes, creating and migrating the file as needed.
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection> {
@@ -32,12 +38,18 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
     let told = |error: rusqlite::Error| explain(path, &error);
     let mut connection = Connection::open(path).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    connection.busy_handler(Some(wait_a_moment)).map_err(told)?;
-    check_header(path, &connection)?;
-    // Only an empty file can still choose; on others this does nothing.
-    connection
-        .pragma_update(None, "auto_vacuum", "INCREMENTAL")
-        .map_err(told)?;
+    wait_as_writer(&connection).map_err(told)?;
+    if connection.is_readonly("main").map_err(told)? {
+        let text = format!("{} cannot be written", path.display());
+        return Err(Error::new(codes::READ_ONLY, text)
+            .help("Give yourself write permission on the file and on its directory."));
+    }
+    if check_header(path, &connection)? {
+        // Only an empty file can still choose, and one that is refused must not be written.
+        connection
+            .pragma_update(None, "auto_vacuum", "INCREMENTAL")
+            .map_err(told)?;
+    }
     connection
         .pragma_update(None, "journal_mode", "WAL")
         .map_err(told)?;
@@ -59,6 +71,16 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
         .pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)
         .map_err(told)?;
     migrate(path, &mut connection)?;
+    if let Some(bytes) = options.max_bytes {
+        let page: u64 = connection
+            .pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0))
+            .map_err(told)?
+            .into();
+        let pages = i64::try_from(bytes / page.max(1)).unwrap_or(i64::MAX);
+        connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .map_err(told)?;
+    }
     Ok(connection)
 }
 
@@ -68,45 +90,66 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    connection.busy_handler(Some(wait_a_moment)).map_err(told)?;
+    connection
+        .busy_handler(Some(|calls| wait_a_moment(calls, READER_WAITS)))
+        .map_err(told)?;
     connection
         .pragma_update(None, "cache_size", -8_192)
         .map_err(told)?;
     Ok(connection)
 }
 
-/// SQLite's own handler sleeps for up to 100 ms at a time, which starves a process beside one
-/// that writes all the time. Waiting briefly and often gives it its turn.
-fn wait_a_moment(calls: i32) -> bool {
-    std::thread::park_timeout(Duration::from_millis(1));
-    calls < BUSY_CALLS
+/// Waits for other writers.
+pub(super) fn wait_as_writer(connection: &Connection) -> rusqlite::Result<()> {
+    let wait: fn(i32) -> bool =
+        |calls| wait_a_moment(calls, i32::try_from(WRITER_WAIT_MS).unwrap_or(i32::MAX));
+    connection.busy_handler(Some(wait))
 }
 
-fn check_header(path: &Path, connection: &Connection) -> Result<()> {
+/// Waits for readers that are in the way of the log being emptied.
+pub(super) fn wait_for_readers(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(|calls| wait_a_moment(calls, LOG_WAITS)))
+}
+
+/// SQLite's own handler sleeps for up to 100 ms at a time, which starves a process beside one
+/// that writes all the time. Waiting briefly and often gives it its turn.
+fn wait_a_moment(calls: i32, bound: i32) -> bool {
+    std::thread::park_timeout(Duration::from_millis(1));
+    calls < bound
+}
+
+/// Refuses what is not ours. True if the file is empty.
+fn check_header(path: &Path, connection: &Connection) -> Result<bool> {
     let told = |error: rusqlite::Error| explain(path, &error);
-    let application: i32 = connection
-        .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(told)?;
+    let pragma = |name: &str| {
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
+            .map_err(told)
+    };
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = connection
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(told)?;
-    if application == APPLICATION_ID || (application == 0 && tables == 0) {
-        return Ok(());
+    if application == 0 && tables == 0 {
+        return Ok(true);
     }
-    let text = format!("{} is a database of another program", path.display());
-    Err(Error::new(codes::NOT_A_STORE, text)
-        .help("Name another file with `--store`; this one is left as it is."))
+    if application != APPLICATION_ID {
+        let text = format!("{} is a database of another program", path.display());
+        return Err(Error::new(codes::NOT_A_STORE, text)
+            .help("Name another file with `--store`; this one is left as it is."));
+    }
+    if usize::try_from(version).is_ok_and(|version| version > STEPS.len()) {
+        let text = format!("a newer Windlass has written {}", path.display());
+        return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another file."));
+    }
+    Ok(false)
 }
 
 fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
-    use rusqlite_migration::Error::{MigrationDefinition, RusqliteError};
-    match MIGRATIONS.to_latest(connection) {
-        Ok(()) => Ok(()),
-        Err(RusqliteError { err, .. }) => Err(explain(path, &err)),
-        Err(MigrationDefinition(MigrationDefinitionError::DatabaseTooFarAhead)) => {
-            let text = format!("a newer Windlass has written {}", path.display());
-            Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another file."))
-        }
-        Err(other) => Err(Error::corrupt(&format!("no layout that is known: {other}"))),
-    }
+    MIGRATIONS
+        .to_latest(connection)
+        .map_err(|error| match error {
+            rusqlite_migration::Error::RusqliteError { err, .. } => explain(path, &err),
+            other => Error::corrupt(&format!("no layout that is known: {other}")),
+        })
 }

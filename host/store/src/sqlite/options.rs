@@ -33,6 +33,8 @@ pub struct SqliteOptions {
     /// Beyond this size, in bytes, writes are refused until a reader that holds the log up
     /// is gone.
     pub log_bytes_max: u64,
+    /// The file does not grow beyond this, in bytes; none: as far as the disk goes.
+    pub max_bytes: Option<u64>,
     /// Leases count on its monotonic time.
     pub clock: Arc<dyn Clock>,
 }
@@ -48,6 +50,7 @@ impl SqliteOptions {
             busy_wait_ms: 10_000,
             log_bytes: 64 * 1024 * 1024,
             log_bytes_max: 1024 * 1024 * 1024,
+            max_bytes: None,
             clock,
         }
     }

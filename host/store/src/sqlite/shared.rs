@@ -18,4 +18,7 @@ pub(super) struct Shared {
     /// By incarnation: the lock files of the members that joined through this store object.
     /// Letting go of one tells everybody that its member is dead.
     pub(super) locks: Mutex<FxHashMap<i64, File>>,
+    /// What a test lets happen to the next commits.
+    #[cfg(test)]
+    pub(super) troubles: Mutex<Vec<super::tests::Trouble>>,
 }

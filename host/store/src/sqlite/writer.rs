@@ -267,16 +267,18 @@ fn carry_out<'a>(
 /// Takes the write lock, waiting for other processes for as long as the options say.
 fn begin(shared: &Shared, session: &mut Session<'_>, flush: bool) -> Result<(), Failed> {
     session.check_log()?;
-    let since_ms = shared.time.now_ms();
-    let until_ms = since_ms.saturating_add_unsigned(shared.options.busy_wait_ms);
-    loop {
+    let tries = shared
+        .options
+        .busy_wait_ms
+        .div_ceil(open::WRITER_WAIT_MS)
+        .max(1);
+    for _ in 1..tries {
         match session.begin(flush) {
-            Err(Failed::Sql(error))
-                if primary(&error) == Some(rusqlite::ffi::SQLITE_BUSY)
-                    && shared.time.now_ms() < until_ms => {}
+            Err(Failed::Sql(error)) if primary(&error) == Some(rusqlite::ffi::SQLITE_BUSY) => {}
             other => return other,
         }
     }
+    session.begin(flush)
 }
 
 fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {

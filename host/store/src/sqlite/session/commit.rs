@@ -44,8 +44,7 @@ impl Session<'_> {
         if commit.finish.is_some() {
             self.statements.clear_triggers.execute([no])?;
         } else if commit.release {
-            self.statements.unclaim.execute([no])?;
-            self.made_pending += 1;
+            self.made_pending += self.statements.unclaim.execute([no])? as u64;
         }
         self.move_head_on(commit);
         Ok(Wrote::Done)
@@ -78,7 +77,6 @@ impl Session<'_> {
         let statement = if first.claimed {
             &mut self.statements.succeed_claimed
         } else {
-            self.made_pending += 1;
             &mut self.statements.succeed_pending
         };
         let changed = statement.execute((
@@ -92,6 +90,9 @@ impl Session<'_> {
             first.attempt,
             &*first.detail,
         ))?;
+        if !first.claimed {
+            self.made_pending += changed as u64;
+        }
         Ok((changed == 1).then_some(others))
     }
 

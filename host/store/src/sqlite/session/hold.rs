@@ -25,8 +25,7 @@ impl Session<'_> {
         }
         let no = fence.instance.0;
         self.write_head(no)?;
-        self.statements.unclaim.execute([no])?;
-        self.made_pending += 1;
+        self.made_pending += self.statements.unclaim.execute([no])? as u64;
         self.connection
             .prepare_cached("UPDATE instance SET owner = NULL WHERE no = ?1")?
             .execute([no])?;
@@ -59,7 +58,7 @@ impl Session<'_> {
     pub(super) fn unpark(&mut self) -> Done<Wrote> {
         let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
         let changed = self.connection.prepare_cached(sql)?.execute([])?;
-        self.made_pending += 1;
+        self.made_pending += changed as u64;
         Ok(Wrote::Freed(u32::try_from(changed).unwrap_or(u32::MAX)))
     }
 }

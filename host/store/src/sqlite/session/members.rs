@@ -74,7 +74,6 @@ impl Session<'_> {
                 .prepare_cached(sql)?
                 .execute([incarnation.0])?;
             self.cache.heads.clear();
-            self.made_pending += 1;
         }
         Ok(Wrote::Done)
     }
@@ -153,11 +152,10 @@ impl Session<'_> {
         let mut suspect = self.connection.prepare_cached(suspect)?;
         let mut free = self.connection.prepare_cached(free)?;
         for no in &held {
-            suspect.execute([no])?;
+            self.made_pending += suspect.execute([no])? as u64;
             free.execute([no])?;
             self.cache.heads.remove(no);
         }
-        self.made_pending += 1;
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
     }
 }

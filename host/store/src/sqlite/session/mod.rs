@@ -139,6 +139,8 @@ impl<'c> Session<'c> {
 
     /// Commits. An error leaves it unknown whether the group is in the file.
     pub(super) fn commit(&mut self) -> Result<(), rusqlite::Error> {
+        #[cfg(test)]
+        crate::sqlite::tests::make_trouble(self.shared, self.connection)?;
         self.statements.commit.execute([])?;
         let aftermath = std::mem::take(&mut self.aftermath);
         self.shared.locks.lock().extend(aftermath.joined);

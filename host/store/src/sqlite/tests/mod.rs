@@ -1,10 +1,17 @@
 //! The suite, on a real file, and what only SQLite does.
 
+mod crashing;
+mod opening;
+mod sharing;
+mod troubles;
+
 use std::sync::Arc;
 
+use rusqlite::{Connection, ffi};
 use tempfile::TempDir;
 use windlass_model::Clock;
 
+use super::shared::Shared;
 use super::{SqliteOptions, SqliteStore};
 use crate::Store;
 use crate::conformance::{Harness, TestClock};
@@ -46,3 +53,27 @@ impl Harness for OnDisk {
 }
 
 crate::conformance!(on_disk);
+
+/// What happens to a commit.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Trouble {
+    /// It is in the file, but SQLite says that it failed.
+    Written,
+    /// It is not in the file, and SQLite says that it failed.
+    NotWritten,
+}
+
+/// Lets the trouble that a test has ordered happen.
+pub(super) fn make_trouble(shared: &Shared, connection: &Connection) -> rusqlite::Result<()> {
+    let mut troubles = shared.troubles.lock();
+    let sql = match troubles.pop() {
+        None => return Ok(()),
+        Some(Trouble::Written) => "COMMIT",
+        Some(Trouble::NotWritten) => "ROLLBACK",
+    };
+    connection.execute_batch(sql)?;
+    Err(rusqlite::Error::SqliteFailure(
+        ffi::Error::new(ffi::SQLITE_IOERR),
+        None,
+    ))
+}

@@ -1,0 +1,108 @@
+//! Processes that are killed while they write.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use windlass_model::{InstanceNo, Version};
+
+use super::on_disk;
+use crate::conformance::TestClock;
+use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::sqlite::{SqliteOptions, SqliteStore};
+use crate::{Reader as _, Store, Write};
+
+const PATH: &str = "WINDLASS_STORE_TEST_CRASH";
+
+/// Starts this very test in another process, which then takes the other branch.
+pub(super) fn child_of(test: &str, variable: &str, path: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(variable, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Commits steps of several chains for ever, and says which are acknowledged.
+fn commit_for_ever(path: &Path) {
+    let store = SqliteStore::open(path, SqliteOptions::new(Arc::<TestClock>::default())).unwrap();
+    let member = Member::of(store);
+    let mut chains: Vec<Held> = (0..8).map(|_| member.born()).collect();
+    let mut last_runs = vec![None; chains.len()];
+    for seq in 2.. {
+        let mut writes = Vec::new();
+        for (held, last_run) in chains.iter().zip(&mut last_runs) {
+            let mut step = member.chained(held, seq);
+            step.runs[0].previous = *last_run;
+            *last_run = Some(step.runs[0].no);
+            writes.push(Write::Commit(Box::new(step)));
+        }
+        let answers = batch(&*member.store, writes);
+        let mut out = std::io::stdout().lock();
+        for (held, answer) in chains.iter_mut().zip(answers) {
+            assert!(is_done(&answer.unwrap()));
+            *held = held.next();
+            writeln!(out, "ACK {} {}", held.fence.instance, held.fence.version).unwrap();
+        }
+        out.flush().unwrap();
+    }
+}
+
+#[test]
+fn acknowledged_steps_survive_a_kill() {
+    if let Some(path) = std::env::var_os(PATH) {
+        return commit_for_ever(Path::new(&path));
+    }
+    let disk = on_disk();
+    let mut acknowledged = HashMap::new();
+    for lines in [8, 40, 200] {
+        let test = "sqlite::tests::crashing::acknowledged_steps_survive_a_kill";
+        let mut child = child_of(test, PATH, &disk.path());
+        let mut read = 0;
+        for line in BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok)
+        {
+            // The harness prints on the same lines.
+            let Some((_, ack)) = line.split_once("ACK ") else {
+                continue;
+            };
+            let (instance, version) = ack.split_once(' ').unwrap();
+            let key = InstanceNo(instance.parse().unwrap());
+            acknowledged.insert(key, Version(version.parse().unwrap()));
+            read += 1;
+            if read == lines {
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+        assert!(read >= lines);
+
+        let store = disk.store();
+        let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+        assert_eq!(
+            member.bury(1000),
+            8,
+            "its lock tells at once that it is dead"
+        );
+        assert_eq!(member.claim_all(i64::MAX).len() % 8, 0);
+        for (no, version) in &acknowledged {
+            let row = member.head(*no);
+            assert!(row.version >= *version, "{no} is at {}", row.version);
+            let runs = store.runs(*no, None, u32::MAX).unwrap();
+            assert_eq!(runs.len() as i64, row.version.0, "each step has its record");
+        }
+        let incarnation = member.incarnation;
+        assert!(is_done(&member.write(Write::Leave { incarnation })));
+        store.close();
+        let check = rusqlite::Connection::open(disk.path()).unwrap();
+        let sound: String = check
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(sound, "ok");
+    }
+    assert_eq!(acknowledged.len(), 3 * 8);
+}

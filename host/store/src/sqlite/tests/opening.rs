@@ -1,0 +1,178 @@
+//! Files that are opened, and files that are refused and left alone.
+
+use std::fs::{self, File, Permissions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::super::{SqliteOptions, SqliteStore};
+use super::{OnDisk, on_disk};
+use crate::conformance::TestClock;
+use crate::conformance::world::Member;
+use crate::{Reader as _, Store, codes};
+
+/// A closed store with something in it.
+fn filled() -> OnDisk {
+    let disk = on_disk();
+    let store = disk.store();
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    for _ in 0..200 {
+        member.create(member.draft(5));
+    }
+    store.close();
+    disk
+}
+
+/// Opens the store and reads all of it.
+fn visit(path: &Path) -> crate::Result<()> {
+    let store = SqliteStore::open(path, SqliteOptions::new(Arc::<TestClock>::default()))?;
+    store.counts()?;
+    let query = crate::read::InstanceQuery {
+        limit: 1000,
+        ..Default::default()
+    };
+    for row in store.instances(&query)? {
+        store.triggers(row.no)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_empty_file_is_laid_out() {
+    let disk = on_disk();
+    File::create(disk.path()).unwrap();
+    disk.store().close();
+    let connection = Connection::open(disk.path()).unwrap();
+    let pragma = |name: &str| {
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    // 2 means incremental; the application's number spells `wlas`.
+    assert_eq!((pragma("user_version"), pragma("auto_vacuum")), (1, 2));
+    assert_eq!(
+        pragma("application_id"),
+        i64::from(u32::from_be_bytes(*b"wlas"))
+    );
+    let mode: String = connection
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+    drop(connection);
+    assert!(visit(&disk.path()).is_ok());
+    assert!(!disk.directory.path().join("windlass.db-wal").exists());
+}
+
+fn check_refused(disk: &OnDisk, code: &windlass_model::Code) {
+    let before = fs::read(disk.path()).unwrap();
+    let error = visit(&disk.path()).unwrap_err();
+    assert_eq!(error.code, *code, "{error}");
+    assert!(error.help.is_some() && !error.transient, "{error:?}");
+    assert!(
+        fs::read(disk.path()).unwrap() == before,
+        "the file is left alone"
+    );
+}
+
+#[test]
+fn a_newer_file_is_refused() {
+    let disk = filled();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    check_refused(&disk, &codes::NEWER);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let disk = on_disk();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection
+        .execute_batch("CREATE TABLE theirs (it)")
+        .unwrap();
+    drop(connection);
+    check_refused(&disk, &codes::NOT_A_STORE);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let disk = on_disk();
+    fs::write(
+        disk.path(),
+        "this is a letter, not a database\n".repeat(300),
+    )
+    .unwrap();
+    check_refused(&disk, &codes::NOT_A_STORE);
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let disk = filled();
+    let length = fs::metadata(disk.path()).unwrap().len();
+    let mut file = File::options().write(true).open(disk.path()).unwrap();
+    file.seek(SeekFrom::Start(4096)).unwrap();
+    file.write_all(&vec![0xab; usize::try_from(length - 4096).unwrap()])
+        .unwrap();
+    check_refused(&disk, &codes::CORRUPT);
+}
+
+#[test]
+fn a_file_cut_short_is_refused() {
+    let disk = filled();
+    let file = File::options().write(true).open(disk.path()).unwrap();
+    file.set_len(fs::metadata(disk.path()).unwrap().len() / 2)
+        .unwrap();
+    check_refused(&disk, &codes::CORRUPT);
+}
+
+#[test]
+fn a_place_that_is_none_is_refused() {
+    let disk = on_disk();
+    fs::write(disk.path(), "").unwrap();
+    let error = visit(&disk.path().join("below-a-file.db")).unwrap_err();
+    assert_eq!(error.code, codes::CANNOT_OPEN, "{error}");
+}
+
+/// Permissions mean nothing to root, so that for root a child that is nobody looks.
+#[test]
+fn what_cannot_be_written_is_refused() {
+    const VISIT: &str = "WINDLASS_STORE_TEST_VISIT";
+    if let Some(path) = std::env::var_os(VISIT) {
+        let error = visit(Path::new(&path)).unwrap_err();
+        assert_eq!(error.code, codes::READ_ONLY, "{error}");
+        return;
+    }
+    let disk = filled();
+    let [all, read, enter] = [0o777, 0o444, 0o555].map(Permissions::from_mode);
+    let members = super::super::locks::directory(&disk.path());
+    fs::set_permissions(members.join("open.lock"), Permissions::from_mode(0o666)).unwrap();
+    // The file, while its directory could be written; then the directories.
+    for (file, directory) in [(read, all), (Permissions::from_mode(0o666), enter)] {
+        fs::set_permissions(disk.path(), file).unwrap();
+        fs::set_permissions(&members, directory.clone()).unwrap();
+        fs::set_permissions(disk.directory.path(), directory).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child
+            .args([
+                "--exact",
+                "sqlite::tests::opening::what_cannot_be_written_is_refused",
+            ])
+            .env(VISIT, disk.path());
+        if rustix::process::geteuid().is_root() {
+            child.uid(65534).gid(65534);
+        }
+        let output = child.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+        fs::set_permissions(disk.directory.path(), Permissions::from_mode(0o777)).unwrap();
+    }
+    assert!(visit(&disk.path()).is_ok());
+}

@@ -1,0 +1,135 @@
+//! Several processes on one file.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use windlass_model::Status;
+
+use super::crashing::child_of;
+use super::on_disk;
+use crate::conformance::TestClock;
+use crate::conformance::world::{Member, is_done};
+use crate::sqlite::{SqliteOptions, SqliteStore};
+use crate::{Listener, Reader as _, Store, Write};
+
+const PATH: &str = "WINDLASS_STORE_TEST_PARTNER";
+
+/// Nothing waits for as long as this unless a wake-up is lost.
+const LONG: Duration = Duration::from_secs(30);
+
+fn ears(store: &dyn Store) -> (Receiver<()>, Listener) {
+    let (sender, heard) = channel();
+    let listener = store
+        .listen(Box::new(move || sender.send(()).unwrap_or_default()))
+        .unwrap();
+    (heard, listener)
+}
+
+/// Works on a chain of its own, then waits to be woken, finishes whatever is due, and says so.
+fn partner(path: &Path) {
+    let options = SqliteOptions::new(Arc::<TestClock>::default());
+    let store = SqliteStore::open(path, options).unwrap();
+    let (woken, _listener) = ears(&*store);
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    store.notify();
+    chain(&member, 100);
+    let mut finished = 0;
+    while finished < 10 {
+        for held in member.claim_all(10) {
+            assert!(is_done(&member.commit(member.last(&held))));
+            finished += 1;
+        }
+        if finished < 10 {
+            woken.recv_timeout(LONG).unwrap();
+        }
+    }
+    let incarnation = member.incarnation;
+    assert!(is_done(&member.write(Write::Leave { incarnation })));
+    store.notify();
+}
+
+fn chain(member: &Member, steps: u64) {
+    let mut held = member.born();
+    for seq in 0..steps {
+        assert!(is_done(&member.commit(member.chained(&held, seq + 2))));
+        held = held.next();
+    }
+    assert!(is_done(&member.commit(member.last(&held))));
+}
+
+#[test]
+fn two_processes_share_a_file() {
+    if let Some(path) = std::env::var_os(PATH) {
+        return partner(Path::new(&path));
+    }
+    let disk = on_disk();
+    let store = disk.store();
+    let (woken, _listener) = ears(&*store);
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    let mut child = child_of(
+        "sqlite::tests::sharing::two_processes_share_a_file",
+        PATH,
+        &disk.path(),
+    );
+    woken.recv_timeout(LONG).unwrap();
+    // Both write at the same time, each with what it knows of the file going stale.
+    chain(&member, 100);
+    let created: Vec<_> = (0..10)
+        .map(|_| {
+            let no = member.create(member.draft(1));
+            store.notify();
+            no
+        })
+        .collect();
+    woken.recv_timeout(LONG).unwrap();
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+    for no in created {
+        assert_eq!(member.head(no).status, Status::Completed);
+    }
+    let counts = store.counts().unwrap();
+    assert_eq!(
+        (counts.instances, counts.unfinished, counts.runs),
+        (12, 0, 212)
+    );
+    assert_eq!(store.members().unwrap().len(), 1);
+}
+
+#[test]
+fn a_dead_member_is_known_by_its_lock() {
+    let disk = on_disk();
+    let (one, other) = (disk.store(), disk.store());
+    let member = Member::of(one as Arc<dyn Store>);
+    let dead = Member::of(Arc::clone(&other) as Arc<dyn Store>);
+    let lock =
+        super::super::locks::directory(&disk.path()).join(format!("{}.lock", dead.incarnation));
+    dead.born();
+    assert!(lock.exists());
+    assert_eq!(member.bury(10), 0);
+    other.close();
+    assert_eq!(member.bury(10), 1);
+    assert!(!lock.exists(), "nothing is left behind");
+}
+
+#[test]
+fn without_its_lock_file_a_member_is_trusted_for_its_lease() {
+    let disk = on_disk();
+    let member = Member::of(disk.store() as Arc<dyn Store>);
+    let dead = Member::of(disk.store() as Arc<dyn Store>);
+    dead.born();
+    dead.die();
+    let directory = super::super::locks::directory(&disk.path());
+    std::fs::remove_file(directory.join(format!("{}.lock", dead.incarnation))).unwrap();
+    assert_eq!(member.bury(10), 0);
+    disk.clock.advance(2 * crate::conformance::world::LEASE_MS);
+    assert_eq!(member.bury(10), 1);
+}

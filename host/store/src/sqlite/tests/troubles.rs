@@ -1,0 +1,240 @@
+//! Disks that are full, commits that fail, locks that are held and readers that stay.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::Connection;
+use windlass_model::{Payload, Version};
+
+use super::{OnDisk, Trouble, on_disk};
+use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
+use crate::{Reader as _, Store, Write, Wrote, codes};
+
+fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
+    let store = SqliteStore::open(disk.path(), options).unwrap();
+    (Arc::clone(&store), Member::of(store))
+}
+
+/// A step that takes so many bytes.
+fn heavy(member: &Member, held: &Held, bytes: usize) -> Write {
+    let mut step = member.chained(held, 2);
+    let fill = held
+        .fence
+        .instance
+        .0
+        .to_le_bytes()
+        .first()
+        .copied()
+        .unwrap_or(0);
+    step.runs[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
+    Write::Commit(Box::new(step))
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let disk = on_disk();
+    let bounded = SqliteOptions {
+        max_bytes: Some(1 << 20),
+        ..disk.options()
+    };
+    let (store, member) = member(&disk, bounded);
+    let chains: Vec<Held> = (0..40).map(|_| member.born()).collect();
+    let writes = chains
+        .iter()
+        .map(|held| heavy(&member, held, 60_000))
+        .collect();
+    let answers = batch(&*store, writes);
+    let mut written = Vec::new();
+    let mut refused = Vec::new();
+    for (held, answer) in chains.iter().zip(answers) {
+        match answer {
+            Ok(wrote) => {
+                assert!(is_done(&wrote));
+                written.push(*held);
+            }
+            Err(error) => {
+                assert_eq!(
+                    (error.code.clone(), error.transient),
+                    (codes::FULL, true),
+                    "{error}"
+                );
+                refused.push(*held);
+            }
+        }
+    }
+    assert!(
+        written.len() > 5 && refused.len() > 5,
+        "some fit and some do not"
+    );
+    // What is small still fits, or is refused; either way the store goes on.
+    assert!(store.counts().is_ok());
+    store.close();
+
+    let (store, _) = self::member(&disk, disk.options());
+    for (chains, version) in [(&written, 1), (&refused, 0)] {
+        for held in chains {
+            let row = store.instance_by_no(held.fence.instance).unwrap().unwrap();
+            assert_eq!(row.version, Version(version));
+            let runs = store.runs(row.no, None, 10).unwrap();
+            assert_eq!(runs.len() as i64, version);
+        }
+    }
+}
+
+#[test]
+fn a_commit_of_unknown_outcome_is_looked_up() {
+    for trouble in [Trouble::Written, Trouble::NotWritten] {
+        let disk = on_disk();
+        let (store, member) = member(&disk, disk.options());
+        let chains: Vec<Held> = (0..4).map(|_| member.born()).collect();
+        store.shared.troubles.lock().push(trouble);
+        let mut writes: Vec<Write> = chains.iter().map(|held| heavy(&member, held, 10)).collect();
+        writes.push(Write::Create(Box::new(member.draft(1))));
+        let mut stale = member.chained(&chains[0], 2);
+        stale.fence.epoch.0 += 1;
+        writes.push(Write::Commit(Box::new(stale)));
+        let answers: Vec<Wrote> = batch(&*store, writes)
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        assert!(answers[..4].iter().all(is_done), "{trouble:?}: {answers:?}");
+        assert!(
+            matches!(answers[4..], [Wrote::Created, Wrote::Fenced]),
+            "{trouble:?}"
+        );
+        for held in &chains {
+            assert_eq!(member.head(held.fence.instance).version, Version(1));
+            assert!(is_done(&member.commit(member.chained(&held.next(), 3))));
+        }
+        assert_eq!(store.counts().unwrap().runs, 8);
+    }
+}
+
+#[test]
+fn each_kind_of_write_survives_an_unknown_outcome() {
+    for trouble in [Trouble::Written, Trouble::NotWritten] {
+        let disk = on_disk();
+        let (store, member) = member(&disk, disk.options());
+        let trouble = || store.shared.troubles.lock().push(trouble);
+        let no = member.create(member.draft(2));
+        trouble();
+        let claims = member.claim(10, 10, 1);
+        assert_eq!(claims.instances[0].claimed.len(), 1, "a claim");
+        let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+        trouble();
+        let (fence, trigger) = (held.fence, held.trigger);
+        assert!(
+            is_done(&member.write(Write::Mark { fence, trigger })),
+            "a mark"
+        );
+        trouble();
+        let mut silent = member.chained(&held, 2);
+        silent.runs.clear();
+        assert!(is_done(&member.commit(silent)), "a step without a record");
+        assert_eq!(member.head(no).version, Version(1));
+        trouble();
+        let other = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+        assert_eq!(store.members().unwrap().len(), 2, "a join");
+        trouble();
+        let incarnation = other.incarnation;
+        assert!(
+            is_done(&member.write(Write::Leave { incarnation })),
+            "a farewell"
+        );
+        trouble();
+        let incarnation = member.incarnation;
+        let renewed = member.write(Write::Renew { incarnation });
+        assert!(matches!(renewed, Wrote::Renewed { .. }), "a renewal");
+        assert!(store.shared.troubles.lock().is_empty());
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_is_waited_for_and_then_told() {
+    let disk = on_disk();
+    let (_, member) = member(
+        &disk,
+        SqliteOptions {
+            busy_wait_ms: 200,
+            ..disk.options()
+        },
+    );
+    let held = member.born();
+    let other = Connection::open(disk.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let step = || Write::Commit(Box::new(member.chained(&held, 2)));
+    let error = member.store.write(step()).unwrap_err();
+    assert_eq!(
+        (error.code.clone(), error.transient),
+        (codes::BUSY, true),
+        "{error}"
+    );
+    other.execute_batch("COMMIT").unwrap();
+    assert!(is_done(&member.write(step())));
+}
+
+#[test]
+fn the_log_is_bounded_under_a_reader_that_stays() {
+    let disk = on_disk();
+    let small = SqliteOptions {
+        log_bytes: 1 << 20,
+        log_bytes_max: 3 << 20,
+        ..disk.options()
+    };
+    let (_, member) = member(&disk, small);
+    let log = disk.directory.path().join("windlass.db-wal");
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let reader = Connection::open(disk.path()).unwrap();
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM run")
+        .unwrap();
+    let mut held = member.born();
+    let mut refused = None;
+    for _ in 0..200 {
+        match member.store.write(heavy(&member, &held, 60_000)) {
+            Ok(wrote) => {
+                assert!(is_done(&wrote));
+                held = held.next();
+            }
+            Err(error) => refused = Some(error),
+        }
+    }
+    let error = refused.unwrap();
+    assert_eq!(
+        (error.code.clone(), error.transient),
+        (codes::LOG_TOO_LONG, true),
+        "{error}"
+    );
+    assert!(length() < 4 << 20);
+    reader.execute_batch("COMMIT").unwrap();
+    for _ in 0..200 {
+        assert!(is_done(&member.write(heavy(&member, &held, 60_000))));
+        held = held.next();
+        assert!(length() < 2 << 20);
+    }
+}
+
+#[test]
+fn a_flush_reaches_the_disk_whatever_the_durability() {
+    let disk = on_disk();
+    let options = SqliteOptions {
+        durability: Durability::Normal,
+        ..disk.options()
+    };
+    let (store, member) = member(&disk, options);
+    let held = member.born();
+    let touches = || {
+        let connection = Connection::open(disk.path()).unwrap();
+        connection
+            .query_row("SELECT count FROM touch", [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let before = touches();
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(touches(), before);
+    assert!(is_done(&member.write(Write::Flush)));
+    assert_eq!(touches(), before + 1, "its commit has something to flush");
+    assert!(is_done(&member.commit(member.chained(&held.next(), 3))));
+    store.close();
+}
