@@ -104,7 +104,9 @@ impl State {
         };
         // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
         // it do so all the same, empty bytes are refused by `decode`.
-        postcard::to_extend(&wire, vec![VERSION]).unwrap_or_default()
+        let mut bytes = Vec::with_capacity(64);
+        bytes.push(VERSION);
+        postcard::to_extend(&wire, bytes).unwrap_or_default()
     }
 
     /// The state whose head these bytes are, with nothing open yet.

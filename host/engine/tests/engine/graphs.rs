@@ -260,6 +260,7 @@ fn the_largest_graphs_compile_without_recursion() {
     let round = kit::compile(&round).expect("one large loop compiles");
     assert_eq!(round.loops().len(), 1);
     let depth = LOOP_DEPTH as usize;
+    let n = depth + 10;
     let nested = chain(n, (1..=depth).map(|at| (n - 1, at)));
     let nested = kit::compile(&nested).expect("nested loops compile");
     assert_eq!(nested.loops().len(), depth);
