@@ -23,7 +23,14 @@ pub(super) struct Step {
     pub(super) blobs: Vec<NewBlob>,
     pub(super) now_ms: i64,
     /// How the run ends, if it does.
-    pub(super) finish: Option<(Status, Option<Payload>, Option<Failure>)>,
+    pub(super) finish: Option<Ending>,
+}
+
+/// How a run ends.
+pub(super) struct Ending {
+    pub(super) status: Status,
+    pub(super) output: Option<Payload>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// What the commands of a step come to.
@@ -78,15 +85,21 @@ impl Hot {
         let fence = self.fence();
         self.version.0 += 1;
         self.unacknowledged += 1;
-        let ended = finish.map(|(status, output, failure)| {
-            self.state.status = status;
-            RunResult {
-                id: self.id,
-                status,
-                output,
-                failure,
-            }
-        });
+        let ended = finish.map(
+            |Ending {
+                 status,
+                 output,
+                 failure,
+             }| {
+                self.state.status = status;
+                RunResult {
+                    id: self.id,
+                    status,
+                    output,
+                    failure,
+                }
+            },
+        );
         let release = ended.is_none() && !self.held.values().any(Held::is_claimed);
         self.leaving = release || ended.is_some();
         if ended.is_some() {

@@ -8,7 +8,7 @@ use windlass_engine::{Command, Cx, Event, NodeIx, Verdict, apply, fail_output, v
 use windlass_model::{Again, Class, Digest, Failure, LogLine, Payload, RunNo, RunStatus, Status};
 use windlass_store::rows::{NewBlob, RunRow};
 
-use super::commit::Step;
+use super::commit::{Ending, Step};
 use super::hot::Hot;
 use super::memory::Unread;
 use super::state::State;
@@ -371,7 +371,7 @@ impl Hot {
         &mut self,
         commands: &[Command],
         shared: &Shared,
-    ) -> windlass_store::Result<Option<(Status, Option<Payload>, Option<Failure>)>> {
+    ) -> windlass_store::Result<Option<Ending>> {
         let Some(Command::Finish {
             status,
             failure,
@@ -381,10 +381,22 @@ impl Hot {
             return Ok(None);
         };
         if *status != Status::Completed {
-            return Ok(Some((*status, None, failure.clone())));
+            let (status, failure) = (*status, failure.clone());
+            return Ok(Some(Ending {
+                status,
+                output: None,
+                failure,
+            }));
         }
         match self.final_output(*output, shared) {
-            Ok(output) => Ok(Some((Status::Completed, Some(output), None))),
+            Ok(output) => {
+                let output = Some(output);
+                Ok(Some(Ending {
+                    status: Status::Completed,
+                    output,
+                    failure: None,
+                }))
+            }
             Err(Unread::Store(error)) => Err(error),
             Err(Unread::Value(mut failure)) => {
                 failure.code = codes::OUTPUT;
@@ -394,7 +406,11 @@ impl Hot {
                     Command::Finish { status, .. } => status,
                     _ => Status::Faulted,
                 };
-                Ok(Some((status, None, Some(failure))))
+                Ok(Some(Ending {
+                    status,
+                    output: None,
+                    failure: Some(failure),
+                }))
             }
         }
     }
