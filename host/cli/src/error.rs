@@ -128,7 +128,10 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Input(diagnostics) => {
             let all: Vec<_> = diagnostics
                 .iter()
-                .map(|diagnostic| format!("{}: {}", diagnostic.place.pointer, diagnostic.message))
+                .map(|diagnostic| match diagnostic.place.pointer.as_str() {
+                    "" => diagnostic.message.clone(),
+                    pointer => format!("{pointer}: {}", diagnostic.message),
+                })
                 .collect();
             Expected::new(
                 code,
