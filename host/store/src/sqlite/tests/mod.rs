@@ -54,6 +54,38 @@ impl Harness for OnDisk {
 
 crate::conformance!(on_disk);
 
+/// The same places, with every bound as tight as it can be.
+struct Cramped(OnDisk);
+
+impl Harness for Cramped {
+    fn open(&self) -> Arc<dyn Store> {
+        let options = SqliteOptions {
+            queue_writes: 2,
+            group_writes: 2,
+            read_connections: 1,
+            ..self.0.options()
+        };
+        SqliteStore::open(self.0.path(), options).unwrap()
+    }
+
+    fn clock(&self) -> &TestClock {
+        self.0.clock()
+    }
+}
+
+#[test]
+fn tight_bounds_change_nothing() {
+    for case in [
+        "large_batches_are_answered_in_order",
+        "many_submitters_are_all_answered",
+        "neighbours_of_the_refused_go_on",
+        "random_histories_agree_with_the_model",
+        "threads_never_claim_the_same",
+    ] {
+        crate::conformance::check(case, &Cramped(on_disk()));
+    }
+}
+
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trouble {
