@@ -1,0 +1,221 @@
+//! Kills the host at each named point, deterministically: once at the first time that it
+//! comes there, once at the second, and so on.
+//!
+//! The points are those of `windlass_model::failpoint`; only a program that is built with the
+//! feature `failpoints` has them.
+
+use serde_json::{Value, json};
+use windlass_model::{InstanceId, Status};
+use windlass_tests::harness::{
+    Dice, Gate, Place, Plan, Process, Signal, Starter, component, until,
+};
+
+use crate::kills::verify;
+
+/// Runs in each round.
+const RUNS: u64 = 4;
+
+/// Kills the host at the first, second, … time that it passes a point, until it comes to the
+/// end of the work without passing the point so often, or `rounds` are over.
+#[track_caller]
+fn check(point: &str, rounds: u64) {
+    let mut dice = Dice::of_test(point);
+    let place = Place::new(&["echo", "steps"]);
+    let plans: Vec<Plan> = (0..RUNS)
+        .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
+        .collect();
+    let starter = Starter::of(&place);
+    let mut acknowledged: Vec<InstanceId> = Vec::new();
+    let mut deaths = 0;
+    for round in 1..=rounds {
+        for (plan, n) in plans.iter().zip(0_u64..) {
+            let id = starter.start(&plan.workflow(), &json!({ "n": n + round }));
+            acknowledged.push(id.expect("a run is written down"));
+        }
+        let mut armed = place.serve_armed(&format!("{point}=abort@{round}"));
+        until("the host has died, or has nothing left to do", || {
+            armed.ended().is_some() || place.look().unfinished() == 0
+        });
+        let died = armed.ended().is_some();
+        deaths += u64::from(died);
+        drop(armed);
+        let serve = place.serve();
+        until("everything has ended", || place.look().unfinished() == 0);
+        drop(serve);
+        if !died {
+            break;
+        }
+    }
+    assert!(deaths > 0, "the host never passed `{point}`");
+    let report = verify(&place, &plans, &acknowledged);
+    eprintln!("{point}: {deaths} deaths, {report}");
+}
+
+#[test]
+fn a_death_after_the_write_of_a_claim_loses_nothing() {
+    check("after-claim-write", 4);
+}
+
+#[test]
+fn a_death_after_a_claim_loses_nothing() {
+    check("after-claim", 10);
+}
+
+#[test]
+fn a_death_after_a_node_has_returned_loses_nothing() {
+    check("after-return", 10);
+}
+
+#[test]
+fn a_death_before_a_commit_is_handed_over_loses_nothing() {
+    check("before-commit", 10);
+}
+
+#[test]
+fn a_death_during_a_commit_loses_nothing() {
+    check("store-before-commit", 12);
+}
+
+#[test]
+fn a_death_after_a_commit_and_before_its_acknowledgement_loses_nothing() {
+    check("store-after-commit", 12);
+}
+
+/// A workflow of one named node.
+fn named(workflow: &str, node: &str) -> Value {
+    let nodes = json!({ node: { "use": "steps/effect" }, "then": { "use": "echo/echo" } });
+    json!({ "workflow": workflow, "nodes": nodes, "edges": [format!("{node} -> then")] })
+}
+
+#[test]
+fn a_trigger_that_kills_three_hosts_is_lost_and_those_beside_it_are_not() {
+    let place = Place::new(&["echo", "steps"]);
+    let starter = Starter::of(&place);
+    let start = |workflow: &Value| {
+        starter
+            .start(workflow, &json!({}))
+            .expect("a run is written down")
+            .to_string()
+    };
+    let innocent = named("innocent", "good");
+    let mut others: Vec<String> = (0..10).map(|_| start(&innocent)).collect();
+    let poison = start(&named("poisonous", "poison"));
+    others.extend((0..10).map(|_| start(&innocent)));
+
+    let mut deaths = 0;
+    while place.look().unfinished() > 0 {
+        let mut armed = place.serve_armed("execute:poison=abort@1");
+        until("the host has died, or has nothing left to do", || {
+            armed.ended().is_some() || place.look().unfinished() == 0
+        });
+        deaths += u32::from(armed.ended().is_some());
+        assert!(deaths <= 3, "a fourth host died of the same trigger");
+    }
+    assert_eq!(deaths, 3, "three hosts die of it");
+    let run = place.look().run(&poison);
+    assert_eq!(run.status, Status::Faulted);
+    let failure = run.failure.as_ref().expect("a faulted run says why");
+    assert_eq!(
+        (failure.class.name(), failure.code.as_str()),
+        ("lost", "WL-R073")
+    );
+    for id in others {
+        let run = place.look().run(&id);
+        assert_eq!(
+            run.status,
+            Status::Completed,
+            "an innocent run is blamed: {run:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_host_that_was_stopped_beyond_its_lease_throws_its_results_away() {
+    let place = Place::new(&["echo", "steps"]).with("scheduler.lease", "3s");
+    let starter = Starter::of(&place);
+    let start = || {
+        let id = starter.start(&named("one", "first"), &json!({}));
+        id.expect("a run is written down").to_string()
+    };
+    let ids: Vec<String> = (0..3).map(|_| start()).collect();
+    let mut stopped = place.serve_armed("after-return=stop@2");
+    stopped.until_stopped();
+
+    let mut other = place.serve();
+    until("the other host has done the work", || {
+        place.look().unfinished() == 0
+    });
+    let before: Vec<_> = ids
+        .iter()
+        .map(|id| place.look().records(&place.look().run(id)))
+        .collect();
+    stopped.signal(Signal::CONT);
+    until("the host that was stopped has joined again", || {
+        place.look().has_member(stopped.pid())
+    });
+    until("it says that it was fenced off", || {
+        stopped.stderr().contains("the membership is lost")
+    });
+    let last = start();
+    place.look().ended(&last);
+    leave(&mut stopped);
+    leave(&mut other);
+    for (id, before) in ids.iter().zip(before) {
+        let run = place.look().run(id);
+        assert_eq!(run.status, Status::Completed);
+        assert_eq!(
+            place.look().records(&run),
+            before,
+            "the stopped host wrote after all"
+        );
+        assert_eq!(before.len(), 2, "each node is executed once: {before:#?}");
+    }
+}
+
+/// Asks a host to go, which it does well.
+fn leave(serve: &mut Process) {
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.wait().code(), Some(0));
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
+    let gate = Gate::shut();
+    let place = Place::new(&["fetch", "steps"]).with("plugins.grants.fetch.http", &gate.grant());
+    let workflow = json!({
+        "workflow": "both",
+        "nodes": {
+            "gate": { "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" },
+            "effect": { "use": "steps/effect" },
+        },
+        "edges": ["gate -> effect"],
+    });
+    let id = Starter::of(&place)
+        .start(&workflow, &json!({}))
+        .expect("a run is written down");
+    let id = id.to_string();
+    // Three components are there when it starts; the next one that is swapped in kills it.
+    let mut armed = place.serve_armed("plugin-swap=abort@4");
+    gate.until_asked(1);
+    std::fs::copy(component("echo"), place.plugins().join("echo.wasm")).expect("a file is copied");
+    until("the host has died of the swap", || armed.ended().is_some());
+
+    gate.open();
+    let _serve = place.serve();
+    let run = place.look().ended(&id);
+    assert_eq!(run.status, Status::Completed);
+    assert_eq!(
+        place.look().records(&run).len(),
+        2,
+        "each node is recorded once"
+    );
+    // What was being swapped in is there now.
+    let echo = place.workflow(
+        "echo",
+        &json!({
+            "workflow": "echo", "nodes": { "it": { "use": "echo/echo" } },
+        }),
+    );
+    let id = place.ask(&["instance", "start", &echo.display().to_string()]);
+    assert_eq!(place.look().ended(&id).status, Status::Completed);
+}

@@ -1,0 +1,219 @@
+//! Kills the host at random moments, again and again, under a load of random workflows; then
+//! compares everything that the store has with what the workflows had to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_model::InstanceId;
+use windlass_tests::harness::{Dice, Ended, Place, Plan, Process, Signal, Starter, until};
+
+/// How often the host is killed.
+const KILLS: u64 = 200;
+
+/// Runs that have not ended at most, so that the work does not outgrow the time to do it.
+const BACKLOG: u64 = 24;
+
+/// A host with which somebody has died twice already is not killed: a third time would be
+/// blamed on that trigger, rightly so by the rules, but by chance.
+const BLAMED: u32 = 2;
+
+#[test]
+fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
+    let mut dice = Dice::of_test("kills");
+    let place = Place::new(&["echo", "steps"]);
+    let plans: Vec<Plan> = (0..8)
+        .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
+        .collect();
+    let load = Load::new(&place, &plans, dice.clone());
+    let mut killed = Killed::default();
+    std::thread::scope(|scope| {
+        let starting = scope.spawn(|| load.keep_starting());
+        let stop = StopOnDrop(&load.stop);
+        while killed.times < KILLS {
+            killed.once(&place, &mut dice);
+        }
+        drop(stop);
+        starting.join().expect("whoever starts runs does not panic");
+    });
+    let serve = place.serve();
+    until("everything has ended", || place.look().unfinished() == 0);
+    drop(serve);
+    let report = verify(&place, &plans, &load.acknowledged());
+    eprintln!(
+        "kills: {} kills ({} of them before the host had joined, {} moments passed over), \
+         {} runs acknowledged ({} by `instance start`), {report}",
+        killed.times,
+        killed.early,
+        killed.passed_over,
+        load.acknowledged().len(),
+        load.by_command.load(Ordering::SeqCst),
+    );
+}
+
+#[derive(Default)]
+struct Killed {
+    times: u64,
+    early: u64,
+    passed_over: u64,
+}
+
+impl Killed {
+    /// Starts the host and kills it at some moment.
+    fn once(&mut self, place: &Place, dice: &mut Dice) {
+        let mut serve = place.start(&["serve"]);
+        // Now and then it is killed while it starts, when it frees what the last one held.
+        let early = dice.once_in(4);
+        if !early {
+            place.until_member(&mut serve);
+        }
+        serve.run_for(Duration::from_millis(dice.between(20, 150)));
+        while !self.kill(place, &serve) {
+            self.passed_over += 1;
+            serve.run_for(Duration::from_millis(5));
+        }
+        self.early += u64::from(!place.look().has_member(serve.pid()));
+        serve.kill();
+        self.times += 1;
+    }
+
+    /// Stops the host, looks whether this is a moment to kill it, and does it or lets it go on.
+    fn kill(&mut self, place: &Place, serve: &Process) -> bool {
+        serve.signal(Signal::STOP);
+        let suspects = place.look().suspects();
+        let good = suspects.is_some_and(|all| all.iter().all(|deliveries| *deliveries < BLAMED));
+        serve.signal(if good { Signal::KILL } else { Signal::CONT });
+        good
+    }
+}
+
+/// Writes runs down while the host comes and goes.
+struct Load<'a> {
+    place: &'a Place,
+    plans: &'a [Plan],
+    starter: Starter,
+    dice: Dice,
+    stop: AtomicBool,
+    acknowledged: std::sync::Mutex<Vec<InstanceId>>,
+    by_command: AtomicU64,
+}
+
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl<'a> Load<'a> {
+    fn new(place: &'a Place, plans: &'a [Plan], dice: Dice) -> Self {
+        Self {
+            place,
+            plans,
+            starter: Starter::of(place),
+            dice,
+            stop: AtomicBool::new(false),
+            acknowledged: std::sync::Mutex::default(),
+            by_command: AtomicU64::new(0),
+        }
+    }
+
+    fn acknowledged(&self) -> Vec<InstanceId> {
+        self.acknowledged
+            .lock()
+            .expect("nobody panics with it")
+            .clone()
+    }
+
+    fn keep_starting(&self) {
+        let mut dice = self.dice.clone();
+        let files: Vec<String> = self
+            .plans
+            .iter()
+            .map(|plan| {
+                self.place
+                    .workflow(plan.name(), &plan.workflow())
+                    .display()
+                    .to_string()
+            })
+            .collect();
+        for n in 0_u64.. {
+            until("there is room for another run", || {
+                self.stop.load(Ordering::SeqCst) || self.place.look().unfinished() < BACKLOG
+            });
+            if self.stop.load(Ordering::SeqCst) {
+                return;
+            }
+            let index = usize::try_from(dice.roll()).unwrap_or(0) % self.plans.len();
+            let id = if n % 32 == 31 {
+                self.by_command.fetch_add(1, Ordering::SeqCst);
+                let input = format!("n={n}");
+                let id = self
+                    .place
+                    .ask(&["instance", "start", &files[index], "--input", &input]);
+                id.trim().parse().expect("`instance start` prints an id")
+            } else {
+                let workflow = self.plans[index].workflow();
+                self.starter
+                    .start(&workflow, &json!({ "n": n }))
+                    .expect("a run is written down")
+            };
+            self.acknowledged
+                .lock()
+                .expect("nobody panics with it")
+                .push(id);
+        }
+    }
+}
+
+/// Compares all runs with their plans.
+pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId]) -> String {
+    let look = place.look();
+    let by_name: BTreeMap<&str, &Plan> = plans.iter().map(|plan| (plan.name(), plan)).collect();
+    let runs = look.runs();
+    let there: BTreeSet<InstanceId> = runs.iter().map(|run| run.id).collect();
+    for id in acknowledged {
+        assert!(
+            there.contains(id),
+            "run {id} was acknowledged and is not there"
+        );
+    }
+    assert_eq!(
+        there.len(),
+        acknowledged.len(),
+        "nobody starts a run without being told of it"
+    );
+    let mut effects = BTreeSet::new();
+    let mut records = 0;
+    for run in &runs {
+        let plan = by_name[look.definition(run).name.as_str()];
+        match plan.check(look, run) {
+            Ok(Ended::Completed) => {}
+            Ok(Ended::Lost) => panic!("run {} was given up: {run:#?}", run.id),
+            Err(why) => panic!(
+                "run {} of {}: {why}\n{:#}",
+                run.id,
+                plan.name(),
+                plan.workflow()
+            ),
+        }
+        let names = plan.effects();
+        for record in look.records(run) {
+            records += 1;
+            if names.contains(&record.node) {
+                let key = record.output.expect("an effect has a key");
+                assert!(
+                    effects.insert(key.clone()),
+                    "the effect {key} is recorded twice"
+                );
+            }
+        }
+    }
+    format!(
+        "{} runs completed, {records} executions and {} effects recorded once each",
+        runs.len(),
+        effects.len()
+    )
+}

@@ -1,0 +1,20 @@
+//! Tests of the program as people run it: real processes, real components, a real disk.
+//!
+//! `docs/testing.md` says how to run them and what each module shows.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "they are tests, helpers between them included"
+)]
+
+mod author;
+mod crash_points;
+mod disks;
+mod hostile;
+mod kills;
+mod leaving;
+mod mistakes;
+mod sharing;
+mod stores;

@@ -1,0 +1,124 @@
+//! Stores that are none, or none for this program.
+
+use std::path::Path;
+
+use serde_json::json;
+use windlass_tests::harness::Place;
+
+/// Starts a run in a place whose store is in some state, and expects this error; the file has
+/// to be left as it was.
+#[track_caller]
+fn check(place: &Place, code: &str) {
+    let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
+    let file = place.workflow("one", &workflow).display().to_string();
+    let before = std::fs::read(place.store()).ok();
+    for command in [
+        vec!["run", &file],
+        vec!["instance", "start", &file],
+        vec!["serve"],
+    ] {
+        let said = place.say(&[&["-o", "jsonl"], command.as_slice()].concat());
+        assert_eq!(said.exit, Some(50), "{command:?}: {said:#?}");
+        let error = said.error();
+        assert_eq!(error["code"], code, "{command:?}: {error:#}");
+        let store = place.store().display().to_string();
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains(&store),
+            "{command:?} does not name the file: {message}"
+        );
+        assert!(
+            error["help"].is_string(),
+            "{command:?} does not say what to do: {error:#}"
+        );
+    }
+    assert_eq!(
+        std::fs::read(place.store()).ok(),
+        before,
+        "the file is left as it was"
+    );
+}
+
+fn place_with_store(content: &[u8]) -> Place {
+    let place = Place::new(&["steps"]);
+    make_directory(place.store());
+    std::fs::write(place.store(), content).expect("a file can be written");
+    place
+}
+
+fn make_directory(store: &Path) {
+    let directory = store.parent().expect("a file is in a directory");
+    std::fs::create_dir_all(directory).expect("a directory can be made");
+}
+
+/// A store with a finished run in it, closed and in one file.
+fn used() -> Place {
+    let place = Place::new(&["steps"]);
+    let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
+    let file = place.workflow("one", &workflow).display().to_string();
+    place.ask(&["run", &file]);
+    place
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    check(
+        &place_with_store(
+            b"Dear diary, today I hauled a heavy line.\n"
+                .repeat(100)
+                .as_slice(),
+        ),
+        "WL-S002",
+    );
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let other = Place::new(&[]);
+    let path = other.path("other.db");
+    let connection = rusqlite::Connection::open(&path).expect("a database can be made");
+    connection
+        .execute_batch("CREATE TABLE song (title TEXT);")
+        .expect("a table can be made");
+    drop(connection);
+    let bytes = std::fs::read(path).expect("a file can be read");
+    check(&place_with_store(&bytes), "WL-S002");
+}
+
+#[test]
+fn a_database_of_a_newer_program_is_refused() {
+    let place = used();
+    let connection = rusqlite::Connection::open(place.store()).expect("it is a database");
+    connection
+        .pragma_update(None, "user_version", 9_999)
+        .expect("it can be written");
+    connection
+        .pragma_update(None, "journal_mode", "DELETE")
+        .expect("it can be written");
+    drop(connection);
+    let bytes = std::fs::read(place.store()).expect("a file can be read");
+    check(&place_with_store(&bytes), "WL-S003");
+}
+
+#[test]
+fn a_damaged_database_is_refused() {
+    let place = used();
+    let connection = rusqlite::Connection::open(place.store()).expect("it is a database");
+    connection
+        .pragma_update(None, "journal_mode", "DELETE")
+        .expect("it can be written");
+    drop(connection);
+    let mut bytes = std::fs::read(place.store()).expect("a file can be read");
+    // The header stays; the list of tables and everything behind it does not.
+    for byte in bytes.iter_mut().skip(100) {
+        *byte = 0xa5;
+    }
+    check(&place_with_store(&bytes), "WL-S004");
+}
+
+#[test]
+fn a_store_below_a_file_is_refused() {
+    let place = Place::new(&["steps"]);
+    let blocking = place.file("blocking", b"a file");
+    check(&place.with_store(blocking.join("windlass.db")), "WL-S001");
+}
