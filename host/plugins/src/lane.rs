@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -175,7 +176,7 @@ impl Cell {
         self.turn.lock().take();
         // The thread's other tasks come first in any case: a turn says that a call may go on,
         // not that nobody else may.
-        tokio::task::yield_now().await;
+        step_back().await;
         if let Some((gate, plugin)) = gate {
             let turn = gate.turn(plugin).await;
             *self.turn.lock() = Some(turn);
@@ -192,6 +193,21 @@ impl Cell {
         self.mark();
         granted
     }
+}
+
+/// Goes to the end of the thread's queue, from where other threads can take it. tokio's own
+/// `yield_now` waits until the thread has nothing else to do or has done dozens of other
+/// things, which may be slow calls.
+async fn step_back() {
+    let mut stepped = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut stepped, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 struct Slow {

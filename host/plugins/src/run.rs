@@ -216,7 +216,7 @@ impl Plugin {
                 }
             }
         };
-        let params = self.begin(&mut slot.store, order, Lane::Inline);
+        let params = self.begin(&mut slot.store, order, Lane::Inline, None);
         let result = match J::export(&slot.exports) {
             Some(function) => function.call(&mut slot.store, params),
             None => return Returned::refused(wrong("it does not do that")),
@@ -230,7 +230,13 @@ impl Plugin {
         order: &Order<J>,
     ) -> Result<Slot, Failure> {
         let mut store = store(&self.shared, &self.terms);
-        self.attend(&mut store, order, Lane::Inline);
+        self.attend(
+            &mut store,
+            order.cx.clone(),
+            order.timeout,
+            Lane::Inline,
+            None,
+        );
         let made = self.pre.instantiate(&mut store);
         let made = made.and_then(|instance| Exports::of(&self.entries, &instance, &mut store));
         self.made(store, made, permit)
@@ -260,21 +266,17 @@ impl Plugin {
             return Returned::refused(crowded());
         };
         let _fiber = entry.fiber;
+        let mut turn = entry.turn;
         let slot = match entry.room {
             Room::Slot(slot) => Ok(slot),
-            Room::Permit(permit) => self.make_on_fiber(permit, &order).await,
+            Room::Permit(permit) => self.make_on_fiber(permit, &order, turn.take()).await,
         };
         let mut slot = match slot {
             Ok(slot) => slot,
             Err(failure) => return Returned::refused(failure),
         };
         let (key, timeout) = (order.slot_key, order.timeout);
-        let params = self.begin(&mut slot.store, order, Lane::Fiber);
-        if let Some(turn) = entry.turn
-            && let Some(call) = &mut slot.store.data_mut().call
-        {
-            call.pace = Some(Pace::with_turn(&self.terms.track, turn));
-        }
+        let params = self.begin(&mut slot.store, order, Lane::Fiber, turn);
         let Some(function) = J::export(&slot.exports) else {
             return Returned::refused(wrong("it does not do that"));
         };
@@ -301,9 +303,16 @@ impl Plugin {
         &self,
         permit: OwnedSemaphorePermit,
         order: &Order<J>,
+        turn: Option<Turn>,
     ) -> Result<Slot, Failure> {
         let mut store = store(&self.shared, &self.terms);
-        self.attend(&mut store, order, Lane::Fiber);
+        self.attend(
+            &mut store,
+            order.cx.clone(),
+            order.timeout,
+            Lane::Fiber,
+            turn,
+        );
         let made = self.pre.instantiate_async(&mut store);
         let made = until(order.timeout, &order.cx.cancel, made).await;
         let made = made.and_then(|instance| Exports::of(&self.entries, &instance, &mut store));
@@ -333,10 +342,19 @@ impl Plugin {
             .ok()
     }
 
-    /// Code that runs while an instance is made counts as part of the call.
-    fn attend<J: Job>(&self, store: &mut Store<Guest>, order: &Order<J>, lane: Lane) {
+    /// Code that runs while an instance is made is part of the call. A turn goes where the
+    /// call's next tick gives it back: held elsewhere, the call would wait for itself.
+    fn attend(
+        &self,
+        store: &mut Store<Guest>,
+        cx: CallContext,
+        timeout: Duration,
+        lane: Lane,
+        turn: Option<Turn>,
+    ) {
         let started = self.shared.clock.monotonic();
-        let call = Ongoing::new(order.cx.clone(), lane, started, order.timeout);
+        let mut call = Ongoing::new(cx, lane, started, timeout);
+        call.pace = turn.map(|turn| Pace::with_turn(&self.terms.track, turn));
         store.data_mut().call = Some(Box::new(call));
         store.set_epoch_deadline(1);
     }
@@ -369,12 +387,19 @@ impl Plugin {
         })
     }
 
-    fn begin<J: Job>(&self, store: &mut Store<Guest>, order: Order<J>, lane: Lane) -> J::Params {
-        let started = self.shared.clock.monotonic();
-        let mut call = Ongoing::new(order.cx, lane, started, order.timeout);
-        call.blobs.given = order.given;
-        store.data_mut().call = Some(Box::new(call));
-        store.set_epoch_deadline(1);
+    fn begin<J: Job>(
+        &self,
+        store: &mut Store<Guest>,
+        order: Order<J>,
+        lane: Lane,
+        turn: Option<Turn>,
+    ) -> J::Params {
+        if store.data().call.is_none() {
+            self.attend(store, order.cx, order.timeout, lane, turn);
+        }
+        if let Some(call) = &mut store.data_mut().call {
+            call.blobs.given = order.given;
+        }
         order.params
     }
 
