@@ -7,11 +7,12 @@
 
 pub mod apply;
 pub mod codes;
+pub mod expr;
 pub mod graph;
 pub mod state;
 
-pub mod expr;
-
-pub use apply::{Command, Cx, Event, MAX_STEPS, Stale, Verdict, apply, begin, fail_output, verdict};
+pub use apply::{
+    Command, Cx, Event, MAX_STEPS, Stale, Verdict, apply, begin, fail_output, verdict,
+};
 pub use graph::{EdgeIx, Graph, LOOP_DEPTH, LoopIx, NodeIx, Plan, PlanKind};
 pub use state::{Corrupt, Open, OpenRow, State};

@@ -138,7 +138,7 @@ proptest! {
         let at_byte = at.index(bytes.len());
         bytes[at_byte] = byte;
         if let Ok(mut state) = State::decode(&graph, &bytes) {
-            state.open = sound.open.clone();
+            state.open = sound.open;
             for (seq, again) in events {
                 let ports = if again { vec!["again".to_owned()] } else { Vec::new() };
                 let event = Event::Done { seq: Seq(seq), run: RunNo(1), ports, end: None };

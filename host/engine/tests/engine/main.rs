@@ -1,8 +1,17 @@
 //! The engine, seen from outside.
 
+// Said again here so that lints know these modules for tests.
+#[cfg(test)]
 mod graphs;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod kit;
+#[cfg(test)]
+mod player;
+#[cfg(test)]
 mod properties;
+#[cfg(test)]
 mod runs;
+#[cfg(test)]
 mod wild;

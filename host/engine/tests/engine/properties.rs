@@ -123,17 +123,15 @@ impl<'a> Watch<'a> {
     }
 
     fn commands(&mut self, event: Option<&Event>, commands: &[Command], state: &State) {
-        match event {
-            Some(
-                Event::Done { seq, .. }
-                | Event::Failed { seq, .. }
-                | Event::Again { seq, .. }
-                | Event::Wait { seq, .. }
-                | Event::Later { seq, .. },
-            ) => {
-                self.open.remove(seq);
-            }
-            _ => {}
+        if let Some(
+            Event::Done { seq, .. }
+            | Event::Failed { seq, .. }
+            | Event::Again { seq, .. }
+            | Event::Wait { seq, .. }
+            | Event::Later { seq, .. },
+        ) = event
+        {
+            self.open.remove(seq);
         }
         for (at, command) in commands.iter().enumerate() {
             match command {
