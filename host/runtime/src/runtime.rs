@@ -13,7 +13,7 @@ use windlass_store::{Listener, Sink, Write, Wrote};
 
 use crate::catalog::Catalog;
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Options, Scope};
 use crate::request::{StartRequest, Started};
 use crate::scheduler::core::{Core, Event};
 use crate::scheduler::driver::{Driver, Mailbox, Membership, sink};
@@ -37,6 +37,7 @@ pub struct Runtime {
     crew: Arc<Crew>,
     membership: Arc<Membership>,
     own: Arc<Mutex<Vec<InstanceNo>>>,
+    scope: Scope,
     sink: Arc<dyn Sink>,
     scheduler: Mutex<Option<JoinHandle<()>>>,
     _listener: Listener,
@@ -96,7 +97,7 @@ impl Runtime {
         let driver = Driver {
             shared: Arc::clone(&shared),
             core: Core::new(scheduler),
-            scope,
+            scope: scope.clone(),
             own: Arc::clone(&own),
             membership: Arc::clone(&membership),
             sink: Arc::clone(&sink),
@@ -111,6 +112,7 @@ impl Runtime {
             crew,
             membership,
             own,
+            scope,
             sink,
             scheduler: Mutex::new(Some(thread)),
             _listener: listener,
@@ -153,7 +155,7 @@ impl Runtime {
         shard.send(Message::Born(Box::new(birth)));
         match answer.await.map_err(|_| Error::Draining)?? {
             Wrote::Created => {
-                self.own.lock().push(no);
+                self.claim_too(no);
                 Ok(Started {
                     id,
                     no,
@@ -168,8 +170,15 @@ impl Runtime {
     /// Makes this process claim a run that was started before, by itself or by another that
     /// is gone.
     pub fn adopt(&self, no: InstanceNo) {
-        self.own.lock().push(no);
+        self.claim_too(no);
         self.shared.scheduler.send(Event::Woken);
+    }
+
+    /// Notes an instance for a process that claims only its own.
+    fn claim_too(&self, no: InstanceNo) {
+        if self.scope == Scope::Own {
+            self.own.lock().push(no);
+        }
     }
 
     /// Waits until a run has ended, whoever runs it.

@@ -167,7 +167,11 @@ pub(crate) struct Waiters {
 impl Waiters {
     pub(crate) fn add(&self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
-        self.list.lock().entry(instance).or_default().push(sender);
+        let mut list = self.list.lock();
+        let waiting = list.entry(instance).or_default();
+        // Those who have stopped waiting would pile up behind one who never does.
+        waiting.retain(|sender| !sender.is_closed());
+        waiting.push(sender);
         receiver
     }
 
