@@ -32,8 +32,9 @@ impl Starter {
     pub fn of(place: &Place) -> Self {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
-            .enable_all();
-        let tokio = { tokio }.build().expect("threads can be started");
+            .enable_all()
+            .build()
+            .expect("threads can be started");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let options = Options::in_dir(cache());
         let host = Host::start(options, Arc::clone(&clock), tokio.handle().clone());
