@@ -16,4 +16,6 @@ mod rig;
 #[cfg(test)]
 mod slots;
 #[cfg(test)]
+mod wasi;
+#[cfg(test)]
 mod watching;

@@ -99,16 +99,33 @@ impl Rig {
     /// A node executor of the package `wat`, with one node `run` whose function this is. It
     /// may return 128, which stands for done with `"ok"`.
     pub(crate) fn node(&self, execute: &str) -> Result<Arc<Plugin>, windlass_plugins::Error> {
+        self.node_with(&[], "", "", execute)
+    }
+
+    /// As `node`, with further packages, the world's imports of them and the module's.
+    pub(crate) fn node_with(
+        &self,
+        packages: &[&str],
+        world: &str,
+        imports: &str,
+        execute: &str,
+    ) -> Result<Arc<Plugin>, windlass_plugins::Error> {
         let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
         let mut resolve = wit_parser::Resolve::default();
-        let mut package = None;
         for name in PACKAGES {
-            package = Some(resolve.push_dir(wit.join(name).join("0.1.0")).unwrap().0);
+            resolve.push_dir(wit.join(name).join("0.1.0")).unwrap();
         }
-        let world = resolve
-            .select_world(&[package.unwrap()], Some("node-plugin"))
-            .unwrap();
-        let mut bytes = wat::parse_str(MODULE.replace("EXECUTE", execute)).unwrap();
+        for package in packages {
+            resolve.push_str("test.wit", package).unwrap();
+        }
+        let world =
+            format!("package test:test; world test {{ {world} export windlass:node/node@0.1.0; }}");
+        let package = resolve.push_str("test.wit", &world).unwrap();
+        let world = resolve.select_world(&[package], Some("test")).unwrap();
+        let module = MODULE
+            .replace("IMPORTS", imports)
+            .replace("EXECUTE", execute);
+        let mut bytes = wat::parse_str(module).unwrap();
         let encoding = wit_component::StringEncoding::UTF8;
         wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding).unwrap();
         self.host.load_bytes("test.wasm", bytes)
@@ -127,6 +144,7 @@ const PACKAGES: [&str; 10] = [
 /// What is laid out at 64 is a payload without content type, inline; at 128, `done` with
 /// `"ok"` on no port in particular.
 const MODULE: &str = r#"(module
+  IMPORTS
   (memory (export "memory") 1)
   (global $free (mut i32) (i32.const 8192))
   (data (i32.const 64) "\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\04\00\00\49\00\00\00")
