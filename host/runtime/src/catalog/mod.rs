@@ -11,6 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
+use windlass_model::definition::UseRef;
 use windlass_model::schema::Schema;
 use windlass_model::{Class, Digest, Failure};
 use windlass_plugins::Plugin;
@@ -32,6 +33,8 @@ pub(crate) struct Prepared {
     pub(crate) graph: Graph,
     /// By node.
     pub(crate) nodes: Vec<Executor>,
+    /// Which component each use was pinned to.
+    pub(crate) uses: Vec<(UseRef, Digest)>,
     pub(crate) input: Option<Schema>,
     /// The values that `vars` begin with, as JSON.
     pub(crate) vars: Vec<(String, bytes::Bytes)>,
@@ -78,6 +81,8 @@ impl Executor {
 #[derive(Default)]
 pub(crate) struct Catalog {
     known: Mutex<FxHashMap<(Digest, Digest), Arc<Prepared>>>,
+    /// By definition, what was last prepared for a new run.
+    latest: Mutex<FxHashMap<Digest, Arc<Prepared>>>,
 }
 
 impl Catalog {
@@ -116,12 +121,40 @@ impl Catalog {
         definition: DefinitionRow,
         plugins: &windlass_plugins::Host,
     ) -> Result<Arc<Prepared>, Error> {
-        let (parsed, pins) = prepare::resolve(&definition, plugins)?;
-        if let Some(known) = self.known(definition.digest, pins.digest) {
-            return Ok(known);
+        if let Some(current) = self.current(definition.digest, plugins) {
+            return Ok(current);
         }
-        let prepared = Arc::new(prepare::assemble(&parsed, definition, pins, plugins)?);
-        Ok(self.keep(prepared))
+        let (parsed, pins) = prepare::resolve(&definition, plugins)?;
+        let digest = definition.digest;
+        let prepared = match self.known(digest, pins.digest) {
+            Some(known) => known,
+            None => self.keep(Arc::new(prepare::assemble(
+                &parsed, definition, pins, plugins,
+            )?)),
+        };
+        let mut latest = self.latest.lock();
+        if latest.len() >= KEPT {
+            latest.clear();
+        }
+        latest.insert(digest, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+
+    /// What was last prepared for a definition, if a run that starts now would get the same
+    /// components. Starting a run goes through here, so nothing is parsed again.
+    fn current(
+        &self,
+        definition: Digest,
+        plugins: &windlass_plugins::Host,
+    ) -> Option<Arc<Prepared>> {
+        let latest = self.latest.lock().get(&definition).cloned()?;
+        let registry = plugins.registry();
+        let same = latest.uses.iter().all(|(asked, digest)| {
+            registry
+                .node(asked)
+                .is_ok_and(|(plugin, _)| plugin.digest == *digest)
+        });
+        same.then_some(latest)
     }
 
     fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {

@@ -170,6 +170,10 @@ fn build(
         name: Arc::from(definition.name.as_str()),
         definition: Arc::new(row),
         pins: Arc::new(pins),
+        uses: uses
+            .iter()
+            .map(|(asked, (plugin, _))| (asked.clone(), plugin.digest))
+            .collect(),
         graph,
         nodes,
         input,
