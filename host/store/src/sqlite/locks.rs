@@ -45,8 +45,20 @@ pub(super) fn opening(store: &Path) -> Result<File> {
         .transient())
 }
 
+/// The lock of a member, held until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Said aloud, not left to closing the file: a child that is being started at this
+        // moment has a copy of it, and would keep the lock until it runs its own program.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Takes the lock of a new member.
-pub(super) fn join(store: &Path, incarnation: i64) -> Result<File> {
+pub(super) fn join(store: &Path, incarnation: i64) -> Result<Held> {
     let path = member(store, incarnation);
     let failed = |error: &dyn std::fmt::Display| {
         Error::new(
@@ -57,7 +69,7 @@ pub(super) fn join(store: &Path, incarnation: i64) -> Result<File> {
     };
     let file = create(&path).map_err(|error| failed(&error))?;
     file.try_lock().map_err(|error| failed(&error))?;
-    Ok(file)
+    Ok(Held(file))
 }
 
 /// Removes the lock file of a member that is gone. A file left behind does no harm: numbers

@@ -12,7 +12,7 @@ mod hold;
 mod members;
 mod statements;
 
-use std::fs::File;
+use crate::sqlite::locks::Held;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::FxHashMap;
@@ -52,7 +52,7 @@ pub(super) type Done<T> = Result<T, Failed>;
 /// What happens outside of the file when a group is committed.
 #[derive(Default)]
 struct Aftermath {
-    joined: Vec<(i64, File)>,
+    joined: Vec<(i64, Held)>,
     gone: Vec<i64>,
 }
 
