@@ -28,7 +28,21 @@ pub(super) fn all(reader: &mut Reader, tree: &Node) -> Vec<Edge> {
 
 fn one(reader: &mut Reader, tree: &Node) -> Option<Edge> {
     match &tree.kind {
-        Kind::Text { text, .. } => short(reader, tree, text, When::Always),
+        // In quotes, an edge with its condition is one text.
+        Kind::Text { text, .. } => match text.split_once(": ") {
+            Some((ends, condition)) => {
+                let condition = Node {
+                    span: tree.span.clone(),
+                    kind: Kind::Text {
+                        text: condition.trim().to_owned(),
+                        plain: false,
+                    },
+                };
+                let when = when(reader, &condition);
+                short(reader, tree, ends, when)
+            }
+            None => short(reader, tree, text, When::Always),
+        },
         Kind::Map(entries) => match entries.as_slice() {
             [entry] if entry.key.contains("->") => {
                 let when = reader.at(&entry.key, |reader| when(reader, &entry.value));
