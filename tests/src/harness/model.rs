@@ -97,6 +97,14 @@ impl Plan {
                 edge.port = None;
             }
         }
+        // To route failures nowhere is a mistake that the program refuses.
+        for index in 0..nodes.len() {
+            let mut inbound = nodes.iter().flat_map(|node| &node.inbound);
+            let routed = inbound.any(|edge| edge.from == index && edge.port.is_some());
+            if nodes[index].does == Does::Fail && !routed {
+                nodes[index].does = Does::Echo;
+            }
+        }
         Self {
             name: name.to_owned(),
             nodes,

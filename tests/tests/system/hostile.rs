@@ -28,14 +28,14 @@ const HARM: [(&str, &str, &str); 23] = [
     ("hostile/allocations", "limit", "WL-R033"),
     ("hostile/recursion", "trap", "WL-R030"),
     ("hostile/output", "limit", "WL-R033"),
-    ("hostile/output 8388608", "limit", "WL-R035"),
+    ("hostile/output bytes 8388608", "limit", "WL-R035"),
     ("hostile/not-json", "permanent", "WL-R045"),
     ("hostile/foreign-blob", "permanent", "WL-R045"),
     ("hostile/trap", "trap", "WL-R030"),
     ("hostile/panic", "trap", "WL-R030"),
-    ("hostile/flood", "", ""),
-    ("hostile/long-line 1048576", "", ""),
-    ("hostile/progress", "", ""),
+    ("hostile/flood lines 20000", "", ""),
+    ("hostile/long-line bytes 1048576", "", ""),
+    ("hostile/progress lines 20000", "", ""),
     ("hostile/port", "", ""),
     ("hostile/suspend", "permanent", "WL-R045"),
     ("amplifier/run", "limit", "WL-R035"),
@@ -50,15 +50,12 @@ const HARM: [(&str, &str, &str); 23] = [
 /// Runs beside the hostile ones.
 const INNOCENT: u64 = 200;
 
-/// A workflow with one harmful node.
+/// A workflow with one harmful node; `harm` is its type and perhaps how much of it.
 fn harmful(harm: &str) -> Value {
-    let (node, bytes) = match harm.split_once(' ') {
-        Some((node, bytes)) => (node, bytes.parse::<u64>().ok()),
-        None => (harm, None),
-    };
-    let mut it = json!({ "use": node, "timeout": "3s" });
-    if let Some(bytes) = bytes {
-        it["with"] = json!({ "bytes": bytes });
+    let mut words = harm.split(' ');
+    let mut it = json!({ "use": words.next(), "timeout": "3s" });
+    if let (Some(what), Some(amount)) = (words.next(), words.next()) {
+        it["with"] = json!({ what: amount.parse::<u64>().expect("it is a number") });
     }
     json!({ "workflow": "harmful", "nodes": { "it": it } })
 }
@@ -129,7 +126,8 @@ fn hundreds_of_endless_loops_delay_nobody() {
     });
     let innocents: Vec<String> = (0..INNOCENT).map(|_| start(&innocent())).collect();
     for id in &innocents {
-        assert_eq!(place.look().ended(id).status, Status::Completed);
+        let run = place.look().ended(id);
+        assert_eq!(run.status, Status::Completed, "{run:#?}");
     }
     for id in &loops {
         let status = place.look().run(id).status;

@@ -93,11 +93,12 @@ fn an_interrupted_run_says_how_to_go_on_and_does_when_it_is_run_again() {
     assert!(!place.look().run(ID).status.is_final());
 
     gate.open();
-    let key: Value = serde_json::from_str(&place.ask(&["run", &file, "--id", ID])).expect("JSON");
+    let said = place.ask(&["-o", "json", "run", &file, "--id", ID]);
+    let said: Value = serde_json::from_str(&said).expect("it is JSON");
     let row = place.look().run(ID);
     assert_eq!(row.status, Status::Completed);
     assert_eq!(place.look().records(&row).len(), 2);
-    assert!(key.is_string());
+    assert!(said["output"].is_string(), "{said:#}");
 }
 
 #[test]
