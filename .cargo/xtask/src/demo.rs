@@ -33,7 +33,10 @@ pub(crate) fn run() -> Result<()> {
         .arg("--store")
         .arg(&store)
         // The service may be on any port, so the grant is made here rather than in the file.
-        .env("WINDLASS_PLUGINS__GRANTS__HTTP__HTTP", format!("[\"{address}\"]"))
+        .env(
+            "WINDLASS_PLUGINS__GRANTS__HTTP__HTTP",
+            format!("[\"{address}\"]"),
+        )
         .status()
         .context("cannot run windlass")?;
     anyhow::ensure!(status.success(), "the triage ended with {status}");
