@@ -41,7 +41,8 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
             .total_core_instances(instances.saturating_mul(40))
             .total_memories(instances.saturating_mul(2))
             .total_tables(instances.saturating_mul(3))
-            .total_stacks(options.pool.fibers)
+            // An instance that was called on a fiber keeps the stack for its next call.
+            .total_stacks(instances.saturating_add(options.pool.fibers))
             .table_elements(options.most(|limits| limits.table_elements))
             .max_memory_size(options.pool.max_memory_bytes)
             .max_component_instance_size(4 * 1024 * 1024)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
 use windlass_model::Digest;
 
@@ -36,6 +37,8 @@ pub struct Plugin {
     pub(crate) entries: Entries,
     pub(crate) slots: Slots,
     pub(crate) quarantine: Quarantine,
+    /// Its share of the fibers: never all of them, so that others get in beside it.
+    pub(crate) fibers: Arc<Semaphore>,
     /// Some of its imports may wait, so that it can only run on a fiber.
     pub(crate) waits: bool,
 }

@@ -287,6 +287,8 @@ impl Plugin {
 
     /// Waits until there is room for one more call.
     async fn enter(&self, slot_key: i64) -> Option<Entry> {
+        // One's own share first: waiting for it keeps nobody else waiting.
+        let share = Arc::clone(&self.fibers).acquire_owned().await.ok()?;
         let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
         let turn = match self.terms.track.takes_turns() {
             true => Some(self.shared.gate.turn(self.terms.track.id).await),
@@ -296,7 +298,11 @@ impl Plugin {
             Some(slot) => Room::Slot(slot),
             None => Room::Permit(self.permit().await?),
         };
-        Some(Entry { fiber, turn, room })
+        Some(Entry {
+            fiber: (share, fiber),
+            turn,
+            room,
+        })
     }
 
     async fn make_on_fiber<J: Job>(
@@ -476,7 +482,8 @@ impl Plugin {
 
 /// What a call on a fiber holds while it goes on.
 struct Entry {
-    fiber: OwnedSemaphorePermit,
+    /// Of the plugin's share, and of all fibers.
+    fiber: (OwnedSemaphorePermit, OwnedSemaphorePermit),
     turn: Option<Turn>,
     room: Room,
 }

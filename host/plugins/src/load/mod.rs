@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
@@ -163,6 +164,7 @@ fn build(
         entries,
         slots: Slots::new(isolation),
         quarantine: Quarantine::new(shared.options.quarantine_after),
+        fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
     });
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest
     // has one set of warm instances and one record of behaviour.
@@ -227,6 +229,11 @@ fn check_description(
         return fault("it describes a trigger consumer and exports none");
     }
     Ok(())
+}
+
+/// How many of all fibers one plugin may have at once: three quarters.
+fn share(fibers: u32) -> usize {
+    (fibers - fibers / 4).max(1) as usize
 }
 
 fn limits(shared: &Shared, settings: &Settings) -> Limits {
