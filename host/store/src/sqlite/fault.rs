@@ -8,6 +8,9 @@ use windlass_model::Code;
 use crate::codes;
 use crate::error::Error;
 
+/// With less room than this the log's index, which grows by half of it, cannot grow.
+const ROOM_BYTES: u64 = 64 * 1024;
+
 struct Meaning {
     code: Code,
     what: &'static str,
@@ -20,12 +23,22 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> Error {
     let Some(primary) = primary(error) else {
         return Error::corrupt("a value that cannot be read").detail(path, error);
     };
-    let meaning = meaning(primary);
+    let meaning = match primary {
+        // Where the log's index cannot grow, SQLite takes a full disk for a broken one.
+        ffi::SQLITE_IOERR if is_full(path) => meaning(ffi::SQLITE_FULL),
+        _ => meaning(primary),
+    };
     let mut told = Error::new(meaning.code, meaning.what)
         .detail(path, error)
         .help(meaning.help);
     told.transient = meaning.transient;
     told
+}
+
+fn is_full(path: &Path) -> bool {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    rustix::fs::statvfs(directory.unwrap_or(Path::new(".")))
+        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_BYTES)
 }
 
 /// The primary result code, if the error is SQLite's own.
