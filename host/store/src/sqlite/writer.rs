@@ -104,6 +104,8 @@ struct Round {
     next: usize,
     /// So many from `next` on may be in the file or not, and why that is.
     unknown: Option<(usize, Error)>,
+    /// What begins there has been run twice: its COMMIT failed, and it was not in the file.
+    tried_again: Option<usize>,
     batches: Vec<super::queue::Batch>,
 }
 
@@ -113,6 +115,7 @@ impl Round {
         self.items.clear();
         self.sinks.clear();
         self.next = 0;
+        self.tried_again = None;
         if !shared.queue.take(&mut self.batches) {
             return false;
         }
@@ -201,8 +204,13 @@ impl Round {
         let group = self.items.iter().skip(self.next).take(size);
         match settle(connection, session, group) {
             Ok(Settled::Written) => self.answer(size),
+            // A disk that stays full must not be tried for ever: whoever asked is told.
+            Ok(Settled::NotWritten) if self.tried_again == Some(self.next) => {
+                self.fail(size, &why);
+                self.answer(size);
+            }
             // Nothing of it is there, or doing it again does no harm: it is run again.
-            Ok(Settled::NotWritten) => {}
+            Ok(Settled::NotWritten) => self.tried_again = Some(self.next),
             Err(error) => {
                 let text = format!(
                     "{why}; whether the write lasts cannot be found out: {}",
