@@ -116,7 +116,7 @@ fn start(
         durability,
         ..SqliteOptions::new(Arc::clone(clock))
     };
-    let store = SqliteStore::open(&dir.join("bench.db"), options)?;
+    let store = SqliteStore::open(dir.join("bench.db"), options)?;
     let workers = std::thread::available_parallelism().map_or(2, usize::from);
     Ok(Runtime::start(Options {
         store,
