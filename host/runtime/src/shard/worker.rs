@@ -242,8 +242,11 @@ impl Shard {
             let since = shared.now().monotonic_ms.max(1);
             self.in_guest_since.store(since, Ordering::Release);
             let returned = next.run_inline();
-            let relieved = self.in_guest_since.swap(0, Ordering::AcqRel) == 0;
-            if relieved || self.driver.load(Ordering::Acquire) != generation {
+            // Only one's own mark is taken away: after being relieved it is another thread's.
+            let _ =
+                self.in_guest_since
+                    .compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
+            if self.driver.load(Ordering::Acquire) != generation {
                 self.send(Message::Returned(Box::new(returned)));
                 return false;
             }
