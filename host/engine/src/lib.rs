@@ -1,7 +1,7 @@
 //! What happens next: pure functions over a workflow's graph and the state of a run.
 //!
 //! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`State`] of a new run,
-//! and [`apply`] takes a state and an [`Event`] to the next state and the [`Command`]s that
+//! and [`apply()`] takes a state and an [`Event`] to the next state and the [`Command`]s that
 //! follow. Time, randomness and values come in from outside, so that doing a step again after
 //! a crash gives the same result.
 
