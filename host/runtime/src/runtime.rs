@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::request::{StartRequest, Started};
 use crate::scheduler::core::{Core, Event};
-use crate::scheduler::driver::{Driver, Mailbox, Membership, sink};
+use crate::scheduler::driver::{Driver, Mailbox, Membership, sink, unpark};
 use crate::shard::worker::Crew;
 use crate::shard::{Birth, Message, Shard};
 use crate::shared::{Flow, Shared, Suspects, Waiters};
@@ -225,12 +225,7 @@ impl Runtime {
 
     /// Plugins have come or gone: what was put aside for want of one may run again.
     pub fn plugins_changed(&self) {
-        // Answered to the scheduler's sink, which takes it for a burial that freed these.
-        const BURY: windlass_store::Ticket = 1;
-        self.shared
-            .store
-            .submit(&self.sink, vec![(BURY, Write::Unpark)]);
-        self.shared.scheduler.send(Event::Woken);
+        unpark(self.shared.store.as_ref(), &self.sink);
     }
 
     /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are

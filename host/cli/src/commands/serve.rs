@@ -44,6 +44,8 @@ impl Arguments {
         let options = machine.runtime("serve", Scope::All, Arc::clone(&store), host);
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);
+        // One that was loaded while this was under way could not be told of.
+        served.plugins_changed();
         let path = wire::store_path(&machine.config)?;
         tracing::info!(store = %path.display(), "serving");
         let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;

@@ -120,8 +120,9 @@ struct Answers {
 
 const CLAIM: Ticket = 0;
 const BURY: Ticket = 1;
+const UNPARK: Ticket = 2;
 /// Renewals carry the time of their attempt behind this.
-const RENEW: Ticket = 2;
+const RENEW: Ticket = 3;
 
 impl Sink for Answers {
     fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
@@ -136,6 +137,11 @@ impl Sink for Answers {
                 (BURY, answer) => {
                     complain("free what dead processes hold", answer);
                     Mail::Event(Event::BuryFailed)
+                }
+                (UNPARK, Ok(Wrote::Freed(_))) => Mail::Event(Event::Woken),
+                (UNPARK, answer) => {
+                    complain("bring back what was put aside", answer);
+                    continue;
                 }
                 (asked, Ok(Wrote::Renewed { .. })) => Mail::Event(Event::Renewed {
                     asked_ms: asked - RENEW,
@@ -156,6 +162,11 @@ fn complain(what: &str, answer: windlass_store::Result<Wrote>) {
         Err(error) => tracing::warn!(code = %error.code, %error, "cannot {what}"),
         Ok(other) => tracing::warn!(answer = ?other, "cannot {what}: unexpected answer"),
     }
+}
+
+/// Brings back what was put aside, and looks for it when that is durable.
+pub(crate) fn unpark(store: &dyn windlass_store::Store, sink: &Arc<dyn Sink>) {
+    store.submit(sink, vec![(UNPARK, Write::Unpark)]);
 }
 
 /// The sink that belongs to a mailbox.
