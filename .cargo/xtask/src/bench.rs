@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// Builds what is measured, and measures it.
 pub(crate) fn run(args: &Args) -> Result<()> {
     guests::run(&guests::Args::everything())?;
-    let programs = host::release(&["windlass-cli", "windlass-tests"])?;
+    let programs = host::release()?;
     let target = place::target()?;
     let dir = target.join("bench");
     std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;

@@ -19,7 +19,7 @@ impl Drop for Service {
 /// Builds everything and runs the example.
 pub(crate) fn run() -> Result<()> {
     guests::run(&guests::Args::everything())?;
-    let programs = host::release(&["windlass-cli", "windlass-example-prices"])?;
+    let programs = host::release()?;
     let example = place::root()?.join("examples/triage");
     host::say("starting the price service of the example");
     let (_service, address) = start_prices(&programs)?;

@@ -9,14 +9,18 @@ pub(crate) fn say(text: &str) {
     eprintln!("==> {text}");
 }
 
-/// Builds packages in the release profile and returns the directory of their programs.
-pub(crate) fn release(packages: &[&str]) -> Result<PathBuf> {
+/// The packages with programs. They are always built together, since another selection would
+/// mean other features of their dependencies, and so another compiler to be compiled.
+const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlass-tests"];
+
+/// Builds the programs in the release profile and returns their directory.
+pub(crate) fn release() -> Result<PathBuf> {
     say("building the host (the first time takes some minutes: a compiler is part of it)");
     let mut command = place::cargo();
     command
         .args(["build", "--release"])
         .current_dir(place::root()?);
-    for package in packages {
+    for package in PROGRAMS {
         command.args(["--package", package]);
     }
     place::run(&mut command)?;

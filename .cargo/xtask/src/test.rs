@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         &place::root()?.join("examples/shout"),
         "fixtures/author",
     )?)?;
-    let programs = host::release(&["windlass-cli", "windlass-example-prices"])?;
+    let programs = host::release()?;
     tests(args, &programs)?;
     if args.filter.is_none() {
         natively()?;
