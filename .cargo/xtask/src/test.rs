@@ -31,7 +31,7 @@ fn tests(args: &Args, programs: &Path) -> Result<()> {
     host::say("testing the host");
     let mut command = place::cargo();
     command
-        .args(["test", "--workspace", "--all-features"])
+        .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
         .env("WINDLASS_BIN", programs.join("windlass"))
         .env(
             "WINDLASS_FAILPOINT_BIN",
