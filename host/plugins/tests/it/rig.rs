@@ -163,7 +163,13 @@ const MODULE: &str = r#"(module
 
 /// A component that `cargo xtask guests` builds.
 pub(crate) fn built(name: &str) -> PathBuf {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    // The target directory may be shared with other clones and lie outside of this one; the
+    // test executable is in `<target>/<profile>/deps`.
+    let executable = std::env::current_exe().expect("a test has an executable");
+    let root = executable
+        .ancestors()
+        .nth(3)
+        .expect("it lies in a target directory");
     ["fixtures", "plugins"]
         .iter()
         .map(|dir| root.join(dir).join(format!("{name}.wasm")))
