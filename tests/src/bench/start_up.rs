@@ -47,6 +47,7 @@ pub fn measure(binary: &Path, workflow: &Path, dir: &Path) -> Result<StartUp> {
         let output = Command::new(binary)
             .arg("run")
             .arg(workflow)
+            .args(["--input", "name=you"])
             .arg("--store")
             .arg(
                 dir.path()
