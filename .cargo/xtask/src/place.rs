@@ -4,10 +4,11 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the repository.
+/// The root of the repository. Asked for when it runs and not when it is compiled, because
+/// clones may share a target directory, and with it this program.
 pub(crate) fn root() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = here.ancestors().nth(2);
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+    let root = Path::new(&here).ancestors().nth(2);
     Ok(root.context("xtask is not in .cargo/xtask")?.to_owned())
 }
 
