@@ -1,18 +1,15 @@
-//! Runs one scenario in this process.
+//! Keeps runs of one workflow in flight, and measures them.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
-use windlass_model::{Clock, Digest, Payload, Status};
-use windlass_plugins::{Isolation, Settings as PluginSettings};
-use windlass_runtime::{Options, Runtime, Scope, Settings, StartRequest, SystemClock};
-use windlass_store::rows::DefinitionRow;
-use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
+use windlass_model::{Clock, Status};
+use windlass_runtime::{Runtime, StartRequest, SystemClock};
 
+use super::rig::{self, Setup};
 use super::scenario::Scenario;
 use super::{Record, flush};
 
@@ -21,52 +18,45 @@ use super::{Record, flush};
 pub struct Plan {
     /// Runs at the same time.
     pub in_flight: usize,
-    /// Flush every step, or leave it to the operating system.
-    pub full: bool,
-    /// Keep instances of plugins warm, or make one for each call.
-    pub warm: bool,
+    /// The host.
+    pub setup: Setup,
     /// How long to measure.
     pub time: Duration,
 }
 
-/// Measures a scenario with the components in `components`, in a store below `dir`.
+/// Measures a scenario.
 ///
 /// # Errors
 ///
 /// Something could not be set up, or a run did not complete.
-pub async fn measure(
-    scenario: &Scenario,
-    plan: &Plan,
-    components: &Path,
-    dir: &Path,
-) -> Result<Record> {
+pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let flush_before = flush::median(dir, clock.as_ref())?;
+    let setup = &plan.setup;
+    let flush_before = flush::median(&setup.dir, clock.as_ref())?;
     let runtime = {
         // Loading a plugin blocks, which a thread that drives tasks must not.
-        let (plan, clock) = (plan.clone(), Arc::clone(&clock));
-        let (components, dir) = (components.to_owned(), dir.to_owned());
-        tokio::task::spawn_blocking(move || start(&plan, &components, &dir, &clock)).await??
+        let (setup, clock) = (setup.clone(), Arc::clone(&clock));
+        tokio::task::spawn_blocking(move || {
+            let plugins = setup.plugins(&clock)?;
+            rig::start(setup.store(&clock)?, plugins, &clock, None)
+        })
+        .await??
     };
-    let request = Arc::new(request(scenario)?);
+    let request = Arc::new(rig::request(scenario.name, &scenario.workflow)?);
     // The first runs compile the workflow and earn the plugins their place on the workers.
     for _ in 0..64 {
         one(&runtime, &request).await?;
     }
     let measured = drive(&runtime, &request, plan, &clock).await?;
-    let rss_mb = resident_mb()?;
+    let rss_mb = rig::resident_mb()?;
     runtime.drain(Duration::from_secs(10)).await;
-    let flush_after = flush::median(dir, clock.as_ref())?;
+    let flush_after = flush::median(&setup.dir, clock.as_ref())?;
     let flush_ms = millis(flush_before.min(flush_after));
     let seconds = measured.elapsed.as_secs_f64();
     let runs_per_second = measured.runs as f64 / seconds;
     let p50_ms = measured.times.value_at_quantile(0.5) as f64 / 1e3;
     let beyond = p50_ms - f64::from(scenario.flushes) * flush_ms;
     Ok(Record {
-        scenario: scenario.name.to_owned(),
-        in_flight: plan.in_flight,
-        durability: if plan.full { "full" } else { "normal" }.to_owned(),
-        isolation: if plan.warm { "warm" } else { "call" }.to_owned(),
         node_executions_per_second: runs_per_second * scenario.nodes as f64,
         runs_per_second,
         p50_ms,
@@ -74,88 +64,8 @@ pub async fn measure(
         rss_mb,
         flush_ms,
         runs: measured.runs,
-        beyond_flushes_ms: (plan.in_flight == 1 && plan.full).then_some(beyond),
-    })
-}
-
-fn start(
-    plan: &Plan,
-    components: &Path,
-    dir: &Path,
-    clock: &Arc<dyn Clock>,
-) -> Result<Arc<Runtime>> {
-    let io = tokio::runtime::Handle::current();
-    let mut options = windlass_plugins::Options::in_dir(dir);
-    let isolation = if plan.warm {
-        Isolation::Warm
-    } else {
-        Isolation::Call
-    };
-    let settings = PluginSettings {
-        isolation,
-        ..PluginSettings::default()
-    };
-    options.settings.insert("data".to_owned(), settings);
-    let plugins = windlass_plugins::Host::start(options, Arc::clone(clock), io.clone())?;
-    for name in ["chain-executor", "data"] {
-        let file = components.join(name).with_extension("wasm");
-        let plugin = plugins.load_file(&file).with_context(|| {
-            format!(
-                "cannot load {}: build it with `cargo xtask guests`",
-                file.display()
-            )
-        })?;
-        plugins.registry().insert(&file, &plugin)?;
-    }
-    let durability = if plan.full {
-        Durability::Full
-    } else {
-        Durability::Normal
-    };
-    let options = SqliteOptions {
-        durability,
-        ..SqliteOptions::new(Arc::clone(clock))
-    };
-    let store = SqliteStore::open(dir.join("bench.db"), options)?;
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
-    Ok(Runtime::start(Options {
-        store,
-        plugins,
-        clock: Arc::clone(clock),
-        io,
-        name: "bench".to_owned(),
-        scope: Scope::All,
-        scheduler: Settings::default(),
-        workers,
-        spare_workers: 4,
-        max_steps: 1_000_000,
-        observer: None,
-    })?)
-}
-
-fn request(scenario: &Scenario) -> Result<StartRequest> {
-    let text = scenario.workflow.to_string();
-    let read = windlass_model::file::read(&text, scenario.name);
-    if !read.diagnostics.is_empty() {
-        bail!(
-            "the scenario {} does not validate: {:?}",
-            scenario.name,
-            read.diagnostics
-        );
-    }
-    let json = read
-        .canonical()
-        .context("a valid file has a canonical form")?;
-    let definition = DefinitionRow {
-        digest: Digest::of(&json),
-        name: scenario.name.to_owned(),
-        json: json.into(),
-    };
-    Ok(StartRequest {
-        definition,
-        input: Payload::null(),
-        id: None,
-        correlation: None,
+        beyond_flushes_ms: (plan.in_flight == 1 && setup.full).then_some(beyond),
+        ..Record::of(scenario.name, plan.in_flight, setup)
     })
 }
 
@@ -215,16 +125,7 @@ async fn drive(
     })
 }
 
-fn resident_mb() -> Result<f64> {
-    let statm = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: f64 = statm
-        .split_whitespace()
-        .nth(1)
-        .context("statm has a second field")?
-        .parse()?;
-    Ok(pages * rustix::param::page_size() as f64 / (1024.0 * 1024.0))
-}
-
-fn millis(time: Duration) -> f64 {
+/// As a number of milliseconds.
+pub(super) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -4,20 +4,25 @@
 //! shared machine mean little by themselves: the time of one flush is measured in the same
 //! process, before and after, and stands beside every figure.
 
+pub mod bulk;
+pub mod burn_down;
 pub mod flush;
+pub mod long_run;
 pub mod measure;
+pub mod rig;
 pub mod scenario;
 pub mod start_up;
 pub mod table;
+pub mod timers;
 
 use serde::{Deserialize, Serialize};
 
 /// One line of the result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
     /// Which workflow.
     pub scenario: String,
-    /// Runs at the same time.
+    /// Runs at the same time; zero where that is the host's to decide.
     pub in_flight: usize,
     /// `full` or `normal`.
     pub durability: String,
@@ -41,4 +46,47 @@ pub struct Record {
     /// one run at a time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub beyond_flushes_ms: Option<f64>,
+    /// Triggers that were pending before the host was started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pending: Option<u64>,
+    /// From the opening of the store to the first execution, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recovery_s: Option<f64>,
+    /// How late nodes began while 1,000 came due each second, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lateness_p99_ms: Option<f64>,
+    /// How late nodes began when 10,000 came due at once, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lateness_burst_p99_ms: Option<f64>,
+    /// What the last thousand steps took, as a multiple of the second thousand.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last_over_first: Option<f64>,
+}
+
+impl Record {
+    /// A record with nothing measured yet.
+    fn of(scenario: &str, in_flight: usize, setup: &rig::Setup) -> Self {
+        Self {
+            scenario: scenario.to_owned(),
+            in_flight,
+            durability: if setup.full { "full" } else { "normal" }.to_owned(),
+            isolation: if setup.warm { "warm" } else { "call" }.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What only this scenario measures, for people.
+    pub fn extras(&self) -> String {
+        let named = [
+            ("pending", self.pending.map(|count| count as f64), 0),
+            ("recovery s", self.recovery_s, 2),
+            ("late p99 ms", self.lateness_p99_ms, 0),
+            ("late at once p99 ms", self.lateness_burst_p99_ms, 0),
+            ("last/first", self.last_over_first, 3),
+        ];
+        let shown = named.into_iter().filter_map(|(name, value, digits)| {
+            value.map(|value| format!("{name} {value:.digits$}"))
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
 }

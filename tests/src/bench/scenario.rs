@@ -26,7 +26,7 @@ pub fn all() -> Vec<Scenario> {
 }
 
 /// `length` nodes, one after another.
-fn chain(name: &'static str, length: u32) -> Scenario {
+pub(super) fn chain(name: &'static str, length: u32) -> Scenario {
     let names: Vec<String> = (0..length).map(|index| format!("n{index:03}")).collect();
     let nodes: Map<String, Value> = names.iter().map(|name| (name.clone(), node())).collect();
     let edges: Vec<String> = names

@@ -20,6 +20,7 @@ pub fn table(records: &[Record]) -> String {
         "p99 ms",
         "RSS MB",
         "flush ms",
+        "besides",
     ]);
     for record in records {
         table.add_row([
@@ -33,9 +34,10 @@ pub fn table(records: &[Record]) -> String {
             format!("{:.2}", record.p99_ms),
             format!("{:.0}", record.rss_mb),
             format!("{:.2}", record.flush_ms),
+            record.extras(),
         ]);
     }
-    for column in table.column_iter_mut().skip(4) {
+    for column in table.column_iter_mut().skip(4).take(6) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.to_string()

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use windlass_tests::bench::measure::{Plan, measure};
-use windlass_tests::bench::{Record, scenario, start_up, table};
+use windlass_tests::bench::rig::Setup;
+use windlass_tests::bench::{Record, burn_down, long_run, scenario, start_up, table, timers};
 
 fn main() -> Result<()> {
     let arguments = Arguments::read()?;
@@ -76,26 +77,38 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
     let mut part = || {
         parts
             .next()
-            .context("--only takes scenario/in-flight/durability/isolation")
+            .context("--only takes scenario/count/durability/isolation")
     };
     let (name, in_flight, durability, isolation) = (part()?, part()?, part()?, part()?);
-    let scenario = scenario::all()
-        .into_iter()
-        .find(|scenario| scenario.name == name)
-        .with_context(|| format!("there is no scenario {name}"))?;
-    let plan = Plan {
-        in_flight: in_flight.parse()?,
-        full: durability == "full",
-        warm: isolation == "warm",
-        time: Duration::from_secs_f64(arguments.seconds),
-    };
     let dir = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(&arguments.dir)?;
+    let setup = Setup {
+        full: durability == "full",
+        warm: isolation == "warm",
+        components: arguments.components.clone(),
+        dir: dir.path().to_owned(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let record = runtime.block_on(measure(&scenario, &plan, &arguments.components, dir.path()))?;
+    let record = match name {
+        burn_down::NAME => runtime.block_on(burn_down::measure(&setup, in_flight.parse()?))?,
+        timers::NAME => runtime.block_on(timers::measure(&setup, in_flight.parse()?))?,
+        long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
+        name => {
+            let scenario = scenario::all()
+                .into_iter()
+                .find(|scenario| scenario.name == name)
+                .with_context(|| format!("there is no scenario {name}"))?;
+            let plan = Plan {
+                in_flight: in_flight.parse()?,
+                setup,
+                time: Duration::from_secs_f64(arguments.seconds),
+            };
+            runtime.block_on(measure(&scenario, &plan))?
+        }
+    };
     println!("{}", serde_json::to_string(&record)?);
     Ok(())
 }
@@ -144,6 +157,14 @@ fn plans() -> Vec<String> {
                 }
             }
         }
+    }
+    // Here the number says how much there is, and the host decides how much is in flight.
+    for (name, count) in [
+        (burn_down::NAME, 200_000),
+        (timers::NAME, 1_000_000),
+        (long_run::NAME, 50_000),
+    ] {
+        plans.push(format!("{name}/{count}/full/warm"));
     }
     plans
 }

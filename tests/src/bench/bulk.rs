@@ -1,0 +1,161 @@
+//! Fills a store with runs of one workflow, faster than asking for each.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use parking_lot::{Condvar, Mutex};
+use windlass_model::{Clock, Digest, InstanceId, Numbers};
+use windlass_runtime::StartRequest;
+use windlass_store::rows::{NewInstance, NewTrigger};
+use windlass_store::write::NewMember;
+use windlass_store::{Sink, Store, Ticket, Write, Wrote};
+
+/// How many are on their way at once.
+const WINDOW: usize = 4096;
+
+/// Counts answers.
+#[derive(Default)]
+struct Answers {
+    state: Mutex<(usize, Option<String>)>,
+    bell: Condvar,
+}
+
+impl Sink for Answers {
+    fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
+        let mut state = self.state.lock();
+        for (_, answer) in answers {
+            state.0 += 1;
+            match answer {
+                Ok(Wrote::Created) => {}
+                other => state.1 = Some(format!("{other:?}")),
+            }
+        }
+        self.bell.notify_all();
+    }
+}
+
+/// Writes `count` runs of a workflow, the n-th to begin at `due_ms(n)`, and answers their ids
+/// in that order.
+///
+/// # Errors
+///
+/// The workflow is wrong, or the store is in trouble.
+pub fn fill(
+    store: &Arc<dyn Store>,
+    plugins: &windlass_plugins::Host,
+    clock: &dyn Clock,
+    request: &StartRequest,
+    count: u64,
+    due_ms: &dyn Fn(u64) -> i64,
+) -> Result<Vec<InstanceId>> {
+    let now_ms = clock.wall_ms();
+    let template = Template::of(store.as_ref(), plugins, request, now_ms)?;
+    let member = NewMember {
+        name: "fill".to_owned(),
+        lease_ms: 600_000,
+        joined_ms: now_ms,
+    };
+    let Wrote::Joined(incarnation) = store.write(Write::Join(member))? else {
+        bail!("joining was not answered as such");
+    };
+    let numbers = Numbers::new(incarnation);
+    let answers = Arc::new(Answers::default());
+    let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
+    let mut ids = Vec::with_capacity(usize::try_from(count)?);
+    while (ids.len() as u64) < count {
+        let left = count - ids.len() as u64;
+        let mut batch = Vec::new();
+        for _ in 0..left.min(WINDOW as u64) {
+            let at = ids.len() as u64;
+            let id = InstanceId(uuid_of(at));
+            let new = template.instance(&numbers, id, due_ms(at), now_ms)?;
+            batch.push((at, Write::Create(Box::new(new))));
+            ids.push(id);
+        }
+        store.submit(&sink, batch);
+        let mut state = answers.state.lock();
+        while state.0 < ids.len() {
+            answers.bell.wait(&mut state);
+        }
+        if let Some(other) = state.1.take() {
+            bail!("a run could not be written: {other}");
+        }
+    }
+    store.write(Write::Leave { incarnation })?;
+    Ok(ids)
+}
+
+/// Ids in the order of time, as the host makes them.
+fn uuid_of(at: u64) -> uuid::Uuid {
+    uuid::Builder::from_unix_timestamp_millis(1_700_000_000_000 + at, &[7; 10]).into_uuid()
+}
+
+/// A run as the host writes it, to be copied.
+struct Template {
+    like: NewInstance,
+}
+
+impl Template {
+    fn of(
+        store: &dyn Store,
+        plugins: &windlass_plugins::Host,
+        request: &StartRequest,
+        now_ms: i64,
+    ) -> Result<Self> {
+        let started = windlass_runtime::enqueue(store, plugins, now_ms, request)?;
+        let row = store
+            .instance_by_no(started.no)?
+            .context("what was written is there")?;
+        let definition = store
+            .definition(row.definition)?
+            .context("the definition is there")?;
+        let pins = store.pins(row.pins)?.context("the pins are there")?;
+        let triggers = store
+            .triggers(row.no)?
+            .into_iter()
+            .map(|trigger| NewTrigger {
+                no: trigger.no,
+                seq: trigger.seq,
+                kind: trigger.kind,
+                node: trigger.node,
+                due_ms: trigger.due_ms,
+                claimed: false,
+                attempt: trigger.attempt,
+                detail: trigger.detail,
+            });
+        let like = NewInstance {
+            no: row.no,
+            id: row.id,
+            definition: Arc::new(definition),
+            pins: Arc::new(pins),
+            correlation: None,
+            request: Digest::of(b"bench"),
+            owner: None,
+            state: row.state,
+            input: request.input.clone(),
+            vars: Vec::new(),
+            triggers: triggers.collect(),
+            blobs: Vec::new(),
+            created_ms: now_ms,
+        };
+        Ok(Self { like })
+    }
+
+    fn instance(
+        &self,
+        numbers: &Numbers,
+        id: InstanceId,
+        due_ms: i64,
+        now_ms: i64,
+    ) -> Result<NewInstance> {
+        let mut new = self.like.clone();
+        new.no = numbers.instance().context("numbers are left")?;
+        new.id = id;
+        new.created_ms = now_ms;
+        for trigger in &mut new.triggers {
+            trigger.no = numbers.trigger().context("numbers are left")?;
+            trigger.due_ms = due_ms;
+        }
+        Ok(new)
+    }
+}

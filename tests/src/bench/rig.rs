@@ -1,0 +1,153 @@
+//! A host in this process, as the scenarios need it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use windlass_model::{Clock, Digest, Payload};
+use windlass_plugins::{Isolation, Settings as PluginSettings};
+use windlass_runtime::{Observer, Options, Runtime, Scope, Settings, StartRequest};
+use windlass_store::Store;
+use windlass_store::rows::DefinitionRow;
+use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
+
+/// How a host is set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Flush every step, or leave it to the operating system.
+    pub full: bool,
+    /// Keep instances of plugins warm, or make one for each call.
+    pub warm: bool,
+    /// Where the components are.
+    pub components: PathBuf,
+    /// Where the store is to be.
+    pub dir: PathBuf,
+}
+
+impl Setup {
+    /// Opens the store, which is made if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be opened.
+    pub fn store(&self, clock: &Arc<dyn Clock>) -> Result<Arc<SqliteStore>> {
+        let durability = if self.full {
+            Durability::Full
+        } else {
+            Durability::Normal
+        };
+        let options = SqliteOptions {
+            durability,
+            ..SqliteOptions::new(Arc::clone(clock))
+        };
+        Ok(SqliteStore::open(self.dir.join("bench.db"), options)?)
+    }
+
+    /// Loads the plugins. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// A component is missing, or cannot be loaded.
+    pub fn plugins(&self, clock: &Arc<dyn Clock>) -> Result<Arc<windlass_plugins::Host>> {
+        let io = tokio::runtime::Handle::current();
+        let mut options = windlass_plugins::Options::in_dir(&self.dir);
+        let isolation = if self.warm {
+            Isolation::Warm
+        } else {
+            Isolation::Call
+        };
+        let settings = PluginSettings {
+            isolation,
+            ..PluginSettings::default()
+        };
+        options.settings.insert("data".to_owned(), settings);
+        let plugins = windlass_plugins::Host::start(options, Arc::clone(clock), io)?;
+        for name in ["chain-executor", "data"] {
+            let file = self.components.join(name).with_extension("wasm");
+            let plugin = plugins.load_file(&file).with_context(|| {
+                format!(
+                    "cannot load {}: build it with `cargo xtask guests`",
+                    file.display()
+                )
+            })?;
+            plugins.registry().insert(&file, &plugin)?;
+        }
+        Ok(plugins)
+    }
+}
+
+/// Starts a host on a store. It begins to claim at once.
+///
+/// # Errors
+///
+/// The store is in trouble, or threads cannot be started.
+pub fn start(
+    store: Arc<dyn Store>,
+    plugins: Arc<windlass_plugins::Host>,
+    clock: &Arc<dyn Clock>,
+    observer: Option<Arc<dyn Observer>>,
+) -> Result<Arc<Runtime>> {
+    Ok(Runtime::start(Options {
+        store,
+        plugins,
+        clock: Arc::clone(clock),
+        io: tokio::runtime::Handle::current(),
+        name: "bench".to_owned(),
+        scope: Scope::All,
+        scheduler: Settings::default(),
+        workers: std::thread::available_parallelism().map_or(2, usize::from),
+        spare_workers: 4,
+        max_steps: 1_000_000,
+        observer,
+    })?)
+}
+
+/// A request to run a workflow that takes no input.
+///
+/// # Errors
+///
+/// The workflow does not validate.
+pub fn request(name: &str, workflow: &Value) -> Result<StartRequest> {
+    let read = windlass_model::file::read(&workflow.to_string(), name);
+    if !read.diagnostics.is_empty() {
+        bail!(
+            "the scenario {name} does not validate: {:?}",
+            read.diagnostics
+        );
+    }
+    let json = read
+        .canonical()
+        .context("a valid file has a canonical form")?;
+    let definition = DefinitionRow {
+        digest: Digest::of(&json),
+        name: name.to_owned(),
+        json: json.into(),
+    };
+    Ok(StartRequest {
+        definition,
+        input: Payload::null(),
+        id: None,
+        correlation: None,
+    })
+}
+
+/// Resident memory of this process, in MiB.
+///
+/// # Errors
+///
+/// The operating system does not tell.
+pub fn resident_mb() -> Result<f64> {
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: f64 = statm
+        .split_whitespace()
+        .nth(1)
+        .context("statm has a second field")?
+        .parse()?;
+    Ok(pages * rustix::param::page_size() as f64 / (1024.0 * 1024.0))
+}
+
+/// Where the store of a directory is.
+pub fn store_file(dir: &Path) -> PathBuf {
+    dir.join("bench.db")
+}
