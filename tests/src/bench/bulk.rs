@@ -67,7 +67,7 @@ pub fn fill(
         let mut batch = Vec::new();
         for _ in 0..left.min(WINDOW as u64) {
             let at = ids.len() as u64;
-            let id = InstanceId(uuid_of(at));
+            let id = InstanceId(uuid_of(incarnation.0, at));
             let new = template.instance(&numbers, id, due_ms(at), now_ms)?;
             batch.push((at, Write::Create(Box::new(new))));
             ids.push(id);
@@ -86,8 +86,12 @@ pub fn fill(
 }
 
 /// Ids in the order of time, as the host makes them.
-fn uuid_of(at: u64) -> uuid::Uuid {
-    uuid::Builder::from_unix_timestamp_millis(1_700_000_000_000 + at, &[7; 10]).into_uuid()
+fn uuid_of(filler: i64, at: u64) -> uuid::Uuid {
+    let mut random = [0; 10];
+    for (byte, of_filler) in random.iter_mut().zip(filler.to_le_bytes()) {
+        *byte = of_filler;
+    }
+    uuid::Builder::from_unix_timestamp_millis(1_700_000_000_000 + at, &random).into_uuid()
 }
 
 /// A run as the host writes it, to be copied.
