@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::Class;
+pub use crate::start_trigger::{Misfire, Overlap, StartTrigger, Timing};
 
 /// A workflow.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,16 +19,42 @@ pub struct Definition {
     pub description: Option<String>,
     /// JSON Schema of what a run takes.
     pub input: Option<Value>,
+    /// What starts it, besides people, by key: `[a-z_][a-z0-9_]*`.
+    pub triggers: BTreeMap<String, StartTrigger>,
     /// The values that `vars` begin with; no templates.
     pub vars: BTreeMap<String, Value>,
-    /// By name: `[a-z_][a-z0-9_]*`. At most [`crate::limits::NODES`].
+    /// The outermost nodes, by name: `[a-z_][a-z0-9_]*`. Names are unique in the whole
+    /// workflow, bodies included, of which there are at most [`crate::limits::NODES`].
     pub nodes: BTreeMap<String, Node>,
-    /// In the order written. At most [`crate::limits::EDGES`].
+    /// Between the outermost nodes, in the order written. With those of the bodies at most
+    /// [`crate::limits::EDGES`].
     pub edges: Vec<Edge>,
     /// What a run results in: a template. None: `null`.
     pub output: Option<Value>,
     /// How runs of it behave.
     pub options: Options,
+}
+
+impl Definition {
+    /// Every node, those of bodies included, outer ones before the inner ones, with its name
+    /// and where it is: `/nodes/lines/nodes/quote`.
+    pub fn all_nodes(&self) -> Vec<(String, &str, &Node)> {
+        let mut all = Vec::with_capacity(self.nodes.len());
+        let mut bodies = vec![(String::new(), &self.nodes)];
+        // Taken from the front, so that a body comes after everything around it.
+        let mut at = 0;
+        while let Some((around, nodes)) = bodies.get(at).cloned() {
+            at += 1;
+            for (name, node) in nodes {
+                let pointer = format!("{around}/nodes/{name}");
+                if let NodeKind::ForEach(each) = &node.kind {
+                    bodies.push((pointer.clone(), &each.body.nodes));
+                }
+                all.push((pointer, name.as_str(), node));
+            }
+        }
+        all
+    }
 }
 
 /// One node.
@@ -49,12 +76,49 @@ pub struct Node {
     pub timeout_ms: Option<u64>,
     /// How long it may take over all attempts, waits between them included.
     pub total_timeout_ms: Option<u64>,
+    /// How long it may stay suspended. Then it fails with class `deadline`.
+    pub wait_timeout_ms: Option<u64>,
     /// What a failure that is not tried again does.
     pub on_error: OnError,
+    /// Whether it runs several times.
+    pub repeat: Option<Repeat>,
+    /// Nodes with the same text never run at the same time in one instance.
+    pub mutex: Option<String>,
+    /// Its triggers are claimed before those with less. 0 unless said otherwise.
+    pub priority: i32,
+    /// Which consumer executes its triggers. None: by their type.
+    pub route: Option<String>,
+    /// The node that undoes it, when the run is faulted or cancelled after it completed.
+    pub compensate: Option<String>,
     /// For people.
     pub title: Option<String>,
     /// For people.
     pub description: Option<String>,
+}
+
+impl Node {
+    /// A node that does this, and has nothing else said of it.
+    pub fn new(kind: NodeKind) -> Self {
+        Self {
+            kind,
+            input: None,
+            join: Join::default(),
+            first: false,
+            start: false,
+            retry: None,
+            timeout_ms: None,
+            total_timeout_ms: None,
+            wait_timeout_ms: None,
+            on_error: OnError::default(),
+            repeat: None,
+            mutex: None,
+            priority: 0,
+            route: None,
+            compensate: None,
+            title: None,
+            description: None,
+        }
+    }
 }
 
 /// What a node does.
@@ -67,8 +131,24 @@ pub enum NodeKind {
         /// Its configuration: a template.
         with: Value,
     },
+    /// Runs a body of nodes for each item of a list.
+    ForEach(Box<ForEach>),
+    /// Runs another workflow as a child, with the node's input as its input.
+    Workflow {
+        /// Its name. Whatever version of it is published when the node runs.
+        name: String,
+    },
     /// Waits: a duration, an instant, or a template that gives one.
     Wait(Value),
+    /// Waits for a stimulus, whose input is then the node's output.
+    Event {
+        /// The name of the stimulus: a template that gives text.
+        name: Value,
+        /// What its `match` has to equal: a template. `null` unless said otherwise.
+        matches: Value,
+        /// Narrows it to stimuli with this correlation, too: a template that gives text.
+        correlation: Option<Value>,
+    },
     /// Assigns variables: templates by name, each seeing the values from before the node.
     Set(BTreeMap<String, Value>),
     /// Ends this branch, or the whole run.
@@ -80,6 +160,51 @@ pub enum NodeKind {
     },
     /// Fails, with this message: a template.
     Fail(Value),
+}
+
+/// Nodes that run once for each item of a list, each time in a scope of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForEach {
+    /// The list: a template.
+    pub list: Value,
+    /// How many items are worked on at the same time. At least 1.
+    pub concurrency: u32,
+    /// What an item that fails does.
+    pub on_item_error: OnItemError,
+    /// What is done for each item.
+    pub body: Body,
+}
+
+/// The nodes inside of another one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Body {
+    /// By name; unique in the whole workflow.
+    pub nodes: BTreeMap<String, Node>,
+    /// Between the nodes of this body, in the order written. Ids are unique in the body.
+    pub edges: Vec<Edge>,
+    /// What one item results in: a template. None: `null`.
+    pub output: Option<Value>,
+}
+
+/// What an item that fails does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnItemError {
+    /// The items that are being worked on are cancelled, and the node fails.
+    #[default]
+    Fail,
+    /// The result of the item is `null`, and the others go on.
+    Continue,
+}
+
+/// How often one node runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeat {
+    /// Executions in total, the first included. At least 1. None: until `until` says so.
+    pub max: Option<u32>,
+    /// From the start of one execution to that of the next.
+    pub every_ms: Option<u64>,
+    /// It ends once this expression is true after an execution. There is this, or `max`.
+    pub until: Option<String>,
 }
 
 /// A node type of a plugin: `package/name@requirement`.
@@ -197,6 +322,10 @@ pub enum OnError {
 /// How runs of a workflow behave.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
+    /// Whether runs exclude each other.
+    pub activation: Activation,
+    /// When what nodes did is written down.
+    pub commit: CommitStrategy,
     /// What a failed node does to the run.
     pub incidents: Incidents,
     /// How long a run may take.
@@ -213,4 +342,28 @@ pub enum Incidents {
     Fault,
     /// The branch ends there, the others go on, and the run completes with incidents.
     Continue,
+}
+
+/// Whether runs of one workflow exclude each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activation {
+    /// They do not.
+    #[default]
+    Always,
+    /// There is one run at a time.
+    Singleton,
+    /// There is one run at a time with the same correlation id.
+    CorrelatedSingleton,
+    /// There is one run at a time with the same correlation id, whatever its workflow is.
+    Correlation,
+}
+
+/// When what nodes did is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommitStrategy {
+    /// After every node.
+    #[default]
+    EveryNode,
+    /// Nodes without effects share a commit; what precedes any other node is durable before it.
+    Burst,
 }

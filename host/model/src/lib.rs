@@ -19,6 +19,7 @@ pub mod outcome;
 pub mod payload;
 pub mod run;
 pub mod schema;
+mod start_trigger;
 pub mod trigger;
 
 pub use clock::Clock;

@@ -18,3 +18,12 @@ pub const NESTING: usize = 32;
 
 /// Decisions of one edge that may wait for the others of its join.
 pub const WAITING_DECISIONS: usize = 1024;
+
+/// The shortest interval of a schedule, in milliseconds.
+pub const INTERVAL_MS: u64 = 1_000;
+
+/// Occurrences that a schedule may catch up with.
+pub const CATCH_UP: u32 = 1_000;
+
+/// Items that a for-each may work on at the same time.
+pub const CONCURRENCY: u32 = 1_000;

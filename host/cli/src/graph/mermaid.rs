@@ -17,7 +17,8 @@ pub(crate) fn mermaid(definition: &Definition) -> String {
         }
         let (open, close) = match &node.kind {
             NodeKind::Use { .. } => ("[", "]"),
-            NodeKind::Wait(_) => ("([", "])"),
+            NodeKind::ForEach(_) | NodeKind::Workflow { .. } => ("[[", "]]"),
+            NodeKind::Wait(_) | NodeKind::Event { .. } => ("([", "])"),
             NodeKind::Set(_) => ("[/", "/]"),
             NodeKind::End { .. } | NodeKind::Fail(_) => ("((", "))"),
         };

@@ -6,6 +6,7 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use windlass_model::Definition;
 use windlass_model::definition::{Edge, Join, Node, NodeKind, When};
 
@@ -17,10 +18,10 @@ pub(crate) use text::text;
 fn kind(node: &Node) -> String {
     match &node.kind {
         NodeKind::Use { node_type, .. } => node_type.to_string(),
-        NodeKind::Wait(value) => match value.as_str() {
-            Some(text) => format!("wait {text}"),
-            None => format!("wait {value}"),
-        },
+        NodeKind::ForEach(each) => format!("for each of {}", written(&each.list)),
+        NodeKind::Workflow { name } => format!("workflow {name}"),
+        NodeKind::Wait(value) => format!("wait {}", written(value)),
+        NodeKind::Event { name, .. } => format!("event {}", written(name)),
         NodeKind::Set(values) => {
             let names: Vec<_> = values.keys().map(String::as_str).collect();
             format!("set {}", names.join(", "))
@@ -30,6 +31,14 @@ fn kind(node: &Node) -> String {
         } => "end, terminates".to_owned(),
         NodeKind::End { .. } => "end".to_owned(),
         NodeKind::Fail(_) => "fail".to_owned(),
+    }
+}
+
+/// A template as it stands in the file.
+fn written(template: &Value) -> String {
+    match template.as_str() {
+        Some(text) => text.to_owned(),
+        None => template.to_string(),
     }
 }
 

@@ -18,18 +18,8 @@ fn definition(edges: &str) -> Definition {
         let (from, to) = ends.split_once(" -> ").unwrap();
         let (from, port) = from.split_once('.').unwrap_or((from, "done"));
         for name in [from, to] {
-            definition.nodes.entry(name.into()).or_insert_with(|| Node {
-                kind: NodeKind::Set(BTreeMap::from([("x".into(), 1.into())])),
-                input: None,
-                join: Join::AllActive,
-                first: false,
-                start: false,
-                retry: None,
-                timeout_ms: None,
-                total_timeout_ms: None,
-                on_error: windlass_model::definition::OnError::Fail,
-                title: None,
-                description: None,
+            definition.nodes.entry(name.into()).or_insert_with(|| {
+                Node::new(NodeKind::Set(BTreeMap::from([("x".into(), 1.into())])))
             });
         }
         definition.edges.push(Edge {

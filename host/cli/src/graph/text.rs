@@ -67,7 +67,8 @@ fn leads(edge: &Edge, paint: Paint) -> String {
 fn mark(node: &Node) -> char {
     match node.kind {
         NodeKind::Use { .. } | NodeKind::Set(_) => '●',
-        NodeKind::Wait(_) => '○',
+        NodeKind::ForEach(_) | NodeKind::Workflow { .. } => '◆',
+        NodeKind::Wait(_) | NodeKind::Event { .. } => '○',
         NodeKind::End { .. } => '■',
         NodeKind::Fail(_) => '✖',
     }

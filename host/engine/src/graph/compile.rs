@@ -11,6 +11,7 @@ use windlass_model::{Diagnostic, Place, limits};
 use super::loops::{self, Found, Shape};
 use super::{
     Edge, EdgeIx, Graph, LOOP_DEPTH, Loop, LoopIx, NodeIx, Plan, PlanKind, Port, When, checks,
+    later,
 };
 use crate::codes;
 use crate::expr::{self, Condition, Needs, Template};
@@ -25,6 +26,7 @@ pub(super) fn compile(
         needs: Needs::default(),
     };
     compiler.sizes()?;
+    compiler.found.extend(later::of(definition));
     let names: BTreeMap<&str, NodeIx> = definition
         .nodes
         .keys()
@@ -155,6 +157,10 @@ impl Compiler<'_> {
                         with: self.template_with(with, &raw(node_type), &at("with"))?,
                     },
                     NodeKind::Wait(value) => PlanKind::Wait(self.template(value, &at("wait"))?),
+                    // Refused already.
+                    NodeKind::ForEach(_) | NodeKind::Workflow { .. } | NodeKind::Event { .. } => {
+                        return None;
+                    }
                     NodeKind::Fail(value) => PlanKind::Fail(self.template(value, &at("fail"))?),
                     NodeKind::End { terminate, output } => PlanKind::End {
                         terminate: *terminate,

@@ -5,6 +5,7 @@
 
 mod checks;
 mod compile;
+mod later;
 mod loops;
 mod rivals;
 mod table;

@@ -14,26 +14,14 @@ use windlass_model::definition::{
 use windlass_model::{Class, Definition, Diagnostic};
 
 pub(crate) fn node() -> Node {
-    Node {
-        kind: NodeKind::Use {
-            node_type: UseRef {
-                package: "test".into(),
-                name: "node".into(),
-                requirement: None,
-            },
-            with: json!({}),
+    Node::new(NodeKind::Use {
+        node_type: UseRef {
+            package: "test".into(),
+            name: "node".into(),
+            requirement: None,
         },
-        input: None,
-        join: Join::AllActive,
-        first: false,
-        start: false,
-        retry: None,
-        timeout_ms: None,
-        total_timeout_ms: None,
-        on_error: OnError::Fail,
-        title: None,
-        description: None,
-    }
+        with: json!({}),
+    })
 }
 
 pub(crate) fn edge(at: usize, from: &str, port: &str, to: &str, when: When) -> Edge {

@@ -45,20 +45,8 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<Node> {
     };
     check_keys(reader, tree, entries);
     let kind = kind(reader, tree);
-    let mut node = Node {
-        // Without a kind there is no node, but the rest of it is read for its mistakes.
-        kind: kind.clone().unwrap_or(NodeKind::Fail(Value::Null)),
-        input: None,
-        join: Join::default(),
-        first: false,
-        start: false,
-        retry: None,
-        timeout_ms: None,
-        total_timeout_ms: None,
-        on_error: OnError::default(),
-        title: None,
-        description: None,
-    };
+    // Without a kind there is no node, but the rest of it is read for its mistakes.
+    let mut node = Node::new(kind.clone().unwrap_or(NodeKind::Fail(Value::Null)));
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {

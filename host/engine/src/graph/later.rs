@@ -1,0 +1,69 @@
+//! What a file can say and a run cannot do yet. Refused, so that no file means less than it says.
+
+use windlass_model::definition::{Activation, CommitStrategy, Node, NodeKind};
+use windlass_model::{Code, Definition, Diagnostic, Place, codes};
+
+/// Everything in the definition that is refused.
+pub(super) fn of(definition: &Definition) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (pointer, _, node) in definition.all_nodes() {
+        for (key, code) in of_node(node) {
+            found.push(refusal(key, code, format!("{pointer}/{key}")));
+        }
+    }
+    let options = &definition.options;
+    if options.activation != Activation::Always {
+        let place = "/options/activation".to_owned();
+        found.push(refusal("activation", codes::NO_ACTIVATION, place));
+    }
+    if options.commit != CommitStrategy::EveryNode {
+        let place = "/options/commit".to_owned();
+        found.push(refusal("commit: burst", codes::NO_BURST, place));
+    }
+    found
+}
+
+fn of_node(node: &Node) -> impl Iterator<Item = (&'static str, Code)> {
+    let is = |kind: bool, key, code| kind.then_some((key, code));
+    [
+        is(
+            matches!(node.kind, NodeKind::ForEach(_)),
+            "for-each",
+            codes::NO_FOR_EACH,
+        ),
+        is(
+            matches!(node.kind, NodeKind::Workflow { .. }),
+            "workflow",
+            codes::NO_SUB_WORKFLOW,
+        ),
+        is(
+            matches!(node.kind, NodeKind::Event { .. }),
+            "event",
+            codes::NO_EVENT,
+        ),
+        is(
+            node.compensate.is_some(),
+            "compensate",
+            codes::NO_COMPENSATE,
+        ),
+        is(node.repeat.is_some(), "repeat", codes::NO_REPEAT),
+        is(node.mutex.is_some(), "mutex", codes::NO_MUTEX),
+        is(
+            node.wait_timeout_ms.is_some(),
+            "wait-timeout",
+            codes::NO_WAIT_TIMEOUT,
+        ),
+        is(node.route.is_some(), "route", codes::NO_ROUTE),
+        is(node.priority != 0, "priority", codes::NO_PRIORITY),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn refusal(key: &str, code: Code, pointer: String) -> Diagnostic {
+    Diagnostic::new(
+        code,
+        format!("`{key}` is not built yet"),
+        Place::at(pointer),
+    )
+}
