@@ -63,6 +63,25 @@ number! {
     Token(i64)
 }
 
+number! {
+    /// A scope of variables and outputs inside one instance: an item of a for-each, or the
+    /// root. Taken by the engine from the instance's state.
+    ScopeNo(u64)
+}
+number! {
+    /// A row of the trigger index: what starts a published workflow. Kept while it is unchanged.
+    BindingNo(i64)
+}
+number! {
+    /// A schedule of a published workflow. Kept over all its versions.
+    ScheduleNo(i64)
+}
+
+impl ScopeNo {
+    /// The scope that every instance has.
+    pub const ROOT: Self = Self(0);
+}
+
 /// The instance as everybody outside knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

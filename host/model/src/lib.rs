@@ -28,8 +28,8 @@ pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place};
 pub use failure::{Class, Failure};
 pub use ids::{
-    Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, RunNo, Seq, Token, TriggerNo,
-    Version,
+    BindingNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, RunNo, ScheduleNo,
+    ScopeNo, Seq, Token, TriggerNo, Version,
 };
 pub use instance::Status;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};

@@ -51,7 +51,10 @@ impl Memory for View {
             Some("input") => self.store.input(self.instance).map_err(failed)?,
             Some("vars") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
-                let vars = self.store.vars(self.instance).map_err(failed)?;
+                let vars = self
+                    .store
+                    .vars(self.instance, windlass_model::ScopeNo::ROOT)
+                    .map_err(failed)?;
                 vars.into_iter()
                     .find(|(var, _)| var == name)
                     .map(|(_, payload)| payload)

@@ -119,6 +119,8 @@ impl StartRequest {
                 .map(|(name, json)| (name.clone(), Payload::json(json.clone())))
                 .collect(),
             triggers,
+            reserves: Vec::new(),
+            exclusive: None,
             blobs: Vec::new(),
             created_ms: now_ms,
         };

@@ -189,6 +189,8 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
         input: Payload::null(),
         vars: Vec::new(),
         triggers: (1..=triggers).map(trigger).collect(),
+        reserves: Vec::new(),
+        exclusive: None,
         blobs: Vec::new(),
         created_ms: 0,
     }))
@@ -261,6 +263,9 @@ impl Chain {
             triggers: vec![successor],
             removed: Vec::new(),
             vars: Vec::new(),
+            scopes: Vec::new(),
+            items: Vec::new(),
+            lists_done: Vec::new(),
             blobs: Vec::new(),
             journal: Vec::new(),
             finish: None,

@@ -24,10 +24,9 @@ pub(crate) fn externalise(write: &mut Write) {
             let blobs = &mut commit.blobs;
             let outputs = commit.runs.iter_mut().filter_map(|run| run.output.as_mut());
             outputs.for_each(|output| move_out(output, blobs));
-            commit
-                .vars
-                .iter_mut()
-                .for_each(|(_, value)| move_out(value, blobs));
+            let vars = commit.vars.iter_mut().map(|(_, _, value)| value);
+            let items = commit.items.iter_mut().map(|item| &mut item.output);
+            vars.chain(items).for_each(|value| move_out(value, blobs));
             let finish = commit
                 .finish
                 .as_mut()

@@ -12,7 +12,9 @@ pub mod codes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod memory;
+pub mod published;
 pub mod read;
+pub mod retention;
 pub mod rows;
 pub mod sqlite;
 pub mod write;

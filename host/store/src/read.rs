@@ -1,9 +1,13 @@
 //! What can be read of a store. Reading needs no lock and holds up no writer.
 
 use bytes::Bytes;
-use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, Status};
+use windlass_model::{
+    BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
+};
 
 use crate::error::Result;
+use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
+use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 
 /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
@@ -26,8 +30,17 @@ pub trait Reader {
     /// What came out of a finished instance.
     fn output(&self, instance: InstanceNo) -> Result<Option<Payload>>;
 
-    /// All variables of an instance.
-    fn vars(&self, instance: InstanceNo) -> Result<Vec<(String, Payload)>>;
+    /// All variables of one scope of an instance.
+    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>>;
+
+    /// What came out of the items of a for-each, by place, from this place on.
+    fn items(
+        &self,
+        instance: InstanceNo,
+        list: Seq,
+        from: u32,
+        limit: u32,
+    ) -> Result<Vec<(u32, Payload)>>;
 
     /// One run record.
     fn run(&self, no: RunNo) -> Result<Option<RunRow>>;
@@ -49,6 +62,25 @@ pub trait Reader {
 
     /// A set of pins.
     fn pins(&self, digest: Digest) -> Result<Option<PinsRow>>;
+
+    /// The published version of a workflow.
+    fn published(&self, name: &str) -> Result<Option<PublicationRow>>;
+
+    /// Versions of workflows.
+    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>>;
+
+    /// What stimuli of this hash start, by number.
+    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>>;
+
+    /// The rows of the trigger index of a workflow, by key.
+    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>>;
+
+    /// Schedules of published workflows.
+    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>>;
+
+    /// Finished instances that ended before a moment, those first whose forgetting has begun;
+    /// at most `limit`.
+    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
 
     /// The whole of a blob.
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>>;

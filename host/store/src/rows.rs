@@ -221,6 +221,10 @@ pub struct NewInstance {
     pub vars: Vec<(String, Payload)>,
     /// At least one, of type `start`.
     pub triggers: Vec<NewTrigger>,
+    /// What it reserves until it has ended.
+    pub reserves: Vec<String>,
+    /// It is not made while another instance reserves this.
+    pub exclusive: Option<String>,
     /// Blobs that `input` and `vars` refer to.
     pub blobs: Vec<NewBlob>,
     /// Epoch milliseconds.

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Epoch, Failure, Incarnation, InstanceNo, Payload, RunNo, Status, Token, TriggerNo, Version,
+    Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
+    Token, TriggerNo, Version,
 };
 
 use crate::error::Result;
+use crate::published::{NewPublication, Plan, Planned};
+use crate::retention::Sweep;
 use crate::rows::{InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow};
 
 /// How the submitter recognises the answer to a write.
@@ -46,7 +49,8 @@ pub enum Write {
         limit: u32,
     },
     /// Writes an instance with its triggers. Answered by [`Wrote::Created`],
-    /// [`Wrote::Exists`] or, if `owner` is set and gone, [`Wrote::Fenced`].
+    /// [`Wrote::Exists`], [`Wrote::Reserved`] or, if `owner` is set and gone,
+    /// [`Wrote::Fenced`].
     Create(Box<NewInstance>),
     /// Takes instances with due work, and then the work. Answered by [`Wrote::Claimed`].
     Claim(Claim),
@@ -78,6 +82,52 @@ pub enum Write {
     },
     /// Makes every parked trigger pending. Answered by [`Wrote::Freed`].
     Unpark,
+    /// Makes a definition the published version of its workflow. Answered by
+    /// [`Wrote::Published`].
+    Publish(Box<NewPublication>),
+    /// Takes the published version of a workflow back, with what starts it. Answered by
+    /// [`Wrote::Retracted`].
+    Retract {
+        /// The workflow.
+        name: String,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// Decides about one occurrence of a schedule. Answered by [`Wrote::Planned`] or, if the
+    /// new instance has an owner who is gone, [`Wrote::Fenced`].
+    Plan(Box<Plan>),
+    /// Asks for a duty that one member at a time does now and then, and notes who does it.
+    /// Answered by [`Wrote::Duty`].
+    Duty {
+        /// The duty.
+        name: String,
+        /// Who asks. Never gets it unless it is a member.
+        incarnation: Incarnation,
+        /// How long after it was last given out the duty is free, in milliseconds.
+        every_ms: u64,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// Deletes at most about `rows` rows of an instance that ended before a moment; nobody
+    /// finds it from the first of them on. Answered by [`Wrote::Forgotten`].
+    Forget {
+        /// Which instance.
+        instance: InstanceNo,
+        /// Epoch milliseconds.
+        before_ms: i64,
+        /// Bound on the rows, which bounds how long the writer is held.
+        rows: u32,
+    },
+    /// Deletes at most `rows` of what has piled up since before a moment. Answered by
+    /// [`Wrote::Swept`].
+    Sweep {
+        /// What.
+        what: Sweep,
+        /// Epoch milliseconds.
+        before_ms: i64,
+        /// Bound on the rows, which bounds how long the writer is held.
+        rows: u32,
+    },
     /// Empties the queue and makes sure that all before it is durable. Answered by
     /// [`Wrote::Done`].
     Flush,
@@ -105,6 +155,36 @@ pub enum Wrote {
     Exists(Box<InstanceRow>),
     /// What was claimed.
     Claimed(Claims),
+    /// An instance that excludes the new one has not ended: nothing was written.
+    Reserved {
+        /// That one, or one of them.
+        by: InstanceId,
+    },
+    /// The definition is published.
+    Published {
+        /// Its version.
+        version: u32,
+        /// Whether it was the published one before.
+        unchanged: bool,
+    },
+    /// The version that was taken back, if there was a published one.
+    Retracted(Option<u32>),
+    /// What became of the occurrence.
+    Planned(Planned),
+    /// Whether the duty is the asking member's now.
+    Duty(bool),
+    /// A slice of an instance is gone.
+    Forgotten {
+        /// Whether there is more of it.
+        more: bool,
+    },
+    /// A slice is swept.
+    Swept {
+        /// How many are gone.
+        count: u32,
+        /// Whether there is more to sweep.
+        more: bool,
+    },
 }
 
 /// A process that wants to be a member.
@@ -157,8 +237,15 @@ pub struct Commit {
     pub triggers: Vec<NewTrigger>,
     /// Other triggers of the instance that are not wanted any more.
     pub removed: Vec<TriggerNo>,
-    /// Variables assigned.
-    pub vars: Vec<(String, Payload)>,
+    /// Variables assigned, by scope.
+    pub vars: Vec<(ScopeNo, String, Payload)>,
+    /// Open scopes besides the root, as they are from now on; none: closed, and gone with its
+    /// variables. The engine's: opaque, versioned by it.
+    pub scopes: Vec<(ScopeNo, Option<Bytes>)>,
+    /// Items of for-eaches that have come out.
+    pub items: Vec<NewItem>,
+    /// For-eaches whose items are not wanted any more.
+    pub lists_done: Vec<Seq>,
     /// Blobs that the rest refers to.
     pub blobs: Vec<NewBlob>,
     /// What else happened.
@@ -170,6 +257,17 @@ pub struct Commit {
     pub release: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
+}
+
+/// What came out of one item of a for-each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewItem {
+    /// The for-each: the sequence number of its first trigger.
+    pub list: Seq,
+    /// The place of the item in the list, from 0.
+    pub index: u32,
+    /// What came out.
+    pub output: Payload,
 }
 
 /// How an instance ended.
@@ -228,6 +326,8 @@ pub struct ClaimedInstance {
     pub claimed: Vec<TriggerRow>,
     /// If it was taken: all its other triggers.
     pub others: Vec<TriggerRow>,
+    /// If it was taken: its open scopes besides the root, in order.
+    pub scopes: Vec<(ScopeNo, Bytes)>,
 }
 
 /// The number of the newest run record of an instance, for walking back.

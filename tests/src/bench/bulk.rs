@@ -139,6 +139,8 @@ impl Template {
             input: request.input.clone(),
             vars: Vec::new(),
             triggers: triggers.collect(),
+            reserves: Vec::new(),
+            exclusive: None,
             blobs: Vec::new(),
             created_ms: now_ms,
         };

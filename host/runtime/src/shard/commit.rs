@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::{Command, NodeIx, Open};
-use windlass_model::{Failure, Payload, RunStatus, Seq, Status, Token, TriggerNo, TriggerType};
+use windlass_model::{
+    Failure, Payload, RunStatus, ScopeNo, Seq, Status, Token, TriggerNo, TriggerType,
+};
 use windlass_store::Write;
 use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish};
@@ -113,7 +115,13 @@ impl Hot {
             runs,
             triggers: rows.triggers,
             removed: rows.removed,
-            vars,
+            vars: vars
+                .into_iter()
+                .map(|(name, value)| (ScopeNo::ROOT, name, value))
+                .collect(),
+            scopes: Vec::new(),
+            items: Vec::new(),
+            lists_done: Vec::new(),
             blobs,
             journal: rows.journal,
             finish: ended.as_ref().map(|ended| Finish {

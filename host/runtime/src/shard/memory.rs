@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
 use windlass_engine::expr::{Needs, Values};
-use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo};
+use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo};
 use windlass_store::Store;
 
 use super::hot::Hot;
@@ -65,7 +65,7 @@ impl Memory {
         no: InstanceNo,
     ) -> Result<&mut FxHashMap<String, Payload>, Unread> {
         if self.vars.is_none() {
-            self.vars = Some(store.vars(no)?.into_iter().collect());
+            self.vars = Some(store.vars(no, ScopeNo::ROOT)?.into_iter().collect());
         }
         Ok(self.vars.get_or_insert_default())
     }

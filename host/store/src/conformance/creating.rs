@@ -1,6 +1,6 @@
 //! Creating instances.
 
-use windlass_model::{Digest, Payload, Status, TriggerState, Version};
+use windlass_model::{Digest, Payload, ScopeNo, Status, TriggerState, Version};
 
 use super::Harness;
 use super::world::{Member, definition, is_fenced, pins};
@@ -33,7 +33,7 @@ pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
         (Some("order 7"), &b"begun"[..])
     );
     assert_eq!(member.store.input(no).unwrap(), Some(first.input));
-    assert_eq!(member.store.vars(no).unwrap(), first.vars);
+    assert_eq!(member.store.vars(no, ScopeNo::ROOT).unwrap(), first.vars);
     assert_eq!(member.store.output(no).unwrap(), None);
 }
 

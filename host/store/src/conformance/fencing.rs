@@ -1,6 +1,6 @@
 //! Steps that are refused, and their neighbours.
 
-use windlass_model::{Incarnation, InstanceNo, Payload, TriggerNo, Version};
+use windlass_model::{Incarnation, InstanceNo, Payload, ScopeNo, TriggerNo, Version};
 
 use super::Harness;
 use super::world::{Held, Member, batch, is_done, is_fenced};
@@ -13,6 +13,7 @@ fn loud(member: &Member, held: &Held) -> Commit {
     let mut step = member.chained(held, 2);
     step.triggers.push(member.trigger(3));
     step.vars = vec![(
+        ScopeNo::ROOT,
         "loud".into(),
         Payload::json(format!("\"{}\"", "x".repeat(70_000))),
     )];
@@ -56,7 +57,11 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
             member.store.counts().unwrap(),
         );
         assert_eq!(after, before, "{why}");
-        assert_eq!(member.store.vars(no).unwrap().len(), 1, "{why}");
+        assert_eq!(
+            member.store.vars(no, ScopeNo::ROOT).unwrap().len(),
+            1,
+            "{why}"
+        );
     }
     assert!(is_done(&member.commit(loud(&member, &held))));
 }
@@ -104,7 +109,7 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
     );
     let spoilt = chains[1].fence.instance;
     assert_eq!(member.head(spoilt).version, Version(0));
-    assert_eq!(member.store.vars(spoilt).unwrap().len(), 1);
+    assert_eq!(member.store.vars(spoilt, ScopeNo::ROOT).unwrap().len(), 1);
     assert_eq!(member.only_trigger(spoilt).token, chains[1].trigger.token);
     assert!(is_done(&member.commit(loud(&member, &chains[1]))));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use windlass_model::Status;
+use windlass_model::{ScopeNo, Status};
 
 use super::world::{Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
@@ -260,6 +260,7 @@ impl History<'_> {
         let member = self.holder(held)?;
         let mut step = member.step(held);
         step.vars = vec![(
+            ScopeNo::ROOT,
             format!("v{}", held.fence.version),
             windlass_model::Payload::null(),
         )];
@@ -339,7 +340,10 @@ impl History<'_> {
             let row = model.instance_by_no(no).unwrap();
             assert_eq!(tested.instance_by_no(no).unwrap(), row);
             assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());
-            assert_eq!(tested.vars(no).unwrap(), model.vars(no).unwrap());
+            assert_eq!(
+                tested.vars(no, ScopeNo::ROOT).unwrap(),
+                model.vars(no, ScopeNo::ROOT).unwrap()
+            );
             assert_eq!(tested.output(no).unwrap(), model.output(no).unwrap());
             let runs = |store: &Arc<dyn Store>| store.runs(no, None, 100).unwrap();
             assert_eq!(runs(tested), runs(model));

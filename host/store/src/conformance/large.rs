@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
-use windlass_model::{BlobRef, Body, Digest, Payload};
+use windlass_model::{BlobRef, Body, Digest, Payload, ScopeNo};
 
 use super::Harness;
 use super::world::{Answers, Held, Member, batch, is_done};
@@ -45,7 +45,7 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     let trigger = new.triggers[0].no;
     let no = member.create(new);
     assert_eq!(member.store.input(no).unwrap(), Some(over_stored));
-    assert_eq!(member.store.vars(no).unwrap()[0].1, largest);
+    assert_eq!(member.store.vars(no, ScopeNo::ROOT).unwrap()[0].1, largest);
     let row = member.head(no);
     let fence = crate::write::Fence {
         incarnation: member.incarnation,
@@ -60,7 +60,7 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     let mut last = member.last(&Held { fence, trigger });
     last.runs[0].output = Some(big.clone());
     last.finish.as_mut().unwrap().output = Some(big.clone());
-    last.vars = vec![("v".into(), big.clone())];
+    last.vars = vec![(ScopeNo::ROOT, "v".into(), big.clone())];
     let run = last.runs[0].no;
     assert!(is_done(&member.commit(last)));
     assert_eq!(
@@ -68,7 +68,10 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
         Some(big_stored.clone())
     );
     assert_eq!(member.store.output(no).unwrap(), Some(big_stored.clone()));
-    assert_eq!(member.store.vars(no).unwrap()[0].1, big_stored);
+    assert_eq!(
+        member.store.vars(no, ScopeNo::ROOT).unwrap()[0].1,
+        big_stored
+    );
     let Body::Blob(blob) = big_stored.body else {
         panic!("it is a blob")
     };

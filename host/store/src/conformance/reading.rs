@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use uuid::Uuid;
-use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, Status};
+use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 
 use super::Harness;
 use super::world::{Member, definition, is_done};
@@ -157,7 +157,7 @@ pub(super) fn what_is_not_there_is_none(harness: &dyn Harness) {
     assert_eq!(store.instance_by_no(no).unwrap(), None);
     assert_eq!(store.input(no).unwrap(), None);
     assert_eq!(store.output(no).unwrap(), None);
-    assert_eq!(store.vars(no).unwrap(), []);
+    assert_eq!(store.vars(no, ScopeNo::ROOT).unwrap(), []);
     assert_eq!(store.run(RunNo(5)).unwrap(), None);
     assert_eq!(store.run_output(RunNo(5)).unwrap(), None);
     assert_eq!(store.runs(no, None, 5).unwrap(), []);

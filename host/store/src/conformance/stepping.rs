@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Class, Code, Epoch, Failure, LogLine, Payload, RunStatus, Seq, Status, Token, TriggerState,
-    TriggerType, Version,
+    Class, Code, Epoch, Failure, LogLine, Payload, RunStatus, ScopeNo, Seq, Status, Token,
+    TriggerState, TriggerType, Version,
 };
 
 use super::Harness;
@@ -85,8 +85,8 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
     });
     step.runs.push(second.clone());
     step.vars = vec![
-        ("w".into(), Payload::json("true")),
-        ("v".into(), Payload::json("")),
+        (ScopeNo::ROOT, "w".into(), Payload::json("true")),
+        (ScopeNo::ROOT, "v".into(), Payload::json("")),
     ];
     let entry = |kind: &str| JournalRow {
         at_ms: 41,
@@ -113,8 +113,8 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
     assert_eq!(member.store.run(second.no).unwrap(), Some(second.clone()));
     assert_eq!(member.store.run_output(second.no).unwrap(), second.output);
     assert_eq!(
-        member.store.vars(no).unwrap(),
-        [vars[1].clone(), vars[0].clone()]
+        member.store.vars(no, ScopeNo::ROOT).unwrap(),
+        [&vars[1], &vars[0]].map(|(_, name, value)| (name.clone(), value.clone()))
     );
     assert_eq!(member.store.journal(no).unwrap(), journal);
 }

@@ -100,6 +100,8 @@ impl Member {
             input: Payload::json("{\"a\":1}"),
             vars: vec![("v".into(), Payload::json("1"))],
             triggers: (1..=triggers).map(|seq| self.trigger(seq)).collect(),
+            reserves: Vec::new(),
+            exclusive: None,
             blobs: Vec::new(),
             created_ms: 7,
         }
@@ -225,6 +227,9 @@ impl Member {
             triggers: Vec::new(),
             removed: Vec::new(),
             vars: Vec::new(),
+            scopes: Vec::new(),
+            items: Vec::new(),
+            lists_done: Vec::new(),
             blobs: Vec::new(),
             journal: Vec::new(),
             finish: None,

@@ -64,6 +64,9 @@ impl Data {
                 .filter(|row| row.state != TriggerState::Claimed)
                 .cloned()
                 .collect();
+            let instance = self.instances.get(&claimed.row.no);
+            let scopes = instance.into_iter().flat_map(|instance| &instance.scopes);
+            claimed.scopes = scopes.map(|(no, state)| (*no, state.clone())).collect();
         }
         taking.claims
     }
@@ -192,6 +195,7 @@ impl Data {
             taken,
             claimed,
             others,
+            scopes: Vec::new(),
         })
     }
 

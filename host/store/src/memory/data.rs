@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, Status, Token, TriggerNo,
-    TriggerState,
+    Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status, Token,
+    TriggerNo, TriggerState,
 };
 
 use super::claim::Scan;
+use super::scopes::root_vars;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::rows::{
@@ -30,7 +31,9 @@ pub(super) struct Instance {
     pub(super) row: InstanceRow,
     pub(super) input: Payload,
     pub(super) output: Option<Payload>,
-    pub(super) vars: BTreeMap<String, Payload>,
+    pub(super) vars: BTreeMap<(ScopeNo, String), Payload>,
+    pub(super) scopes: BTreeMap<ScopeNo, Bytes>,
+    pub(super) items: BTreeMap<(Seq, u32), Payload>,
     pub(super) journal: Vec<JournalRow>,
 }
 
@@ -80,7 +83,13 @@ impl Data {
             Write::Release { fence } => Ok(self.release(fence)),
             Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
             Write::Unpark => Ok(self.unpark()),
-            Write::Flush => Ok(Wrote::Done),
+            Write::Flush
+            | Write::Publish(_)
+            | Write::Retract { .. }
+            | Write::Plan(_)
+            | Write::Duty { .. }
+            | Write::Forget { .. }
+            | Write::Sweep { .. } => Ok(Wrote::Done),
         }
     }
 
@@ -136,7 +145,9 @@ impl Data {
                 },
                 input: new.input.clone(),
                 output: None,
-                vars: new.vars.iter().cloned().collect(),
+                vars: root_vars(&new.vars),
+                scopes: BTreeMap::new(),
+                items: BTreeMap::new(),
                 journal: Vec::new(),
             },
         );
@@ -187,7 +198,7 @@ impl Data {
         let Some(instance) = self.instances.get_mut(&commit.fence.instance) else {
             return;
         };
-        instance.vars.extend(commit.vars.iter().cloned());
+        instance.put_scoped(commit);
         instance.journal.extend(commit.journal.iter().cloned());
         let row = &mut instance.row;
         row.version.0 += 1;

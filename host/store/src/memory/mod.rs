@@ -8,6 +8,7 @@ mod claim;
 mod data;
 mod hold;
 mod read;
+mod scopes;
 #[cfg(test)]
 mod tests;
 

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, TriggerState};
+use windlass_model::{
+    BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, TriggerState,
+};
 
 use super::MemoryStore;
 use super::data::Instance;
 use crate::error::Result;
 use crate::prefix;
+use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Counts, InstanceQuery, Reader};
+use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 
 impl MemoryStore {
@@ -66,9 +70,26 @@ impl Reader for MemoryStore {
             .flatten())
     }
 
-    fn vars(&self, instance: InstanceNo) -> Result<Vec<(String, Payload)>> {
+    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
         let vars = self.of(instance, |instance| instance.vars.clone());
-        Ok(vars.into_iter().flatten().collect())
+        let vars = vars.into_iter().flatten();
+        let vars = vars.filter(|((of, _), _)| *of == scope);
+        Ok(vars.map(|((_, name), value)| (name, value)).collect())
+    }
+
+    fn items(
+        &self,
+        instance: InstanceNo,
+        list: Seq,
+        from: u32,
+        limit: u32,
+    ) -> Result<Vec<(u32, Payload)>> {
+        let items = self.of(instance, |instance| {
+            let items = instance.items.range((list, from)..=(list, u32::MAX));
+            let items = items.map(|((_, index), output)| (*index, output.clone()));
+            items.take(limit as usize).collect()
+        });
+        Ok(items.unwrap_or_default())
     }
 
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
@@ -127,6 +148,30 @@ impl Reader for MemoryStore {
 
     fn pins(&self, digest: Digest) -> Result<Option<PinsRow>> {
         Ok(self.common.data.lock().pins.get(&digest).cloned())
+    }
+
+    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
+        Ok(None)
+    }
+
+    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
+        Ok(Vec::new())
+    }
+
+    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        Ok(Vec::new())
+    }
+
+    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
+        Ok(Vec::new())
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {

@@ -16,7 +16,10 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i32 = 0x776c_6173;
 
 /// Each migration ever released, in order, never changed afterwards.
-const STEPS: &[M<'static>] = &[M::up(include_str!("schema.sql"))];
+pub(super) const STEPS: &[M<'static>] = &[
+    M::up(include_str!("schema.sql")),
+    M::up(include_str!("schema_definitions.sql")),
+];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.

@@ -4,14 +4,18 @@
 use bytes::Bytes;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Result as Sql, Row};
-use windlass_model::{BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo};
+use windlass_model::{
+    BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq,
+};
 
 use super::SqliteStore;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
 use crate::error::Result;
 use crate::prefix;
+use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Counts, InstanceQuery, Reader};
+use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 
 fn one<T>(
@@ -36,6 +40,10 @@ fn all<T>(
         .prepare_cached(sql)?
         .query_map(params, of)?
         .collect()
+}
+
+fn payload_or_null(row: &Row<'_>, column: usize) -> Sql<Payload> {
+    Ok(read_payload(row, column)?.unwrap_or_else(Payload::null))
 }
 
 fn count(connection: &Connection, sql: &str) -> Sql<u64> {
@@ -94,14 +102,30 @@ impl Reader for SqliteStore {
         read.map(Option::flatten)
     }
 
-    fn vars(&self, instance: InstanceNo) -> Result<Vec<(String, Payload)>> {
-        let sql = "SELECT name, body, meta FROM var WHERE instance = ?1 ORDER BY name";
+    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
+        let sql = "SELECT name, body, meta FROM var WHERE instance = ?1 AND scope = ?2 \
+            ORDER BY name";
+        let key = (instance.0, scope.0.cast_signed());
         self.pool.read(|c| {
-            all(c, sql, [instance.0], |row| {
-                Ok((
-                    row.get(0)?,
-                    read_payload(row, 1)?.unwrap_or_else(Payload::null),
-                ))
+            all(c, sql, key, |row| {
+                Ok((row.get(0)?, payload_or_null(row, 1)?))
+            })
+        })
+    }
+
+    fn items(
+        &self,
+        instance: InstanceNo,
+        list: Seq,
+        from: u32,
+        limit: u32,
+    ) -> Result<Vec<(u32, Payload)>> {
+        let sql = "SELECT place, body, meta FROM item WHERE instance = ?1 AND list = ?2 \
+            AND place >= ?3 ORDER BY place LIMIT ?4";
+        let key = (instance.0, list.0.cast_signed(), from, limit);
+        self.pool.read(|c| {
+            all(c, sql, key, |row| {
+                Ok((row.get(0)?, payload_or_null(row, 1)?))
             })
         })
     }
@@ -189,6 +213,30 @@ impl Reader for SqliteStore {
                 })
             })
         })
+    }
+
+    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
+        Ok(None)
+    }
+
+    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
+        Ok(Vec::new())
+    }
+
+    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        Ok(Vec::new())
+    }
+
+    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
+        Ok(Vec::new())
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {

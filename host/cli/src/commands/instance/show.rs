@@ -35,7 +35,7 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
         payload.map(|payload| value(store, &payload)).transpose()
     };
     let mut vars = Map::new();
-    for (name, payload) in store.vars(row.no)? {
+    for (name, payload) in store.vars(row.no, windlass_model::ScopeNo::ROOT)? {
         vars.insert(name, value(store, &payload)?);
     }
     let definition = definition(store, row)?;

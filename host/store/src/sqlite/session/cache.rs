@@ -34,6 +34,16 @@ pub(super) enum Unwritten {
     Whole,
 }
 
+/// Whether a table that few workflows use has any rows: if not, nothing is looked up in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Filled {
+    #[default]
+    Unknown,
+    None,
+    /// Or had some a moment ago.
+    Some,
+}
+
 /// Forgotten when another connection has written, and when a group is rolled back.
 #[derive(Default)]
 pub(super) struct Cache {
@@ -45,6 +55,8 @@ pub(super) struct Cache {
     pub(super) members: FxHashMap<i64, bool>,
     pub(super) definitions: FxHashMap<Digest, i64>,
     pub(super) pins: FxHashMap<Digest, i64>,
+    pub(super) scopes: Filled,
+    pub(super) reservations: Filled,
 }
 
 impl Cache {
@@ -54,6 +66,8 @@ impl Cache {
         self.members.clear();
         self.definitions.clear();
         self.pins.clear();
+        self.scopes = Filled::Unknown;
+        self.reservations = Filled::Unknown;
     }
 
     /// To be called between groups, when nothing is unwritten.

@@ -79,6 +79,8 @@ impl Session<'_> {
                     claimed.others.push(trigger);
                 }
             }
+            drop(rows);
+            self.load_scopes(claimed)?;
         }
         Ok(Wrote::Claimed(taking.claims))
     }
@@ -222,6 +224,7 @@ impl Session<'_> {
             taken,
             claimed: Vec::new(),
             others: Vec::new(),
+            scopes: Vec::new(),
         })
     }
 

@@ -33,10 +33,7 @@ impl Session<'_> {
         for run in &commit.runs {
             self.insert_run(run)?;
         }
-        for (name, value) in &commit.vars {
-            let (body, meta) = payload(Some(value));
-            self.statements.put_var.execute((no, name, body, meta))?;
-        }
+        self.put_scoped(no, commit)?;
         self.put_blobs(&commit.blobs, commit.at_ms)?;
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             self.insert_journal(no, version + 1, place, entry)?;

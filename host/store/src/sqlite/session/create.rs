@@ -1,7 +1,7 @@
 //! Writes instances, with the definition and the pins that they need.
 
 use rusqlite::OptionalExtension as _;
-use windlass_model::{Digest, Status};
+use windlass_model::{Digest, ScopeNo, Status};
 
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
@@ -66,8 +66,7 @@ impl Session<'_> {
         let origin = (no, request, &new.correlation, new.created_ms, input, meta);
         self.statements.insert_origin.execute(origin)?;
         for (name, value) in &new.vars {
-            let (body, meta) = payload(Some(value));
-            self.statements.put_var.execute((no, name, body, meta))?;
+            self.put_var(no, ScopeNo::ROOT, name, value)?;
         }
         self.put_blobs(&new.blobs, new.created_ms)?;
         for trigger in &new.triggers {

@@ -10,6 +10,7 @@ mod commit;
 mod create;
 mod hold;
 mod members;
+mod scopes;
 mod statements;
 
 use crate::sqlite::locks::Held;
@@ -184,7 +185,13 @@ impl<'c> Session<'c> {
                 reason,
             } => self.park(fence, trigger, reason),
             Write::Unpark => self.unpark(),
-            Write::Flush => Ok(Wrote::Done),
+            Write::Flush
+            | Write::Publish(_)
+            | Write::Retract { .. }
+            | Write::Plan(_)
+            | Write::Duty { .. }
+            | Write::Forget { .. }
+            | Write::Sweep { .. } => Ok(Wrote::Done),
         }
     }
 

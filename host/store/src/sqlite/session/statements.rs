@@ -57,8 +57,17 @@ statements! {
     insert_run: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
         status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    put_var: "INSERT INTO var (instance, name, body, meta) VALUES (?1, ?2, ?3, ?4) \
-        ON CONFLICT (instance, name) DO UPDATE SET body = excluded.body, meta = excluded.meta",
+    put_var: "INSERT INTO var (instance, scope, name, body, meta) VALUES (?1, ?2, ?3, ?4, ?5) \
+        ON CONFLICT (instance, scope, name) DO UPDATE SET body = excluded.body, \
+        meta = excluded.meta",
+    put_scope: "INSERT INTO scope (instance, scope, state) VALUES (?1, ?2, ?3) \
+        ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state",
+    close_scope: "DELETE FROM scope WHERE instance = ?1 AND scope = ?2",
+    clear_vars: "DELETE FROM var WHERE instance = ?1 AND scope = ?2",
+    scopes: "SELECT scope, state FROM scope WHERE instance = ?1 ORDER BY scope",
+    put_item: "INSERT INTO item (instance, list, place, body, meta) VALUES (?1, ?2, ?3, ?4, ?5) \
+        ON CONFLICT (instance, list, place) DO UPDATE SET body = excluded.body, \
+        meta = excluded.meta",
     put_blob: "INSERT INTO blob (digest, touched_ms, content) VALUES (?1, ?2, ?3) \
         ON CONFLICT (digest) DO UPDATE SET touched_ms = max(touched_ms, excluded.touched_ms)",
     insert_journal: "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \

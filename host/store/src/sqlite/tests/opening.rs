@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+use super::super::open::STEPS;
 use super::super::{SqliteOptions, SqliteStore};
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
@@ -52,7 +53,8 @@ fn an_empty_file_is_laid_out() {
             .unwrap()
     };
     // 2 means incremental; the application's number spells `wlas`.
-    assert_eq!((pragma("user_version"), pragma("auto_vacuum")), (1, 2));
+    let layout = STEPS.len() as i64;
+    assert_eq!((pragma("user_version"), pragma("auto_vacuum")), (layout, 2));
     assert_eq!(
         pragma("application_id"),
         i64::from(u32::from_be_bytes(*b"wlas"))
@@ -81,7 +83,9 @@ fn check_refused(disk: &OnDisk, code: &windlass_model::Code) {
 fn a_newer_file_is_refused() {
     let disk = filled();
     let connection = Connection::open(disk.path()).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection
+        .pragma_update(None, "user_version", STEPS.len() as i64 + 1)
+        .unwrap();
     drop(connection);
     check_refused(&disk, &codes::NEWER);
 }

@@ -1,0 +1,28 @@
+//! What is kept for a while only.
+
+use windlass_model::{InstanceId, InstanceNo};
+
+/// A finished instance whose time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiredRow {
+    /// Its number.
+    pub no: InstanceNo,
+    /// Its name; none if it has begun to be forgotten, and nobody finds it any more.
+    pub id: Option<InstanceId>,
+}
+
+/// Something that piles up unless it is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sweep {
+    /// Blobs that nothing refers to since before the moment that is given: its distance from
+    /// now is the grace period for values that are still on their way.
+    Blobs,
+    /// Pages of the file that hold nothing, beyond what a steady load takes again. The moment
+    /// is not looked at.
+    Pages,
+}
+
+impl Sweep {
+    /// Everything that there is to sweep.
+    pub const ALL: [Self; 2] = [Self::Blobs, Self::Pages];
+}

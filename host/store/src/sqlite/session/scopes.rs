@@ -1,0 +1,99 @@
+//! Scopes of an instance besides its root: their states, their variables, and what came out of
+//! the items that they stand for.
+
+use windlass_model::{Payload, ScopeNo, Seq};
+
+use super::cache::Filled;
+use super::{Done, Session};
+use crate::sqlite::values::{payload, some_bytes};
+use crate::write::{ClaimedInstance, Commit, NewItem};
+
+impl Session<'_> {
+    /// Writes what a step did to scopes, variables and items. Nothing, for most.
+    pub(super) fn put_scoped(&mut self, instance: i64, commit: &Commit) -> Done<()> {
+        for (scope, name, value) in &commit.vars {
+            self.put_var(instance, *scope, name, value)?;
+        }
+        for (scope, state) in &commit.scopes {
+            match state {
+                Some(state) => self.put_scope(instance, *scope, state)?,
+                None => self.close_scope(instance, *scope)?,
+            }
+        }
+        for item in &commit.items {
+            self.put_item(instance, item)?;
+        }
+        for list in &commit.lists_done {
+            self.clear_items(instance, *list)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_var(
+        &mut self,
+        instance: i64,
+        scope: ScopeNo,
+        name: &str,
+        value: &Payload,
+    ) -> Done<()> {
+        let (body, meta) = payload(Some(value));
+        let row = (instance, scope.0.cast_signed(), name, body, meta);
+        self.statements.put_var.execute(row)?;
+        Ok(())
+    }
+
+    fn put_scope(&mut self, instance: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
+        let row = (instance, scope.0.cast_signed(), state);
+        self.statements.put_scope.execute(row)?;
+        self.cache.scopes = Filled::Some;
+        Ok(())
+    }
+
+    fn close_scope(&mut self, instance: i64, scope: ScopeNo) -> Done<()> {
+        let key = (instance, scope.0.cast_signed());
+        self.statements.close_scope.execute(key)?;
+        self.statements.clear_vars.execute(key)?;
+        Ok(())
+    }
+
+    fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+        let (body, meta) = payload(Some(&item.output));
+        let list = item.list.0.cast_signed();
+        let row = (instance, list, item.index, body, meta);
+        self.statements.put_item.execute(row)?;
+        Ok(())
+    }
+
+    fn clear_items(&mut self, instance: i64, list: Seq) -> Done<()> {
+        self.connection
+            .prepare_cached("DELETE FROM item WHERE instance = ?1 AND list = ?2")?
+            .execute((instance, list.0.cast_signed()))?;
+        Ok(())
+    }
+
+    /// Adds the open scopes of an instance that was taken.
+    pub(super) fn load_scopes(&mut self, claimed: &mut ClaimedInstance) -> Done<()> {
+        if self.cache.scopes == Filled::Unknown {
+            let sql = "SELECT EXISTS (SELECT 1 FROM scope)";
+            self.cache.scopes = self.filled(sql)?;
+        }
+        if self.cache.scopes == Filled::None {
+            return Ok(());
+        }
+        let mut rows = self.statements.scopes.query([claimed.row.no.0])?;
+        while let Some(row) = rows.next()? {
+            let scope = ScopeNo(row.get::<_, i64>(0)?.cast_unsigned());
+            claimed.scopes.push((scope, some_bytes(row, 1)?));
+        }
+        Ok(())
+    }
+
+    /// Whether a table has rows, by a statement that says so.
+    pub(super) fn filled(&self, sql: &str) -> Done<Filled> {
+        let some: bool = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([], |row| row.get(0))?;
+        Ok(if some { Filled::Some } else { Filled::None })
+    }
+}
