@@ -233,6 +233,8 @@ fn limits(limits: &Limits) -> plugins::Limits {
         blob_writers: limits.blob_writers as usize,
         blob_bytes: limits.blob_bytes.bytes(),
         http_requests: limits.http_requests,
+        events: limits.events as usize,
+        event_bytes: limits.event_bytes.bytes(),
     }
 }
 

@@ -69,6 +69,8 @@ pub struct CallContext {
     pub memory: Option<Arc<dyn Memory>>,
     /// Where large payloads are. None: there are none.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// Makes the tokens of bookmarks. None: whoever hosts this has no bookmarks.
+    pub tokens: Option<Arc<dyn ResumeTokens>>,
     /// Ends the call from outside.
     pub cancel: Cancel,
 }
@@ -152,6 +154,14 @@ pub trait Blobs: Send + Sync {
     fn read(&self, digest: &Digest, offset: u64, length: u32) -> Result<Option<Bytes>, BlobError>;
 }
 
+/// Makes the tokens by which bookmarks are resumed. Called on the guest's thread: it must not
+/// block.
+pub trait ResumeTokens: Send + Sync {
+    /// The token of a bookmark that this phase of a node run makes: the same whenever it is
+    /// asked for, and not to be guessed.
+    fn token(&self, instance: InstanceId, first: Seq, phase: u32, bookmark: &str) -> String;
+}
+
 /// The store of blobs failed; the text is shown to the guest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -206,6 +216,8 @@ pub struct Returned<T> {
     pub logs: Vec<LogLine>,
     /// The blobs that the result refers to; empty if it failed.
     pub blobs: Vec<(Digest, Bytes)>,
+    /// What the guest asked the host to do, in its order; empty if the call failed.
+    pub effects: Effects,
     /// How far the guest said it is, the last time it said so.
     pub progress: Option<(f64, String)>,
     /// How long it took by the clock, waiting for a free instance not included.
@@ -221,11 +233,54 @@ impl<T> Returned<T> {
             result: Err(failure),
             logs: Vec::new(),
             blobs: Vec::new(),
+            effects: Effects::default(),
             progress: None,
             took: Duration::ZERO,
             memory_bytes: 0,
         }
     }
+}
+
+/// What a guest asks the host to do: part of the commit of its call, or nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Effects {
+    /// Stimuli to send.
+    pub sent: Vec<SentStimulus>,
+    /// Triggers for its own instance.
+    pub scheduled: Vec<ScheduledTrigger>,
+}
+
+impl Effects {
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.scheduled.is_empty()
+    }
+}
+
+/// A stimulus, as a guest sends it. Its payload is JSON, or was given to the guest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentStimulus {
+    /// What happened; not empty, [`crate::options::MAX_EVENT_NAME`] bytes at most.
+    pub name: String,
+    /// What it is about, to be matched as canonical JSON.
+    pub matches: serde_json::Value,
+    /// Narrows it.
+    pub correlation: Option<String>,
+    /// Narrows it to one instance.
+    pub instance: Option<InstanceId>,
+    /// The data that comes with it.
+    pub input: Payload,
+}
+
+/// A trigger for the own instance, as a guest schedules it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduledTrigger {
+    /// The node to run, by name. Whether the workflow has it is for the caller to say.
+    pub node: String,
+    /// When, in epoch milliseconds.
+    pub at_ms: i64,
+    /// A JSON object whose members are assigned to `vars` first.
+    pub vars: Option<Payload>,
 }
 
 /// What becomes of a trigger.

@@ -4,6 +4,7 @@ use windlass_model::{
     Again, BlobRef, Body, Bookmark, Class, Digest, Done, Failure, Outcome, Payload, Suspension,
 };
 
+use crate::bindings::host::windlass::types::types;
 use crate::bindings::{consumer, node};
 use crate::call::Disposition;
 use crate::classify;
@@ -25,6 +26,19 @@ pub(crate) fn payload_in(payload: Payload) -> node::Payload {
     node::Payload {
         content_type: payload.content_type,
         body,
+    }
+}
+
+impl From<types::Payload> for node::Payload {
+    fn from(payload: types::Payload) -> Self {
+        let body = match payload.body {
+            types::Body::Inline(bytes) => node::Body::Inline(bytes.into()),
+            types::Body::Blob(text) => node::Body::Blob(text),
+        };
+        Self {
+            content_type: payload.content_type,
+            body,
+        }
     }
 }
 
@@ -103,7 +117,7 @@ impl Reader<'_> {
         payload.map(|payload| self.payload(payload)).transpose()
     }
 
-    fn payload(&self, payload: node::Payload) -> Result<Payload, Failure> {
+    pub(crate) fn payload(&self, payload: node::Payload) -> Result<Payload, Failure> {
         let body = match payload.body {
             node::Body::Inline(bytes) if bytes.len() > self.limits.payload_bytes => {
                 let (is, max) = (bytes.len(), self.limits.payload_bytes);

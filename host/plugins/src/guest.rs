@@ -14,6 +14,7 @@ use windlass_model::{BlobRef, Digest};
 
 use crate::call::CallContext;
 use crate::host::Shared;
+use crate::imports::EventWork;
 use crate::lane::{Lane, Pace};
 use crate::limiter::Limiter;
 use crate::log::Log;
@@ -38,6 +39,9 @@ pub(crate) struct Ongoing {
     pub(crate) log: Log,
     pub(crate) pace: Option<Pace>,
     pub(crate) blobs: BlobWork,
+    pub(crate) events: EventWork,
+    /// What it asks for becomes part of a commit.
+    pub(crate) commits: bool,
     pub(crate) http_requests: u32,
     pub(crate) progress: Option<(f64, String)>,
 }
@@ -78,6 +82,8 @@ impl Ongoing {
             log: Log::default(),
             pace: None,
             blobs: BlobWork::default(),
+            events: EventWork::default(),
+            commits: false,
             http_requests: 0,
             progress: None,
         }

@@ -12,6 +12,7 @@ mod bindings;
 pub mod call;
 mod classify;
 pub mod codes;
+mod consumers;
 mod convert;
 pub mod description;
 mod engine;
@@ -34,8 +35,8 @@ mod slot;
 mod watch;
 
 pub use call::{
-    Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Memory, MemoryError, Reason,
-    Resumption, Returned,
+    Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Effects, Memory, MemoryError,
+    Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger, SentStimulus,
 };
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;

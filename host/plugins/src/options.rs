@@ -94,7 +94,15 @@ pub struct Limits {
     pub blob_bytes: usize,
     /// HTTP requests that a call may make, redirects included.
     pub http_requests: u32,
+    /// Stimuli that a call may send and triggers that it may schedule, together.
+    pub events: usize,
+    /// Bytes of them, names and values together.
+    pub event_bytes: usize,
 }
+
+/// The longest name of a stimulus or a node, and the longest correlation, that a guest may
+/// send, in bytes.
+pub const MAX_EVENT_NAME: usize = 256;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -109,6 +117,8 @@ impl Default for Limits {
             blob_writers: 4,
             blob_bytes: 64 * 1024 * 1024,
             http_requests: 32,
+            events: 64,
+            event_bytes: 1024 * 1024,
         }
     }
 }

@@ -14,6 +14,7 @@ use windlass_model::definition::UseRef;
 use windlass_model::{Digest, TriggerType};
 
 use crate::codes;
+use crate::consumers::Consumers;
 use crate::description::NodeType;
 use crate::error::Error;
 use crate::plugin::Plugin;
@@ -30,6 +31,7 @@ pub struct Registry {
 struct Picture {
     files: BTreeMap<PathBuf, Arc<Plugin>>,
     packages: BTreeMap<String, BTreeMap<Version, Arc<Plugin>>>,
+    consumers: Consumers<Arc<Plugin>>,
 }
 
 /// There is no such node type.
@@ -95,35 +97,12 @@ impl Registry {
         })
     }
 
-    /// Who decides about triggers of this kind: who names it before who takes every kind, who
-    /// has no routes before who has some, then by the name of the package, the newest version
-    /// first.
-    pub fn consumer(&self, kind: TriggerType) -> Option<Arc<Plugin>> {
-        let picture = self.picture.load();
-        let takes = |text: &str, routed: bool| {
-            picture.newest().find(|plugin| {
-                plugin.consumer().is_some_and(|consumer| {
-                    consumer.routes.is_empty() != routed
-                        && consumer.types.iter().any(|kind| kind == text)
-                })
-            })
-        };
-        takes(kind.name(), false)
-            .or_else(|| takes(kind.name(), true))
-            .or_else(|| takes("*", false))
-            .or_else(|| takes("*", true))
-            .cloned()
-    }
-
-    /// The consumer of this package, the newest version.
-    pub fn consumer_named(&self, package: &str) -> Option<Arc<Plugin>> {
-        let picture = self.picture.load();
-        let versions = picture.packages.get(package)?;
-        versions
-            .values()
-            .rev()
-            .find(|plugin| plugin.consumer().is_some())
-            .cloned()
+    /// Who decides about triggers of this type and route: who names the type before who takes
+    /// every type, then by the name of the package, the newest version first. A consumer that
+    /// has routes gets triggers of these routes and no others; a route that nobody takes has no
+    /// consumer, whoever else there is.
+    pub fn consumer(&self, kind: TriggerType, route: Option<&str>) -> Option<Arc<Plugin>> {
+        self.picture.load().consumers.get(kind, route).cloned()
     }
 
     /// The plugin of this digest, if it is among them.
@@ -205,7 +184,17 @@ impl Picture {
                 .or_default()
                 .insert(plugin.description.version.clone(), Arc::clone(plugin));
         }
-        Self { files, packages }
+        let newest = packages
+            .values()
+            .flat_map(|versions| versions.values().rev());
+        let consumers = Consumers::of(newest.filter_map(|plugin: &Arc<Plugin>| {
+            plugin.consumer().map(|takes| (takes, Arc::clone(plugin)))
+        }));
+        Self {
+            files,
+            packages,
+            consumers,
+        }
     }
 
     fn newest(&self) -> impl Iterator<Item = &Arc<Plugin>> {

@@ -12,7 +12,7 @@ use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
 use windlass_model::{Class, Failure, Outcome, Payload};
 
 use crate::bindings::{consumer, node};
-use crate::call::{Accept, Call, CallContext, Cancel, Disposition, Returned};
+use crate::call::{Accept, Call, CallContext, Cancel, Disposition, Effects, Returned};
 use crate::classify;
 use crate::codes;
 use crate::convert::{self, Reader};
@@ -33,6 +33,9 @@ trait Job: Send + 'static {
     type Return: ComponentNamedList + Lift + Send + Sync + 'static;
     type Output: Send + 'static;
 
+    /// Whether what the guest asks for becomes part of a commit.
+    const COMMITS: bool;
+
     /// The export, if the plugin has it.
     fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>>;
 
@@ -47,6 +50,7 @@ impl Job for Executing {
     type Params = (node::NodeRequest,);
     type Return = (Result<node::Outcome, node::NodeError>,);
     type Output = Outcome;
+    const COMMITS: bool = true;
 
     fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
         exports.execute.as_ref()
@@ -64,6 +68,7 @@ impl Job for Deciding {
     type Params = (consumer::Trigger,);
     type Return = (Result<consumer::Disposition, consumer::ConsumerError>,);
     type Output = Disposition;
+    const COMMITS: bool = false;
 
     fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
         exports.accept.as_ref()
@@ -405,6 +410,7 @@ impl Plugin {
         }
         if let Some(call) = &mut store.data_mut().call {
             call.blobs.given = order.given;
+            call.commits = J::COMMITS;
         }
         order.params
     }
@@ -449,15 +455,16 @@ impl Plugin {
                 Err(failure)
             }
         };
-        let blobs = match &result {
-            Ok(_) => std::mem::take(&mut call.blobs.finished),
-            Err(_) => Vec::new(),
+        let (blobs, effects) = match &result {
+            Ok(_) => (call.blobs.finished, call.events.effects),
+            Err(_) => (Vec::new(), Effects::default()),
         };
         let took = now.saturating_sub(call.started);
         Returned {
             result,
             logs,
             blobs,
+            effects,
             progress: call.progress.take(),
             took,
             memory_bytes,

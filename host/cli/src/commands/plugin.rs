@@ -432,6 +432,7 @@ fn cx() -> CallContext {
         resumption: None,
         memory: None,
         blobs: None,
+        tokens: None,
         cancel: Cancel::default(),
     }
 }

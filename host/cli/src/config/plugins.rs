@@ -70,6 +70,10 @@ pub(crate) struct Limits {
     pub(crate) blob_bytes: Size,
     /// HTTP requests, redirects included.
     pub(crate) http_requests: u32,
+    /// Stimuli that are sent and triggers that are scheduled, together.
+    pub(crate) events: u32,
+    /// Bytes of them.
+    pub(crate) event_bytes: Size,
 }
 
 /// How much of everything there is at once, over all plugins.
@@ -148,6 +152,10 @@ pub(crate) struct LimitsOverride {
     pub(crate) blob_bytes: Option<Size>,
     /// As `plugins.limits.http-requests`.
     pub(crate) http_requests: Option<u32>,
+    /// As `plugins.limits.events`.
+    pub(crate) events: Option<u32>,
+    /// As `plugins.limits.event-bytes`.
+    pub(crate) event_bytes: Option<Size>,
 }
 
 /// How long an instance of a plugin lives.
@@ -193,6 +201,8 @@ impl Default for Limits {
             blob_writers: 4,
             blob_bytes: Size(64 << 20),
             http_requests: 32,
+            events: 64,
+            event_bytes: Size(1 << 20),
         }
     }
 }
@@ -237,6 +247,8 @@ impl LimitsOverride {
             blob_writers: self.blob_writers.unwrap_or(limits.blob_writers),
             blob_bytes: self.blob_bytes.unwrap_or(limits.blob_bytes),
             http_requests: self.http_requests.unwrap_or(limits.http_requests),
+            events: self.events.unwrap_or(limits.events),
+            event_bytes: self.event_bytes.unwrap_or(limits.event_bytes),
         }
     }
 }

@@ -85,9 +85,12 @@ impl Host for Guest {
         })
     }
 
-    /// Whoever hosts this has no bookmarks to resume by a token.
-    fn resume_token(&mut self, _bookmark: String) -> Option<String> {
-        None
+    fn resume_token(&mut self, bookmark: String) -> Option<String> {
+        self.ask(|call| {
+            let cx = &call.cx;
+            let tokens = cx.tokens.as_ref()?;
+            Some(tokens.token(cx.instance, cx.first, cx.phase, &bookmark))
+        })
     }
 
     fn cancelled(&mut self) -> bool {

@@ -1,23 +1,148 @@
-//! `windlass:events`. This host has no stimuli yet, and says so.
+//! `windlass:events`. What a guest sends or schedules is kept with its call and handed to the
+//! caller, who makes it part of the commit; nothing of it takes effect here.
+
+use windlass_model::{InstanceId, Payload};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
-use crate::guest::Guest;
+use crate::bindings::host::windlass::types::types;
+use crate::call::{Effects, ScheduledTrigger, SentStimulus};
+use crate::convert::Reader;
+use crate::guest::{Guest, Ongoing};
+use crate::options::{Limits, MAX_EVENT_NAME};
+
+/// What a call has asked for so far.
+#[derive(Default)]
+pub(crate) struct EventWork {
+    pub(crate) effects: Effects,
+    bytes: usize,
+}
 
 impl Host for Guest {
-    fn send(&mut self, _stimulus: Stimulus) -> Result<(), EventError> {
-        Err(self.unavailable())
+    fn send(&mut self, stimulus: Stimulus) -> Result<(), EventError> {
+        let (call, limits) = self.asking()?;
+        let bytes = stimulus.name.len()
+            + stimulus.correlation.as_ref().map_or(0, String::len)
+            + size(&stimulus.match_)
+            + size(&stimulus.input);
+        call.events.count(bytes, limits)?;
+        let sent = SentStimulus {
+            matches: value(&stimulus.match_)?,
+            instance: stimulus.instance.as_deref().map(instance).transpose()?,
+            correlation: stimulus
+                .correlation
+                .map(|text| name(text, "correlation"))
+                .transpose()?,
+            input: payload(stimulus.input, call, limits)?,
+            name: name(stimulus.name, "name of the stimulus")?,
+        };
+        call.events.effects.sent.push(sent);
+        Ok(())
     }
 
-    fn schedule(&mut self, _trigger: Scheduled) -> Result<(), EventError> {
-        Err(self.unavailable())
+    fn schedule(&mut self, trigger: Scheduled) -> Result<(), EventError> {
+        let (call, limits) = self.asking()?;
+        let bytes = trigger.node.len() + trigger.payload.as_ref().map_or(0, size);
+        call.events.count(bytes, limits)?;
+        if let Some(vars) = &trigger.payload
+            && !value(vars)?.is_object()
+        {
+            return Err(invalid("the payload is not a JSON object"));
+        }
+        let scheduled = ScheduledTrigger {
+            node: name(trigger.node, "name of the node")?,
+            at_ms: i64::try_from(trigger.at).map_err(|_| invalid("the instant is too late"))?,
+            vars: trigger
+                .payload
+                .map(|vars| payload(vars, call, limits))
+                .transpose()?,
+        };
+        call.events.effects.scheduled.push(scheduled);
+        Ok(())
     }
 }
 
 impl Guest {
-    fn unavailable(&self) -> EventError {
-        EventError::Unavailable(match self.terms.grants.events {
-            true => "this host does not send events".to_owned(),
-            false => "the capability `events` is not granted".to_owned(),
-        })
+    /// The call that asks, if it may.
+    fn asking(&mut self) -> Result<(&mut Ongoing, &Limits), EventError> {
+        let unavailable = |why: &str| EventError::Unavailable(why.to_owned());
+        if !self.terms.grants.events {
+            return Err(unavailable("the capability `events` is not granted"));
+        }
+        match self.call.as_deref_mut() {
+            Some(call) if call.commits => Ok((call, &self.terms.limits)),
+            _ => Err(unavailable(
+                "only a node can send and schedule: its call ends in a commit",
+            )),
+        }
     }
+}
+
+impl EventWork {
+    /// The bytes of what is refused count too: a guest cannot keep the host checking.
+    fn count(&mut self, bytes: usize, limits: &Limits) -> Result<(), EventError> {
+        let count = self.effects.sent.len() + self.effects.scheduled.len();
+        if count >= limits.events {
+            let message = format!("a call may send and schedule {} times", limits.events);
+            return Err(EventError::Limit(message));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > limits.event_bytes {
+            let message = format!("a call may send and schedule {} bytes", limits.event_bytes);
+            return Err(EventError::Limit(message));
+        }
+        Ok(())
+    }
+}
+
+fn size(payload: &types::Payload) -> usize {
+    match &payload.body {
+        types::Body::Inline(bytes) => bytes.len(),
+        types::Body::Blob(text) => text.len(),
+    }
+}
+
+fn name(text: String, what: &str) -> Result<String, EventError> {
+    if text.is_empty() || text.len() > MAX_EVENT_NAME || text.contains(char::is_control) {
+        return Err(invalid(&format!(
+            "the {what} is empty, over {MAX_EVENT_NAME} bytes long, or has control characters"
+        )));
+    }
+    Ok(text)
+}
+
+fn instance(text: &str) -> Result<InstanceId, EventError> {
+    text.parse()
+        .map_err(|_| invalid("the instance is not a UUID"))
+}
+
+/// A value that the host itself looks at.
+fn value(payload: &types::Payload) -> Result<serde_json::Value, EventError> {
+    match &payload.body {
+        types::Body::Inline(bytes) => serde_json::from_slice(bytes)
+            .map_err(|error| invalid(&format!("a value is not JSON: {error}"))),
+        types::Body::Blob(_) => Err(invalid("a value that is matched or assigned is no blob")),
+    }
+}
+
+/// A value that goes through to whoever gets the stimulus.
+fn payload(
+    payload: types::Payload,
+    call: &Ongoing,
+    limits: &Limits,
+) -> Result<Payload, EventError> {
+    let reader = Reader {
+        limits,
+        blobs: &call.blobs,
+    };
+    let payload = reader
+        .payload(payload.into())
+        .map_err(|failure| EventError::Invalid(failure.message))?;
+    match payload.is_json() {
+        true => Ok(payload),
+        false => Err(invalid("the data of a stimulus is JSON")),
+    }
+}
+
+fn invalid(why: &str) -> EventError {
+    EventError::Invalid(why.to_owned())
 }

@@ -12,6 +12,8 @@ mod logging;
 mod memory;
 mod random;
 
+pub(crate) use events::EventWork;
+
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
@@ -36,19 +38,19 @@ pub(crate) struct Imports {
 }
 
 /// Ours that never wait.
-const PLAIN: [&str; 5] = [
+const PLAIN: [&str; 6] = [
     "windlass:types/types",
     "windlass:log/log",
     "windlass:context/context",
     "windlass:clock/clock",
     "windlass:random/random",
+    "windlass:events/events",
 ];
 /// Ours that may.
-const WAITING: [&str; 4] = [
+const WAITING: [&str; 3] = [
     "windlass:memory/memory",
     "windlass:blobs/blobs",
     "windlass:http/http",
-    "windlass:events/events",
 ];
 /// WASI of which nothing waits. All else of it may: even closing a stream.
 const PLAIN_WASI: [&str; 3] = ["wasi:random/", "wasi:clocks/wall-clock", "wasi:io/error"];
@@ -150,7 +152,6 @@ pub(crate) fn link_waiting(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::memory::memory::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::blobs::blobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::http::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
-    windlass::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     wasmtime_wasi::p2::add_to_linker_async(linker)
 }
 
@@ -161,5 +162,6 @@ fn link_ours(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     windlass::log::log::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::context::context::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::clock::clock::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
+    windlass::events::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)?;
     windlass::random::random::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
 }

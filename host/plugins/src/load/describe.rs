@@ -121,6 +121,7 @@ fn nobody() -> CallContext {
         resumption: None,
         memory: None,
         blobs: None,
+        tokens: None,
         cancel: crate::call::Cancel::default(),
     }
 }

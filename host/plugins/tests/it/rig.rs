@@ -193,6 +193,7 @@ pub(crate) fn context() -> CallContext {
         resumption: None,
         memory: None,
         blobs: None,
+        tokens: None,
         cancel: Cancel::default(),
     }
 }

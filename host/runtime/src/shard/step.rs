@@ -109,7 +109,7 @@ impl State {
             return None;
         }
         let (kind, node) = (open.kind, open.node);
-        let Some(consumer) = shared.plugins.registry().consumer(kind) else {
+        let Some(consumer) = shared.plugins.registry().consumer(kind, None) else {
             self.park(
                 to,
                 format!("no plugin consumes triggers of type `{}`", kind.name()),
@@ -320,6 +320,7 @@ impl Hot {
             resumption,
             memory: reads.then(|| guest_view::memory(self, shared)),
             blobs: reads.then(|| guest_view::blobs(shared)),
+            tokens: None,
             cancel,
         })
     }
