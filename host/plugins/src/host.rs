@@ -27,7 +27,7 @@ use crate::registry::Registry;
 
 /// Hosts plugins. One per process is enough.
 pub struct Host {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     registry: Registry,
     ticker: Option<std::thread::JoinHandle<()>>,
 }

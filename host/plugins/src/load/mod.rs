@@ -6,6 +6,8 @@
 
 mod cache;
 mod describe;
+#[cfg(feature = "doubles")]
+mod double;
 mod shape;
 pub(crate) mod store;
 

@@ -2,10 +2,12 @@
 //! thread of its own, nothing left to chance.
 //!
 //! What it holds is gone when its last handle is dropped. Writes are answered on the thread
-//! that submits them, before `submit` returns.
+//! that submits them, before `submit` returns; unless whoever made the handle takes it upon
+//! himself to say when they are carried out and when they are answered (see [`MemoryStore::defer`]).
 
 mod claim;
 mod data;
+mod defer;
 mod hold;
 mod read;
 mod scopes;
@@ -34,8 +36,23 @@ pub enum Fault {
     UnknownNotWritten,
 }
 
-/// Decides about a write before it is carried out.
-pub type Faults = Box<dyn FnMut(&Write) -> Option<Fault> + Send>;
+/// Decides about a write before it is carried out, and may change it.
+pub type Faults = Box<dyn FnMut(&mut Write) -> Option<Fault> + Send>;
+
+/// Is shown every write through a handle after it was carried out. It runs while the handle is
+/// locked: to read, it takes another handle.
+pub type Witness = Box<dyn FnMut(&Seen<'_>) + Send>;
+
+/// A write, and what truly came of it, whatever the submitter is told.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// The write.
+    pub write: &'a Write,
+    /// The wall clock when it was submitted, in epoch milliseconds.
+    pub submitted_ms: i64,
+    /// The answer; none if nothing was carried out.
+    pub wrote: Option<&'a Wrote>,
+}
 
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
@@ -59,6 +76,8 @@ pub struct MemoryStore {
 struct Own {
     joined: Vec<Incarnation>,
     faults: Option<Faults>,
+    witness: Option<Witness>,
+    deferred: Option<defer::Deferred>,
     closed: bool,
 }
 
@@ -83,6 +102,11 @@ impl MemoryStore {
         self.own.lock().faults = faults;
     }
 
+    /// Shows every write through this handle to somebody.
+    pub fn set_witness(&self, witness: Option<Witness>) {
+        self.own.lock().witness = witness;
+    }
+
     fn handle_on(common: &Arc<Common>) -> Arc<Self> {
         let handle = common.data.lock().next_handle();
         Arc::new(Self {
@@ -92,13 +116,12 @@ impl MemoryStore {
         })
     }
 
-    fn carry_out(&self, mut write: Write) -> Result<Wrote> {
+    fn carry_out(&self, own: &mut Own, mut write: Write, submitted_ms: i64) -> Result<Wrote> {
         externalise(&mut write);
-        let mut own = self.own.lock();
         if own.closed {
             return Err(Error::closed());
         }
-        let fault = own.faults.as_mut().and_then(|faults| faults(&write));
+        let fault = own.faults.as_mut().and_then(|faults| faults(&mut write));
         let unknown = || {
             let text = "it is not known whether the write lasts";
             Err(Error::new(codes::UNKNOWN_OUTCOME, text).transient())
@@ -112,31 +135,49 @@ impl MemoryStore {
             Some(Fault::UnknownWritten) | None => {}
         }
         let now_ms = monotonic_ms(&*self.common.clock);
-        let wrote = self.common.data.lock().carry_out(&write, now_ms)?;
-        if let Wrote::Joined(incarnation) = &wrote {
+        let wrote = self.common.data.lock().carry_out(&write, now_ms);
+        if let Ok(Wrote::Joined(incarnation)) = &wrote {
             own.joined.push(*incarnation);
+        }
+        if let Some(witness) = &mut own.witness {
+            witness(&Seen {
+                write: &write,
+                submitted_ms,
+                wrote: wrote.as_ref().ok(),
+            });
         }
         if fault == Some(Fault::UnknownWritten) {
             unknown()
         } else {
-            Ok(wrote)
+            wrote
         }
     }
 }
 
 impl Store for MemoryStore {
     fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>) {
+        let submitted_ms = self.common.clock.wall_ms();
+        let mut own = self.own.lock();
+        if let Some(deferred) = &mut own.deferred {
+            deferred.wait(sink, writes, submitted_ms);
+            return;
+        }
         let answers: Vec<_> = writes
             .into_iter()
-            .map(|(ticket, write)| (ticket, self.carry_out(write)))
+            .map(|(ticket, write)| (ticket, self.carry_out(&mut own, write, submitted_ms)))
             .collect();
+        drop(own);
         if !answers.is_empty() {
             sink.answered(answers);
         }
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        self.carry_out(write)
+        let submitted_ms = self.common.clock.wall_ms();
+        let mut own = self.own.lock();
+        // What was submitted before comes before.
+        self.carry_out_deferred(&mut own, usize::MAX);
+        self.carry_out(&mut own, write, submitted_ms)
     }
 
     fn notify(&self) {

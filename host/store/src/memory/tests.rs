@@ -54,3 +54,27 @@ fn faults_happen_as_the_hook_says() {
     }
     assert!(matches!(join(), Ok(Wrote::Joined(_))));
 }
+
+#[test]
+fn deferred_writes_wait_for_their_turn_and_their_answers_too() {
+    #[derive(Default)]
+    struct Heard(parking_lot::Mutex<Vec<crate::Ticket>>);
+    impl crate::Sink for Heard {
+        fn answered(&self, answers: Vec<(crate::Ticket, crate::Result<Wrote>)>) {
+            let tickets = answers.into_iter().map(|(ticket, _)| ticket);
+            self.0.lock().extend(tickets);
+        }
+    }
+    let store = in_memory().store;
+    store.defer();
+    let heard = Arc::new(Heard::default());
+    let sink: Arc<dyn crate::Sink> = Arc::<Heard>::clone(&heard);
+    store.submit(&sink, (1..=3).map(|ticket| (ticket, Write::Unpark)).collect());
+    assert_eq!(store.deferred(), (3, 0));
+    store.carry_on(1);
+    assert_eq!(store.deferred(), (2, 1));
+    store.write(Write::Flush).unwrap();
+    assert_eq!((store.deferred(), heard.0.lock().len()), ((0, 3), 0));
+    store.deliver(2);
+    assert_eq!(*heard.0.lock(), [1, 2]);
+}

@@ -1,0 +1,67 @@
+//! Plugins that only describe themselves. Whoever simulates the host answers their calls itself;
+//! a call that reaches one all the same fails.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use wasmtime::component::Component;
+use windlass_model::Digest;
+
+use super::{grants, limits, share};
+use crate::Host;
+use crate::codes;
+use crate::description::Description;
+use crate::error::{Error, chain};
+use crate::imports::Imports;
+use crate::lane::Track;
+use crate::options::{Isolation, Settings};
+use crate::plugin::{Entries, Plugin, Purity, Terms};
+use crate::quarantine::Quarantine;
+use crate::slot::Slots;
+
+/// A component with nothing in it.
+const EMPTY: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+
+impl Host {
+    /// A plugin that has nothing but this description, in the registry.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the description.
+    pub fn double(&self, description: &[u8]) -> Result<Arc<Plugin>, Error> {
+        let description = Description::read("double", description)?;
+        let shared = &self.shared;
+        let fault = |error| Error::new(codes::ENGINE, "double", chain(&error));
+        let component = Component::new(&shared.engine, EMPTY).map_err(fault)?;
+        let imports = Imports::of(&shared.engine, &component, "double")?;
+        let settings = Settings::default();
+        let terms = Terms {
+            name: format!("{}@{}", description.package, description.version),
+            limits: limits(shared, &settings),
+            grants: grants(&settings, &description, &imports),
+            track: Arc::new(Track::new()),
+        };
+        let name = terms.name.clone();
+        let plugin = Arc::new(Plugin {
+            digest: Digest::of(name.as_bytes()),
+            file: PathBuf::from(&name),
+            description,
+            purity: Purity::Pure,
+            imports: imports.names,
+            shared: Arc::clone(shared),
+            terms: Arc::new(terms),
+            pre: shared.plain.instantiate_pre(&component).map_err(fault)?,
+            entries: Entries::default(),
+            slots: Slots::new(Isolation::Warm),
+            quarantine: Quarantine::new(None),
+            fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
+            waits: false,
+        });
+        let mut plugins = shared.plugins.lock();
+        plugins.insert(plugin.digest, Arc::downgrade(&plugin));
+        drop(plugins);
+        self.registry().insert(Path::new(&name), &plugin)?;
+        Ok(plugin)
+    }
+}

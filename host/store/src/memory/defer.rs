@@ -1,0 +1,82 @@
+//! A handle whose writes are carried out, and answered, when its maker says so: a slow store,
+//! or one whose process dies between a commit and its acknowledgement.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{MemoryStore, Own};
+use crate::error::Result;
+use crate::write::{Sink, Ticket, Write, Wrote};
+
+/// What was handed over through a handle and has not gone all the way.
+#[derive(Default)]
+pub(super) struct Deferred {
+    writes: VecDeque<(Arc<dyn Sink>, Ticket, Write, i64)>,
+    answers: VecDeque<(Arc<dyn Sink>, Ticket, Result<Wrote>)>,
+}
+
+impl Deferred {
+    pub(super) fn wait(
+        &mut self,
+        sink: &Arc<dyn Sink>,
+        writes: Vec<(Ticket, Write)>,
+        submitted_ms: i64,
+    ) {
+        let writes = writes.into_iter();
+        self.writes
+            .extend(writes.map(|(ticket, write)| (Arc::clone(sink), ticket, write, submitted_ms)));
+    }
+}
+
+impl MemoryStore {
+    /// From now on what is submitted through this handle waits for [`MemoryStore::carry_on`],
+    /// and its answers for [`MemoryStore::deliver`]. Writes that are waited for do not wait,
+    /// but are preceded by everything that was submitted before.
+    pub fn defer(&self) {
+        self.own.lock().deferred.get_or_insert_default();
+    }
+
+    /// How many writes wait to be carried out, and how many answers to be delivered.
+    pub fn deferred(&self) -> (usize, usize) {
+        let own = self.own.lock();
+        let deferred = own.deferred.as_ref();
+        deferred.map_or((0, 0), |all| (all.writes.len(), all.answers.len()))
+    }
+
+    /// Carries out the first of the waiting writes, at most so many.
+    pub fn carry_on(&self, most: usize) {
+        self.carry_out_deferred(&mut self.own.lock(), most);
+    }
+
+    /// Delivers the first of the waiting answers, at most so many, on this thread.
+    pub fn deliver(&self, most: usize) {
+        for _ in 0..most {
+            let answer = self
+                .own
+                .lock()
+                .deferred
+                .as_mut()
+                .and_then(|all| all.answers.pop_front());
+            let Some((sink, ticket, answer)) = answer else {
+                return;
+            };
+            sink.answered(vec![(ticket, answer)]);
+        }
+    }
+
+    pub(super) fn carry_out_deferred(&self, own: &mut Own, most: usize) {
+        for _ in 0..most {
+            let next = own
+                .deferred
+                .as_mut()
+                .and_then(|all| all.writes.pop_front());
+            let Some((sink, ticket, write, submitted_ms)) = next else {
+                return;
+            };
+            let answer = self.carry_out(own, write, submitted_ms);
+            if let Some(all) = &mut own.deferred {
+                all.answers.push_back((sink, ticket, answer));
+            }
+        }
+    }
+}
