@@ -14,6 +14,7 @@ mod error;
 mod guest_view;
 mod observe;
 mod options;
+mod parts;
 mod request;
 mod runtime;
 pub mod scheduler;

@@ -11,15 +11,15 @@ use windlass_model::{InstanceNo, Payload};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write, Wrote};
 
-use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::options::{Options, Scope};
+use crate::parts::Parts;
 use crate::request::{StartRequest, Started};
-use crate::scheduler::core::{Core, Event};
-use crate::scheduler::driver::{Driver, Mailbox, Membership, sink, unpark};
+use crate::scheduler::core::Event;
+use crate::scheduler::driver::{Membership, unpark};
 use crate::shard::worker::Crew;
-use crate::shard::{Birth, Message, Shard};
-use crate::shared::{Flow, Shared, Suspects, Waiters};
+use crate::shard::{Birth, Message};
+use crate::shared::Shared;
 use crate::wait::{Ended, RunResult};
 
 /// How often a run that another process has is looked at.
@@ -58,55 +58,26 @@ impl Runtime {
     ///
     /// The store is in trouble, or threads cannot be started.
     pub fn start(options: Options) -> Result<Arc<Self>, Error> {
-        let Options {
-            store,
-            plugins,
-            clock,
-            io,
-            name,
+        let (workers, spare_workers) = (options.workers.max(1), options.spare_workers);
+        let parts = Parts::join(options)?;
+        let Parts {
+            shared,
+            driver,
+            inbox,
+            membership,
+            own,
             scope,
-            scheduler,
-            workers,
-            ..
-        } = options;
-        let (mailbox, inbox) = Mailbox::new();
-        let lease_ms = scheduler.lease_ms;
-        let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
-        let membership = Arc::new(joined);
-        let shared = Arc::new(Shared {
-            store: Arc::clone(&store),
-            clock,
-            plugins,
-            catalog: Catalog::default(),
-            observer: options.observer,
-            io,
-            scheduler: mailbox.clone(),
-            shards: (0..workers.max(1)).map(Shard::new).collect(),
-            flow: Flow::new(scheduler.in_flight),
-            suspects: Suspects::default(),
-            waiters: Waiters::default(),
-            draining: AtomicBool::new(false),
-            max_steps: options.max_steps,
-        });
-        // What was put aside may run with the plugins that there are now.
-        store.write(Write::Unpark)?;
-        let crew = Crew::new(workers.max(1) + options.spare_workers + 1);
+            sink,
+        } = parts;
+        let crew = Crew::new(workers + spare_workers + 1);
         crew.start(&shared)?;
-        let own = Arc::new(Mutex::new(Vec::new()));
-        let sink = sink(&mailbox);
-        let driver = Driver {
-            shared: Arc::clone(&shared),
-            core: Core::new(scheduler),
-            scope: scope.clone(),
-            own: Arc::clone(&own),
-            membership: Arc::clone(&membership),
-            sink: Arc::clone(&sink),
-        };
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
             .spawn(move || driver.run(&inbox))?;
-        let wake = mailbox;
-        let listener = store.listen(Box::new(move || wake.send(Event::Woken)))?;
+        let wake = shared.scheduler.clone();
+        let listener = shared
+            .store
+            .listen(Box::new(move || wake.send(Event::Woken)))?;
         Ok(Arc::new(Self {
             shared,
             crew,

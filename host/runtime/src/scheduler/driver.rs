@@ -21,7 +21,7 @@ pub(crate) struct Mailbox {
 }
 
 /// What the scheduler's thread receives.
-enum Mail {
+pub(crate) enum Mail {
     Event(Event),
     Claimed(Claims),
     Stop,
@@ -45,7 +45,7 @@ impl Mailbox {
 
 /// The scheduler's end of its mailbox.
 pub(crate) struct Inbox {
-    receiver: Receiver<Mail>,
+    pub(crate) receiver: Receiver<Mail>,
 }
 
 /// Which work this process claims.
@@ -179,16 +179,30 @@ pub(crate) fn sink(mailbox: &Mailbox) -> Arc<dyn Sink> {
 impl Driver {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self, inbox: &Inbox) {
-        let asked_ms = self.shared.now().monotonic_ms;
-        self.step(Event::Joined { asked_ms });
+        self.begin();
         loop {
             let sleep = Duration::from_millis(self.core.sleep_ms(self.shared.now()).min(60_000));
-            match inbox.receiver.recv_timeout(sleep) {
-                Ok(Mail::Event(event)) => self.step(event),
-                Ok(Mail::Claimed(claims)) => self.claimed(claims),
-                Err(RecvTimeoutError::Timeout) => self.step(Event::Tick),
+            let mail = match inbox.receiver.recv_timeout(sleep) {
                 Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            }
+                Ok(mail) => mail,
+                Err(RecvTimeoutError::Timeout) => Mail::Event(Event::Tick),
+            };
+            self.take(mail);
+        }
+    }
+
+    /// Begins to act as the member that this process has become.
+    pub(crate) fn begin(&mut self) {
+        let asked_ms = self.shared.now().monotonic_ms;
+        self.step(Event::Joined { asked_ms });
+    }
+
+    /// Takes in what was received.
+    pub(crate) fn take(&mut self, mail: Mail) {
+        match mail {
+            Mail::Event(event) => self.step(event),
+            Mail::Claimed(claims) => self.claimed(claims),
+            Mail::Stop => {}
         }
     }
 

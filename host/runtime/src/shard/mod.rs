@@ -104,7 +104,7 @@ impl Shard {
     }
 
     /// Takes everything that was handed over, without waiting.
-    fn take(&self, into: &mut Vec<Message>) {
+    pub(crate) fn take(&self, into: &mut Vec<Message>) {
         let mut inbox = self.inbox.lock();
         into.append(&mut inbox);
     }

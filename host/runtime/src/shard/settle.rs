@@ -101,7 +101,7 @@ impl Hot {
         shared: &Shared,
     ) -> windlass_store::Result<Option<Step>> {
         let now_ms = shared.clock.wall_ms();
-        let random = rand::random::<u64>();
+        let random = self.spread(to);
         let Ran {
             took_us,
             logs,
@@ -169,6 +169,18 @@ impl Hot {
             now_ms,
             finish,
         }))
+    }
+
+    /// A number that spreads retries out: another one for every trigger of every instance, and
+    /// the same one when a step is done again.
+    fn spread(&self, to: Address) -> u64 {
+        use std::hash::{Hash as _, Hasher as _};
+        let mut hasher = rustc_hash::FxHasher::default();
+        (self.id.0.as_u128(), to.seq.0).hash(&mut hasher);
+        // The lower bits of this hash are weak: mixed as by splitmix64.
+        let mixed = hasher.finish();
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ (mixed >> 31)
     }
 
     /// The record of the execution, as far as it is known before the outcome is.

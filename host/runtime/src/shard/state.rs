@@ -72,7 +72,7 @@ pub(super) enum Then {
 
 impl State {
     /// Takes in one message.
-    pub(super) fn take(&mut self, message: Message, shared: &Arc<Shared>) {
+    pub(crate) fn take(&mut self, message: Message, shared: &Arc<Shared>) {
         match message {
             Message::Arrived(arrival) => self.arrived(*arrival, shared),
             Message::Born(birth) => self.born(*birth, shared),
@@ -104,12 +104,12 @@ impl State {
     }
 
     /// A call that was set aside.
-    pub(super) fn deferred(&mut self) -> Option<Work> {
+    pub(crate) fn deferred(&mut self) -> Option<Work> {
         self.deferred.pop_front()
     }
 
     /// Whether the driving thread has nothing to do without a message.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.ready.is_empty() && self.deferred.is_empty() && self.out.is_empty()
     }
 
@@ -119,7 +119,7 @@ impl State {
     }
 
     /// Takes the writes that are to be handed over.
-    pub(super) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
+    pub(crate) fn take_out(&mut self) -> Vec<(Ticket, Write)> {
         std::mem::take(&mut self.out)
     }
 

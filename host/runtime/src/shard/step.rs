@@ -32,7 +32,7 @@ const CONSUMER_BACKOFF_MS: i64 = 1_000;
 impl State {
     /// The next guest call that is to be made. Everything on the way to it that needs no
     /// guest is done here.
-    pub(super) fn next(&mut self, shared: &Arc<Shared>) -> Option<Work> {
+    pub(crate) fn next(&mut self, shared: &Arc<Shared>) -> Option<Work> {
         while let Some((no, seq)) = self.ready.pop_front() {
             if shared.is_draining() {
                 self.give_back_if_idle(no, shared);
@@ -47,7 +47,7 @@ impl State {
     }
 
     /// Takes in a guest call that has returned. Answers the call that follows from it.
-    pub(super) fn returned(&mut self, returned: Returned, shared: &Arc<Shared>) -> Option<Work> {
+    pub(crate) fn returned(&mut self, returned: Returned, shared: &Arc<Shared>) -> Option<Work> {
         let Returned { to, answer } = returned;
         let hot = self
             .hots

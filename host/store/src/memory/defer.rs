@@ -66,10 +66,7 @@ impl MemoryStore {
 
     pub(super) fn carry_out_deferred(&self, own: &mut Own, most: usize) {
         for _ in 0..most {
-            let next = own
-                .deferred
-                .as_mut()
-                .and_then(|all| all.writes.pop_front());
+            let next = own.deferred.as_mut().and_then(|all| all.writes.pop_front());
             let Some((sink, ticket, write, submitted_ms)) = next else {
                 return;
             };

@@ -69,7 +69,10 @@ fn deferred_writes_wait_for_their_turn_and_their_answers_too() {
     store.defer();
     let heard = Arc::new(Heard::default());
     let sink: Arc<dyn crate::Sink> = Arc::<Heard>::clone(&heard);
-    store.submit(&sink, (1..=3).map(|ticket| (ticket, Write::Unpark)).collect());
+    store.submit(
+        &sink,
+        (1..=3).map(|ticket| (ticket, Write::Unpark)).collect(),
+    );
     assert_eq!(store.deferred(), (3, 0));
     store.carry_on(1);
     assert_eq!(store.deferred(), (2, 1));

@@ -1,0 +1,87 @@
+//! What a process consists of, put together and not yet in motion: threads set it in motion, or
+//! a simulation does.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use parking_lot::Mutex;
+use windlass_model::InstanceNo;
+use windlass_store::{Sink, Write};
+
+use crate::catalog::Catalog;
+use crate::error::Error;
+use crate::options::{Options, Scope};
+use crate::scheduler::core::Core;
+use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
+use crate::shard::Shard;
+use crate::shared::{Flow, Shared, Suspects, Waiters};
+
+/// A member of the store, and everything that makes up its process.
+pub(crate) struct Parts {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) driver: Driver,
+    pub(crate) inbox: Inbox,
+    pub(crate) membership: Arc<Membership>,
+    /// The instances that a process claims which claims only its own.
+    pub(crate) own: Arc<Mutex<Vec<InstanceNo>>>,
+    pub(crate) scope: Scope,
+    /// Where the store answers the scheduler.
+    pub(crate) sink: Arc<dyn Sink>,
+}
+
+impl Parts {
+    /// Joins the store.
+    pub(crate) fn join(options: Options) -> Result<Self, Error> {
+        let Options {
+            store,
+            plugins,
+            clock,
+            io,
+            name,
+            scope,
+            scheduler,
+            workers,
+            ..
+        } = options;
+        let (mailbox, inbox) = Mailbox::new();
+        let lease_ms = scheduler.lease_ms;
+        let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
+        let membership = Arc::new(joined);
+        let shared = Arc::new(Shared {
+            store,
+            clock,
+            plugins,
+            catalog: Catalog::default(),
+            observer: options.observer,
+            io,
+            scheduler: mailbox.clone(),
+            shards: (0..workers.max(1)).map(Shard::new).collect(),
+            flow: Flow::new(scheduler.in_flight),
+            suspects: Suspects::default(),
+            waiters: Waiters::default(),
+            draining: AtomicBool::new(false),
+            max_steps: options.max_steps,
+        });
+        // What was put aside may run with the plugins that there are now.
+        shared.store.write(Write::Unpark)?;
+        let own = Arc::new(Mutex::new(Vec::new()));
+        let sink = sink(&mailbox);
+        let driver = Driver {
+            shared: Arc::clone(&shared),
+            core: Core::new(scheduler),
+            scope: scope.clone(),
+            own: Arc::clone(&own),
+            membership: Arc::clone(&membership),
+            sink: Arc::clone(&sink),
+        };
+        Ok(Self {
+            shared,
+            driver,
+            inbox,
+            membership,
+            own,
+            scope,
+            sink,
+        })
+    }
+}
