@@ -26,3 +26,9 @@ impl Sweep {
     /// Everything that there is to sweep.
     pub const ALL: [Self; 2] = [Self::Blobs, Self::Pages];
 }
+
+/// Whether a duty that was given out at `last_ms` can be given out again. A clock that was
+/// stepped back by more than the interval does not keep it from everybody.
+pub(crate) fn is_free(last_ms: i64, every_ms: u64, at_ms: i64) -> bool {
+    at_ms.abs_diff(last_ms) >= every_ms
+}

@@ -231,6 +231,20 @@ pub struct NewInstance {
     pub created_ms: i64,
 }
 
+/// A control trigger that cancels its instance.
+pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
+    NewTrigger {
+        no,
+        seq: Seq::outside(no),
+        kind: TriggerType::Cancel,
+        node: None,
+        due_ms: at_ms,
+        claimed: false,
+        attempt: 1,
+        detail: Bytes::new(),
+    }
+}
+
 /// The epoch of an instance that has never changed hands.
 pub const BORN_EPOCH: Epoch = Epoch(1);
 

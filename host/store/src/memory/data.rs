@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status, Token,
+    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScheduleNo, ScopeNo, Seq, Status, Token,
     TriggerNo, TriggerState,
 };
 
@@ -12,6 +12,7 @@ use super::claim::Scan;
 use super::scopes::root_vars;
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::published::{NewBinding, PublicationRow, ScheduleRow};
 use crate::rows::{
     BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
     NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow,
@@ -53,6 +54,14 @@ pub(super) struct Data {
     pub(super) due: BTreeSet<(i64, InstanceNo, TriggerNo)>,
     pub(super) runs: BTreeMap<RunNo, RunRow>,
     pub(super) blobs: BTreeMap<Digest, Bytes>,
+    pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
+    pub(super) last_binding: i64,
+    /// With the workflow of each.
+    pub(super) bindings: BTreeMap<BindingNo, (String, NewBinding)>,
+    pub(super) last_schedule: i64,
+    pub(super) schedules: BTreeMap<ScheduleNo, ScheduleRow>,
+    pub(super) reservations: BTreeSet<(String, InstanceNo)>,
+    pub(super) duties: BTreeMap<String, i64>,
     pub(super) scans: BTreeMap<Incarnation, Scan>,
     pub(super) made_pending: u64,
 }
@@ -83,17 +92,22 @@ impl Data {
             Write::Release { fence } => Ok(self.release(fence)),
             Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
             Write::Unpark => Ok(self.unpark()),
+            Write::Publish(new) => self.publish(new),
+            Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
+            Write::Plan(plan) => self.plan(plan),
+            Write::Duty {
+                name,
+                incarnation,
+                every_ms,
+                at_ms,
+            } => Ok(self.duty(name, *incarnation, *every_ms, *at_ms)),
             Write::Flush
-            | Write::Publish(_)
-            | Write::Retract { .. }
-            | Write::Plan(_)
-            | Write::Duty { .. }
             | Write::Forget { .. }
             | Write::Sweep { .. } => Ok(Wrote::Done),
         }
     }
 
-    fn create(&mut self, new: &NewInstance) -> Result<Wrote> {
+    pub(super) fn create(&mut self, new: &NewInstance) -> Result<Wrote> {
         if new
             .owner
             .is_some_and(|owner| !self.members.contains_key(&owner))
@@ -106,15 +120,16 @@ impl Data {
                 .map(|row| Wrote::Exists(Box::new(row)))
                 .ok_or_else(|| Error::corrupt("an id without its instance"));
         }
+        if let Some(by) = self.excluded_by(new) {
+            return Ok(Wrote::Reserved { by });
+        }
         let numbers = new.triggers.iter().map(|trigger| trigger.no);
         self.check_new(
             self.instances.contains_key(&new.no),
             numbers,
             std::iter::empty(),
         )?;
-        self.definitions
-            .entry(new.definition.digest)
-            .or_insert_with(|| (*new.definition).clone());
+        self.keep_definition(&new.definition);
         self.pins
             .entry(new.pins.digest)
             .or_insert_with(|| (*new.pins).clone());
@@ -122,6 +137,8 @@ impl Data {
         for trigger in &new.triggers {
             self.insert_trigger(new.no, trigger, new.owner.is_some());
         }
+        let reserves = new.reserves.iter().map(|key| (key.clone(), new.no));
+        self.reservations.extend(reserves);
         self.ids.insert(new.id, new.no);
         self.instances.insert(
             new.no,
@@ -152,6 +169,12 @@ impl Data {
             },
         );
         Ok(Wrote::Created)
+    }
+
+    pub(super) fn keep_definition(&mut self, row: &DefinitionRow) {
+        self.definitions
+            .entry(row.digest)
+            .or_insert_with(|| row.clone());
     }
 
     fn step(&mut self, commit: &Commit) -> Result<Wrote> {
@@ -187,6 +210,7 @@ impl Data {
             for no in self.triggers_of(fence.instance) {
                 self.remove_trigger(no);
             }
+            self.reservations.retain(|(_, no)| *no != fence.instance);
         } else if commit.release {
             self.unclaim(fence.instance);
         }
@@ -264,7 +288,7 @@ impl Data {
         });
     }
 
-    fn insert_trigger(&mut self, instance: InstanceNo, new: &NewTrigger, owned: bool) {
+    pub(super) fn insert_trigger(&mut self, instance: InstanceNo, new: &NewTrigger, owned: bool) {
         self.triggers
             .insert(new.no, fresh(new.no, instance, new, new.claimed && owned));
         self.of_instance.insert((instance, new.no));

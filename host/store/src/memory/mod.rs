@@ -9,6 +9,7 @@ mod claim;
 mod data;
 mod defer;
 mod hold;
+mod published;
 mod read;
 mod scopes;
 #[cfg(test)]

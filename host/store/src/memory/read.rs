@@ -150,24 +150,28 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().pins.get(&digest).cloned())
     }
 
-    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
-        Ok(None)
+    fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
+        Ok(self.common.data.lock().published(name))
     }
 
-    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        Ok(Vec::new())
+    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        Ok(self.common.data.lock().publications(query))
     }
 
-    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
-        Ok(Vec::new())
+    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
+        let data = self.common.data.lock();
+        Ok(data.bindings(|row| row.binding.hash == hash))
     }
 
-    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
-        Ok(Vec::new())
+    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
+        let data = self.common.data.lock();
+        let mut rows = data.bindings(|row| row.workflow == workflow);
+        rows.sort_by(|a, b| a.binding.key.cmp(&b.binding.key));
+        Ok(rows)
     }
 
-    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        Ok(Vec::new())
+    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        Ok(self.common.data.lock().schedules(query))
     }
 
     fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {

@@ -11,6 +11,7 @@ mod log;
 mod open;
 mod options;
 mod pool;
+mod published;
 mod queue;
 mod read;
 mod rows;

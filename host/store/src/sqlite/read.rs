@@ -9,6 +9,7 @@ use windlass_model::{
 };
 
 use super::SqliteStore;
+use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
 use crate::error::Result;
@@ -18,7 +19,7 @@ use crate::read::{Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 
-fn one<T>(
+pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -30,7 +31,7 @@ fn one<T>(
         .optional()
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -215,24 +216,24 @@ impl Reader for SqliteStore {
         })
     }
 
-    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
-        Ok(None)
+    fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
+        self.pool.read(|c| published::published(c, name))
     }
 
-    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        Ok(Vec::new())
+    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        self.pool.read(|c| published::publications(c, query))
     }
 
-    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
-        Ok(Vec::new())
+    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
+        self.pool.read(|c| published::bindings(c, hash))
     }
 
-    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
-        Ok(Vec::new())
+    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
+        self.pool.read(|c| published::bindings_of(c, workflow))
     }
 
-    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        Ok(Vec::new())
+    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        self.pool.read(|c| published::schedules(c, query))
     }
 
     fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {

@@ -40,6 +40,7 @@ impl Session<'_> {
         }
         if commit.finish.is_some() {
             self.statements.clear_triggers.execute([no])?;
+            self.release_reservations(commit.fence.instance)?;
         } else if commit.release {
             self.made_pending += self.statements.unclaim.execute([no])? as u64;
         }

@@ -5,7 +5,7 @@ use windlass_model::{Digest, ScopeNo, Status};
 
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
-use crate::rows::{BORN_EPOCH, BORN_VERSION, NewInstance};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
 use crate::sqlite::rows;
 use crate::sqlite::values::payload;
 use crate::write::Wrote;
@@ -16,6 +16,12 @@ impl Session<'_> {
             && !self.is_member(owner.0)?
         {
             return Ok(Wrote::Fenced);
+        }
+        if let Some(key) = &new.exclusive
+            && let Some(by) = self.reserved_by(key)?
+        {
+            // The same request again is told so, although it excludes itself.
+            return Ok(self.existing(new)?.unwrap_or(Wrote::Reserved { by }));
         }
         let documents = (
             self.definition(new.definition.digest)?,
@@ -30,7 +36,7 @@ impl Session<'_> {
                 }
                 let definition = match definition {
                     Some(no) => no,
-                    None => self.insert_definition(new)?,
+                    None => self.insert_definition(&new.definition)?,
                 };
                 let pins = match pins {
                     Some(no) => no,
@@ -68,6 +74,7 @@ impl Session<'_> {
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value)?;
         }
+        self.reserve(new)?;
         self.put_blobs(&new.blobs, new.created_ms)?;
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, new.owner.is_some())?;
@@ -136,8 +143,15 @@ impl Session<'_> {
             .optional()?)
     }
 
-    fn insert_definition(&mut self, new: &NewInstance) -> Done<i64> {
-        let row = &new.definition;
+    /// The number of a definition that is written if it is not there.
+    pub(super) fn definition_of(&mut self, row: &DefinitionRow) -> Done<i64> {
+        match self.definition(row.digest)? {
+            Some(no) => Ok(no),
+            None => self.insert_definition(row),
+        }
+    }
+
+    fn insert_definition(&mut self, row: &DefinitionRow) -> Done<i64> {
         self.connection
             .prepare_cached("INSERT INTO definition (digest, name, json) VALUES (?1, ?2, ?3)")?
             .execute((&row.digest.0[..], &row.name, &row.json[..]))?;

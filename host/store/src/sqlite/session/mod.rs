@@ -10,6 +10,8 @@ mod commit;
 mod create;
 mod hold;
 mod members;
+mod plan;
+mod publish;
 mod scopes;
 mod statements;
 
@@ -185,11 +187,16 @@ impl<'c> Session<'c> {
                 reason,
             } => self.park(fence, trigger, reason),
             Write::Unpark => self.unpark(),
+            Write::Publish(new) => self.publish(new),
+            Write::Retract { name, at_ms } => self.retract(name, *at_ms),
+            Write::Plan(plan) => self.plan(plan),
+            Write::Duty {
+                name,
+                incarnation,
+                every_ms,
+                at_ms,
+            } => self.duty(name, *incarnation, *every_ms, *at_ms),
             Write::Flush
-            | Write::Publish(_)
-            | Write::Retract { .. }
-            | Write::Plan(_)
-            | Write::Duty { .. }
             | Write::Forget { .. }
             | Write::Sweep { .. } => Ok(Wrote::Done),
         }

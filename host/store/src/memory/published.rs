@@ -1,0 +1,259 @@
+//! Published definitions, schedules, reservations and duties in memory.
+
+use windlass_model::{
+    BindingNo, Incarnation, InstanceId, InstanceNo, ScheduleNo, failpoint,
+};
+
+use super::data::Data;
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::published::{
+    BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
+    PublicationRow, ScheduleQuery, ScheduleRow,
+};
+use crate::rows::{NewInstance, cancellation};
+use crate::write::Wrote;
+
+impl Data {
+    pub(super) fn publish(&mut self, new: &NewPublication) -> Result<Wrote> {
+        check_keys(new)?;
+        let definition = &new.definition;
+        let name = &definition.name;
+        self.keep_definition(definition);
+        let current = self.published(name);
+        let unchanged = current.filter(|current| current.definition == definition.digest);
+        let (version, unchanged) = match unchanged {
+            Some(current) => (current.version, true),
+            None => {
+                self.retire(name, new.at_ms);
+                failpoint::pass("publish");
+                let version = self.publications.keys().filter(|(of, _)| of == name);
+                let version = 1 + version.map(|(_, version)| *version).max().unwrap_or(0);
+                let row = PublicationRow {
+                    name: name.clone(),
+                    version,
+                    definition: definition.digest,
+                    published_ms: new.at_ms,
+                    retracted_ms: None,
+                };
+                self.publications.insert((name.clone(), version), row);
+                (version, false)
+            }
+        };
+        self.index(new);
+        self.schedule_all(new);
+        Ok(Wrote::Published { version, unchanged })
+    }
+
+    pub(super) fn retract(&mut self, name: &str, at_ms: i64) -> Wrote {
+        let current = self.published(name);
+        if current.is_some() {
+            self.retire(name, at_ms);
+            self.bindings.retain(|_, (of, _)| of != name);
+            self.schedules.retain(|_, row| row.workflow != name);
+        }
+        Wrote::Retracted(current.map(|current| current.version))
+    }
+
+    pub(super) fn published(&self, name: &str) -> Option<PublicationRow> {
+        let mut rows = self.publications.values();
+        rows.find(|row| row.name == name && row.retracted_ms.is_none())
+            .cloned()
+    }
+
+    pub(super) fn publications(&self, query: &PublicationQuery) -> Vec<PublicationRow> {
+        let mut rows: Vec<_> = self
+            .publications
+            .values()
+            .filter(|row| query.name.as_ref().is_none_or(|name| row.name == *name))
+            .filter(|row| query.after.as_ref().is_none_or(|after| row.name > *after))
+            .filter(|row| query.retracted || row.retracted_ms.is_none())
+            .cloned()
+            .collect();
+        rows.sort_by(|a, b| a.name.cmp(&b.name).then(b.version.cmp(&a.version)));
+        rows.truncate(query.limit as usize);
+        rows
+    }
+
+    /// Rows of the trigger index, by number.
+    pub(super) fn bindings(&self, wanted: impl Fn(&BindingRow) -> bool) -> Vec<BindingRow> {
+        let rows = self.bindings.iter().filter_map(|(no, (workflow, binding))| {
+            let current = self.published(workflow)?;
+            Some(BindingRow {
+                no: *no,
+                workflow: workflow.clone(),
+                version: current.version,
+                definition: current.definition,
+                binding: binding.clone(),
+            })
+        });
+        rows.filter(wanted).collect()
+    }
+
+    pub(super) fn schedules(&self, query: &ScheduleQuery) -> Vec<ScheduleRow> {
+        let mut rows: Vec<_> = self
+            .schedules
+            .values()
+            .filter(|row| row.next_ms <= query.until_ms)
+            .filter(|row| query.workflow.as_ref().is_none_or(|of| row.workflow == *of))
+            .cloned()
+            .collect();
+        rows.sort_by_key(|row| (row.next_ms, row.no));
+        rows.truncate(query.limit as usize);
+        rows
+    }
+
+    fn retire(&mut self, name: &str, at_ms: i64) {
+        let rows = self.publications.values_mut();
+        let current = rows.filter(|row| row.name == name && row.retracted_ms.is_none());
+        current.for_each(|row| row.retracted_ms = Some(at_ms));
+    }
+
+    fn index(&mut self, new: &NewPublication) {
+        let name = &new.definition.name;
+        self.bindings
+            .retain(|_, (of, row)| of != name || new.bindings.contains(row));
+        for binding in &new.bindings {
+            let mut known = self.bindings.values();
+            if known.any(|(of, row)| of == name && row == binding) {
+                continue;
+            }
+            self.last_binding += 1;
+            let no = BindingNo(self.last_binding);
+            self.bindings.insert(no, (name.clone(), binding.clone()));
+        }
+    }
+
+    fn schedule_all(&mut self, new: &NewPublication) {
+        let name = &new.definition.name;
+        let wanted = |row: &ScheduleRow| new.schedules.iter().any(|s| s.key == row.key);
+        self.schedules
+            .retain(|_, row| row.workflow != *name || wanted(row));
+        for row in self.schedules.values_mut() {
+            if row.workflow == *name {
+                row.definition = new.definition.digest;
+            }
+        }
+        for schedule in &new.schedules {
+            self.put_schedule(name, schedule, new);
+        }
+    }
+
+    fn put_schedule(&mut self, workflow: &str, new: &NewSchedule, publication: &NewPublication) {
+        let mut rows = self.schedules.values_mut();
+        let known = rows.find(|row| row.workflow == workflow && row.key == new.key);
+        if let Some(row) = known {
+            if row.spec != new.spec {
+                row.spec = new.spec.clone();
+                row.since_ms = publication.at_ms;
+                row.next_ms = new.next_ms;
+            }
+            return;
+        }
+        self.last_schedule += 1;
+        let row = ScheduleRow {
+            no: ScheduleNo(self.last_schedule),
+            workflow: workflow.to_owned(),
+            definition: publication.definition.digest,
+            key: new.key.clone(),
+            spec: new.spec.clone(),
+            since_ms: publication.at_ms,
+            next_ms: new.next_ms,
+            last_planned_ms: None,
+            last_instance: None,
+        };
+        self.schedules.insert(row.no, row);
+    }
+
+    pub(super) fn plan(&mut self, plan: &Plan) -> Result<Wrote> {
+        let row = self.schedules.get(&plan.schedule);
+        let row = row.filter(|row| row.last_planned_ms == plan.expected_last_planned_ms);
+        let Some(last) = row.map(|row| row.last_instance) else {
+            return Ok(Wrote::Planned(Planned::Stale));
+        };
+        let Some(new) = &plan.create else {
+            self.move_on(plan, None);
+            return Ok(Wrote::Planned(Planned::Skipped));
+        };
+        let before = last.and_then(|id| self.unfinished(id));
+        if before.is_some() && plan.overlap == Overlap::Skip {
+            self.move_on(plan, None);
+            return Ok(Wrote::Planned(Planned::Skipped));
+        }
+        if before.is_some() && plan.overlap == Overlap::Queue {
+            if let Some(row) = self.schedules.get_mut(&plan.schedule) {
+                row.next_ms = plan.again_ms;
+            }
+            return Ok(Wrote::Planned(Planned::Queued));
+        }
+        match self.create(new)? {
+            Wrote::Created | Wrote::Exists(_) => {}
+            Wrote::Reserved { .. } => {
+                self.move_on(plan, None);
+                return Ok(Wrote::Planned(Planned::Skipped));
+            }
+            refused => return Ok(refused),
+        }
+        self.move_on(plan, Some(new.id));
+        if let (Some(no), Overlap::CancelPrevious(trigger)) = (before, plan.overlap)
+            && last != Some(new.id)
+        {
+            self.insert_trigger(no, &cancellation(trigger, plan.at_ms), false);
+        }
+        Ok(Wrote::Planned(Planned::Created(new.id)))
+    }
+
+    fn move_on(&mut self, plan: &Plan, made: Option<InstanceId>) {
+        if let Some(row) = self.schedules.get_mut(&plan.schedule) {
+            row.last_planned_ms = Some(plan.planned_ms);
+            row.next_ms = plan.next_ms;
+            row.last_instance = made.or(row.last_instance);
+        }
+    }
+
+    fn unfinished(&self, id: InstanceId) -> Option<InstanceNo> {
+        let no = self.ids.get(&id)?;
+        let instance = self.instances.get(no)?;
+        (!instance.row.status.is_final()).then_some(*no)
+    }
+
+    /// An instance that reserves what the new one does not want to share.
+    pub(super) fn excluded_by(&self, new: &NewInstance) -> Option<InstanceId> {
+        let key = new.exclusive.as_ref()?;
+        let first = (key.clone(), InstanceNo(i64::MIN))..=(key.clone(), InstanceNo(i64::MAX));
+        let (_, no) = self.reservations.range(first).next()?;
+        Some(self.instances.get(no)?.row.id)
+    }
+
+    pub(super) fn duty(
+        &mut self,
+        name: &str,
+        incarnation: Incarnation,
+        every_ms: u64,
+        at_ms: i64,
+    ) -> Wrote {
+        let last = self.duties.get(name);
+        let free = last.is_none_or(|last| crate::retention::is_free(*last, every_ms, at_ms));
+        let mine = free && self.members.contains_key(&incarnation);
+        if mine {
+            self.duties.insert(name.to_owned(), at_ms);
+        }
+        Wrote::Duty(mine)
+    }
+}
+
+/// Keys are unique in a definition.
+fn check_keys(new: &NewPublication) -> Result<()> {
+    let bindings = new.bindings.iter().map(|binding| &binding.key);
+    let schedules = new.schedules.iter().map(|schedule| &schedule.key);
+    let twice = |keys: &[&String]| {
+        let mut sorted = keys.to_vec();
+        sorted.sort();
+        sorted.windows(2).any(|pair| pair.first() == pair.last())
+    };
+    if twice(&bindings.collect::<Vec<_>>()) || twice(&schedules.collect::<Vec<_>>()) {
+        let text = "a write contradicts what is stored: a trigger's key is there twice";
+        return Err(Error::new(codes::CONTRADICTION, text));
+    }
+    Ok(())
+}
