@@ -17,7 +17,10 @@ mod fencing;
 mod history;
 mod holding;
 mod large;
+mod planning;
+mod publishing;
 mod reading;
+mod scoping;
 mod stepping;
 pub(crate) mod world;
 
@@ -108,6 +111,17 @@ macro_rules! conformance {
                 many_submitters_are_all_answered;
             reading: runs_are_walked_back, instances_are_found_by_prefix, instances_are_listed,
                 what_is_not_there_is_none, a_notification_reaches_the_others, the_closed_refuse;
+            publishing: publishing_counts_versions, publications_are_listed_by_name,
+                unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
+                unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,
+                a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version;
+            planning: an_occurrence_is_made_once, planners_at_once_make_one_occurrence,
+                an_occurrence_that_exists_moves_the_schedule_on, an_occurrence_can_be_left_out,
+                overlap_allow_starts_beside_it, overlap_skip_leaves_out, overlap_queue_waits,
+                overlap_cancel_previous_cancels, a_reservation_excludes_until_its_instance_ends,
+                creators_at_once_reserve_once, a_duty_is_one_members_at_a_time;
+            scoping: scopes_come_with_the_claim, a_step_changes_and_closes_scopes,
+                items_are_read_in_order, large_items_become_blobs;
             history: random_histories_agree_with_the_model;
         }
     };

@@ -1,0 +1,237 @@
+//! Schedules, reservations and duties.
+
+use uuid::Uuid;
+use windlass_model::{InstanceId, TriggerType};
+
+use super::Harness;
+use super::publishing::{draft, publish, schedules};
+use super::world::{Held, Member, is_done, is_fenced};
+use crate::published::{Overlap, Plan, Planned, ScheduleRow};
+use crate::rows::NewInstance;
+use crate::{Write, Wrote};
+
+fn first(member: &Member) -> ScheduleRow {
+    schedules(&*member.store)[0].clone()
+}
+
+/// A plan for the occurrence at a moment of the first schedule.
+fn plan(member: &Member, planned_ms: i64, overlap: Overlap) -> Plan {
+    let row = first(member);
+    let mut new = member.draft(1);
+    new.id = InstanceId(Uuid::from_u128(planned_ms.unsigned_abs().into()));
+    Plan {
+        schedule: row.no,
+        expected_last_planned_ms: row.last_planned_ms,
+        planned_ms,
+        next_ms: planned_ms + 100,
+        again_ms: planned_ms + 1,
+        overlap,
+        create: Some(Box::new(new)),
+        at_ms: planned_ms,
+    }
+}
+
+fn planned(member: &Member, plan: &Plan) -> Planned {
+    match member.write(Write::Plan(Box::new(plan.clone()))) {
+        Wrote::Planned(planned) => planned,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn id(plan: &Plan) -> InstanceId {
+    plan.create.as_ref().unwrap().id
+}
+
+fn published(harness: &dyn Harness) -> Member {
+    let member = Member::join(harness);
+    publish(&member, draft("one"));
+    member
+}
+
+fn finish(member: &Member) {
+    for held in member.claim_all(i64::MAX) {
+        // With the first of its triggers an instance has ended; the others are too late.
+        member.commit(member.last(&held));
+    }
+}
+
+pub(super) fn an_occurrence_is_made_once(harness: &dyn Harness) {
+    let member = published(harness);
+    let occurrence = plan(&member, 100, Overlap::Allow);
+    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    assert_eq!(planned(&member, &occurrence), Planned::Stale);
+    let row = first(&member);
+    assert_eq!((row.last_planned_ms, row.last_instance), (None, None), "the other one is first now");
+    let row = schedules(&*member.store)[1].clone();
+    assert_eq!((row.last_planned_ms, row.next_ms), (Some(100), 200));
+    assert_eq!(row.last_instance, Some(id(&occurrence)));
+    assert_eq!(member.claim_all(i64::MAX).len(), 1);
+}
+
+pub(super) fn planners_at_once_make_one_occurrence(harness: &dyn Harness) {
+    let members: Vec<Member> = (0..4).map(|_| Member::join(harness)).collect();
+    publish(&members[0], draft("one"));
+    for round in 0..5 {
+        let plans: Vec<Plan> = members
+            .iter()
+            .map(|member| plan(member, 100 + round, Overlap::Allow))
+            .collect();
+        let answers: Vec<Planned> = std::thread::scope(|scope| {
+            let threads = members.iter().zip(&plans);
+            let threads: Vec<_> = threads
+                .map(|(member, plan)| scope.spawn(|| planned(member, plan)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let made = answers.iter().filter(|answer| matches!(answer, Planned::Created(_)));
+        assert_eq!(made.count(), 1, "{answers:?}");
+        let stale = answers.iter().filter(|answer| **answer == Planned::Stale);
+        assert_eq!(stale.count(), 3, "{answers:?}");
+    }
+    assert_eq!(members[0].store.counts().unwrap().instances, 5);
+}
+
+pub(super) fn an_occurrence_that_exists_moves_the_schedule_on(harness: &dyn Harness) {
+    let member = published(harness);
+    let occurrence = plan(&member, 100, Overlap::CancelPrevious(member.numbers.trigger().unwrap()));
+    member.create((**occurrence.create.as_ref().unwrap()).clone());
+    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    assert_eq!(member.store.counts().unwrap().triggers, 1);
+}
+
+pub(super) fn an_occurrence_can_be_left_out(harness: &dyn Harness) {
+    let member = published(harness);
+    let mut occurrence = plan(&member, 100, Overlap::Allow);
+    occurrence.create = None;
+    assert_eq!(planned(&member, &occurrence), Planned::Skipped);
+    assert_eq!(schedules(&*member.store)[1].last_planned_ms, Some(100));
+    assert_eq!(member.store.counts().unwrap().instances, 0);
+}
+
+/// With an occurrence that has not ended: what becomes of the next one, and then once it has.
+fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, triggers: usize) {
+    let member = Member::join(harness);
+    let mut new = draft("one");
+    new.schedules.truncate(1);
+    publish(&member, new);
+    let occurrence = plan(&member, 100, overlap);
+    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    let before = member.store.instance(id(&occurrence)).unwrap().unwrap();
+    let next = plan(&member, 200, overlap);
+    assert_eq!(planned(&member, &next), wanted, "{overlap:?}");
+    let row = first(&member);
+    let (last, look_ms) = if wanted == Planned::Queued { (100, 201) } else { (200, 300) };
+    assert_eq!((row.last_planned_ms, row.next_ms), (Some(last), look_ms), "{overlap:?}");
+    let left = member.triggers(before.no);
+    assert_eq!(left.len(), triggers, "{overlap:?}: {left:?}");
+    if let Some(control) = left.iter().find(|row| row.kind == TriggerType::Cancel) {
+        assert!(control.seq.is_outside() && control.due_ms == 200);
+    }
+    finish(&member);
+    let third = plan(&member, 300, overlap);
+    assert_eq!(planned(&member, &third), Planned::Created(id(&third)), "{overlap:?}");
+}
+
+pub(super) fn overlap_allow_starts_beside_it(harness: &dyn Harness) {
+    let wanted = Planned::Created(InstanceId(Uuid::from_u128(200)));
+    check_overlap(harness, Overlap::Allow, wanted, 1);
+}
+
+pub(super) fn overlap_skip_leaves_out(harness: &dyn Harness) {
+    check_overlap(harness, Overlap::Skip, Planned::Skipped, 1);
+}
+
+pub(super) fn overlap_queue_waits(harness: &dyn Harness) {
+    check_overlap(harness, Overlap::Queue, Planned::Queued, 1);
+}
+
+pub(super) fn overlap_cancel_previous_cancels(harness: &dyn Harness) {
+    let wanted = Planned::Created(InstanceId(Uuid::from_u128(200)));
+    // The number is out of the way of those that the member hands out.
+    let trigger = windlass_model::TriggerNo(0x7fff_ffff);
+    check_overlap(harness, Overlap::CancelPrevious(trigger), wanted, 2);
+}
+
+fn reserving(member: &Member, reserves: &[&str], exclusive: Option<&str>) -> NewInstance {
+    NewInstance {
+        reserves: reserves.iter().map(|key| (*key).into()).collect(),
+        exclusive: exclusive.map(Into::into),
+        ..member.draft(1)
+    }
+}
+
+pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let new = reserving(&member, &["one", "order 7"], Some("one"));
+    let id = new.id;
+    member.create(new.clone());
+    let before = member.store.counts().unwrap();
+    for key in ["one", "order 7"] {
+        let other = reserving(&member, &[key], Some(key));
+        let answer = member.write(Write::Create(Box::new(other)));
+        assert!(matches!(answer, Wrote::Reserved { by } if by == id), "{answer:?}");
+    }
+    let again = NewInstance { no: member.numbers.instance().unwrap(), ..new };
+    let answer = member.write(Write::Create(Box::new(again)));
+    assert!(matches!(&answer, Wrote::Exists(row) if row.id == id), "{answer:?}");
+    assert_eq!(member.store.counts().unwrap(), before, "nothing was written");
+    // Who does not ask for it alone shares it.
+    member.create(reserving(&member, &["order 7"], None));
+    member.create(reserving(&member, &["two"], Some("two")));
+    let held = member.claim_all(10);
+    let of = |held: &&Held| held.fence.instance == member.store.instance(id).unwrap().unwrap().no;
+    let held = *held.iter().find(of).unwrap();
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    let other = || reserving(&member, &["one"], Some("one"));
+    let answer = member.write(Write::Create(Box::new(other())));
+    assert!(matches!(answer, Wrote::Reserved { .. }), "a step lets go of nothing");
+    let mut stale = member.last(&held);
+    stale.fence.epoch.0 += 1;
+    assert!(is_fenced(&member.commit(stale)));
+    let answer = member.write(Write::Create(Box::new(other())));
+    assert!(matches!(answer, Wrote::Reserved { .. }), "a refused end lets go of nothing");
+    assert!(is_done(&member.commit(member.last(&held.next()))));
+    member.create(other());
+    let shared = reserving(&member, &[], Some("order 7"));
+    let answer = member.write(Write::Create(Box::new(shared)));
+    assert!(matches!(answer, Wrote::Reserved { by } if by != id), "the other one still has it");
+}
+
+pub(super) fn creators_at_once_reserve_once(harness: &dyn Harness) {
+    let members: Vec<Member> = (0..4).map(|_| Member::join(harness)).collect();
+    let made: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = members
+            .iter()
+            .map(|member| {
+                scope.spawn(|| {
+                    let new = reserving(member, &["alone"], Some("alone"));
+                    matches!(member.write(Write::Create(Box::new(new))), Wrote::Created)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+    });
+    assert_eq!(made, 1);
+}
+
+pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let ask = |member: &Member, name: &str, at_ms| {
+        let (name, incarnation) = (name.into(), member.incarnation);
+        let duty = Write::Duty { name, incarnation, every_ms: 100, at_ms };
+        match member.write(duty) {
+            Wrote::Duty(mine) => mine,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(ask(&member, "sweep", 1000));
+    assert!(!ask(&other, "sweep", 1000));
+    assert!(!ask(&member, "sweep", 1099), "it has been done a moment ago");
+    assert!(ask(&other, "another", 1000));
+    assert!(ask(&other, "sweep", 1100));
+    assert!(!ask(&member, "sweep", 1101));
+    assert!(ask(&member, "sweep", 5), "a clock was stepped back");
+    let incarnation = other.incarnation;
+    other.write(Write::Leave { incarnation });
+    assert!(!ask(&other, "sweep", 9999), "it is no member any more");
+}
