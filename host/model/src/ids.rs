@@ -62,6 +62,18 @@ number! {
     /// How often the trigger has been claimed. Only grows.
     Token(i64)
 }
+number! {
+    /// A bookmark inside one store, in the order in which they were made.
+    BookmarkNo(i64)
+}
+number! {
+    /// A stimulus that waits inside one store, in the order in which they came.
+    StimulusNo(i64)
+}
+number! {
+    /// A dead letter inside one store, in the order in which they died.
+    LetterNo(i64)
+}
 
 number! {
     /// A scope of variables and outputs inside one instance: an item of a for-each, or the
@@ -82,23 +94,63 @@ impl ScopeNo {
     pub const ROOT: Self = Self(0);
 }
 
-/// The instance as everybody outside knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct InstanceId(pub Uuid);
+/// Marks the sequence numbers of triggers that the engine did not make.
+const OUTSIDE: u64 = 1 << 63;
 
-impl fmt::Display for InstanceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl Seq {
+    /// The sequence number of a trigger from outside the engine (people, control, stimuli that
+    /// came when nobody waited): unique in its instance, because its row's number is unique in
+    /// the store.
+    pub fn outside(no: TriggerNo) -> Self {
+        Self(OUTSIDE | no.0.cast_unsigned())
+    }
+
+    /// Whether the engine did not make it.
+    pub fn is_outside(self) -> bool {
+        self.0 & OUTSIDE != 0
+    }
+
+    /// The row of a trigger from outside.
+    pub fn outside_no(self) -> Option<TriggerNo> {
+        self.is_outside()
+            .then(|| TriggerNo((self.0 & !OUTSIDE).cast_signed()))
     }
 }
 
-impl FromStr for InstanceId {
-    type Err = uuid::Error;
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Uuid::parse_str(text).map(Self)
-    }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text).map(Self)
+            }
+        }
+    };
+}
+
+id! {
+    /// The instance as everybody outside knows it.
+    InstanceId
+}
+id! {
+    /// A trigger that somebody outside scheduled, as they know it.
+    TriggerId
+}
+id! {
+    /// A stimulus, as whoever sent it knows it.
+    StimulusId
 }
 
 /// SHA-256 of some bytes: of a component, a definition or a blob.

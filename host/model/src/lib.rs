@@ -17,9 +17,11 @@ pub mod limits;
 pub mod nearest;
 pub mod outcome;
 pub mod payload;
+pub mod resumption;
 pub mod run;
 pub mod schema;
 mod start_trigger;
+pub mod stimulus;
 pub mod trigger;
 
 pub use clock::Clock;
@@ -28,11 +30,13 @@ pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place};
 pub use failure::{Class, Failure};
 pub use ids::{
-    BindingNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, RunNo, ScheduleNo,
-    ScopeNo, Seq, Token, TriggerNo, Version,
+    BindingNo, BookmarkNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, LetterNo, Numbers,
+    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, Version,
 };
 pub use instance::Status;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
 pub use payload::{BlobRef, Body, Payload};
+pub use resumption::Resumption;
 pub use run::{LogLine, RunStatus};
+pub use stimulus::{Delivery, Stimulus};
 pub use trigger::{TriggerState, TriggerType};

@@ -27,3 +27,18 @@ pub const CATCH_UP: u32 = 1_000;
 
 /// Items that a for-each may work on at the same time.
 pub const CONCURRENCY: u32 = 1_000;
+
+/// The highest priority of a trigger, and negated the lowest: claims look at each that is there.
+pub const PRIORITY: i32 = 100;
+
+/// The priority of control triggers: before everything else.
+pub const CONTROL_PRIORITY: i32 = PRIORITY + 1;
+
+/// Bookmarks of one suspension.
+pub const BOOKMARKS: usize = 64;
+
+/// How long the name of a bookmark or stimulus may be, in bytes.
+pub const STIMULUS_NAME_BYTES: usize = 256;
+
+/// How long what a bookmark or stimulus is matched by may be, in bytes of canonical JSON.
+pub const MATCH_BYTES: usize = 16 * 1024;

@@ -29,11 +29,19 @@ pub enum TriggerType {
     Child = 9,
     /// Cancels the instance.
     Cancel = 10,
+    /// Stops the instance for a while.
+    Pause = 11,
+    /// Lets a paused instance go on.
+    Unpause = 12,
+    /// Changes something of the instance: cancels one of its triggers, for one.
+    Alter = 13,
+    /// Removes the instance.
+    Delete = 14,
 }
 
 impl TriggerType {
     /// Every type.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Start,
         Self::Next,
         Self::Retry,
@@ -45,6 +53,10 @@ impl TriggerType {
         Self::Resume,
         Self::Child,
         Self::Cancel,
+        Self::Pause,
+        Self::Unpause,
+        Self::Alter,
+        Self::Delete,
     ];
 
     /// As it is shown to people, to consumers and in metrics.
@@ -61,6 +73,10 @@ impl TriggerType {
             Self::Resume => "resume",
             Self::Child => "child",
             Self::Cancel => "cancel",
+            Self::Pause => "pause",
+            Self::Unpause => "unpause",
+            Self::Alter => "alter",
+            Self::Delete => "delete",
         }
     }
 
@@ -74,9 +90,13 @@ impl TriggerType {
         self as u8
     }
 
-    /// Control types change an instance without running a node: no consumer sees them.
+    /// Control types change an instance without running a node: no consumer sees them, they
+    /// need no room among the workers, and they are never parked.
     pub fn is_control(self) -> bool {
-        matches!(self, Self::Cancel)
+        matches!(
+            self,
+            Self::Cancel | Self::Pause | Self::Unpause | Self::Alter | Self::Delete
+        )
     }
 }
 

@@ -1,0 +1,323 @@
+//! What the payload of a resumed trigger says: why it goes on, and with what.
+//!
+//! The store writes these documents in the transaction that resumes, and the runtime reads
+//! them when the trigger has been claimed. They are JSON with a version.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::Value;
+
+use crate::{BlobRef, Body, Failure, InstanceId, Payload, Seq};
+
+/// The version that is written.
+const VERSION: u32 = 1;
+
+/// Why a node run that was suspended goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resumption {
+    /// A stimulus met one of its bookmarks, or somebody had the token of one.
+    Resumed {
+        /// The bookmark's name.
+        bookmark: String,
+        /// What was sent.
+        input: Payload,
+        /// What the bookmark carried.
+        metadata: Option<Value>,
+    },
+    /// The child that it waited for has ended.
+    Child {
+        /// The child.
+        instance: InstanceId,
+        /// Its last status, by name.
+        status: String,
+        /// What came out of it.
+        output: Option<Payload>,
+        /// Why it failed.
+        failure: Option<Failure>,
+    },
+}
+
+/// The bytes are no document that this version knows.
+#[derive(Debug, thiserror::Error)]
+#[error("a stored document cannot be read: {0}")]
+pub struct Unreadable(String);
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    v: u32,
+    why: Why,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bookmark: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<Reference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instance: Option<InstanceId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output: Option<Reference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Why {
+    Resumed,
+    Child,
+}
+
+/// A payload inside a document. Text stays text and is given back byte for byte.
+#[derive(Serialize, Deserialize)]
+struct Reference {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blob: Option<BlobRef>,
+}
+
+impl Reference {
+    fn of(payload: &Payload) -> Self {
+        let (mut text, mut base64, mut blob) = (None, None, None);
+        match &payload.body {
+            Body::Blob(reference) => blob = Some(*reference),
+            Body::Inline(bytes) => match std::str::from_utf8(bytes) {
+                Ok(read) => text = Some(read.to_owned()),
+                Err(_) => base64 = Some(STANDARD.encode(bytes)),
+            },
+        }
+        let content_type = payload.content_type.clone();
+        Self {
+            content_type,
+            text,
+            base64,
+            blob,
+        }
+    }
+
+    fn read(self) -> Result<Payload, Unreadable> {
+        let body = match (self.text, self.base64, self.blob) {
+            (Some(text), None, None) => Body::Inline(text.into()),
+            (None, Some(base64), None) => match STANDARD.decode(base64) {
+                Ok(bytes) => Body::Inline(bytes.into()),
+                Err(error) => return Err(Unreadable(error.to_string())),
+            },
+            (None, None, Some(blob)) => Body::Blob(blob),
+            _ => return Err(Unreadable("a payload is one thing".to_owned())),
+        };
+        Ok(Payload {
+            content_type: self.content_type,
+            body,
+        })
+    }
+}
+
+impl Resumption {
+    /// The document.
+    pub fn encode(&self) -> Bytes {
+        let blank = |why| Wire {
+            v: VERSION,
+            why,
+            bookmark: None,
+            input: None,
+            metadata: None,
+            instance: None,
+            status: None,
+            output: None,
+            failure: None,
+        };
+        let wire = match self {
+            Self::Resumed {
+                bookmark,
+                input,
+                metadata,
+            } => Wire {
+                bookmark: Some(bookmark.clone()),
+                input: Some(Reference::of(input)),
+                metadata: metadata.clone(),
+                ..blank(Why::Resumed)
+            },
+            Self::Child {
+                instance,
+                status,
+                output,
+                failure,
+            } => Wire {
+                instance: Some(*instance),
+                status: Some(status.clone()),
+                output: output.as_ref().map(Reference::of),
+                failure: failure.clone(),
+                ..blank(Why::Child)
+            },
+        };
+        json(&wire)
+    }
+
+    /// What a document says.
+    ///
+    /// # Errors
+    ///
+    /// It is not one, or a newer version has written it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let wire: Wire = versioned(bytes)?;
+        let missing = |what: &str| Unreadable(format!("`{what}` is missing"));
+        Ok(match wire.why {
+            Why::Resumed => Self::Resumed {
+                bookmark: wire.bookmark.ok_or_else(|| missing("bookmark"))?,
+                input: wire.input.ok_or_else(|| missing("input"))?.read()?,
+                metadata: wire.metadata,
+            },
+            Why::Child => Self::Child {
+                instance: wire.instance.ok_or_else(|| missing("instance"))?,
+                status: wire.status.ok_or_else(|| missing("status"))?,
+                output: wire.output.map(Reference::read).transpose()?,
+                failure: wire.failure,
+            },
+        })
+    }
+}
+
+/// What a trigger that was not made by the engine says of what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "op")]
+pub enum About {
+    /// A resumption of a node run that is not waiting for it right now: its payload is a
+    /// [`Resumption`], to be delivered when the node run is suspended again.
+    Resume {
+        /// The sequence number of the node run's first trigger.
+        first: Seq,
+    },
+    /// An alteration: cancels a trigger of the same instance.
+    Cancel {
+        /// The trigger's sequence number.
+        target: Seq,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct AboutWire {
+    v: u32,
+    about: About,
+}
+
+impl About {
+    /// The document.
+    pub fn encode(self) -> Bytes {
+        json(&AboutWire {
+            v: VERSION,
+            about: self,
+        })
+    }
+
+    /// What a document says.
+    ///
+    /// # Errors
+    ///
+    /// It is not one, or a newer version has written it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        versioned::<AboutWire>(bytes).map(|wire| wire.about)
+    }
+}
+
+fn json(wire: &impl Serialize) -> Bytes {
+    // These have no maps with keys that are not texts, so they serialise.
+    Bytes::from(serde_json::to_vec(wire).unwrap_or_default())
+}
+
+fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, Unreadable> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let unreadable = |error: serde_json::Error| Unreadable(error.to_string());
+    let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
+    if version.v != VERSION {
+        return Err(Unreadable(format!("its version is {}", version.v)));
+    }
+    serde_json::from_slice(bytes).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Class, Code, Digest};
+
+    #[track_caller]
+    fn check(resumption: &Resumption) {
+        let bytes = resumption.encode();
+        assert_eq!(Resumption::decode(&bytes).unwrap(), *resumption);
+    }
+
+    fn resumed(input: Payload) -> Resumption {
+        Resumption::Resumed {
+            bookmark: "approval".to_owned(),
+            input,
+            metadata: Some(serde_json::json!({"who": "me"})),
+        }
+    }
+
+    #[test]
+    fn documents_are_read_back_byte_for_byte() {
+        check(&resumed(Payload::json(
+            "{\"b\": 1.0,  \"a\":12345678901234567890123}",
+        )));
+        check(&resumed(Payload {
+            content_type: Some("image/png".to_owned()),
+            body: Body::Inline(Bytes::from_static(&[0xff, 0, 0xfe])),
+        }));
+        check(&resumed(Payload {
+            content_type: None,
+            body: Body::Blob(BlobRef {
+                digest: Digest::of(b"large"),
+                size: 5,
+            }),
+        }));
+        check(&Resumption::Child {
+            instance: InstanceId(Uuid::from_u128(7)),
+            status: "faulted".to_owned(),
+            output: None,
+            failure: Some(Failure::new(
+                Class::Permanent,
+                Code::new("WL-R001"),
+                "it failed",
+            )),
+        });
+        for about in [
+            About::Resume { first: Seq(3) },
+            About::Cancel {
+                target: Seq(u64::MAX),
+            },
+        ] {
+            assert_eq!(About::decode(&about.encode()).unwrap(), about);
+        }
+    }
+
+    #[test]
+    fn what_is_no_document_is_refused() {
+        for bytes in [
+            &b""[..],
+            b"{}",
+            br#"{"v":2,"why":"resumed","bookmark":"a","input":{"text":"1"}}"#,
+            br#"{"v":1,"why":"resumed","bookmark":"a"}"#,
+            br#"{"v":1,"why":"resumed","bookmark":"a","input":{}}"#,
+            br#"{"v":1,"why":"child"}"#,
+        ] {
+            assert!(Resumption::decode(bytes).is_err(), "{bytes:?}");
+        }
+        let text = String::from_utf8(resumed(Payload::null()).encode().to_vec()).unwrap();
+        assert!(
+            text.starts_with(r#"{"v":1,"why":"resumed","bookmark":"approval""#),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! Stimuli and how they find bookmarks.
+//!
+//! A stimulus and a bookmark meet if their name and their match are equal. Both sides compute
+//! one hash of the two, here and nowhere else, so that meeting is one look into an index.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::{Digest, InstanceId, Payload, Seq};
+
+/// Something that happened, told to whoever waits for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stimulus {
+    /// Matched exactly.
+    pub name: String,
+    /// Matched as canonical JSON.
+    pub matches: Value,
+    /// Only bookmarks with this correlation; none: all.
+    pub correlation: Option<String>,
+    /// Only bookmarks of this instance, and nothing is started; none: all.
+    pub instance: Option<InstanceId>,
+    /// What whoever waits is given.
+    pub input: Payload,
+    /// What is done with it.
+    pub delivery: Delivery,
+    /// How long it is kept if nobody waits for it and it is to be buffered, in milliseconds.
+    pub ttl_ms: u64,
+}
+
+/// What is done with a stimulus. Numbers are stored: they are never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Delivery {
+    /// It starts what is bound to it.
+    Start = 0,
+    /// It resumes who waits for it.
+    Resume = 1,
+    /// Both.
+    #[default]
+    StartAndResume = 2,
+    /// Both, and if there was nothing to start or resume it is kept for who comes later.
+    Buffer = 3,
+}
+
+impl Delivery {
+    /// Every delivery.
+    pub const ALL: [Self; 4] = [
+        Self::Start,
+        Self::Resume,
+        Self::StartAndResume,
+        Self::Buffer,
+    ];
+
+    /// What is done if the sender does not say: a stimulus that is meant for somebody in
+    /// particular is kept for them.
+    pub fn unsaid(narrowed: bool) -> Self {
+        if narrowed {
+            Self::Buffer
+        } else {
+            Self::StartAndResume
+        }
+    }
+
+    /// Whether it may start instances.
+    pub fn starts(self) -> bool {
+        !matches!(self, Self::Resume)
+    }
+
+    /// Whether it may resume.
+    pub fn resumes(self) -> bool {
+        !matches!(self, Self::Start)
+    }
+
+    /// As it is written in files and shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Resume => "resume",
+            Self::StartAndResume => "start-and-resume",
+            Self::Buffer => "buffer",
+        }
+    }
+
+    /// The delivery stored as this number.
+    pub fn from_stored(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no delivery.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no delivery `{0}`")]
+pub struct UnknownDelivery(pub String);
+
+impl FromStr for Delivery {
+    type Err = UnknownDelivery;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|delivery| delivery.name() == text)
+            .ok_or_else(|| UnknownDelivery(text.to_owned()))
+    }
+}
+
+/// JSON in the one form in which equal values have equal bytes: keys sorted, no blanks,
+/// whole numbers without a fraction.
+pub fn canonical(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(value, &mut out);
+    out
+}
+
+fn write(value: &Value, out: &mut Vec<u8>) {
+    // Writing into a vector does not fail, and neither do texts and numbers.
+    match value {
+        Value::Array(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write(item, out);
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                drop(serde_json::to_writer(&mut *out, key));
+                out.push(b':');
+                write(value, out);
+            }
+            out.push(b'}');
+        }
+        Value::Number(number) => match whole(number) {
+            Some(whole) => out.extend_from_slice(whole.to_string().as_bytes()),
+            None => drop(serde_json::to_writer(&mut *out, number)),
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) => {
+            drop(serde_json::to_writer(&mut *out, value));
+        }
+    }
+}
+
+/// The integer that a floating point number is, if it is one that all readers agree on.
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    /// Beyond 2^53 not every integer is a floating point number.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let value = number.as_f64().filter(|_| number.is_f64())?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is whole and within 2^53"
+    )]
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
+}
+
+/// What stimuli and bookmarks are matched by: SHA-256 of the name, a zero byte, and the
+/// canonical JSON of the match. A private bookmark adds a zero byte and its node run, so that
+/// no stimulus ever has its hash.
+pub fn hash(name: &str, matches: &[u8], private: Option<(InstanceId, Seq)>) -> Digest {
+    let mut sha = Sha256::new();
+    sha.update(name.as_bytes());
+    sha.update([0]);
+    sha.update(matches);
+    if let Some((instance, first)) = private {
+        sha.update([0]);
+        sha.update(instance.0.as_bytes());
+        sha.update(first.0.to_be_bytes());
+    }
+    Digest(sha.finalize().into())
+}
+
+/// The text that resumes one bookmark: unguessable without the store's secret, and the same
+/// however often the node run is executed, so that a link that was mailed stays good.
+///
+/// HMAC-SHA256 (RFC 2104) of instance, node run, phase and name, in URL-safe Base64.
+pub fn resume_token(
+    secret: &[u8; 32],
+    instance: InstanceId,
+    first: Seq,
+    phase: u32,
+    name: &str,
+) -> String {
+    let padded = |with: u8| {
+        let mut block = [with; 64];
+        for (byte, secret) in block.iter_mut().zip(secret) {
+            *byte ^= secret;
+        }
+        Sha256::new().chain_update(block)
+    };
+    let inner = padded(0x36)
+        .chain_update(instance.0.as_bytes())
+        .chain_update(first.0.to_be_bytes())
+        .chain_update(phase.to_be_bytes())
+        .chain_update(name.as_bytes())
+        .finalize();
+    URL_SAFE_NO_PAD.encode(padded(0x5c).chain_update(inner).finalize())
+}
+
+/// What the store keeps of a resume token, so that reading the store reveals none.
+pub fn token_digest(token: &str) -> Digest {
+    Digest::of(token.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(value: Value, text: &str) {
+        assert_eq!(String::from_utf8(canonical(&value)).unwrap(), text);
+    }
+
+    #[test]
+    fn equal_json_has_one_form() {
+        check(
+            json!({"b": [1, 2.0, -3.5], "a": {"d": null, "c": "\"x\""}}),
+            r#"{"a":{"c":"\"x\"","d":null},"b":[1,2,-3.5]}"#,
+        );
+        check(
+            json!([-0.0, 1e300, true, u64::MAX]),
+            "[0,1e+300,true,18446744073709551615]",
+        );
+        check(json!({}), "{}");
+    }
+
+    #[test]
+    fn a_hash_tells_everything_apart() {
+        let run = |first| Some((InstanceId(Uuid::nil()), Seq(first)));
+        let hashes = [
+            hash("a", b"{}", None),
+            hash("b", b"{}", None),
+            hash("a", b"[]", None),
+            hash("a", b"{}", run(1)),
+            hash("a", b"{}", run(2)),
+        ];
+        for (place, one) in hashes.iter().enumerate() {
+            assert!(!hashes[..place].contains(one), "{place}");
+        }
+        assert_eq!(hashes[0], hash("a", b"{}", None));
+    }
+
+    #[test]
+    fn a_token_belongs_to_one_wait() {
+        let token = |secret, first, phase, name| {
+            resume_token(
+                &[secret; 32],
+                InstanceId(Uuid::nil()),
+                Seq(first),
+                phase,
+                name,
+            )
+        };
+        let mine = token(1, 1, 0, "ok");
+        assert_eq!(mine, token(1, 1, 0, "ok"));
+        assert_eq!(mine.len(), 43);
+        for other in [
+            token(2, 1, 0, "ok"),
+            token(1, 2, 0, "ok"),
+            token(1, 1, 1, "ok"),
+            token(1, 1, 0, "no"),
+        ] {
+            assert_ne!(mine, other);
+        }
+    }
+
+    #[test]
+    fn names_of_deliveries_are_read_back() {
+        for delivery in Delivery::ALL {
+            assert_eq!(delivery.name().parse::<Delivery>().unwrap(), delivery);
+            assert_eq!(Delivery::from_stored(delivery as u8), Some(delivery));
+        }
+        assert!("never".parse::<Delivery>().is_err());
+    }
+}
