@@ -7,8 +7,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustc_hash::FxHashSet;
 use windlass_model::{BindingNo, Digest, InstanceId, ScheduleNo, TriggerNo};
 
+use crate::codes;
+use crate::error::{Error, Result};
 use crate::rows::{DefinitionRow, NewInstance};
 
 /// A definition to be published.
@@ -22,6 +25,21 @@ pub struct NewPublication {
     pub schedules: Vec<NewSchedule>,
     /// Epoch milliseconds.
     pub at_ms: i64,
+}
+
+impl NewPublication {
+    /// Keys are what rows are told apart by, so none may be there twice.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut bindings = FxHashSet::default();
+        let mut schedules = FxHashSet::default();
+        let unique = self.bindings.iter().all(|new| bindings.insert(&new.key))
+            && self.schedules.iter().all(|new| schedules.insert(&new.key));
+        if unique {
+            return Ok(());
+        }
+        let text = format!("two triggers of {} have one key", self.definition.name);
+        Err(Error::new(codes::CONTRADICTION, text))
+    }
 }
 
 /// A trigger of a definition that waits for stimuli.

@@ -58,10 +58,17 @@ fn finish(member: &Member) {
 pub(super) fn an_occurrence_is_made_once(harness: &dyn Harness) {
     let member = published(harness);
     let occurrence = plan(&member, 100, Overlap::Allow);
-    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    assert_eq!(
+        planned(&member, &occurrence),
+        Planned::Created(id(&occurrence))
+    );
     assert_eq!(planned(&member, &occurrence), Planned::Stale);
     let row = first(&member);
-    assert_eq!((row.last_planned_ms, row.last_instance), (None, None), "the other one is first now");
+    assert_eq!(
+        (row.last_planned_ms, row.last_instance),
+        (None, None),
+        "the other one is first now"
+    );
     let row = schedules(&*member.store)[1].clone();
     assert_eq!((row.last_planned_ms, row.next_ms), (Some(100), 200));
     assert_eq!(row.last_instance, Some(id(&occurrence)));
@@ -81,9 +88,14 @@ pub(super) fn planners_at_once_make_one_occurrence(harness: &dyn Harness) {
             let threads: Vec<_> = threads
                 .map(|(member, plan)| scope.spawn(|| planned(member, plan)))
                 .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
-        let made = answers.iter().filter(|answer| matches!(answer, Planned::Created(_)));
+        let made = answers
+            .iter()
+            .filter(|answer| matches!(answer, Planned::Created(_)));
         assert_eq!(made.count(), 1, "{answers:?}");
         let stale = answers.iter().filter(|answer| **answer == Planned::Stale);
         assert_eq!(stale.count(), 3, "{answers:?}");
@@ -93,9 +105,16 @@ pub(super) fn planners_at_once_make_one_occurrence(harness: &dyn Harness) {
 
 pub(super) fn an_occurrence_that_exists_moves_the_schedule_on(harness: &dyn Harness) {
     let member = published(harness);
-    let occurrence = plan(&member, 100, Overlap::CancelPrevious(member.numbers.trigger().unwrap()));
+    let occurrence = plan(
+        &member,
+        100,
+        Overlap::CancelPrevious(member.numbers.trigger().unwrap()),
+    );
     member.create((**occurrence.create.as_ref().unwrap()).clone());
-    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    assert_eq!(
+        planned(&member, &occurrence),
+        Planned::Created(id(&occurrence))
+    );
     assert_eq!(member.store.counts().unwrap().triggers, 1);
 }
 
@@ -115,13 +134,24 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
     new.schedules.truncate(1);
     publish(&member, new);
     let occurrence = plan(&member, 100, overlap);
-    assert_eq!(planned(&member, &occurrence), Planned::Created(id(&occurrence)));
+    assert_eq!(
+        planned(&member, &occurrence),
+        Planned::Created(id(&occurrence))
+    );
     let before = member.store.instance(id(&occurrence)).unwrap().unwrap();
     let next = plan(&member, 200, overlap);
     assert_eq!(planned(&member, &next), wanted, "{overlap:?}");
     let row = first(&member);
-    let (last, look_ms) = if wanted == Planned::Queued { (100, 201) } else { (200, 300) };
-    assert_eq!((row.last_planned_ms, row.next_ms), (Some(last), look_ms), "{overlap:?}");
+    let (last, look_ms) = if wanted == Planned::Queued {
+        (100, 201)
+    } else {
+        (200, 300)
+    };
+    assert_eq!(
+        (row.last_planned_ms, row.next_ms),
+        (Some(last), look_ms),
+        "{overlap:?}"
+    );
     let left = member.triggers(before.no);
     assert_eq!(left.len(), triggers, "{overlap:?}: {left:?}");
     if let Some(control) = left.iter().find(|row| row.kind == TriggerType::Cancel) {
@@ -129,7 +159,11 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
     }
     finish(&member);
     let third = plan(&member, 300, overlap);
-    assert_eq!(planned(&member, &third), Planned::Created(id(&third)), "{overlap:?}");
+    assert_eq!(
+        planned(&member, &third),
+        Planned::Created(id(&third)),
+        "{overlap:?}"
+    );
 }
 
 pub(super) fn overlap_allow_starts_beside_it(harness: &dyn Harness) {
@@ -169,12 +203,25 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
     for key in ["one", "order 7"] {
         let other = reserving(&member, &[key], Some(key));
         let answer = member.write(Write::Create(Box::new(other)));
-        assert!(matches!(answer, Wrote::Reserved { by } if by == id), "{answer:?}");
+        assert!(
+            matches!(answer, Wrote::Reserved { by } if by == id),
+            "{answer:?}"
+        );
     }
-    let again = NewInstance { no: member.numbers.instance().unwrap(), ..new };
+    let again = NewInstance {
+        no: member.numbers.instance().unwrap(),
+        ..new
+    };
     let answer = member.write(Write::Create(Box::new(again)));
-    assert!(matches!(&answer, Wrote::Exists(row) if row.id == id), "{answer:?}");
-    assert_eq!(member.store.counts().unwrap(), before, "nothing was written");
+    assert!(
+        matches!(&answer, Wrote::Exists(row) if row.id == id),
+        "{answer:?}"
+    );
+    assert_eq!(
+        member.store.counts().unwrap(),
+        before,
+        "nothing was written"
+    );
     // Who does not ask for it alone shares it.
     member.create(reserving(&member, &["order 7"], None));
     member.create(reserving(&member, &["two"], Some("two")));
@@ -184,17 +231,26 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
     assert!(is_done(&member.commit(member.chained(&held, 2))));
     let other = || reserving(&member, &["one"], Some("one"));
     let answer = member.write(Write::Create(Box::new(other())));
-    assert!(matches!(answer, Wrote::Reserved { .. }), "a step lets go of nothing");
+    assert!(
+        matches!(answer, Wrote::Reserved { .. }),
+        "a step lets go of nothing"
+    );
     let mut stale = member.last(&held);
     stale.fence.epoch.0 += 1;
     assert!(is_fenced(&member.commit(stale)));
     let answer = member.write(Write::Create(Box::new(other())));
-    assert!(matches!(answer, Wrote::Reserved { .. }), "a refused end lets go of nothing");
+    assert!(
+        matches!(answer, Wrote::Reserved { .. }),
+        "a refused end lets go of nothing"
+    );
     assert!(is_done(&member.commit(member.last(&held.next()))));
     member.create(other());
     let shared = reserving(&member, &[], Some("order 7"));
     let answer = member.write(Write::Create(Box::new(shared)));
-    assert!(matches!(answer, Wrote::Reserved { by } if by != id), "the other one still has it");
+    assert!(
+        matches!(answer, Wrote::Reserved { by } if by != id),
+        "the other one still has it"
+    );
 }
 
 pub(super) fn creators_at_once_reserve_once(harness: &dyn Harness) {
@@ -209,7 +265,10 @@ pub(super) fn creators_at_once_reserve_once(harness: &dyn Harness) {
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+        threads
+            .into_iter()
+            .map(|thread| usize::from(thread.join().unwrap()))
+            .sum()
     });
     assert_eq!(made, 1);
 }
@@ -218,7 +277,12 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let ask = |member: &Member, name: &str, at_ms| {
         let (name, incarnation) = (name.into(), member.incarnation);
-        let duty = Write::Duty { name, incarnation, every_ms: 100, at_ms };
+        let duty = Write::Duty {
+            name,
+            incarnation,
+            every_ms: 100,
+            at_ms,
+        };
         match member.write(duty) {
             Wrote::Duty(mine) => mine,
             other => panic!("{other:?}"),
@@ -226,7 +290,10 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     };
     assert!(ask(&member, "sweep", 1000));
     assert!(!ask(&other, "sweep", 1000));
-    assert!(!ask(&member, "sweep", 1099), "it has been done a moment ago");
+    assert!(
+        !ask(&member, "sweep", 1099),
+        "it has been done a moment ago"
+    );
     assert!(ask(&other, "another", 1000));
     assert!(ask(&other, "sweep", 1100));
     assert!(!ask(&member, "sweep", 1101));

@@ -44,7 +44,10 @@ pub(super) fn draft(text: &str) -> NewPublication {
     NewPublication {
         definition: version(text),
         bindings: vec![binding("a", "paid"), binding("b", "sent")],
-        schedules: vec![schedule("daily", "0 0 * * *"), schedule("hourly", "0 * * * *")],
+        schedules: vec![
+            schedule("daily", "0 0 * * *"),
+            schedule("hourly", "0 * * * *"),
+        ],
         at_ms: 50,
     }
 }
@@ -67,7 +70,9 @@ pub(super) fn schedules(store: &dyn Store) -> Vec<ScheduleRow> {
 
 fn numbers(store: &dyn Store) -> Vec<(String, BindingNo)> {
     let rows = store.bindings_of("orders").unwrap();
-    rows.into_iter().map(|row| (row.binding.key, row.no)).collect()
+    rows.into_iter()
+        .map(|row| (row.binding.key, row.no))
+        .collect()
 }
 
 fn all(store: &dyn Store, retracted: bool) -> Vec<PublicationRow> {
@@ -89,7 +94,10 @@ pub(super) fn publishing_counts_versions(harness: &dyn Harness) {
     // What was published once is a new version when it is published again.
     assert_eq!(publish(&member, draft("one")), (3, false));
     let current = store.published("orders").unwrap().unwrap();
-    assert_eq!((current.version, current.definition), (3, version("one").digest));
+    assert_eq!(
+        (current.version, current.definition),
+        (3, version("one").digest)
+    );
     assert_eq!((current.published_ms, current.retracted_ms), (50, None));
     let kept = store.definition(version("two").digest).unwrap();
     assert_eq!(kept.as_ref(), Some(&*version("two")));
@@ -128,14 +136,21 @@ pub(super) fn unchanged_bindings_keep_their_numbers(harness: &dyn Harness) {
     let before = numbers(store);
     assert_eq!(before.len(), 2);
     let mut next = draft("two");
-    next.bindings = vec![binding("c", "paid"), binding("b", "sent"), binding("a", "lost")];
+    next.bindings = vec![
+        binding("c", "paid"),
+        binding("b", "sent"),
+        binding("a", "lost"),
+    ];
     publish(&member, next);
     let after = numbers(store);
     assert_eq!(after[1], before[1], "it is the same as before");
     assert_ne!(after[0].1, before[0].1, "it waits for something else");
     let found = store.bindings(Digest::of(b"paid")).unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].version, found[0].definition), (2, version("two").digest));
+    assert_eq!(
+        (found[0].version, found[0].definition),
+        (2, version("two").digest)
+    );
     assert_eq!(found[0].binding, binding("c", "paid"));
     assert_eq!(store.bindings(Digest::of(b"nothing")).unwrap(), []);
 }
@@ -159,15 +174,24 @@ pub(super) fn unchanged_schedules_keep_their_numbers(harness: &dyn Harness) {
     publish(&member, draft("one"));
     let before = schedules(store);
     assert_eq!(before.len(), 2);
-    assert_eq!((&*before[0].key, before[0].since_ms, before[0].next_ms), ("daily", 50, 100));
+    assert_eq!(
+        (&*before[0].key, before[0].since_ms, before[0].next_ms),
+        ("daily", 50, 100)
+    );
     let mut next = draft("two");
     next.at_ms = 60;
-    next.schedules = vec![schedule("hourly", "30 * * * *"), schedule("daily", "0 0 * * *")];
+    next.schedules = vec![
+        schedule("hourly", "30 * * * *"),
+        schedule("daily", "0 0 * * *"),
+    ];
     next.schedules.iter_mut().for_each(|new| new.next_ms = 200);
     publish(&member, next);
     let after = schedules(store);
     let digest = version("two").digest;
-    let unchanged = ScheduleRow { definition: digest, ..before[0].clone() };
+    let unchanged = ScheduleRow {
+        definition: digest,
+        ..before[0].clone()
+    };
     assert_eq!(after[0], unchanged);
     let changed = ScheduleRow {
         definition: digest,
@@ -179,17 +203,30 @@ pub(super) fn unchanged_schedules_keep_their_numbers(harness: &dyn Harness) {
     assert_eq!(after[1], changed);
     let until = |until_ms, workflow: &str, limit| {
         let workflow = Some(workflow.into());
-        let query = ScheduleQuery { workflow, until_ms, limit };
+        let query = ScheduleQuery {
+            workflow,
+            until_ms,
+            limit,
+        };
         store.schedules(&query).unwrap().len()
     };
     assert_eq!((until(99, "orders", 9), until(100, "orders", 9)), (0, 1));
     assert_eq!((until(200, "orders", 9), until(200, "orders", 1)), (2, 1));
     assert_eq!(until(200, "others", 9), 0);
-    publish(&member, NewPublication { schedules: Vec::new(), ..draft("three") });
+    publish(
+        &member,
+        NewPublication {
+            schedules: Vec::new(),
+            ..draft("three")
+        },
+    );
     assert_eq!(schedules(store), []);
     publish(&member, draft("one"));
     let again: Vec<ScheduleNo> = schedules(store).iter().map(|row| row.no).collect();
-    assert!(again.iter().all(|no| *no > before[1].no), "no number is used again");
+    assert!(
+        again.iter().all(|no| *no > before[1].no),
+        "no number is used again"
+    );
 }
 
 pub(super) fn retracting_leaves_nothing_that_starts(harness: &dyn Harness) {
@@ -229,7 +266,10 @@ pub(super) fn a_key_that_is_there_twice_publishes_nothing(harness: &dyn Harness)
         assert_eq!(answer.unwrap_err().code, codes::CONTRADICTION);
     }
     let current = member.store.published("orders").unwrap().unwrap();
-    assert_eq!((current.version, current.definition), (1, version("one").digest));
+    assert_eq!(
+        (current.version, current.definition),
+        (1, version("one").digest)
+    );
     assert_eq!(numbers(&*member.store), before);
 }
 
@@ -243,16 +283,24 @@ pub(super) fn publishers_at_once_leave_one_version(harness: &dyn Harness) {
         let publishers = members.iter().enumerate().map(|(place, member)| {
             scope.spawn(move || {
                 let texts = (0..EACH).map(|each| format!("{place} {each}"));
-                texts.map(|text| publish(member, draft(&text)).0).collect::<Vec<_>>()
+                texts
+                    .map(|text| publish(member, draft(&text)).0)
+                    .collect::<Vec<_>>()
             })
         });
         let publishers: Vec<_> = publishers.collect();
-        publishers.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        publishers
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     });
     let mut sorted = versions.clone();
     sorted.sort_unstable();
     let wanted: Vec<u32> = (2..).take(2 * EACH).collect();
-    assert_eq!(sorted, wanted, "each has a version of its own: {versions:?}");
+    assert_eq!(
+        sorted, wanted,
+        "each has a version of its own: {versions:?}"
+    );
     let store = &*members[0].store;
     let current = all(store, false);
     assert_eq!(current.len(), 1);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScheduleNo, ScopeNo, Seq, Status, Token,
-    TriggerNo, TriggerState,
+    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScheduleNo, ScopeNo,
+    Seq, Status, Token, TriggerNo, TriggerState,
 };
 
 use super::claim::Scan;
@@ -101,9 +101,7 @@ impl Data {
                 every_ms,
                 at_ms,
             } => Ok(self.duty(name, *incarnation, *every_ms, *at_ms)),
-            Write::Flush
-            | Write::Forget { .. }
-            | Write::Sweep { .. } => Ok(Wrote::Done),
+            Write::Flush | Write::Forget { .. } | Write::Sweep { .. } => Ok(Wrote::Done),
         }
     }
 

@@ -1,12 +1,9 @@
 //! Published definitions, schedules, reservations and duties in memory.
 
-use windlass_model::{
-    BindingNo, Incarnation, InstanceId, InstanceNo, ScheduleNo, failpoint,
-};
+use windlass_model::{BindingNo, Incarnation, InstanceId, InstanceNo, ScheduleNo, failpoint};
 
 use super::data::Data;
-use crate::codes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::published::{
     BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
     PublicationRow, ScheduleQuery, ScheduleRow,
@@ -16,7 +13,7 @@ use crate::write::Wrote;
 
 impl Data {
     pub(super) fn publish(&mut self, new: &NewPublication) -> Result<Wrote> {
-        check_keys(new)?;
+        new.check()?;
         let definition = &new.definition;
         let name = &definition.name;
         self.keep_definition(definition);
@@ -77,16 +74,19 @@ impl Data {
 
     /// Rows of the trigger index, by number.
     pub(super) fn bindings(&self, wanted: impl Fn(&BindingRow) -> bool) -> Vec<BindingRow> {
-        let rows = self.bindings.iter().filter_map(|(no, (workflow, binding))| {
-            let current = self.published(workflow)?;
-            Some(BindingRow {
-                no: *no,
-                workflow: workflow.clone(),
-                version: current.version,
-                definition: current.definition,
-                binding: binding.clone(),
-            })
-        });
+        let rows = self
+            .bindings
+            .iter()
+            .filter_map(|(no, (workflow, binding))| {
+                let current = self.published(workflow)?;
+                Some(BindingRow {
+                    no: *no,
+                    workflow: workflow.clone(),
+                    version: current.version,
+                    definition: current.definition,
+                    binding: binding.clone(),
+                })
+            });
         rows.filter(wanted).collect()
     }
 
@@ -240,20 +240,4 @@ impl Data {
         }
         Wrote::Duty(mine)
     }
-}
-
-/// Keys are unique in a definition.
-fn check_keys(new: &NewPublication) -> Result<()> {
-    let bindings = new.bindings.iter().map(|binding| &binding.key);
-    let schedules = new.schedules.iter().map(|schedule| &schedule.key);
-    let twice = |keys: &[&String]| {
-        let mut sorted = keys.to_vec();
-        sorted.sort();
-        sorted.windows(2).any(|pair| pair.first() == pair.last())
-    };
-    if twice(&bindings.collect::<Vec<_>>()) || twice(&schedules.collect::<Vec<_>>()) {
-        let text = "a write contradicts what is stored: a trigger's key is there twice";
-        return Err(Error::new(codes::CONTRADICTION, text));
-    }
-    Ok(())
 }

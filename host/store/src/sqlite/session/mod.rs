@@ -196,9 +196,7 @@ impl<'c> Session<'c> {
                 every_ms,
                 at_ms,
             } => self.duty(name, *incarnation, *every_ms, *at_ms),
-            Write::Flush
-            | Write::Forget { .. }
-            | Write::Sweep { .. } => Ok(Wrote::Done),
+            Write::Flush | Write::Forget { .. } | Write::Sweep { .. } => Ok(Wrote::Done),
         }
     }
 

@@ -17,6 +17,7 @@ struct Current {
 
 impl Session<'_> {
     pub(super) fn publish(&mut self, new: &NewPublication) -> Done<Wrote> {
+        new.check()?;
         let name = &new.definition.name;
         let definition = self.definition_of(&new.definition)?;
         let current = self.current(name)?;
