@@ -68,3 +68,12 @@ pub const SCHEMA_VALUE: Code = Code::new("WL-D100");
 pub const SCHEMA_UNKNOWN: Code = Code::new("WL-D101");
 /// A property that the schema wants is missing.
 pub const SCHEMA_MISSING: Code = Code::new("WL-D102");
+
+/// Not a cron expression.
+pub const BAD_CRON: Code = Code::new("WL-D120");
+/// Not a time zone.
+pub const UNKNOWN_ZONE: Code = Code::new("WL-D121");
+/// A schedule that never happens.
+pub const NEVER_DUE: Code = Code::new("WL-D122");
+/// A schedule with a bound that it does not keep.
+pub const BAD_SCHEDULE: Code = Code::new("WL-D123");

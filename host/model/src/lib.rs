@@ -19,6 +19,7 @@ pub mod outcome;
 pub mod payload;
 pub mod resumption;
 pub mod run;
+pub mod schedule;
 pub mod schema;
 mod start_trigger;
 pub mod stimulus;

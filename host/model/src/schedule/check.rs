@@ -1,0 +1,72 @@
+//! What can be wrong with a schedule, beyond its form.
+
+use crate::definition::{Misfire, StartTrigger, Timing};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::{codes, limits};
+
+use super::Schedule;
+
+/// What is wrong with a start trigger's schedule: nothing, for one that is not a schedule.
+///
+/// Pointers begin with `at`, the trigger's own: `/triggers/nightly/cron`. A span counts from
+/// the beginning of the value that the pointer names.
+pub fn check(trigger: &StartTrigger, at: &str) -> Vec<Diagnostic> {
+    let Some(Err(mut wrong)) = Schedule::of(trigger) else {
+        return Vec::new();
+    };
+    for diagnostic in &mut wrong {
+        diagnostic.place.pointer.insert_str(0, at);
+    }
+    wrong
+}
+
+/// An interval, in milliseconds.
+pub(super) fn interval(every_ms: u64) -> Result<i64, Vec<Diagnostic>> {
+    let short = every_ms < limits::INTERVAL_MS;
+    match i64::try_from(every_ms) {
+        Ok(every_ms) if !short => Ok(every_ms),
+        _ => {
+            let message = format!(
+                "an interval is at least {} ms, and shorter than the age of the world",
+                limits::INTERVAL_MS
+            );
+            let place = Place::at("/every");
+            Err(vec![Diagnostic::new(codes::BAD_SCHEDULE, message, place)])
+        }
+    }
+}
+
+pub(super) fn timing(trigger: &StartTrigger, timing: &Timing) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    let mut say = |at: &str, message: String, help: &str| {
+        let mistake = Diagnostic::new(codes::BAD_SCHEDULE, message, Place::at(at));
+        wrong.push(mistake.help(help));
+    };
+    if let Misfire::CatchUp(count) = timing.misfire
+        && (count == 0 || count > limits::CATCH_UP)
+    {
+        say(
+            "/misfire",
+            format!(
+                "a schedule catches up with 1 to {} occurrences",
+                limits::CATCH_UP
+            ),
+            "`misfire: skip` catches up with none, `fire-once` makes one of all that was missed",
+        );
+    }
+    let longest = match trigger {
+        StartTrigger::Every { every_ms, .. } => (*every_ms).min(JITTER_MS),
+        _ => JITTER_MS,
+    };
+    if timing.jitter_ms > longest {
+        say(
+            "/jitter",
+            "a jitter is at most a day, and never more than the interval".to_owned(),
+            "occurrences would overtake each other: choose a shorter jitter",
+        );
+    }
+    wrong
+}
+
+/// The longest jitter: a day, in milliseconds.
+const JITTER_MS: u64 = 24 * 60 * 60 * 1000;

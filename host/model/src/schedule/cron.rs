@@ -1,0 +1,204 @@
+//! Cron expressions in a time zone.
+//!
+//! The library reads the expression and searches the calendar. It never sees a time zone: its
+//! own rules for clocks that are put forward and back differ by the kind of expression and
+//! give up after two hours, ours are those of [`super::zone`] for every expression.
+
+use std::ops::Range;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::Timestamp;
+use jiff::civil::{DateTime, date};
+use jiff::tz::TimeZone;
+
+use super::zone;
+use crate::diagnostic::{Diagnostic, Place};
+use crate::{Code, codes};
+
+/// The longest expression, in bytes.
+const LONGEST: usize = 512;
+
+/// What the fields are called, and what they take.
+const FIELDS: [(&str, &str); 6] = [
+    ("seconds", "0 to 59"),
+    ("minutes", "0 to 59"),
+    ("hours", "0 to 23"),
+    (
+        "day of month",
+        "1 to 31, `L` for the last one, `15W` for the weekday nearest to one",
+    ),
+    ("month", "1 to 12 or `jan` to `dec`"),
+    (
+        "day of week",
+        "0 to 7 or `sun` to `sat`, `fri#2` for the second one, `friL` for the last one",
+    ),
+];
+
+/// A cron expression in a time zone.
+#[derive(Clone, Debug)]
+pub struct CronRule {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl CronRule {
+    /// Reads five fields (minutes, hours, day of month, month, day of week), or six with
+    /// seconds first, or `@hourly` and its like; and the name of an IANA time zone.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, at `/cron` (with the bytes inside the expression) and `/timezone`.
+    pub fn parse(expression: &str, timezone: &str) -> Result<Self, Vec<Diagnostic>> {
+        let cron = read(expression);
+        let zone = zone::ZONES.get(timezone);
+        let mut wrong = Vec::new();
+        if let Err(mistake) = &cron {
+            wrong.push(mistake.clone());
+        }
+        if zone.is_err() {
+            wrong.push(unknown_zone(timezone));
+        }
+        match (cron, zone) {
+            (Ok(cron), Ok(zone)) => Ok(Self { cron, zone }),
+            _ => Err(wrong),
+        }
+    }
+
+    /// The first occurrence after an instant. None: there is none before the year 5000.
+    pub(super) fn next_after(&self, after_ms: i64) -> Option<i64> {
+        let after = Timestamp::from_millisecond(after_ms).ok()?;
+        let reached = zone::reached(&self.zone, after)?;
+        let time: DateTime = self.cron.find_next_occurrence(&reached, false).ok()?;
+        Some(zone::instant(&self.zone, time)?.as_millisecond())
+    }
+
+    /// The last occurrence that is not after an instant. None: there is none.
+    pub(super) fn latest(&self, until_ms: i64) -> Option<i64> {
+        let until = Timestamp::from_millisecond(until_ms).ok()?;
+        let reached = zone::reached(&self.zone, until)?;
+        let time: DateTime = self.cron.find_previous_occurrence(&reached, true).ok()?;
+        Some(zone::instant(&self.zone, time)?.as_millisecond())
+    }
+}
+
+fn read(expression: &str) -> Result<Cron, Diagnostic> {
+    if expression.len() > LONGEST {
+        let message = format!("a cron expression has at most {LONGEST} bytes");
+        return Err(mistake(codes::BAD_CRON, message, None));
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Optional)
+        .year(Year::Disallowed)
+        .build();
+    if !expression.trim_start().starts_with('@') {
+        check_fields(&parser, expression)?;
+    }
+    let cron = parser.parse(expression).map_err(|error| {
+        mistake(codes::BAD_CRON, format!("`{expression}`: {error}"), None)
+            .help("five fields, like `0 2 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`")
+    })?;
+    let begin = date(2000, 1, 1).at(0, 0, 0, 0);
+    match cron.find_next_occurrence(&begin, true) {
+        Ok(_) => Ok(cron),
+        Err(_) => Err(mistake(
+            codes::NEVER_DUE,
+            format!("`{expression}` never happens: no calendar has such a day"),
+            None,
+        )),
+    }
+}
+
+/// Tries the fields one by one, so that a mistake is told with its field.
+fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Diagnostic> {
+    let fields: Vec<(Range<usize>, &str)> = expression
+        .split_whitespace()
+        .map(|field| {
+            let start = field.as_ptr() as usize - expression.as_ptr() as usize;
+            (start..start + field.len(), field)
+        })
+        .collect();
+    let names = match fields.len() {
+        5 => FIELDS.iter().skip(1),
+        6 => FIELDS.iter().skip(0),
+        count => {
+            let fields = if count == 1 { "field" } else { "fields" };
+            return Err(mistake(
+                codes::BAD_CRON,
+                format!("`{expression}` has {count} {fields}; a cron expression has five"),
+                None,
+            )
+            .help("minutes, hours, day of month, month, day of week; with seconds before them if they matter"));
+        }
+    };
+    for ((span, field), (name, takes)) in fields.into_iter().zip(names) {
+        let alone: Vec<&str> = FIELDS
+            .iter()
+            .map(|(other, _)| if other == name { field } else { "*" })
+            .collect();
+        if !plausible(name, field) || parser.parse(&alone.join(" ")).is_err() {
+            return Err(mistake(
+                codes::BAD_CRON,
+                format!("`{field}` is nothing for the field {name}"),
+                Some(span),
+            )
+            .help(format!(
+                "{name}: {takes}; `*` for all, `1,2` for some, `1-5` for a range, `*/5` for every fifth"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the words of a field are words of that field: the library puts numbers in their
+/// place before it looks at fields, so that `jan` would be an hour, and `1mon` eleven.
+fn plausible(name: &str, field: &str) -> bool {
+    const MONTHS: [&str; 12] = [
+        "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
+    ];
+    const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+    field
+        .to_ascii_uppercase()
+        .split([',', '-', '/', '#', '+', '*', '?'])
+        .all(|word| match name {
+            "month" => numeric(word) || MONTHS.contains(&word),
+            "day of week" => {
+                let day = word.strip_suffix('L').unwrap_or(word);
+                numeric(day) || DAYS.contains(&day)
+            }
+            "day of month" => numeric(word.trim_end_matches(['L', 'W'])),
+            _ => numeric(word),
+        })
+}
+
+fn numeric(word: &str) -> bool {
+    word.len() <= 4 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn mistake(code: Code, message: String, span: Option<Range<usize>>) -> Diagnostic {
+    let place = Place {
+        pointer: "/cron".to_owned(),
+        span,
+    };
+    Diagnostic::new(code, message, place)
+}
+
+fn unknown_zone(name: &str) -> Diagnostic {
+    let message = format!("there is no time zone `{name}`");
+    let mistake = Diagnostic::new(codes::UNKNOWN_ZONE, message, Place::at("/timezone"));
+    let lower = name.to_lowercase();
+    let nearest = zone::ZONES
+        .available()
+        .map(|zone| zone.to_string())
+        .map(|zone| {
+            (
+                strsim::damerau_levenshtein(&lower, &zone.to_lowercase()),
+                zone,
+            )
+        })
+        .min();
+    match nearest {
+        Some((distance, zone)) if distance <= 3 => mistake.help(format!("did you mean `{zone}`?")),
+        _ => mistake.help("use a name of the IANA database, like `Europe/Berlin` or `UTC`"),
+    }
+}

@@ -1,0 +1,99 @@
+//! A schedule as stores keep it: JSON with a version.
+//!
+//! Two schedules are the same if these bytes are: then publishing another version of the
+//! workflow changes nothing of what is planned.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::Schedule;
+use crate::definition::{StartTrigger, Timing};
+
+const VERSION: u32 = 1;
+
+/// What the store has is no schedule that this version reads.
+#[derive(Debug, thiserror::Error)]
+#[error("the schedule cannot be read: {0}")]
+pub struct UnreadableSpec(String);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    v: u32,
+    rule: Rule,
+    timing: Timing,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Rule {
+    Cron {
+        expression: String,
+        timezone: String,
+    },
+    Every {
+        ms: u64,
+    },
+}
+
+/// The schedule of a start trigger as bytes; none for one that is not a schedule.
+pub fn encode(trigger: &StartTrigger) -> Option<Bytes> {
+    let (rule, timing) = match trigger {
+        StartTrigger::Event { .. } => return None,
+        StartTrigger::Cron {
+            expression,
+            timezone,
+            timing,
+        } => (
+            Rule::Cron {
+                expression: expression.clone(),
+                timezone: timezone.clone(),
+            },
+            timing,
+        ),
+        StartTrigger::Every { every_ms, timing } => (Rule::Every { ms: *every_ms }, timing),
+    };
+    let spec = Spec {
+        v: VERSION,
+        rule,
+        timing: timing.clone(),
+    };
+    // Nothing in it can fail to be JSON: strings, numbers, and a value that was JSON before.
+    serde_json::to_vec(&spec).ok().map(Bytes::from)
+}
+
+/// Reads what [`encode`] wrote.
+///
+/// # Errors
+///
+/// It is not that, or of a version that came later.
+pub fn decode(spec: &[u8]) -> Result<Schedule, UnreadableSpec> {
+    let read: Spec =
+        serde_json::from_slice(spec).map_err(|error| UnreadableSpec(error.to_string()))?;
+    if read.v != VERSION {
+        return Err(UnreadableSpec(format!("it is of version {}", read.v)));
+    }
+    let timing = read.timing;
+    let trigger = match read.rule {
+        Rule::Cron {
+            expression,
+            timezone,
+        } => StartTrigger::Cron {
+            expression,
+            timezone,
+            timing,
+        },
+        Rule::Every { ms } => StartTrigger::Every {
+            every_ms: ms,
+            timing,
+        },
+    };
+    match Schedule::of(&trigger) {
+        Some(Ok(schedule)) => Ok(schedule),
+        Some(Err(wrong)) => {
+            let reasons: Vec<&str> = wrong.iter().map(|one| one.message.as_str()).collect();
+            Err(UnreadableSpec(reasons.join("; ")))
+        }
+        None => Err(UnreadableSpec("it is no schedule".to_owned())),
+    }
+}
