@@ -78,8 +78,7 @@ pub trait Reader {
     /// Schedules of published workflows.
     fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>>;
 
-    /// Finished instances that ended before a moment, those first whose forgetting has begun;
-    /// at most `limit`.
+    /// Finished instances that ended before a moment, the oldest first; at most `limit`.
     fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
 
     /// The whole of a blob.

@@ -2,6 +2,13 @@
 
 use windlass_model::{InstanceId, InstanceNo};
 
+/// Bytes of blobs that one slice deletes, besides the blob that exceeds it: their pages have to
+/// be visited.
+pub(crate) const SLICE_BYTES: i64 = 4 * 1024 * 1024;
+
+/// Pages that hold nothing and are kept: one in so many of the file, and at least so many.
+pub(crate) const KEPT_PAGES: (i64, i64) = (8, 256);
+
 /// A finished instance whose time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiredRow {

@@ -231,6 +231,14 @@ pub struct NewInstance {
     pub created_ms: i64,
 }
 
+impl NewInstance {
+    /// Every value that is written with it.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
+        let vars = self.vars.iter().map(|(_, value)| value);
+        std::iter::once(&self.input).chain(vars)
+    }
+}
+
 /// A control trigger that cancels its instance.
 pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
     NewTrigger {

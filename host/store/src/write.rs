@@ -117,6 +117,8 @@ pub enum Write {
         before_ms: i64,
         /// Bound on the rows, which bounds how long the writer is held.
         rows: u32,
+        /// From when on its blobs may be swept, in epoch milliseconds.
+        at_ms: i64,
     },
     /// Deletes at most `rows` of what has piled up since before a moment. Answered by
     /// [`Wrote::Swept`].
@@ -257,6 +259,18 @@ pub struct Commit {
     pub release: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,
+}
+
+impl Commit {
+    /// Every value that the step writes.
+    pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
+        let outputs = self.runs.iter().filter_map(|run| run.output.as_ref());
+        let vars = self.vars.iter().map(|(_, _, value)| value);
+        let items = self.items.iter().map(|item| &item.output);
+        let finish = self.finish.as_ref();
+        let output = finish.and_then(|finish| finish.output.as_ref());
+        outputs.chain(vars).chain(items).chain(output)
+    }
 }
 
 /// What came out of one item of a for-each.

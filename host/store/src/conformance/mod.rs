@@ -14,6 +14,7 @@ mod claiming;
 mod creating;
 mod dying;
 mod fencing;
+pub(crate) mod forgetting;
 mod history;
 mod holding;
 mod large;
@@ -122,6 +123,9 @@ macro_rules! conformance {
                 creators_at_once_reserve_once, a_duty_is_one_members_at_a_time;
             scoping: scopes_come_with_the_claim, a_step_changes_and_closes_scopes,
                 items_are_read_in_order, large_items_become_blobs;
+            forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
+                an_instance_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
+                a_blob_that_is_wanted_again_stays;
             history: random_histories_agree_with_the_model;
         }
     };

@@ -53,7 +53,11 @@ pub(super) struct Data {
     /// Pending triggers in the order in which they come due.
     pub(super) due: BTreeSet<(i64, InstanceNo, TriggerNo)>,
     pub(super) runs: BTreeMap<RunNo, RunRow>,
-    pub(super) blobs: BTreeMap<Digest, Bytes>,
+    /// With the moment at which each was last written.
+    pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,
+    pub(super) blob_refs: BTreeSet<(InstanceNo, Digest)>,
+    /// Blobs that lost a reference, and since when.
+    pub(super) loose: BTreeMap<Digest, i64>,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
     pub(super) last_binding: i64,
     /// With the workflow of each.
@@ -101,7 +105,16 @@ impl Data {
                 every_ms,
                 at_ms,
             } => Ok(self.duty(name, *incarnation, *every_ms, *at_ms)),
-            Write::Flush | Write::Forget { .. } | Write::Sweep { .. } => Ok(Wrote::Done),
+            Write::Forget {
+                instance,
+                before_ms,
+                at_ms,
+                ..
+            } => Ok(self.forget(*instance, *before_ms, *at_ms)),
+            Write::Sweep {
+                what, before_ms, ..
+            } => Ok(self.sweep(*what, *before_ms)),
+            Write::Flush => Ok(Wrote::Done),
         }
     }
 
@@ -131,7 +144,10 @@ impl Data {
         self.pins
             .entry(new.pins.digest)
             .or_insert_with(|| (*new.pins).clone());
-        self.put_blobs(&new.blobs);
+        self.put_blobs(new.no, &new.blobs, new.created_ms);
+        for payload in new.payloads() {
+            self.refer(new.no, payload);
+        }
         for trigger in &new.triggers {
             self.insert_trigger(new.no, trigger, new.owner.is_some());
         }
@@ -203,7 +219,10 @@ impl Data {
         }
         self.runs
             .extend(commit.runs.iter().map(|run| (run.no, run.clone())));
-        self.put_blobs(&commit.blobs);
+        self.put_blobs(fence.instance, &commit.blobs, commit.at_ms);
+        for payload in commit.payloads() {
+            self.refer(fence.instance, payload);
+        }
         if finished {
             for no in self.triggers_of(fence.instance) {
                 self.remove_trigger(no);
@@ -293,18 +312,10 @@ impl Data {
         self.change(new.no, |_| {});
     }
 
-    fn remove_trigger(&mut self, no: TriggerNo) {
+    pub(super) fn remove_trigger(&mut self, no: TriggerNo) {
         if let Some(row) = self.triggers.remove(&no) {
             self.of_instance.remove(&(row.instance, no));
             self.due.remove(&(row.due_ms, row.instance, no));
-        }
-    }
-
-    fn put_blobs(&mut self, blobs: &[crate::rows::NewBlob]) {
-        for blob in blobs {
-            self.blobs
-                .entry(blob.digest)
-                .or_insert_with(|| blob.bytes.clone());
         }
     }
 

@@ -8,6 +8,7 @@
 mod claim;
 mod data;
 mod defer;
+mod forget;
 mod hold;
 mod published;
 mod read;

@@ -174,12 +174,13 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().schedules(query))
     }
 
-    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
-        Ok(Vec::new())
+    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
+        Ok(self.common.data.lock().expired(before_ms, limit))
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
-        Ok(self.common.data.lock().blobs.get(&blob.digest).cloned())
+        let data = self.common.data.lock();
+        Ok(data.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
     }
 
     fn members(&self) -> Result<Vec<MemberRow>> {

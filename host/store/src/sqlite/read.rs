@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Result as Sql, Row};
+use uuid::Uuid;
 use windlass_model::{
     BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq,
 };
@@ -236,8 +237,19 @@ impl Reader for SqliteStore {
         self.pool.read(|c| published::schedules(c, query))
     }
 
-    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
-        Ok(Vec::new())
+    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
+        let sql = "SELECT no, id FROM instance WHERE finished_ms IS NOT NULL \
+            AND finished_ms < ?1 ORDER BY finished_ms, no LIMIT ?2";
+        self.pool.read(|c| {
+            all(c, sql, (before_ms, limit), |row| {
+                // One that has begun to be forgotten has no id of 16 bytes any more.
+                let id = some_bytes(row, 1)?;
+                Ok(ExpiredRow {
+                    no: InstanceNo(row.get(0)?),
+                    id: Uuid::from_slice(&id).ok().map(InstanceId),
+                })
+            })
+        })
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {

@@ -3,7 +3,7 @@
 
 use super::cache::Unwritten;
 use super::{Done, Session};
-use crate::rows::{JournalRow, NewBlob, NewTrigger, RunRow};
+use crate::rows::{JournalRow, NewTrigger, RunRow};
 use crate::sqlite::values::{json, json_list, payload};
 use crate::write::{Commit, Fence, Wrote};
 
@@ -24,6 +24,10 @@ impl Session<'_> {
             return Ok(Wrote::Fenced);
         };
         // The fences hold: from here on everything is written.
+        self.put_blobs(no, &commit.blobs, commit.at_ms)?;
+        for payload in commit.payloads() {
+            self.refer(no, payload)?;
+        }
         for trigger in successors {
             self.insert_trigger(no, trigger, true)?;
         }
@@ -34,7 +38,6 @@ impl Session<'_> {
             self.insert_run(run)?;
         }
         self.put_scoped(no, commit)?;
-        self.put_blobs(&commit.blobs, commit.at_ms)?;
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             self.insert_journal(no, version + 1, place, entry)?;
         }
@@ -117,16 +120,6 @@ impl Session<'_> {
             trigger.attempt,
             &*trigger.detail,
         ))?;
-        Ok(())
-    }
-
-    pub(super) fn put_blobs(&mut self, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
-        for blob in blobs {
-            let bytes: &[u8] = &blob.bytes;
-            self.statements
-                .put_blob
-                .execute((&blob.digest.0[..], at_ms, bytes))?;
-        }
         Ok(())
     }
 

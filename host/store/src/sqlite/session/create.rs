@@ -75,7 +75,10 @@ impl Session<'_> {
             self.put_var(no, ScopeNo::ROOT, name, value)?;
         }
         self.reserve(new)?;
-        self.put_blobs(&new.blobs, new.created_ms)?;
+        self.put_blobs(no, &new.blobs, new.created_ms)?;
+        for payload in new.payloads() {
+            self.refer(no, payload)?;
+        }
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, new.owner.is_some())?;
         }

@@ -8,6 +8,7 @@ mod cache;
 mod claim;
 mod commit;
 mod create;
+mod forget;
 mod hold;
 mod members;
 mod plan;
@@ -196,7 +197,18 @@ impl<'c> Session<'c> {
                 every_ms,
                 at_ms,
             } => self.duty(name, *incarnation, *every_ms, *at_ms),
-            Write::Flush | Write::Forget { .. } | Write::Sweep { .. } => Ok(Wrote::Done),
+            Write::Forget {
+                instance,
+                before_ms,
+                rows,
+                at_ms,
+            } => self.forget(*instance, *before_ms, *rows, *at_ms),
+            Write::Sweep {
+                what,
+                before_ms,
+                rows,
+            } => self.sweep(*what, *before_ms, *rows),
+            Write::Flush => Ok(Wrote::Done),
         }
     }
 

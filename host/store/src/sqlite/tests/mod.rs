@@ -1,6 +1,7 @@
 //! The suite, on a real file, and what only SQLite does.
 
 mod crashing;
+mod forgetting;
 mod opening;
 mod sharing;
 mod troubles;

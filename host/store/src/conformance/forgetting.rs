@@ -1,0 +1,223 @@
+//! Forgetting what has ended, and sweeping what nothing needs.
+
+use windlass_model::{BlobRef, Digest, InstanceNo, Payload, ScopeNo, Seq};
+
+use super::Harness;
+use super::world::{Held, Member, is_done};
+use crate::retention::{ExpiredRow, Sweep};
+use crate::rows::{JournalRow, NewBlob};
+use crate::write::NewItem;
+use crate::{Write, Wrote};
+
+/// The moment at which `Member::last` ends an instance.
+const ENDED_MS: i64 = 40;
+
+fn large(fill: &str) -> Payload {
+    Payload::json(format!("\"{}\"", fill.repeat(70_000)))
+}
+
+fn blob_of(payload: &Payload) -> BlobRef {
+    let bytes = payload.inline().unwrap();
+    let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+    BlobRef { digest, size }
+}
+
+/// An instance with something in every table that an instance can have something in, which
+/// has ended after so many steps.
+pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> InstanceNo {
+    let held = member.born();
+    let no = held.fence.instance;
+    let held = walked(member, held, steps, payload);
+    let mut last = member.last(&held);
+    last.runs[0].previous = member.head(no).last_run;
+    assert!(is_done(&member.commit(last)));
+    no
+}
+
+fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Held {
+    let mut last_run = None;
+    for step in 0..steps {
+        let mut commit = member.chained(&held, step + 2);
+        commit.triggers.push(member.trigger(1000 + step));
+        commit.runs[0].previous = last_run;
+        last_run = Some(commit.runs[0].no);
+        commit.vars = vec![(ScopeNo(step), "v".into(), payload.clone())];
+        commit.scopes = vec![(ScopeNo(step + 1), Some("open".into()))];
+        let (list, index, output) = (Seq(1), u32::try_from(step).unwrap(), payload.clone());
+        commit.items = vec![NewItem {
+            list,
+            index,
+            output,
+        }];
+        let (at_ms, kind, detail) = (1, "incident".into(), "{}".into());
+        commit.journal = vec![JournalRow {
+            at_ms,
+            kind,
+            detail,
+        }];
+        assert!(is_done(&member.commit(commit)));
+        held = held.next();
+    }
+    held
+}
+
+fn forget(member: &Member, instance: InstanceNo, before_ms: i64, rows: u32) -> u32 {
+    for slices in 1..10_000 {
+        let at_ms = 1000;
+        let forget = Write::Forget {
+            instance,
+            before_ms,
+            rows,
+            at_ms,
+        };
+        match member.write(forget) {
+            Wrote::Forgotten { more: true } => {}
+            Wrote::Forgotten { more: false } => return slices,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("there is no end to {instance}")
+}
+
+fn sweep(member: &Member, what: Sweep, before_ms: i64) -> u32 {
+    let mut swept = 0;
+    loop {
+        match member.write(Write::Sweep {
+            what,
+            before_ms,
+            rows: 3,
+        }) {
+            Wrote::Swept { count, more } if !more => return swept + count,
+            Wrote::Swept { count, .. } => swept += count,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(super) fn only_the_expired_are_forgotten(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let running = member.born().fence.instance;
+    let over = full(&member, 2, &Payload::null());
+    let expired = |before_ms| member.store.expired(before_ms, 10).unwrap();
+    assert_eq!(expired(ENDED_MS), []);
+    let id = Some(member.head(over).id);
+    assert_eq!(expired(ENDED_MS + 1), [ExpiredRow { no: over, id }]);
+    for (no, before_ms) in [
+        (running, i64::MAX),
+        (over, ENDED_MS),
+        (InstanceNo(9), i64::MAX),
+    ] {
+        let before = member.store.counts().unwrap();
+        assert_eq!(forget(&member, no, before_ms, 100), 1);
+        assert_eq!(member.store.counts().unwrap(), before);
+    }
+    forget(&member, over, ENDED_MS + 1, 100);
+    assert_eq!(member.store.instance_by_no(over).unwrap(), None);
+    assert_eq!(expired(i64::MAX), []);
+    assert!(member.store.instance_by_no(running).unwrap().is_some());
+}
+
+pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut ended = Vec::new();
+    for at_ms in [30, 10, 20] {
+        let held = member.born();
+        let mut last = member.last(&held);
+        last.at_ms = at_ms;
+        assert!(is_done(&member.commit(last)));
+        ended.push(held.fence.instance);
+    }
+    let numbers = |before_ms, limit| {
+        let rows = member.store.expired(before_ms, limit).unwrap();
+        rows.into_iter().map(|row| row.no).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(100, 9), [ended[1], ended[2], ended[0]]);
+    assert_eq!(numbers(100, 1), [ended[1]]);
+    assert_eq!(numbers(30, 9), [ended[1], ended[2]]);
+}
+
+pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let kept = full(&member, 3, &large("k"));
+    let wanted = member.store.counts().unwrap();
+    for rows in [1, 7, 100_000] {
+        let no = full(&member, 30, &large("f"));
+        let row = member.head(no);
+        forget(&member, no, i64::MAX, rows);
+        assert_eq!(member.store.instance(row.id).unwrap(), None);
+        assert_eq!(member.store.input(no).unwrap(), None);
+        assert_eq!(member.store.output(no).unwrap(), None);
+        assert_eq!(member.store.vars(no, ScopeNo(1)).unwrap(), []);
+        assert_eq!(member.store.items(no, Seq(1), 0, 9).unwrap(), []);
+        assert_eq!(member.store.journal(no).unwrap(), []);
+        assert_eq!(member.store.triggers(no).unwrap(), []);
+        assert_eq!(member.store.run(row.last_run.unwrap()).unwrap(), None);
+        assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 1);
+        assert_eq!(member.store.counts().unwrap(), wanted);
+        // The id is free again.
+        let mut again = member.draft(1);
+        again.id = row.id;
+        let no = member.create(again);
+        let held = member.claim_all(10);
+        let held = *held.iter().find(|held| held.fence.instance == no).unwrap();
+        assert!(is_done(&member.commit(member.last(&held))));
+        forget(&member, no, i64::MAX, rows);
+    }
+    assert_eq!(member.store.runs(kept, None, 9).unwrap().len(), 4);
+    assert_eq!(member.store.counts().unwrap(), wanted);
+}
+
+pub(super) fn shared_blobs_stay_until_the_last_one_goes(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let shared = large("s");
+    let (first, second) = (full(&member, 1, &shared), full(&member, 1, &shared));
+    let there = || member.store.blob(blob_of(&shared)).unwrap().is_some();
+    forget(&member, first, i64::MAX, 10);
+    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0);
+    assert!(there());
+    forget(&member, second, i64::MAX, 10);
+    assert!(there(), "only a sweep removes it");
+    assert_eq!(
+        sweep(&member, Sweep::Blobs, 1000),
+        0,
+        "its grace period is not over"
+    );
+    assert!(there());
+    assert_eq!(sweep(&member, Sweep::Blobs, 1001), 1);
+    assert!(!there());
+}
+
+pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (passed, written) = (large("p"), large("w"));
+    let holder = full(&member, 1, &passed);
+    let other = full(&member, 1, &written);
+    let reference = member.store.vars(holder, ScopeNo(0)).unwrap()[0].1.clone();
+    assert!(reference.inline().is_none());
+    // A value that is passed on whole comes without its bytes.
+    let mut new = member.draft(1);
+    new.input = reference;
+    let heir = member.create(new);
+    forget(&member, holder, i64::MAX, 10);
+    forget(&member, other, i64::MAX, 10);
+    // Written again after it was let go of, by one who ends and is forgotten later.
+    let held = member.born();
+    let mut last = member.last(&held);
+    last.at_ms = 5000;
+    let (digest, bytes) = (blob_of(&written).digest, written.inline().unwrap().clone());
+    last.blobs = vec![NewBlob { digest, bytes }];
+    assert!(is_done(&member.commit(last)));
+    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0);
+    forget(&member, held.fence.instance, i64::MAX, 10);
+    assert_eq!(
+        sweep(&member, Sweep::Blobs, 4000),
+        0,
+        "it was touched a moment ago"
+    );
+    assert_eq!(sweep(&member, Sweep::Blobs, 5001), 1);
+    assert!(member.store.blob(blob_of(&passed)).unwrap().is_some());
+    assert_eq!(
+        member.store.input(heir).unwrap().unwrap().len(),
+        passed.len()
+    );
+}

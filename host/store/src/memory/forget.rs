@@ -1,0 +1,105 @@
+//! Forgetting in memory: at once, because nobody waits for a disk.
+
+use windlass_model::{Body, Digest, InstanceNo, Payload};
+
+use super::data::Data;
+use crate::retention::{ExpiredRow, Sweep};
+use crate::rows::NewBlob;
+use crate::write::Wrote;
+
+impl Data {
+    pub(super) fn forget(&mut self, no: InstanceNo, before_ms: i64, at_ms: i64) -> Wrote {
+        let gone = Wrote::Forgotten { more: false };
+        if !self.is_over(no, before_ms) {
+            return gone;
+        }
+        let Some(instance) = self.instances.remove(&no) else {
+            return gone;
+        };
+        self.ids.remove(&instance.row.id);
+        for trigger in self.triggers_of(no) {
+            self.remove_trigger(trigger);
+        }
+        let mut last_run = instance.row.last_run;
+        while let Some(run) = last_run.and_then(|run| self.runs.remove(&run)) {
+            last_run = run.previous;
+        }
+        self.reservations.retain(|(_, of)| *of != no);
+        let held = self.blob_refs.iter().filter(|(of, _)| *of == no);
+        for digest in held.map(|(_, digest)| *digest).collect::<Vec<_>>() {
+            self.blob_refs.remove(&(no, digest));
+            let since = self.loose.entry(digest).or_insert(at_ms);
+            *since = at_ms.max(*since);
+        }
+        gone
+    }
+
+    fn is_over(&self, no: InstanceNo, before_ms: i64) -> bool {
+        self.instances.get(&no).is_some_and(|instance| {
+            let row = &instance.row;
+            let over = row.finished_ms.is_some_and(|at_ms| at_ms < before_ms);
+            over && row.status.is_final()
+        })
+    }
+
+    pub(super) fn expired(&self, before_ms: i64, limit: u32) -> Vec<ExpiredRow> {
+        let rows = self.instances.values().map(|instance| &instance.row);
+        let mut over: Vec<_> = rows
+            .filter(|row| self.is_over(row.no, before_ms))
+            .map(|row| (row.finished_ms, row.no, row.id))
+            .collect();
+        over.sort_unstable();
+        over.truncate(limit as usize);
+        let row = |(_, no, id)| ExpiredRow { no, id: Some(id) };
+        over.into_iter().map(row).collect()
+    }
+
+    /// Writes blobs, which the instance refers to from now on.
+    pub(super) fn put_blobs(&mut self, instance: InstanceNo, blobs: &[NewBlob], at_ms: i64) {
+        for blob in blobs {
+            let kept = self.blobs.entry(blob.digest);
+            let kept = kept.or_insert_with(|| (at_ms, blob.bytes.clone()));
+            kept.0 = at_ms.max(kept.0);
+            self.hold_blob(instance, blob.digest);
+        }
+    }
+
+    /// Notes that an instance refers to what a payload may have been moved to.
+    pub(super) fn refer(&mut self, instance: InstanceNo, payload: &Payload) {
+        if let Body::Blob(blob) = &payload.body {
+            self.hold_blob(instance, blob.digest);
+        }
+    }
+
+    pub(super) fn hold_blob(&mut self, instance: InstanceNo, digest: Digest) {
+        if self.blobs.contains_key(&digest) {
+            self.blob_refs.insert((instance, digest));
+        }
+    }
+
+    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64) -> Wrote {
+        let count = match what {
+            Sweep::Blobs => self.sweep_blobs(before_ms),
+            Sweep::Pages => 0,
+        };
+        Wrote::Swept { count, more: false }
+    }
+
+    fn sweep_blobs(&mut self, before_ms: i64) -> u32 {
+        let due = self.loose.iter().filter(|(_, since)| **since < before_ms);
+        let mut count = 0;
+        for digest in due.map(|(digest, _)| *digest).collect::<Vec<_>>() {
+            let touched_ms = self.blobs.get(&digest).map_or(0, |(touched, _)| *touched);
+            let needed = self.blob_refs.iter().any(|(_, held)| *held == digest);
+            if !needed && touched_ms >= before_ms {
+                self.loose.insert(digest, touched_ms);
+                continue;
+            }
+            self.loose.remove(&digest);
+            if !needed && self.blobs.remove(&digest).is_some() {
+                count += 1;
+            }
+        }
+        count
+    }
+}

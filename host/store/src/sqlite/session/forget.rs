@@ -1,0 +1,224 @@
+//! Forgetting, in slices that are bounded by a number of rows.
+
+use rusqlite::OptionalExtension as _;
+use windlass_model::{Body, Digest, InstanceNo, Payload, Status};
+
+use super::{Done, Session};
+use crate::retention::{KEPT_PAGES, SLICE_BYTES, Sweep};
+use crate::rows::NewBlob;
+use crate::sqlite::values::variant;
+use crate::write::Wrote;
+
+/// What hangs on an instance besides its head, its records and its blobs: deletes so many
+/// rows of one.
+const HANGING: &[&str] = &[
+    "DELETE FROM trigger WHERE no IN (SELECT no FROM trigger WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM var WHERE (instance, scope, name) IN \
+        (SELECT instance, scope, name FROM var WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM scope WHERE (instance, scope) IN \
+        (SELECT instance, scope FROM scope WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM item WHERE (instance, list, place) IN \
+        (SELECT instance, list, place FROM item WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM journal WHERE (instance, version, place) IN \
+        (SELECT instance, version, place FROM journal WHERE instance = ?1 LIMIT ?2)",
+];
+
+impl Session<'_> {
+    pub(super) fn forget(
+        &mut self,
+        instance: InstanceNo,
+        before_ms: i64,
+        rows: u32,
+        at_ms: i64,
+    ) -> Done<Wrote> {
+        let no = instance.0;
+        self.write_head(no)?;
+        let Some((begun, mut last_run)) = self.to_forget(no, before_ms)? else {
+            return Ok(Wrote::Forgotten { more: false });
+        };
+        // Whatever is remembered of the head is not true any more.
+        self.cache.heads.remove(&no);
+        if !begun {
+            self.hide(no)?;
+        }
+        let mut left = u64::from(rows.max(1));
+        for sql in HANGING {
+            left -= self.delete_some(sql, (no, left))?;
+        }
+        left -= self.delete_runs(no, &mut last_run, left)?;
+        left -= self.loosen_blobs(no, left, at_ms)?;
+        if left == 0 {
+            return Ok(Wrote::Forgotten { more: true });
+        }
+        self.release_reservations(instance)?;
+        self.connection
+            .prepare_cached("DELETE FROM instance WHERE no = ?1")?
+            .execute([no])?;
+        Ok(Wrote::Forgotten { more: false })
+    }
+
+    /// Whether forgetting it has begun, and its newest record, if its time is over.
+    fn to_forget(&self, no: i64, before_ms: i64) -> Done<Option<(bool, Option<i64>)>> {
+        let sql = "SELECT status, finished_ms, last_run, \
+            EXISTS (SELECT 1 FROM origin WHERE instance = ?1) FROM instance WHERE no = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row = statement.query_row([no], |row| {
+            let status = variant(row, 0, Status::from_stored)?;
+            let finished_ms: Option<i64> = row.get(1)?;
+            let over = status.is_final() && finished_ms.is_some_and(|at_ms| at_ms < before_ms);
+            let begun = !row.get::<_, bool>(3)?;
+            Ok((over || begun).then_some((begun, row.get(2)?)))
+        });
+        Ok(row.optional()?.flatten())
+    }
+
+    /// From here on nobody finds the instance, so that nobody sees one of which a part is
+    /// gone; and its id is free, because the column has what cannot be one.
+    fn hide(&self, no: i64) -> Done<()> {
+        for sql in [
+            "DELETE FROM origin WHERE instance = ?1",
+            "UPDATE instance SET id = CAST('being forgotten: ' || no AS BLOB), output = NULL, output_meta = NULL \
+                WHERE no = ?1",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([no])?;
+        }
+        Ok(())
+    }
+
+    fn delete_some(&self, sql: &str, key: (i64, u64)) -> Done<u64> {
+        if key.1 == 0 {
+            return Ok(0);
+        }
+        let key = (key.0, key.1.cast_signed());
+        Ok(self.connection.prepare_cached(sql)?.execute(key)? as u64)
+    }
+
+    /// Walks back through the records: no index finds them.
+    fn delete_runs(&self, no: i64, last_run: &mut Option<i64>, bound: u64) -> Done<u64> {
+        let mut deleted = 0;
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM run WHERE no = ?1 RETURNING previous")?;
+        while let Some(run) = last_run.filter(|_| deleted < bound) {
+            let previous = statement.query_row([run], |row| row.get(0)).optional()?;
+            *last_run = previous.flatten();
+            deleted += 1;
+        }
+        let sql = "UPDATE instance SET last_run = ?2 WHERE no = ?1";
+        self.connection
+            .prepare_cached(sql)?
+            .execute((no, *last_run))?;
+        Ok(deleted)
+    }
+
+    /// Gives references to blobs up. Whether a blob is still needed is looked at later.
+    fn loosen_blobs(&self, no: i64, bound: u64, at_ms: i64) -> Done<u64> {
+        let sql = "INSERT INTO blob_loose (blob, since_ms) SELECT blob, ?3 FROM \
+            (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2) WHERE true \
+            ON CONFLICT (blob) DO UPDATE SET since_ms = max(since_ms, excluded.since_ms)";
+        let bound = bound.cast_signed();
+        self.connection
+            .prepare_cached(sql)?
+            .execute((no, bound, at_ms))?;
+        let sql = "DELETE FROM blob_ref WHERE instance = ?1 AND blob IN \
+            (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2)";
+        Ok(self.connection.prepare_cached(sql)?.execute((no, bound))? as u64)
+    }
+
+    /// Writes blobs, which the instance refers to from now on.
+    pub(super) fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
+        for blob in blobs {
+            let bytes: &[u8] = &blob.bytes;
+            self.statements
+                .put_blob
+                .execute((&blob.digest.0[..], at_ms, bytes))?;
+            self.hold_blob(instance, &blob.digest)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an instance refers to what a payload may have been moved to.
+    pub(super) fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
+        match &payload.body {
+            Body::Inline(_) => Ok(()),
+            Body::Blob(blob) => self.hold_blob(instance, &blob.digest),
+        }
+    }
+
+    pub(super) fn hold_blob(&mut self, instance: i64, digest: &Digest) -> Done<()> {
+        let sql = "INSERT OR IGNORE INTO blob_ref (instance, blob) \
+            SELECT ?1, no FROM blob WHERE digest = ?2";
+        let key = (instance, &digest.0[..]);
+        self.connection.prepare_cached(sql)?.execute(key)?;
+        Ok(())
+    }
+
+    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64, rows: u32) -> Done<Wrote> {
+        match what {
+            Sweep::Blobs => self.sweep_blobs(before_ms, rows),
+            Sweep::Pages => self.sweep_pages(rows),
+        }
+    }
+
+    fn sweep_blobs(&mut self, before_ms: i64, rows: u32) -> Done<Wrote> {
+        let sql = "SELECT l.blob, coalesce(length(b.content), 0), coalesce(b.touched_ms, 0), \
+            EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob) \
+            FROM blob_loose l LEFT JOIN blob b ON b.no = l.blob \
+            WHERE l.since_ms < ?1 ORDER BY l.since_ms, l.blob LIMIT ?2";
+        let loose: Vec<(i64, i64, i64, bool)> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map((before_ms, rows), |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })?
+            .collect::<Result<_, _>>()?;
+        let (mut bytes, mut count) = (0, 0_u32);
+        let mut more = loose.len() >= rows as usize;
+        for (no, length, touched_ms, needed) in loose {
+            if bytes > SLICE_BYTES {
+                more = true;
+                break;
+            }
+            if !needed && touched_ms >= before_ms {
+                let sql = "UPDATE blob_loose SET since_ms = ?2 WHERE blob = ?1";
+                let key = (no, touched_ms);
+                self.connection.prepare_cached(sql)?.execute(key)?;
+                continue;
+            }
+            self.connection
+                .prepare_cached("DELETE FROM blob_loose WHERE blob = ?1")?
+                .execute([no])?;
+            if !needed {
+                self.connection
+                    .prepare_cached("DELETE FROM blob WHERE no = ?1")?
+                    .execute([no])?;
+                bytes += length;
+                count += 1;
+            }
+        }
+        Ok(Wrote::Swept { count, more })
+    }
+
+    /// Gives pages back to the system, except for as many as work at a steady pace fills again.
+    fn sweep_pages(&self, rows: u32) -> Done<Wrote> {
+        let pragma = |name: &str| {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+        };
+        let pages = pragma("page_count")?;
+        let before = pragma("freelist_count")?;
+        let spare = before - (pages / KEPT_PAGES.0).max(KEPT_PAGES.1);
+        let slice = spare.clamp(0, i64::from(rows));
+        if slice == 0 {
+            let (count, more) = (0, false);
+            return Ok(Wrote::Swept { count, more });
+        }
+        self.connection
+            .execute_batch(&format!("PRAGMA incremental_vacuum({slice})"))?;
+        let freed = before - pragma("freelist_count")?;
+        Ok(Wrote::Swept {
+            count: u32::try_from(freed).unwrap_or_default(),
+            more: freed > 0 && spare > slice,
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What is left in the file once things are forgotten, and how large that becomes.
+
+use rusqlite::Connection;
+use windlass_model::{Digest, InstanceNo, Payload, ScopeNo};
+
+use super::{OnDisk, on_disk};
+use crate::conformance::forgetting::full;
+use crate::conformance::world::{Member, is_done};
+use crate::retention::Sweep;
+use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
+use crate::{Reader as _, Write, Wrote};
+
+fn forget_all(member: &Member, at_ms: i64) {
+    for row in member.store.expired(i64::MAX, 10_000).unwrap() {
+        let (instance, before_ms, rows) = (row.no, i64::MAX, 100);
+        while matches!(
+            member.write(Write::Forget {
+                instance,
+                before_ms,
+                rows,
+                at_ms
+            }),
+            Wrote::Forgotten { more: true }
+        ) {}
+    }
+    for what in Sweep::ALL {
+        let (before_ms, rows) = (i64::MAX, 100);
+        while matches!(
+            member.write(Write::Sweep {
+                what,
+                before_ms,
+                rows
+            }),
+            Wrote::Swept { more: true, .. }
+        ) {}
+    }
+}
+
+fn small(disk: &OnDisk) -> Member {
+    let options = SqliteOptions {
+        log_bytes: 1 << 20,
+        durability: Durability::Normal,
+        ..disk.options()
+    };
+    Member::of(SqliteStore::open(disk.path(), options).unwrap())
+}
+
+/// The rows of every table but those that are not about instances.
+fn rows(connection: &Connection) -> Vec<(String, i64)> {
+    let apart = [
+        "member",
+        "definition",
+        "pins",
+        "touch",
+        "sqlite_sequence",
+        "secret",
+    ];
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+    let mut tables = connection.prepare(sql).unwrap();
+    let tables = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    tables
+        .map(Result::unwrap)
+        .filter(|table| !apart.contains(&&**table))
+        .map(|table| {
+            let sql = format!("SELECT count(*) FROM {table}");
+            let count = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+            (table, count)
+        })
+        .collect()
+}
+
+#[test]
+fn nothing_is_left_of_the_forgotten_in_any_table() {
+    let disk = on_disk();
+    let member = small(&disk);
+    let payload = Payload::json(format!("\"{}\"", "x".repeat(100_000)));
+    full(&member, 20, &payload);
+    let mut new = member.draft(3);
+    new.reserves = vec!["one".into()];
+    member.create(new);
+    let held = member.claim_all(10);
+    assert!(is_done(&member.commit(member.last(&held[0]))));
+    let connection = Connection::open(disk.path()).unwrap();
+    let before = rows(&connection);
+    for table in [
+        "instance", "origin", "run", "var", "scope", "item", "journal", "blob",
+    ] {
+        let filled = before
+            .iter()
+            .any(|(name, count)| name == table && *count > 0);
+        assert!(filled, "{table} has something to forget: {before:?}");
+    }
+    forget_all(&member, 0);
+    let left: Vec<_> = rows(&connection)
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    assert_eq!(left, []);
+}
+
+#[test]
+fn the_file_does_not_grow_under_a_steady_load() {
+    let disk = on_disk();
+    let member = small(&disk);
+    let connection = Connection::open(disk.path()).unwrap();
+    let pages = || -> i64 {
+        connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap()
+    };
+    let round = |round: i64| {
+        for _ in 0..20 {
+            let fill = format!("\"{round}{}\"", "x".repeat(70_000));
+            full(&member, 5, &Payload::json(fill));
+        }
+        forget_all(&member, round);
+    };
+    (0..5).for_each(round);
+    let before = pages();
+    (5..25).for_each(round);
+    assert!(
+        pages() <= before + before / 20,
+        "{before} pages have become {}",
+        pages()
+    );
+}
+
+#[test]
+fn pages_are_given_back_once_the_load_is_over() {
+    let disk = on_disk();
+    let member = small(&disk);
+    let connection = Connection::open(disk.path()).unwrap();
+    let pages = || -> i64 {
+        connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap()
+    };
+    for each in 0..200 {
+        let fill = format!("\"{each}{}\"", "x".repeat(70_000));
+        full(&member, 1, &Payload::json(fill));
+    }
+    let most = pages();
+    forget_all(&member, 0);
+    assert!(
+        most > 3000 && pages() < most / 5,
+        "{most} pages have become {}",
+        pages()
+    );
+    let sound: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(sound, "ok");
+}
+
+/// A file of the first layout, with two instances that refer to one blob.
+const OLDER: &str = "
+    PRAGMA user_version = 1;
+    INSERT INTO definition VALUES (1, zeroblob(32), 'case', x'7b7d');
+    INSERT INTO pins VALUES (1, zeroblob(32), x'7b7d');
+    INSERT INTO instance (no, id, definition, pins, status, epoch, version, state)
+        VALUES (1, zeroblob(16), 1, 1, 1, 1, 0, x''), (2, randomblob(16), 1, 1, 1, 1, 0, x'');
+    INSERT INTO origin (instance, request, created_ms) VALUES (1, zeroblob(32), 0);
+    INSERT INTO var VALUES (1, 'small', x'31', NULL);
+    INSERT INTO blob VALUES (7, zeroblob(32), 0, x'22'), (8, randomblob(32), 0, x'33');";
+
+#[test]
+fn an_older_file_learns_which_blobs_are_held() {
+    let disk = on_disk();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection
+        .execute_batch(include_str!("../schema.sql"))
+        .unwrap();
+    connection.execute_batch(OLDER).unwrap();
+    let digest = Digest([0; 32]);
+    let meta = format!("{{\"blob\":{{\"digest\":\"{digest}\",\"size\":1}}}}");
+    for sql in [
+        "UPDATE origin SET input_meta = ?1",
+        "INSERT INTO var VALUES (1, 'large', NULL, ?1), (2, 'large', NULL, ?1)",
+    ] {
+        connection.execute(sql, [&meta]).unwrap();
+    }
+    let store = disk.store();
+    let mut held = connection
+        .prepare("SELECT instance, blob FROM blob_ref")
+        .unwrap();
+    let held = held
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    let held: Vec<(i64, i64)> = held.map(Result::unwrap).collect();
+    assert_eq!(held, [(1, 7), (2, 7)]);
+    let vars = store.vars(InstanceNo(1), ScopeNo::ROOT).unwrap();
+    let names: Vec<&str> = vars.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["large", "small"]);
+}
