@@ -16,6 +16,7 @@ mod dying;
 mod fencing;
 pub(crate) mod forgetting;
 mod history;
+mod history_kept;
 mod holding;
 mod large;
 mod planning;
