@@ -20,7 +20,7 @@ mod history_kept;
 mod holding;
 mod large;
 mod planning;
-mod publishing;
+pub(crate) mod publishing;
 mod reading;
 mod scoping;
 mod stepping;
