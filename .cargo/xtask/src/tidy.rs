@@ -71,6 +71,7 @@ pub(crate) fn run() -> Result<()> {
     pages(&root, &files, &mut wrong)?;
     ignored_tests(&root, &files, &mut wrong)?;
     no_binaries(&files, &mut wrong);
+    shown_node(&root, &mut wrong)?;
     if wrong.is_empty() {
         return Ok(());
     }
@@ -264,6 +265,25 @@ fn no_binaries(files: &[PathBuf], wrong: &mut Vec<String>) {
             wrong.push(format!("{} is compiled; commit its source", file.display()));
         }
     }
+}
+
+/// The node that people see first is the one that is built and tested.
+const NODE: &str = "examples/shout/src/lib.rs";
+/// Where it is shown.
+const SHOWN: [&str; 2] = ["README.md", "guest-sdk/rust/README.md"];
+
+fn shown_node(root: &Path, wrong: &mut Vec<String>) -> Result<()> {
+    let source = read(root, Path::new(NODE))?;
+    let node = source.split("#[cfg(test)]").next().unwrap_or_default();
+    for page in SHOWN {
+        let text = read(root, Path::new(page))?;
+        let block = text.split("```rust\n").nth(1).unwrap_or_default();
+        let block = block.split("```").next().unwrap_or_default();
+        if block.trim() != node.trim() {
+            wrong.push(format!("the first node that {page} shows is not {NODE}"));
+        }
+    }
+    Ok(())
 }
 
 fn read(root: &Path, file: &Path) -> Result<String> {

@@ -1,30 +1,16 @@
 use windlass::prelude::*;
 
-#[derive(Deserialize, JsonSchema)]
-struct Input {
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Text {
     text: String,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Output {
-    text: String,
+fn shout(mut input: Text) -> Result<Text> {
+    input.text = input.text.to_uppercase();
+    Ok(input)
 }
 
-struct Shout;
-
-impl Node for Shout {
-    const NAME: &'static str = "shout";
-    type Config = Nothing;
-    type Input = Input;
-    type Output = Output;
-
-    fn run(_: Nothing, input: Input, _: &Context) -> Result<Outcome<Output>> {
-        let text = input.text.to_uppercase();
-        Ok(Output { text }.into())
-    }
-}
-
-windlass::plugin! { package: "text-tools", nodes: [Shout] }
+windlass::plugin! { package: "text-tools", functions: [shout] }
 
 #[cfg(test)]
 mod tests {
@@ -33,15 +19,15 @@ mod tests {
 
     #[test]
     fn it_says_it_louder() {
-        let report = Call::new().input(json!({ "text": "grüße" })).run::<Shout>();
-        assert_eq!(report.output(), json!({ "text": "GRÜSSE" }));
+        let call = Call::new().input(json!({ "text": "grüße" }));
+        let expected = json!({ "text": "GRÜSSE" });
+        assert_eq!(call.run_function(shout).output(), expected);
     }
 
     #[test]
     fn it_describes_itself() {
-        assert_eq!(
-            describe::<Plugin>()["nodes"][0]["input"]["required"],
-            json!(["text"])
-        );
+        let node = &describe::<Plugin>()["nodes"][0];
+        assert_eq!(node["name"], json!("shout"));
+        assert_eq!(node["input"]["required"], json!(["text"]));
     }
 }

@@ -165,6 +165,20 @@ impl Stimulus {
         })
     }
 
+    /// Only instances of this correlation get it.
+    #[must_use]
+    pub fn correlation(mut self, correlation: impl Into<String>) -> Self {
+        self.correlation = Some(correlation.into());
+        self
+    }
+
+    /// Only this instance gets it.
+    #[must_use]
+    pub fn instance(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
     /// The data that comes with it.
     pub fn input(mut self, input: impl Serialize) -> Result<Self> {
         self.input = json_payload(&input)?;

@@ -1,7 +1,7 @@
 //! The describe document; its format is in `DESCRIBE.md`.
 
 use crate::bindings::node::windlass::types::types::Payload;
-use crate::data::{Incoming, Outgoing, Raw};
+use crate::data::{Incoming, Nothing, Outgoing, Raw};
 use crate::node::{Node, NodeEntry};
 use serde_json::{Map, Value, json};
 
@@ -77,6 +77,20 @@ pub(crate) fn document<P: Plugin>() -> Value {
         );
     }
     Value::Object(document)
+}
+
+/// What a function says about itself: all that its types tell.
+pub(crate) fn describe_function<I: Incoming, O: Outgoing>(name: &str) -> Value {
+    json!({
+        "name": name.replace('_', "-"),
+        "config": Nothing::schema(),
+        "input": I::schema(),
+        "output": O::schema(),
+        "ports": ["done"],
+        "capabilities": [],
+        "suspends": false,
+        "by-reference": I::BY_REFERENCE,
+    })
 }
 
 pub(crate) fn describe_node<N: Node>() -> Value {

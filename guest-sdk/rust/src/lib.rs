@@ -1,32 +1,26 @@
 //! Writes nodes and trigger consumers for the Windlass workflow host.
 //!
-//! A node is a type that implements [`Node`]; [`plugin!`] makes a component of it:
+//! A node that only computes is a function; [`plugin!`] makes a component of it:
 //!
 //! ```
 //! use windlass::prelude::*;
 //!
-//! #[derive(Deserialize, JsonSchema)]
-//! struct Input { text: String }
-//!
-//! #[derive(Serialize, JsonSchema)]
-//! struct Output { text: String }
-//!
-//! struct Shout;
-//!
-//! impl Node for Shout {
-//!     const NAME: &'static str = "shout";
-//!     type Config = Nothing;
-//!     type Input = Input;
-//!     type Output = Output;
-//!
-//!     fn run(_: Nothing, input: Input, _: &Context) -> Result<Outcome<Output>> {
-//!         Ok(Output { text: input.text.to_uppercase() }.into())
-//!     }
+//! #[derive(Deserialize, Serialize, JsonSchema)]
+//! struct Text {
+//!     text: String,
 //! }
 //!
-//! windlass::plugin! { package: "text", nodes: [Shout] }
+//! fn shout(mut input: Text) -> Result<Text> {
+//!     input.text = input.text.to_uppercase();
+//!     Ok(input)
+//! }
+//!
+//! windlass::plugin! { package: "text-tools", functions: [shout] }
 //! # fn main() {}
 //! ```
+//!
+//! A node with a configuration, ports, or something to ask of the host is a type that
+//! implements [`Node`].
 //!
 //! What a component may ask of the host is on [`Context`]. An import that no
 //! node uses does not appear in the component, so a node that only computes is
@@ -84,5 +78,5 @@ pub mod __private {
     pub use crate::consumer::accept;
     pub use crate::describe::{ConsumerInfo, Plugin, describe};
     pub use crate::host::log;
-    pub use crate::node::{NodeEntry, execute};
+    pub use crate::node::{NodeEntry, describe_function, execute, run_function};
 }

@@ -1,6 +1,8 @@
 //! The macro that makes a component, and those that write to the log.
 
-/// Makes a component of node types, of a trigger consumer, or of both.
+/// Makes a component of nodes, of a trigger consumer, or of both. Nodes are types that
+/// implement [`Node`](crate::Node), and functions `fn(Input) -> Result<Output>`, which need no
+/// configuration; the function `to_upper` is the node `to-upper`.
 ///
 /// ```ignore
 /// windlass::plugin! {
@@ -8,7 +10,8 @@
 ///     version: "1.2.0",                 // if absent, the crate's
 ///     title: "Text",                    // optional
 ///     description: "Works on text.",    // if absent, the crate's
-///     nodes: [Shout, Whisper],
+///     nodes: [Find, Replace],
+///     functions: [shout, to_upper],
 ///     consumer: Gate,
 /// }
 /// ```
@@ -22,6 +25,7 @@ macro_rules! plugin {
         $(, title: $title:expr)?
         $(, description: $description:expr)?
         $(, nodes: [$($node:ty),+ $(,)?])?
+        $(, functions: [$($function:ident),+ $(,)?])?
         $(, consumer: $consumer:ty)?
         $(,)?
     ) => {
@@ -36,7 +40,17 @@ macro_rules! plugin {
             const DESCRIPTION: &'static str =
                 $crate::__first!($($description,)? ::core::env!("CARGO_PKG_DESCRIPTION"));
             const NODES: &'static [$crate::__private::NodeEntry] =
-                &[$($($crate::__private::NodeEntry::of::<$node>()),+)?];
+                &[
+                    $($($crate::__private::NodeEntry::of::<$node>(),)+)?
+                    $($($crate::__private::NodeEntry {
+                        name: ::core::stringify!($function),
+                        describe: || $crate::__private::describe_function(
+                            ::core::stringify!($function),
+                            $function,
+                        ),
+                        run: |request| $crate::__private::run_function($function, request),
+                    },)+)?
+                ];
             const CONSUMER: ::core::option::Option<$crate::__private::ConsumerInfo> =
                 $crate::__first!(
                     $(
@@ -49,7 +63,7 @@ macro_rules! plugin {
                 );
         }
 
-        $($crate::__export_nodes!($($node),+);)?
+        $crate::__export_nodes!($($($node),+)? ; $($($function),+)?);
         $($crate::__export_consumer!($consumer);)?
     };
 }
@@ -67,7 +81,8 @@ macro_rules! __first {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_nodes {
-    ($($node:ty),+) => {
+    (;) => {};
+    ($($node:ty),* ; $($function:ident),*) => {
         #[cfg(target_arch = "wasm32")]
         const _: () = {
             use $crate::bindings::node::exports::windlass::node::node as wit;

@@ -2,6 +2,7 @@
 //! contract's bytes to it and back.
 
 use crate::bindings::node::exports::windlass::node::node as wit;
+use crate::bindings::node::windlass::types::types::Payload;
 use crate::bookmark::{Bookmark, Suspension, state, whole_ms};
 use crate::context::Context;
 use crate::data::{Incoming, Outgoing, json_payload};
@@ -162,12 +163,20 @@ impl From<Error> for wit::NodeError {
 
 /// A node type without its Rust types, as the macro lists it.
 pub struct NodeEntry {
-    pub(crate) name: &'static str,
-    pub(crate) describe: fn() -> Value,
-    pub(crate) run: fn(wit::NodeRequest) -> Result<wit::Outcome>,
+    /// As the description has it, but for `_` in place of `-`.
+    pub name: &'static str,
+    /// Its part of the description.
+    pub describe: fn() -> Value,
+    /// Runs it.
+    pub run: fn(wit::NodeRequest) -> Result<wit::Outcome>,
 }
 
 impl NodeEntry {
+    fn is(&self, name: &str) -> bool {
+        let hyphen = |byte| if byte == b'_' { b'-' } else { byte };
+        self.name.bytes().map(hyphen).eq(name.bytes())
+    }
+
     /// The entry of a node type.
     pub const fn of<N: Node>() -> Self {
         Self {
@@ -181,9 +190,24 @@ impl NodeEntry {
 pub(crate) fn run<N: Node>(request: wit::NodeRequest) -> Result<wit::Outcome> {
     let config = N::Config::decode(request.config)
         .map_err(|why| Error::Invalid(format!("the configuration does not fit: {why}")))?;
-    let input = N::Input::decode(request.input)
-        .map_err(|why| Error::Invalid(format!("the input does not fit: {why}")))?;
-    N::run(config, input, &Context::new())?.into_wit()
+    N::run(config, input(request.input)?, &Context::new())?.into_wit()
+}
+
+fn input<I: Incoming>(payload: Payload) -> Result<I> {
+    I::decode(payload).map_err(|why| Error::Invalid(format!("the input does not fit: {why}")))
+}
+
+/// A node that is nothing but a function of its input, as the macro lists it.
+pub fn describe_function<I: Incoming, O: Outgoing>(name: &str, _: fn(I) -> Result<O>) -> Value {
+    crate::describe::describe_function::<I, O>(name)
+}
+
+/// Runs such a node.
+pub fn run_function<I: Incoming, O: Outgoing>(
+    function: fn(I) -> Result<O>,
+    request: wit::NodeRequest,
+) -> Result<wit::Outcome> {
+    Outcome::done(function(input(request.input)?)?).into_wit()
 }
 
 /// Runs whichever node of the plugin is asked for.
@@ -192,7 +216,7 @@ pub fn execute<P: Plugin>(request: wit::NodeRequest) -> Result<wit::Outcome, wit
     let wanted = request.node_type.rsplit('/').next().unwrap_or_default();
     let entry = P::NODES
         .iter()
-        .find(|entry| entry.name == wanted)
+        .find(|entry| entry.is(wanted))
         .ok_or_else(|| {
             Error::Invalid(format!("this component has no node {}", request.node_type))
         })?;

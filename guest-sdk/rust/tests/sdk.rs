@@ -75,12 +75,20 @@ impl Node for Stray {
     }
 }
 
+fn say_twice(text: String) -> Result<String> {
+    match text.is_empty() {
+        true => Err(Error::invalid("there is nothing to say")),
+        false => Ok(format!("{text} {text}")),
+    }
+}
+
 windlass::plugin! {
     package: "sample",
     version: "1.2.3",
     title: "Sample",
     description: "For tests.",
     nodes: [Find, Store, Stray],
+    functions: [say_twice],
 }
 
 #[test]
@@ -184,6 +192,19 @@ fn what_a_schema_refuses_is_invalid() {
         json!(""),
         "config: Additional properties are not allowed ('limt' was unexpected)",
     );
+}
+
+#[test]
+fn a_function_is_a_node_with_hyphens_in_its_name() {
+    let node = &describe::<Plugin>()["nodes"][3];
+    assert_eq!(node["name"], json!("say-twice"));
+    assert_eq!(node["input"], json!({ "type": "string" }));
+    assert_eq!(node["ports"], json!(["done"]));
+    let say = |text: Value| Call::new().input(text).run_function(say_twice);
+    assert_eq!(say(json!("so")).output(), json!("so so"));
+    let nothing = Error::invalid("there is nothing to say");
+    assert_eq!(say(json!("")).error(), nothing);
+    assert!(matches!(say(json!(1)).error(), Error::Invalid(_)));
 }
 
 #[test]

@@ -31,8 +31,8 @@ mod rules;
 use crate::bindings::consumer::exports::windlass::consumer::consumer as wit_consumer;
 use crate::bindings::node::exports::windlass::node::node as wit;
 use crate::bindings::node::windlass::context::context as wit_context;
-use crate::data::Raw;
-use crate::describe::{Plugin, describe_node, document};
+use crate::data::{Incoming, Outgoing, Raw};
+use crate::describe::{Plugin, describe_function, describe_node, document};
 use crate::http::{HttpError, Request, Response};
 use crate::{
     Body, Consumer, Disposition, Error, Level, Node, Payload, Reason, Result, Resumption,
@@ -180,25 +180,41 @@ impl Call {
 
     /// Runs a node.
     pub fn run<N: Node>(self) -> Report<Outcome> {
+        self.execute(&describe_node::<N>(), crate::node::run::<N>)
+    }
+
+    /// Runs a node that is a function.
+    pub fn run_function<I: Incoming, O: Outgoing>(
+        self,
+        function: fn(I) -> Result<O>,
+    ) -> Report<Outcome> {
+        let run = |request| crate::node::run_function(function, request);
+        self.execute(&describe_function::<I, O>("function"), run)
+    }
+
+    fn execute(
+        self,
+        node: &Value,
+        run: impl FnOnce(wit::NodeRequest) -> Result<wit::Outcome>,
+    ) -> Report<Outcome> {
         let config = self.config.unwrap_or_else(|| payload(&json!({})));
         let input = self.input.unwrap_or_else(|| payload(&Value::Null));
         let mut faults = Vec::new();
-        let node = describe_node::<N>();
         for (what, given) in [("config", &config), ("input", &input)] {
             if let Some(value) = json_of(given) {
-                faults.extend(check(what, member(&node, what), &value));
+                faults.extend(check(what, member(node, what), &value));
             }
         }
         let call = || {
             if !faults.is_empty() {
                 return Err(Error::Invalid(faults.join("; ")));
             }
-            let outcome = crate::node::run::<N>(wit::NodeRequest {
-                node_type: format!("testkit/{}", N::NAME),
+            let outcome = run(wit::NodeRequest {
+                node_type: format!("testkit/{}", name_of(node)),
                 config,
                 input,
             })?;
-            outcome_of::<N>(outcome, &node)
+            outcome_of(outcome, node)
         };
         report(self.world, call)
     }
@@ -255,26 +271,32 @@ fn report<T>(world: fake::World, call: impl FnOnce() -> Result<T>) -> Report<T> 
     }
 }
 
-fn outcome_of<N: Node>(outcome: wit::Outcome, node: &Value) -> Result<Outcome> {
+fn outcome_of(outcome: wit::Outcome, node: &Value) -> Result<Outcome> {
+    let name = name_of(node);
+    let suspends = member(node, "suspends") == &Value::Bool(true);
     Ok(match outcome {
         wit::Outcome::Done(done) => {
-            for port in &done.ports {
+            let declared = member(node, "ports").as_array();
+            let is_declared = |port: &str| {
+                declared.is_some_and(|declared| declared.iter().any(|known| known == port))
+            };
+            let none = done.ports.is_empty().then_some("done");
+            for port in done.ports.iter().map(String::as_str).chain(none) {
                 assert!(
-                    N::PORTS.contains(&port.as_str()),
-                    "{} took the port {port}, which it does not declare",
-                    N::NAME,
+                    is_declared(port),
+                    "{name} took the port {port}, which it does not declare",
                 );
             }
             let output = json_of(&done.output).unwrap_or_else(|| bytes_as_json(&done.output));
             let faults = check("output", member(node, "output"), &output);
-            assert!(faults.is_empty(), "{}: {}", N::NAME, faults.join("; "));
+            assert!(faults.is_empty(), "{name}: {}", faults.join("; "));
             Outcome::Done {
                 output,
                 ports: done.ports,
             }
         }
         wit::Outcome::Suspend(suspension) => {
-            assert!(N::SUSPENDS, "{} suspends without declaring it", N::NAME);
+            assert!(suspends, "{name} suspends without declaring it");
             Outcome::Suspend(crate::Suspension {
                 bookmarks: suspension
                     .bookmarks
@@ -285,11 +307,7 @@ fn outcome_of<N: Node>(outcome: wit::Outcome, node: &Value) -> Result<Outcome> {
             })
         }
         wit::Outcome::Again(again) => {
-            assert!(
-                N::SUSPENDS,
-                "{} asks to run again without declaring it",
-                N::NAME
-            );
+            assert!(suspends, "{name} asks to run again without declaring it");
             Outcome::Again {
                 after: Duration::from_millis(again.after),
                 state: again.state.as_ref().and_then(json_of),
@@ -312,6 +330,10 @@ fn disposition_of(disposition: wit_consumer::Disposition) -> Result<Disposition>
         wit_consumer::Disposition::Later(ms) => Disposition::Later(Duration::from_millis(ms)),
         wit_consumer::Disposition::Reject(reason) => Disposition::Reject(reason),
     })
+}
+
+fn name_of(node: &Value) -> &str {
+    member(node, "name").as_str().unwrap_or_default()
 }
 
 fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
