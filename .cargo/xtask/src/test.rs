@@ -14,10 +14,10 @@ pub(crate) struct Args {
 /// Builds what the tests need, and runs them.
 pub(crate) fn run(args: &Args) -> Result<()> {
     guests::run(&guests::Args::everything())?;
-    guests::run(&guests::Args::one(
-        &place::root()?.join("examples/shout"),
-        "fixtures/author",
-    )?)?;
+    for example in ["examples/shout", "examples/guard"] {
+        let path = place::root()?.join(example);
+        guests::run(&guests::Args::one(&path, "fixtures/author")?)?;
+    }
     let programs = host::release()?;
     tests(args, &programs)?;
     if args.filter.is_none() {
@@ -52,6 +52,7 @@ fn natively() -> Result<()> {
         "guest-sdk/rust/Cargo.toml",
         "plugins/Cargo.toml",
         "examples/shout/Cargo.toml",
+        "examples/guard/Cargo.toml",
     ] {
         let mut command = place::cargo();
         command

@@ -17,6 +17,9 @@ const MAX_BOOKMARKS: usize = 256;
 /// Ports taken by one outcome.
 const MAX_PORTS: usize = 256;
 
+/// The port of an outcome that names none.
+const DONE: &str = "done";
+
 /// A payload on its way to a guest.
 pub(crate) fn payload_in(payload: Payload) -> node::Payload {
     let body = match payload.body {
@@ -46,6 +49,8 @@ impl From<types::Payload> for node::Payload {
 pub(crate) struct Reader<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) blobs: &'a BlobWork,
+    /// What the node declares that it may take. None: no node returned this.
+    pub(crate) ports: Option<&'a [String]>,
 }
 
 impl Reader<'_> {
@@ -55,6 +60,7 @@ impl Reader<'_> {
                 if done.ports.len() > MAX_PORTS {
                     return Err(nonsense("it took more ports than there can be"));
                 }
+                self.check_ports(&done.ports)?;
                 Outcome::Done(Done {
                     output: self.payload(done.output)?,
                     ports: done.ports,
@@ -66,6 +72,28 @@ impl Reader<'_> {
                 state: self.optional(again.state)?,
             }),
         })
+    }
+
+    /// Edges were checked against what is declared, so another port would lead nowhere and end
+    /// the run as if all were well.
+    fn check_ports(&self, taken: &[String]) -> Result<(), Failure> {
+        let Some(declared) = self.ports else {
+            return Ok(());
+        };
+        let is_declared = |port: &str| declared.iter().any(|known| known == port);
+        let taken = taken.iter().map(String::as_str);
+        let Some(port) = taken.clone().find(|port| !is_declared(port)).or_else(|| {
+            let none_taken = taken.len() == 0;
+            (none_taken && !is_declared(DONE)).then_some(DONE)
+        }) else {
+            return Ok(());
+        };
+        let message = format!(
+            "the node took the port `{}`, and declares {}",
+            classify::message(port),
+            declared.join(", ")
+        );
+        Err(Failure::new(Class::Invalid, codes::PORT, message))
     }
 
     pub(crate) fn disposition(
@@ -183,30 +211,34 @@ fn nonsense(message: &str) -> Failure {
     )
 }
 
-pub(crate) fn node_error(error: node::NodeError) -> Failure {
-    let (class, code, text) = match error {
-        node::NodeError::Invalid(text) => (Class::Invalid, codes::INVALID, text),
-        node::NodeError::Retryable(hint) => {
-            let text = classify::message(&hint.message);
-            let mut failure = Failure::new(Class::Retryable, codes::RETRYABLE, text);
-            failure.retry_after_ms = hint.after;
-            return failure;
-        }
-        node::NodeError::Permanent(text) => (Class::Permanent, codes::PERMANENT, text),
-        node::NodeError::Cancelled => (
-            Class::Cancelled,
-            codes::CANCELLED,
-            "the node noticed that it was cancelled".into(),
-        ),
-        node::NodeError::Other(text) => (Class::Permanent, codes::OTHER, text),
-    };
-    Failure::new(class, code, classify::message(&text))
+impl From<node::NodeError> for Failure {
+    fn from(error: node::NodeError) -> Self {
+        let (class, code, text) = match error {
+            node::NodeError::Invalid(text) => (Class::Invalid, codes::INVALID, text),
+            node::NodeError::Retryable(hint) => {
+                let text = classify::message(&hint.message);
+                let mut failure = Self::new(Class::Retryable, codes::RETRYABLE, text);
+                failure.retry_after_ms = hint.after;
+                return failure;
+            }
+            node::NodeError::Permanent(text) => (Class::Permanent, codes::PERMANENT, text),
+            node::NodeError::Cancelled => (
+                Class::Cancelled,
+                codes::CANCELLED,
+                "the node noticed that it was cancelled".into(),
+            ),
+            node::NodeError::Other(text) => (Class::Permanent, codes::OTHER, text),
+        };
+        Self::new(class, code, classify::message(&text))
+    }
 }
 
-pub(crate) fn consumer_error(error: consumer::ConsumerError) -> Failure {
-    let (class, code, text) = match error {
-        consumer::ConsumerError::Retryable(text) => (Class::Retryable, codes::RETRYABLE, text),
-        consumer::ConsumerError::Other(text) => (Class::Permanent, codes::OTHER, text),
-    };
-    Failure::new(class, code, classify::message(&text))
+impl From<consumer::ConsumerError> for Failure {
+    fn from(error: consumer::ConsumerError) -> Self {
+        let (class, code, text) = match error {
+            consumer::ConsumerError::Retryable(text) => (Class::Retryable, codes::RETRYABLE, text),
+            consumer::ConsumerError::Other(text) => (Class::Permanent, codes::OTHER, text),
+        };
+        Self::new(class, code, classify::message(&text))
+    }
 }

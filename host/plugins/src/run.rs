@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
-use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
+use wasmtime::component::{Lift, Lower, TypedFunc};
 use windlass_model::{Class, Failure, Outcome, Payload};
 
 use crate::bindings::{consumer, node};
@@ -27,64 +27,59 @@ use crate::slot::Slot;
 /// What hosts need of the guest besides payloads: names, texts, records.
 const SLACK_BYTES: usize = 64 * 1024;
 
-/// A call of either export.
-trait Job: Send + 'static {
-    type Params: ComponentNamedList + Lower + Send + Sync + 'static;
-    type Return: ComponentNamedList + Lift + Send + Sync + 'static;
+/// What a plugin can be asked, by the record that its export takes.
+trait Question: Lower + Send + Sync + Sized + 'static {
+    type Answer: Lift + Send + Sync + 'static;
+    type Error: Lift + Into<Failure> + Send + Sync + 'static;
     type Output: Send + 'static;
-
     /// Whether what the guest asks for becomes part of a commit.
     const COMMITS: bool;
 
     /// The export, if the plugin has it.
-    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>>;
+    fn export(exports: &Exports) -> Option<&Export<Self>>;
 
-    /// What the guest returned, as the host understands it.
-    fn read(returned: Self::Return, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
+    /// What the guest answered, as the host understands it.
+    fn read(answer: Self::Answer, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
 }
 
-struct Executing;
-struct Deciding;
+type Back<Q> = (Result<<Q as Question>::Answer, <Q as Question>::Error>,);
+type Export<Q> = TypedFunc<(Q,), Back<Q>>;
 
-impl Job for Executing {
-    type Params = (node::NodeRequest,);
-    type Return = (Result<node::Outcome, node::NodeError>,);
+impl Question for node::NodeRequest {
+    type Answer = node::Outcome;
+    type Error = node::NodeError;
     type Output = Outcome;
     const COMMITS: bool = true;
 
-    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
+    fn export(exports: &Exports) -> Option<&Export<Self>> {
         exports.execute.as_ref()
     }
 
-    fn read((returned,): Self::Return, reader: &Reader<'_>) -> Result<Outcome, Failure> {
-        match returned {
-            Ok(outcome) => reader.outcome(outcome),
-            Err(error) => Err(convert::node_error(error)),
-        }
+    fn read(answer: node::Outcome, reader: &Reader<'_>) -> Result<Outcome, Failure> {
+        reader.outcome(answer)
     }
 }
 
-impl Job for Deciding {
-    type Params = (consumer::Trigger,);
-    type Return = (Result<consumer::Disposition, consumer::ConsumerError>,);
+impl Question for consumer::Trigger {
+    type Answer = consumer::Disposition;
+    type Error = consumer::ConsumerError;
     type Output = Disposition;
     const COMMITS: bool = false;
 
-    fn export(exports: &Exports) -> Option<&TypedFunc<Self::Params, Self::Return>> {
+    fn export(exports: &Exports) -> Option<&Export<Self>> {
         exports.accept.as_ref()
     }
 
-    fn read((returned,): Self::Return, reader: &Reader<'_>) -> Result<Disposition, Failure> {
-        match returned {
-            Ok(disposition) => reader.disposition(disposition),
-            Err(error) => Err(convert::consumer_error(error)),
-        }
+    fn read(answer: consumer::Disposition, reader: &Reader<'_>) -> Result<Disposition, Failure> {
+        reader.disposition(answer)
     }
 }
 
 /// A call on its way.
-struct Order<J: Job> {
-    params: J::Params,
+struct Order<Q> {
+    question: Q,
+    /// Which of the plugin's node types is asked, if one is.
+    node: Option<usize>,
     cx: CallContext,
     given: Vec<windlass_model::BlobRef>,
     slot_key: i64,
@@ -97,7 +92,7 @@ impl Plugin {
     /// 2 MiB of stack, and is blocked until the call ends.
     pub fn execute_inline(&self, call: Call) -> Returned<Outcome> {
         match self.execution(call) {
-            Ok(order) => self.inline::<Executing>(order),
+            Ok(order) => self.inline(order),
             Err(failure) => Returned::refused(failure),
         }
     }
@@ -105,7 +100,7 @@ impl Plugin {
     /// Runs a node on a fiber. Dropping the future ends the call.
     pub async fn execute(self: Arc<Self>, call: Call) -> Returned<Outcome> {
         match self.execution(call) {
-            Ok(order) => self.on_task::<Executing>(order).await,
+            Ok(order) => self.on_task(order).await,
             Err(failure) => Returned::refused(failure),
         }
     }
@@ -113,7 +108,7 @@ impl Plugin {
     /// Decides about a trigger by a plain call; see [`Plugin::execute_inline`].
     pub fn accept_inline(&self, accept: Accept) -> Returned<Disposition> {
         match self.decision(accept) {
-            Ok(order) => self.inline::<Deciding>(order),
+            Ok(order) => self.inline(order),
             Err(failure) => Returned::refused(failure),
         }
     }
@@ -121,21 +116,25 @@ impl Plugin {
     /// Decides about a trigger on a fiber. Dropping the future ends the call.
     pub async fn accept(self: Arc<Self>, accept: Accept) -> Returned<Disposition> {
         match self.decision(accept) {
-            Ok(order) => self.on_task::<Deciding>(order).await,
+            Ok(order) => self.on_task(order).await,
             Err(failure) => Returned::refused(failure),
         }
     }
 
-    fn execution(&self, call: Call) -> Result<Order<Executing>, Failure> {
+    fn execution(&self, call: Call) -> Result<Order<node::NodeRequest>, Failure> {
         let mut given = Vec::new();
         let config = self.payload(call.config, &mut given)?;
         let input = self.payload(call.input, &mut given)?;
+        // The runtime hands back the very id that it got from the description.
+        let is_it = |id: &Arc<str>| Arc::ptr_eq(id, &call.node_type) || *id == call.node_type;
+        let mut nodes = self.description.nodes.iter();
         Ok(Order {
-            params: (node::NodeRequest {
+            node: nodes.position(|node| is_it(&node.id)),
+            question: node::NodeRequest {
                 node_type: call.node_type,
                 config,
                 input,
-            },),
+            },
             given,
             cx: call.cx,
             slot_key: call.slot_key,
@@ -143,7 +142,7 @@ impl Plugin {
         })
     }
 
-    fn decision(&self, accept: Accept) -> Result<Order<Deciding>, Failure> {
+    fn decision(&self, accept: Accept) -> Result<Order<consumer::Trigger>, Failure> {
         let mut given = Vec::new();
         let payload = match accept.payload {
             Some(payload) => Some(self.payload(payload, &mut given)?),
@@ -151,11 +150,12 @@ impl Plugin {
         };
         let kind = accept.kind.name();
         Ok(Order {
-            params: (consumer::Trigger {
+            question: consumer::Trigger {
                 kind,
                 node: accept.node,
                 payload,
-            },),
+            },
+            node: None,
             given,
             cx: accept.cx,
             slot_key: accept.slot_key,
@@ -195,7 +195,7 @@ impl Plugin {
         Err(failure)
     }
 
-    fn inline<J: Job>(&self, order: Order<J>) -> Returned<J::Output> {
+    fn inline<Q: Question>(&self, order: Order<Q>) -> Returned<Q::Output> {
         if self.waits {
             return Returned::refused(wrong("it may wait, and cannot be called inline"));
         }
@@ -203,12 +203,12 @@ impl Plugin {
             return Returned::refused(failure);
         }
         // A slot that is lost to a panic is dropped while it unwinds, as after any crash.
-        let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<J>(order)));
+        let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<Q>(order)));
         called.unwrap_or_else(|_| Returned::refused(host_failed()))
     }
 
-    fn inline_in<J: Job>(&self, order: Order<J>) -> Returned<J::Output> {
-        let key = order.slot_key;
+    fn inline_in<Q: Question>(&self, order: Order<Q>) -> Returned<Q::Output> {
+        let (key, node) = (order.slot_key, order.node);
         let mut slot = match self.slots.take(key) {
             Some(slot) => slot,
             None => {
@@ -221,18 +221,18 @@ impl Plugin {
                 }
             }
         };
-        let params = self.begin(&mut slot.store, order, Lane::Inline, None);
-        let result = match J::export(&slot.exports) {
-            Some(function) => function.call(&mut slot.store, params),
+        let question = self.begin(&mut slot.store, order, Lane::Inline, None);
+        let result = match Q::export(&slot.exports) {
+            Some(function) => function.call(&mut slot.store, (question,)),
             None => return Returned::refused(wrong("it does not do that")),
         };
-        self.end::<J>(slot, key, result)
+        self.end::<Q>(slot, key, node, result)
     }
 
-    fn make_inline<J: Job>(
+    fn make_inline<Q: Question>(
         &self,
         permit: OwnedSemaphorePermit,
-        order: &Order<J>,
+        order: &Order<Q>,
     ) -> Result<Slot, Failure> {
         let mut store = store(&self.shared, &self.terms);
         self.attend(
@@ -247,18 +247,18 @@ impl Plugin {
         self.made(store, made, permit)
     }
 
-    async fn on_task<J: Job>(self: Arc<Self>, order: Order<J>) -> Returned<J::Output> {
+    async fn on_task<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
         if let Err(failure) = self.rested() {
             return Returned::refused(failure);
         }
         let io = self.shared.io.clone();
-        let mut task = EndWithMe(io.spawn(self.on_fiber::<J>(order)));
+        let mut task = EndWithMe(io.spawn(self.on_fiber::<Q>(order)));
         (&mut task.0)
             .await
             .unwrap_or_else(|_| Returned::refused(host_failed()))
     }
 
-    async fn on_fiber<J: Job>(self: Arc<Self>, order: Order<J>) -> Returned<J::Output> {
+    async fn on_fiber<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
         let cancel = order.cx.cancel.clone();
         let entry = tokio::select! {
             entry = self.enter(order.slot_key) => entry,
@@ -280,14 +280,14 @@ impl Plugin {
             Ok(slot) => slot,
             Err(failure) => return Returned::refused(failure),
         };
-        let (key, timeout) = (order.slot_key, order.timeout);
-        let params = self.begin(&mut slot.store, order, Lane::Fiber, turn);
-        let Some(function) = J::export(&slot.exports) else {
+        let (key, node, timeout) = (order.slot_key, order.node, order.timeout);
+        let question = self.begin(&mut slot.store, order, Lane::Fiber, turn);
+        let Some(function) = Q::export(&slot.exports) else {
             return Returned::refused(wrong("it does not do that"));
         };
-        let call = function.call_async(&mut slot.store, params);
+        let call = function.call_async(&mut slot.store, (question,));
         let result = until(timeout, &cancel, call).await;
-        self.end::<J>(slot, key, result)
+        self.end::<Q>(slot, key, node, result)
     }
 
     /// Waits until there is room for one more call.
@@ -310,10 +310,10 @@ impl Plugin {
         })
     }
 
-    async fn make_on_fiber<J: Job>(
+    async fn make_on_fiber<Q: Question>(
         &self,
         permit: OwnedSemaphorePermit,
-        order: &Order<J>,
+        order: &Order<Q>,
         turn: Option<Turn>,
     ) -> Result<Slot, Failure> {
         let mut store = store(&self.shared, &self.terms);
@@ -398,29 +398,30 @@ impl Plugin {
         })
     }
 
-    fn begin<J: Job>(
+    fn begin<Q: Question>(
         &self,
         store: &mut Store<Guest>,
-        order: Order<J>,
+        order: Order<Q>,
         lane: Lane,
         turn: Option<Turn>,
-    ) -> J::Params {
+    ) -> Q {
         if store.data().call.is_none() {
             self.attend(store, order.cx, order.timeout, lane, turn);
         }
         if let Some(call) = &mut store.data_mut().call {
             call.blobs.given = order.given;
-            call.commits = J::COMMITS;
+            call.commits = Q::COMMITS;
         }
-        order.params
+        order.question
     }
 
-    fn end<J: Job>(
+    fn end<Q: Question>(
         &self,
         mut slot: Slot,
         key: i64,
-        result: wasmtime::Result<J::Return>,
-    ) -> Returned<J::Output> {
+        node: Option<usize>,
+        result: wasmtime::Result<Back<Q>>,
+    ) -> Returned<Q::Output> {
         let now = self.shared.clock.monotonic();
         let guest = slot.store.data_mut();
         let refused = guest.limiter.take_refused();
@@ -430,7 +431,7 @@ impl Plugin {
         };
         let logs = call.log.take();
         let result = match result {
-            Ok(returned) => {
+            Ok((returned,)) => {
                 self.quarantine.well();
                 if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
                     self.terms.track.quick();
@@ -439,13 +440,16 @@ impl Plugin {
                 if self.shared.waiting_for_instances.load(Ordering::SeqCst) > 0 {
                     self.shared.drop_idle(Duration::MAX);
                 }
-                J::read(
-                    returned,
-                    &Reader {
-                        limits: &self.terms.limits,
-                        blobs: &call.blobs,
-                    },
-                )
+                let node = node.and_then(|node| self.description.nodes.get(node));
+                let reader = Reader {
+                    limits: &self.terms.limits,
+                    blobs: &call.blobs,
+                    ports: node.map(|node| node.ports.as_slice()),
+                };
+                match returned {
+                    Ok(answer) => Q::read(answer, &reader),
+                    Err(error) => Err(error.into()),
+                }
             }
             Err(error) => {
                 // The store is poisoned: it goes with everything in it.

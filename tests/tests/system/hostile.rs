@@ -36,7 +36,7 @@ const HARM: [(&str, &str, &str); 23] = [
     ("hostile/flood lines 20000", "", ""),
     ("hostile/long-line bytes 1048576", "", ""),
     ("hostile/progress lines 20000", "", ""),
-    ("hostile/port", "", ""),
+    ("hostile/port", "invalid", "WL-R047"),
     ("hostile/suspend", "permanent", "WL-R045"),
     ("amplifier/run", "limit", "WL-R035"),
     ("bad-discriminant/run", "trap", "WL-R030"),

@@ -133,6 +133,7 @@ fn payload(
     let reader = Reader {
         limits,
         blobs: &call.blobs,
+        ports: None,
     };
     let payload = reader
         .payload(payload.into())

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod lanes;

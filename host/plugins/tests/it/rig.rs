@@ -131,6 +131,10 @@ impl Rig {
         self.host.load_bytes("test.wasm", bytes)
     }
 
+    pub(crate) fn accept(&self, plugin: &Arc<Plugin>, accept: Accept) -> Returned<Disposition> {
+        self.io.block_on(Arc::clone(plugin).accept(accept))
+    }
+
     pub(crate) fn fiber(&self, plugin: &Arc<Plugin>, call: Call) -> Returned<Outcome> {
         self.io.block_on(Arc::clone(plugin).execute(call))
     }

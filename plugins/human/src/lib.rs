@@ -1,0 +1,186 @@
+//! Asks people: `human/confirm` waits until somebody has decided.
+
+use windlass::prelude::*;
+
+/// What the node waits for, by name.
+const BOOKMARK: &str = "human.confirm";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    /// What is to be decided, for the person who is asked.
+    message: String,
+    /// What an answer by `windlass event send human.confirm` has to match. Without it, this
+    /// node of this instance: `{"instance": …, "node": …}`.
+    #[serde(default, rename = "match")]
+    matching: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Decision {
+    Approve,
+    Reject,
+}
+
+/// What somebody answers, and what later nodes see.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Answer {
+    /// What was decided.
+    decision: Decision,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+}
+
+struct Confirm;
+
+impl Node for Confirm {
+    type Config = Config;
+    type Input = Ignored;
+    type Output = Answer;
+    const NAME: &'static str = "confirm";
+    const TITLE: &'static str = "Confirm";
+    const DESCRIPTION: &'static str = "Waits until somebody approves or rejects.";
+    const ICON: &'static str = "user-check";
+    const PORTS: &'static [&'static str] = &["done", "approved", "rejected"];
+    const SUSPENDS: bool = true;
+
+    fn run(config: Config, _: Ignored, cx: &Context) -> Result<Outcome<Answer>> {
+        let Some(resumption) = cx.resumption()? else {
+            return Ok(ask(config, cx));
+        };
+        match resumption.reason {
+            Reason::Resumed { input, .. } => match Answer::deserialize(input) {
+                Ok(answer) => Ok(decided(answer)),
+                Err(error) => {
+                    // A slip of the pen is no reason to fail the run: the question stands.
+                    windlass::warn!("an answer that is none: {error}");
+                    Ok(ask(config, cx))
+                }
+            },
+            Reason::Expired(_) => Err(Error::permanent("nobody has decided in time")),
+            Reason::Cancelled => Err(Error::Cancelled),
+            Reason::Again | Reason::Other(_) => Ok(ask(config, cx)),
+        }
+    }
+}
+
+/// The message goes with the bookmark, so that whoever lists what waits can read it.
+fn ask(config: Config, cx: &Context) -> Outcome<Answer> {
+    let own = || json!({ "instance": cx.instance_id(), "node": cx.node_id() });
+    let bookmark = Bookmark::new(BOOKMARK)
+        .matching(config.matching.unwrap_or_else(own))
+        .metadata(json!({ "message": config.message }));
+    Outcome::suspend([bookmark])
+}
+
+/// `done` is taken whatever was decided: a workflow that does not care has one edge.
+fn decided(answer: Answer) -> Outcome<Answer> {
+    let port = match answer.decision {
+        Decision::Approve => "approved",
+        Decision::Reject => "rejected",
+    };
+    windlass::info!("{port}"; by = answer.by.as_deref().unwrap_or("somebody"));
+    Outcome::done(answer).port("done").port(port)
+}
+
+windlass::plugin! {
+    package: "human",
+    title: "People",
+    nodes: [Confirm],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::Resumption;
+    use windlass::testkit::{Call, Outcome as Seen, Report, describe};
+
+    fn answered(reason: Reason) -> Report<Seen> {
+        let (phase, state) = (1, None);
+        let resumption = Resumption {
+            reason,
+            phase,
+            state,
+        };
+        let call = Call::new().config(json!({ "message": "Really?" }));
+        call.resumption(resumption).run::<Confirm>()
+    }
+
+    fn resumed(input: Value) -> Report<Seen> {
+        answered(Reason::Resumed {
+            bookmark: BOOKMARK.to_owned(),
+            input,
+            metadata: None,
+        })
+    }
+
+    fn question(matching: Value) -> Seen {
+        let bookmark = Bookmark::new(BOOKMARK)
+            .matching(matching)
+            .metadata(json!({ "message": "Really?" }));
+        Seen::suspend([bookmark])
+    }
+
+    fn own() -> Value {
+        json!({ "instance": "00000000-0000-7000-8000-000000000001", "node": "node" })
+    }
+
+    #[track_caller]
+    fn check_asks(config: Value, matching: Value) {
+        let report = Call::new().config(config).run::<Confirm>();
+        assert_eq!(report.outcome, Ok(question(matching)));
+    }
+
+    #[track_caller]
+    fn check_decides(input: Value, ports: [&str; 2]) {
+        let expected = Seen::Done {
+            output: input.clone(),
+            ports: ports.map(str::to_owned).to_vec(),
+        };
+        assert_eq!(resumed(input).outcome, Ok(expected));
+    }
+
+    #[test]
+    fn it_waits_with_its_message_for_an_answer_to_this_node() {
+        check_asks(json!({ "message": "Really?" }), own());
+    }
+
+    #[test]
+    fn what_an_answer_has_to_match_can_be_chosen() {
+        let config = json!({ "message": "Really?", "match": { "order": 7 } });
+        check_asks(config, json!({ "order": 7 }));
+    }
+
+    #[test]
+    fn an_answer_takes_the_port_of_its_decision_beside_done() {
+        check_decides(json!({ "decision": "approve" }), ["done", "approved"]);
+        let by = json!({ "decision": "reject", "by": "ada", "comment": "too much" });
+        check_decides(by, ["done", "rejected"]);
+    }
+
+    #[test]
+    fn after_an_answer_that_is_none_the_question_stands() {
+        for input in [json!({ "decision": "aprove" }), json!(null), json!("yes")] {
+            let report = resumed(input);
+            assert_eq!(report.logs.len(), 1);
+            assert_eq!(report.outcome, Ok(question(own())));
+        }
+    }
+
+    #[test]
+    fn silence_fails_it_once_the_time_is_up() {
+        let error = answered(Reason::Expired(BOOKMARK.to_owned())).error();
+        assert_eq!(error, Error::permanent("nobody has decided in time"));
+        assert_eq!(answered(Reason::Cancelled).error(), Error::Cancelled);
+    }
+
+    #[test]
+    fn the_description_keeps_to_its_rules() {
+        describe::<Plugin>();
+    }
+}
