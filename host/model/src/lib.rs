@@ -14,6 +14,7 @@ pub mod file;
 pub mod ids;
 pub mod instance;
 pub mod limits;
+pub mod metrics;
 pub mod nearest;
 pub mod outcome;
 pub mod payload;

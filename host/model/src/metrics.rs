@@ -1,0 +1,176 @@
+//! What a process counts and measures: the one place with the names, units and meaning of all
+//! metrics.
+//!
+//! Recording is a few atomic additions on what was looked up before, so that a step can afford
+//! it; nothing here waits, and the number of series is bounded. Whoever measures brings the
+//! time along. There is no identifier of a run or of a trigger in a label: those are in logs.
+
+mod series;
+mod text;
+
+use std::sync::Arc;
+
+pub use series::{Counter, Family, Gauge, Histogram};
+
+use crate::TriggerType;
+
+/// What is known of a metric besides its value.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// As it is scraped. Where there is a unit, it ends with it.
+    pub name: &'static str,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: &'static str,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it says, in one sentence.
+    pub help: &'static str,
+}
+
+const TRIGGER_EXECUTION: About = About {
+    name: "trigger_execution_seconds",
+    kind: "histogram",
+    labels: &["type", "node"],
+    help: "How long nodes were executed, by the type of the trigger and the name of the node.",
+};
+const RUNS_STARTED: About = About {
+    name: "windlass_runs_started_total",
+    kind: "counter",
+    labels: &[],
+    help: "Runs that this process began.",
+};
+const TRIGGERS_DUE: About = About {
+    name: "windlass_triggers_due",
+    kind: "gauge",
+    labels: &[],
+    help: "Triggers that this process has claimed and not finished.",
+};
+const TRIGGER_LATENESS: About = About {
+    name: "windlass_trigger_lateness_seconds",
+    kind: "histogram",
+    labels: &[],
+    help: "How long triggers had been due when they were claimed.",
+};
+const COMMIT: About = About {
+    name: "windlass_commit_seconds",
+    kind: "histogram",
+    labels: &[],
+    help: "How long the store took to make a group of writes durable.",
+};
+const COMMIT_BATCH: About = About {
+    name: "windlass_commit_batch_size",
+    kind: "histogram",
+    labels: &[],
+    help: "Writes in one group.",
+};
+const LOCK_WAIT: About = About {
+    name: "windlass_lock_wait_seconds",
+    kind: "histogram",
+    labels: &[],
+    help: "How long the store waited for other processes before it could write a group.",
+};
+const LEASE_LOST: About = About {
+    name: "windlass_lease_lost_total",
+    kind: "counter",
+    labels: &[],
+    help: "How often this process lost its membership and had to join again.",
+};
+const PLUGIN_CALL: About = About {
+    name: "windlass_plugin_call_seconds",
+    kind: "histogram",
+    labels: &["plugin"],
+    help: "How long calls of plugins took, by package; waiting for an instance is not included.",
+};
+const DEAD_TRIGGERS: About = About {
+    name: "windlass_dead_triggers",
+    kind: "gauge",
+    labels: &[],
+    help: "Triggers in the store that will not run any more and wait for somebody to look.",
+};
+
+/// Everything that one process counts and measures.
+#[derive(Debug)]
+pub struct Metrics {
+    executions: Family,
+    plugin_calls: Family,
+    /// Runs that this process began.
+    pub runs_started: Counter,
+    /// Claimed and not finished.
+    pub triggers_due: Gauge,
+    /// Microseconds.
+    pub trigger_lateness: Histogram,
+    /// Microseconds.
+    pub commit: Histogram,
+    /// Writes.
+    pub commit_batch: Histogram,
+    /// Microseconds.
+    pub lock_wait: Histogram,
+    /// Memberships that were lost.
+    pub lease_lost: Counter,
+    /// In the store.
+    pub dead_triggers: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            executions: Family::default(),
+            plugin_calls: Family::default(),
+            runs_started: Counter::default(),
+            triggers_due: Gauge::default(),
+            trigger_lateness: Histogram::of_time(),
+            commit: Histogram::of_time(),
+            commit_batch: Histogram::of_counts(),
+            lock_wait: Histogram::of_time(),
+            lease_lost: Counter::default(),
+            dead_triggers: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Where the executions of a node are recorded, in microseconds. Looks it up: to be asked
+    /// once, and kept.
+    pub fn execution(&self, kind: TriggerType, node: &str) -> Arc<Histogram> {
+        self.executions.series(&[kind.name(), node])
+    }
+
+    /// Where the calls of a plugin are recorded, in microseconds, by its package. Looks it up:
+    /// to be asked once, and kept.
+    pub fn plugin_call(&self, package: &str) -> Arc<Histogram> {
+        self.plugin_calls.series(&[package])
+    }
+
+    /// All of it in the text format of Prometheus, version 0.0.4.
+    pub fn text(&self) -> String {
+        let mut text = text::Text::default();
+        text.family(&TRIGGER_EXECUTION, &self.executions);
+        text.counter(&RUNS_STARTED, &self.runs_started);
+        text.gauge(&TRIGGERS_DUE, &self.triggers_due);
+        text.histogram(&TRIGGER_LATENESS, &self.trigger_lateness);
+        text.histogram(&COMMIT, &self.commit);
+        text.histogram(&COMMIT_BATCH, &self.commit_batch);
+        text.histogram(&LOCK_WAIT, &self.lock_wait);
+        text.counter(&LEASE_LOST, &self.lease_lost);
+        text.family(&PLUGIN_CALL, &self.plugin_calls);
+        text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
+        text.into_string()
+    }
+}
+
+/// Every metric there is, in the order of the text.
+pub const ALL: [About; 10] = [
+    TRIGGER_EXECUTION,
+    RUNS_STARTED,
+    TRIGGERS_DUE,
+    TRIGGER_LATENESS,
+    COMMIT,
+    COMMIT_BATCH,
+    LOCK_WAIT,
+    LEASE_LOST,
+    PLUGIN_CALL,
+    DEAD_TRIGGERS,
+];
+
+#[cfg(test)]
+mod tests;

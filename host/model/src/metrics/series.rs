@@ -1,0 +1,156 @@
+//! Numbers that many threads change at once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The most series of one family; what comes later shares one whose labels are [`OTHER`].
+pub(super) const MAX_SERIES: usize = 2_000;
+/// Stands for what found no place of its own.
+pub(super) const OTHER: &str = "other";
+
+/// Upper bounds of times, in microseconds: from a call of a warm plugin to a long request.
+const TIMES_US: [u64; 19] = [
+    10,
+    25,
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    30_000_000,
+    300_000_000,
+];
+/// Upper bounds of numbers of things.
+const COUNTS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
+
+/// Only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts this many more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// How many so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Goes up and down.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// It is this much now.
+    pub fn set(&self, now: u64) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+
+    /// How much it was when somebody looked last.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How values are distributed over buckets of fixed bounds.
+#[derive(Debug)]
+pub struct Histogram {
+    /// What the values are counted in, per unit that is shown.
+    pub(super) scale: u64,
+    pub(super) bounds: &'static [u64],
+    /// One more than there are bounds: the last is for what exceeds all of them.
+    buckets: Box<[AtomicU64]>,
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    /// Of times, recorded in microseconds and shown in seconds.
+    pub fn of_time() -> Self {
+        Self::new(&TIMES_US, 1_000_000)
+    }
+
+    /// Of numbers of things.
+    pub fn of_counts() -> Self {
+        Self::new(&COUNTS, 1)
+    }
+
+    fn new(bounds: &'static [u64], scale: u64) -> Self {
+        Self {
+            scale,
+            bounds,
+            buckets: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a value in.
+    pub fn record(&self, value: u64) {
+        let at = self.bounds.partition_point(|bound| *bound < value);
+        if let Some(bucket) = self.buckets.get(at) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// How many values were taken in.
+    pub fn count(&self) -> u64 {
+        self.each().sum()
+    }
+
+    /// How many fell into each bucket; the last has no bound.
+    pub(super) fn each(&self) -> impl Iterator<Item = u64> {
+        self.buckets.iter().map(|it| it.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.sum.load(Ordering::Relaxed)
+    }
+}
+
+/// Histograms of time by the values of labels.
+#[derive(Debug, Default)]
+pub struct Family(Mutex<BTreeMap<Vec<String>, Arc<Histogram>>>);
+
+impl Family {
+    /// The histogram of these values of the labels, which stays for as long as the family.
+    pub fn series(&self, labels: &[&str]) -> Arc<Histogram> {
+        let mut series = self.lock();
+        let key: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        if let Some(found) = series.get(&key) {
+            return Arc::clone(found);
+        }
+        let key = match series.len() < MAX_SERIES {
+            true => key,
+            false => vec![OTHER.to_owned(); labels.len()],
+        };
+        let found = series.entry(key);
+        Arc::clone(found.or_insert_with(|| Arc::new(Histogram::of_time())))
+    }
+
+    pub(super) fn all(&self) -> Vec<(Vec<String>, Arc<Histogram>)> {
+        let series = self.lock();
+        let copy = |(labels, histogram): (&Vec<String>, &Arc<Histogram>)| {
+            (labels.clone(), Arc::clone(histogram))
+        };
+        series.iter().map(copy).collect()
+    }
+
+    /// A thread that died here left nothing half done.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Vec<String>, Arc<Histogram>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
