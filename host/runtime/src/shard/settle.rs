@@ -112,7 +112,7 @@ impl Hot {
         let Prepared {
             event,
             values,
-            vars,
+            mut vars,
         } = match prepared {
             Ok(prepared) => prepared,
             Err(Unread::Store(error)) => return Err(error),
@@ -152,10 +152,18 @@ impl Hot {
             self.keep_or_refute(record, &commands);
             self.observe(record, shared);
         }
-        let blobs = blobs
+        let mut blobs: Vec<NewBlob> = blobs
             .into_iter()
             .map(|(digest, bytes)| NewBlob { digest, bytes })
             .collect();
+        if record
+            .as_ref()
+            .is_some_and(|record| record.failure.is_some())
+        {
+            // Nothing that a failed attempt did is kept, but that it failed.
+            vars.clear();
+            blobs.clear();
+        }
         let finish = self.finish(&commands, shared)?;
         self.memory.assign(&vars);
         Ok(Some(Step {
