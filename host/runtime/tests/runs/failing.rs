@@ -1,6 +1,6 @@
 //! What a failed attempt leaves behind: its record, and nothing else.
 
-use windlass_model::{RunStatus, Status};
+use windlass_model::{RunStatus, ScopeNo, Status};
 use windlass_store::Reader as _;
 
 use crate::rig::Setup;
@@ -24,7 +24,7 @@ edges:
     let last = ran.commits.last().unwrap();
     assert_eq!(last.runs[0].status, RunStatus::Failed);
     assert!(last.vars.is_empty(), "{:?}", last.vars);
-    let kept = ran.store.vars(ran.row.no).unwrap();
+    let kept = ran.store.vars(ran.row.no, ScopeNo::ROOT).unwrap();
     let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["kept"]);
 }
