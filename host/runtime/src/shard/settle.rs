@@ -164,8 +164,9 @@ impl Hot {
             vars.clear();
             blobs.clear();
         }
-        let finish = self.finish(&commands, shared)?;
+        // The workflow's output may name what this very step assigned.
         self.memory.assign(&vars);
+        let finish = self.finish(&commands, shared)?;
         Ok(Some(Step {
             record,
             commands,

@@ -9,14 +9,13 @@ use crate::rig::Setup;
 fn counting(to: u32) -> String {
     format!(
         r#"
-windlass: 1
-name: counting
+workflow: counting
 vars: {{ count: 0 }}
 nodes:
-  step: {{ set: {{ count: "${{{{ vars.count + 1 }}}}" }} }}
+  step: {{ start: true, set: {{ count: "{{{{ vars.count + 1 }}}}" }} }}
 edges:
   - {{ from: step, to: step, when: "vars.count < {to}" }}
-output: ${{{{ vars.count }}}}
+output: "{{{{ vars.count }}}}"
 "#
     )
 }
@@ -62,8 +61,7 @@ fn branches_of_a_burst_that_is_over_all_end_once() {
     }
     .run(
         r#"
-windlass: 1
-name: branches
+workflow: branches
 nodes:
   a: { set: { a: 1 } }
   b: { set: { b: 1 } }
@@ -75,7 +73,7 @@ edges:
   - { from: a, to: a2 }
   - { from: b, to: b2 }
   - { from: c, to: c2 }
-output: ${{ vars }}
+output: "{{ vars }}"
 "#,
     );
     let expected = json!({ "a": 1, "b": 1, "c": 1, "a2": 1, "b2": 1, "c2": 1 });

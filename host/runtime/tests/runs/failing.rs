@@ -9,15 +9,14 @@ use crate::rig::Setup;
 fn a_failed_attempt_assigns_nothing() {
     let ran = Setup::default().run(
         r#"
-windlass: 1
-name: refuted
+workflow: refuted
 nodes:
   assign: { set: { kept: 1 } }
   refuted: { set: { lost: "text" } }
   after: { set: { more: 1 } }
 edges:
   - { from: assign, to: refuted }
-  - { from: refuted, to: after, when: "vars.lost > 3" }
+  - { from: refuted, to: after, when: "vars.lost.missing > 3" }
 "#,
     );
     assert_eq!(ran.result.status, Status::Faulted);

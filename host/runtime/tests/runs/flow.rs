@@ -12,15 +12,14 @@ fn a_full_process_writes_successors_as_pending() {
     }
     .run(
         r#"
-windlass: 1
-name: fan
+workflow: fan
 nodes:
   begin: { set: { sum: 0 } }
   a: { set: { a: 1 } }
   b: { set: { b: 1 } }
   c: { set: { c: 1 } }
   d: { set: { d: 1 } }
-  together: { set: { sum: "${{ vars.a + vars.b + vars.c + vars.d }}" } }
+  together: { set: { sum: "{{ vars.a + vars.b + vars.c + vars.d }}" } }
 edges:
   - { from: begin, to: a }
   - { from: begin, to: b }
@@ -30,7 +29,7 @@ edges:
   - { from: b, to: together }
   - { from: c, to: together }
   - { from: d, to: together }
-output: ${{ vars.sum }}
+output: "{{ vars.sum }}"
 "#,
     );
     assert_eq!(ran.output(), json!(4));
