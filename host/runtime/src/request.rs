@@ -102,6 +102,8 @@ impl StartRequest {
                 claimed: owner.is_some(),
                 attempt: open.attempt,
                 detail: Bytes::from(open.encode_detail()),
+                payload: None,
+                priority: 0,
             });
         }
         let vars = prepared.vars.iter();
@@ -119,6 +121,7 @@ impl StartRequest {
                 .map(|(name, json)| (name.clone(), Payload::json(json.clone())))
                 .collect(),
             triggers,
+            parent: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

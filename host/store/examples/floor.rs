@@ -170,6 +170,8 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
         claimed: owner.is_some(),
         attempt: 1,
         detail: Bytes::from_static(b"12345678"),
+        payload: None,
+        priority: 0,
     };
     let digest = Digest::of(&json);
     let no = numbers.instance().unwrap();
@@ -189,6 +191,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
         input: Payload::null(),
         vars: Vec::new(),
         triggers: (1..=triggers).map(trigger).collect(),
+        parent: None,
         reserves: Vec::new(),
         exclusive: None,
         blobs: Vec::new(),
@@ -253,6 +256,8 @@ impl Chain {
             claimed: true,
             attempt: 1,
             detail: Bytes::from_static(b"12345678"),
+            payload: None,
+            priority: 0,
         };
         let write = Write::Commit(Box::new(Commit {
             fence: self.fence,
@@ -266,6 +271,12 @@ impl Chain {
             scopes: Vec::new(),
             items: Vec::new(),
             lists_done: Vec::new(),
+            burned: Vec::new(),
+            bookmarks: Vec::new(),
+            sends: Vec::new(),
+            children: Vec::new(),
+            cancels: Vec::new(),
+            dead: Vec::new(),
             blobs: Vec::new(),
             journal: Vec::new(),
             finish: None,

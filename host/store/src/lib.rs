@@ -11,12 +11,15 @@
 pub mod codes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod letters;
 pub mod memory;
+pub mod outside;
 pub mod published;
 pub mod read;
 pub mod retention;
 pub mod rows;
 pub mod sqlite;
+pub mod stimuli;
 pub mod write;
 
 mod error;

@@ -2,13 +2,17 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
+    BlobRef, BookmarkNo, Digest, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScopeNo, Seq,
+    Status, TriggerId,
 };
 
 use crate::error::Result;
+use crate::letters::{LetterQuery, LetterRow};
+use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 
 /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
 pub trait Reader {
@@ -81,6 +85,47 @@ pub trait Reader {
     /// Finished instances that ended before a moment, the oldest first; at most `limit`.
     fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
 
+    /// One trigger.
+    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>>;
+
+    /// What is known of a trigger that was named from outside.
+    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>>;
+
+    /// Pending triggers, soonest first. What waits without a time is due at `i64::MAX`.
+    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>>;
+
+    /// Bookmarks, oldest first.
+    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>>;
+
+    /// One bookmark.
+    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>>;
+
+    /// The bookmark that a token resumes, by the digest of that.
+    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>>;
+
+    /// What resume tokens are made with. Never changes.
+    fn secret(&self) -> Result<[u8; 32]>;
+
+    /// Stimuli in the queue, oldest first.
+    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>>;
+
+    /// Stimuli that wait for their bookmark, oldest first.
+    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>>;
+
+    /// Dead letters, oldest first.
+    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>>;
+
+    /// One dead letter.
+    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>>;
+
+    /// Children of an instance, oldest first, from behind a known one; at most `limit`.
+    fn children(
+        &self,
+        parent: InstanceNo,
+        after: Option<InstanceNo>,
+        limit: u32,
+    ) -> Result<Vec<InstanceRow>>;
+
     /// The whole of a blob.
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>>;
 
@@ -119,4 +164,12 @@ pub struct Counts {
     pub runs: u64,
     /// Blobs.
     pub blobs: u64,
+    /// Bookmarks.
+    pub bookmarks: u64,
+    /// Stimuli in the queue.
+    pub queued: u64,
+    /// Stimuli that wait for their bookmark.
+    pub buffered: u64,
+    /// Dead letters.
+    pub dead_letters: u64,
 }

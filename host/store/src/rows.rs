@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use windlass_model::limits::{CONTROL_PRIORITY, PRIORITY};
 use windlass_model::{
     Digest, Epoch, Failure, Incarnation, InstanceId, InstanceNo, LogLine, Payload, RunNo,
     RunStatus, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
@@ -62,6 +63,24 @@ pub struct InstanceRow {
     pub finished_ms: Option<i64>,
     /// Why it faulted.
     pub failure: Option<Failure>,
+    /// Whose child it is.
+    pub parent: Option<Parent>,
+}
+
+/// Who waits for an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// The parent.
+    pub instance: InstanceNo,
+    /// The parent's name outside.
+    pub id: InstanceId,
+    /// The row that waits: of kind `child`, without a payload. Written by the same commit as the
+    /// child; if it takes the place of the trigger that is used up, it is that one's number.
+    pub trigger: TriggerNo,
+    /// The sequence number of that row.
+    pub seq: Seq,
+    /// How many parents are above the child: 1 for the child of one that has none.
+    pub depth: u32,
 }
 
 /// A trigger.
@@ -91,6 +110,12 @@ pub struct TriggerRow {
     pub suspicion: Suspicion,
     /// The engine's and the runtime's: opaque, versioned by them.
     pub detail: Bytes,
+    /// What it was given from outside: a [`windlass_model::Resumption`] if it is of kind
+    /// `resume` or `child`, otherwise opaque. One of those kinds without a payload waits, and if
+    /// it is claimed so, it has expired.
+    pub payload: Option<Bytes>,
+    /// Higher first among the due.
+    pub priority: i32,
 }
 
 /// Whether a trigger may have killed a host. Numbers are stored: they are never reused.
@@ -126,6 +151,11 @@ pub struct NewTrigger {
     pub attempt: u32,
     /// Opaque.
     pub detail: Bytes,
+    /// Opaque.
+    pub payload: Option<Bytes>,
+    /// Higher first among the due. What is beyond
+    /// [`PRIORITY`](windlass_model::limits::PRIORITY) counts as that.
+    pub priority: i32,
 }
 
 /// The record of one execution. These are appended and never changed.
@@ -221,6 +251,8 @@ pub struct NewInstance {
     pub vars: Vec<(String, Payload)>,
     /// At least one, of type `start`.
     pub triggers: Vec<NewTrigger>,
+    /// Who waits for it.
+    pub parent: Option<Parent>,
     /// What it reserves until it has ended.
     pub reserves: Vec<String>,
     /// It is not made while another instance reserves this.
@@ -250,6 +282,8 @@ pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
         claimed: false,
         attempt: 1,
         detail: Bytes::new(),
+        payload: None,
+        priority: CONTROL_PRIORITY,
     }
 }
 
@@ -258,3 +292,8 @@ pub const BORN_EPOCH: Epoch = Epoch(1);
 
 /// The version of an instance that has never been committed.
 pub const BORN_VERSION: Version = Version(0);
+
+/// A priority as it is stored: the claims look at each that there is, so there are not many.
+pub(crate) fn bounded(priority: i32) -> i32 {
+    priority.clamp(-PRIORITY, CONTROL_PRIORITY)
+}

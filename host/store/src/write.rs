@@ -3,13 +3,16 @@
 use bytes::Bytes;
 use windlass_model::{
     Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
-    Token, TriggerNo, Version,
+    Token, TriggerNo, TriggerType, Version,
 };
 
 use crate::error::Result;
+use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
+use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
 use crate::published::{NewPublication, Plan, Planned};
 use crate::retention::Sweep;
 use crate::rows::{InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow};
+use crate::stimuli::{self, NewBookmark, NewStimulus, QueueOp, Resume, Sent};
 
 /// How the submitter recognises the answer to a write.
 pub type Ticket = u64;
@@ -54,7 +57,7 @@ pub enum Write {
     Create(Box<NewInstance>),
     /// Takes instances with due work, and then the work. Answered by [`Wrote::Claimed`].
     Claim(Claim),
-    /// One step. Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
+    /// One step. Answered by [`Wrote::Done`], [`Wrote::DoneDue`] or [`Wrote::Fenced`].
     Commit(Box<Commit>),
     /// Notes, before a suspect is run, that a host which dies now died of it.
     /// Answered by [`Wrote::Done`] or [`Wrote::Fenced`].
@@ -82,6 +85,52 @@ pub enum Write {
     },
     /// Makes every parked trigger pending. Answered by [`Wrote::Freed`].
     Unpark,
+    /// Delivers a stimulus. Answered by [`Wrote::Sent`], [`Wrote::Moved`] or, if it was to come
+    /// from the queue and is not there any more, [`Wrote::Fenced`].
+    Send(Box<stimuli::Send>),
+    /// Resumes by a token. Answered by [`Wrote::Sent`]: dropped, if nobody waits for it.
+    Resume(Box<Resume>),
+    /// Looks after the stimuli that wait.
+    Queue(QueueOp),
+    /// Looks after the dead letters.
+    DeadLetter(DeadLetterOp),
+    /// Writes a trigger from outside. Answered by [`Wrote::Scheduled`].
+    Schedule(Box<NewOutside>),
+    /// Makes a trigger due now. Answered by [`Wrote::Touched`].
+    Fire {
+        /// Which.
+        target: TriggerTarget,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// Makes a trigger due at another time. Answered by [`Wrote::Touched`].
+    Reschedule {
+        /// Which.
+        target: TriggerTarget,
+        /// Epoch milliseconds.
+        due_ms: i64,
+    },
+    /// Removes a trigger from outside that nobody has claimed. One that is claimed, or that the
+    /// engine made, is asked to be cancelled by a control trigger. Answered by
+    /// [`Wrote::Touched`].
+    CancelTrigger {
+        /// Which.
+        target: TriggerTarget,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// Writes a control trigger that is due now. Answered by [`Wrote::Touched`]: done, not found
+    /// or closed.
+    Control {
+        /// The instance.
+        instance: InstanceId,
+        /// The number of the row.
+        no: TriggerNo,
+        /// A control type.
+        kind: TriggerType,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
     /// Makes a definition the published version of its workflow. Answered by
     /// [`Wrote::Published`].
     Publish(Box<NewPublication>),
@@ -140,6 +189,9 @@ pub enum Write {
 pub enum Wrote {
     /// It is durable.
     Done,
+    /// It is durable, and something that somebody has to claim is due now: what a buffered
+    /// stimulus resumed, a child, or the parent of one.
+    DoneDue,
     /// Something named by the fence has moved on: nothing was written.
     Fenced,
     /// The member's incarnation.
@@ -187,6 +239,16 @@ pub enum Wrote {
         /// Whether there is more to sweep.
         more: bool,
     },
+    /// What a stimulus or a token did.
+    Sent(Sent),
+    /// The bindings of the hash are others by now: look them up again.
+    Moved,
+    /// What became of scheduling.
+    Scheduled(Scheduled),
+    /// What became of touching a trigger.
+    Touched(Touched),
+    /// What became of a dead letter.
+    Letter(Lettered),
 }
 
 /// A process that wants to be a member.
@@ -248,6 +310,20 @@ pub struct Commit {
     pub items: Vec<NewItem>,
     /// For-eaches whose items are not wanted any more.
     pub lists_done: Vec<Seq>,
+    /// Node runs, by the sequence numbers of their first triggers, whose bookmarks end.
+    pub burned: Vec<Seq>,
+    /// What waits from now on. Those that meet a buffered stimulus resume at once. At most
+    /// [`BOOKMARKS`](windlass_model::limits::BOOKMARKS) of one node run.
+    pub bookmarks: Vec<NewBookmark>,
+    /// Stimuli that are sent: they go to the queue.
+    pub sends: Vec<NewStimulus>,
+    /// Sub-workflows that begin. If one cannot be made, its parent's row is resumed with a
+    /// failure.
+    pub children: Vec<NewInstance>,
+    /// Instances that are to be cancelled, if they have not ended.
+    pub cancels: Vec<InstanceId>,
+    /// What could not be delivered.
+    pub dead: Vec<NewDeadLetter>,
     /// Blobs that the rest refers to.
     pub blobs: Vec<NewBlob>,
     /// What else happened.

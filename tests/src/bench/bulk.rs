@@ -126,6 +126,8 @@ impl Template {
                 claimed: false,
                 attempt: trigger.attempt,
                 detail: trigger.detail,
+                payload: trigger.payload,
+                priority: trigger.priority,
             });
         let like = NewInstance {
             no: row.no,
@@ -139,6 +141,7 @@ impl Template {
             input: request.input.clone(),
             vars: Vec::new(),
             triggers: triggers.collect(),
+            parent: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

@@ -22,8 +22,6 @@ const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 pub(crate) struct Memory {
     input: Option<Payload>,
     vars: Option<FxHashMap<String, Payload>>,
-    /// What was assigned while the others had not been read: the store may not have it yet.
-    assigned: FxHashMap<String, Payload>,
     /// Every output whose commit is on its way is here.
     outputs: FxHashMap<RunNo, Payload>,
 }
@@ -48,7 +46,6 @@ impl Memory {
         Self {
             input: Some(input),
             vars: Some(vars.iter().cloned().collect()),
-            assigned: FxHashMap::default(),
             outputs: FxHashMap::default(),
         }
     }
@@ -68,9 +65,7 @@ impl Memory {
         no: InstanceNo,
     ) -> Result<&mut FxHashMap<String, Payload>, Unread> {
         if self.vars.is_none() {
-            let mut vars: FxHashMap<_, _> = store.vars(no, ScopeNo::ROOT)?.into_iter().collect();
-            vars.extend(self.assigned.drain());
-            self.vars = Some(vars);
+            self.vars = Some(store.vars(no, ScopeNo::ROOT)?.into_iter().collect());
         }
         Ok(self.vars.get_or_insert_default())
     }
@@ -87,8 +82,9 @@ impl Memory {
 
     /// Notes variables whose assignment is on its way to the store.
     pub(crate) fn assign(&mut self, assigned: &[(String, Payload)]) {
-        let known = self.vars.as_mut().unwrap_or(&mut self.assigned);
-        known.extend(assigned.iter().cloned());
+        if let Some(vars) = &mut self.vars {
+            vars.extend(assigned.iter().cloned());
+        }
     }
 
     /// Notes an output whose record is on its way to the store.
@@ -108,7 +104,6 @@ impl Memory {
 
     /// Lets go of what the store has. Only to be called while nothing is on its way there.
     pub(crate) fn shrink(&mut self) {
-        self.assigned.clear();
         if self.outputs.len() > KEPT_OUTPUTS {
             self.outputs.clear();
         }

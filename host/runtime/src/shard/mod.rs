@@ -5,10 +5,8 @@
 //! commits queue in that order. The mutex is never held over a guest call or a flush.
 
 mod builtin;
-mod burst;
 mod commit;
 mod hot;
-mod mark;
 mod memory;
 mod settle;
 mod state;
@@ -28,10 +26,8 @@ use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
-use mark::GuestMark;
 use work::Returned;
 
-pub use burst::BurstBounds;
 pub(crate) use hot::Hot;
 pub(crate) use state::State;
 
@@ -81,8 +77,9 @@ pub(crate) struct Shard {
     pub(crate) state: Mutex<State>,
     /// Which thread drives the shard: raised to take it away from one that is stuck in a guest.
     pub(crate) driver: AtomicU64,
-    /// Since when the driving thread has been in a guest.
-    pub(crate) in_guest: GuestMark,
+    /// Monotonic milliseconds at which the driving thread entered a guest; zero while it is
+    /// in none.
+    pub(crate) in_guest_since: AtomicU64,
 }
 
 impl Shard {
@@ -93,7 +90,7 @@ impl Shard {
             bell: Condvar::new(),
             state: Mutex::new(State::default()),
             driver: AtomicU64::new(0),
-            in_guest: GuestMark::default(),
+            in_guest_since: AtomicU64::new(0),
         })
     }
 

@@ -82,6 +82,8 @@ impl Member {
             claimed: false,
             attempt: 1,
             detail: Bytes::from_static(b"detail"),
+            payload: None,
+            priority: 0,
         }
     }
 
@@ -100,6 +102,7 @@ impl Member {
             input: Payload::json("{\"a\":1}"),
             vars: vec![("v".into(), Payload::json("1"))],
             triggers: (1..=triggers).map(|seq| self.trigger(seq)).collect(),
+            parent: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
@@ -230,6 +233,12 @@ impl Member {
             scopes: Vec::new(),
             items: Vec::new(),
             lists_done: Vec::new(),
+            burned: Vec::new(),
+            bookmarks: Vec::new(),
+            sends: Vec::new(),
+            children: Vec::new(),
+            cancels: Vec::new(),
+            dead: Vec::new(),
             blobs: Vec::new(),
             journal: Vec::new(),
             finish: None,

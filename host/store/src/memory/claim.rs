@@ -1,6 +1,7 @@
 //! Claims, as SQLite does them: a walk through the due index that is bounded per call and
 //! goes on where it stopped.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -13,12 +14,17 @@ use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 /// Entries of the due index looked at in one call.
 const ROWS: usize = 4096;
 
+/// When what waits without a time is due.
+const NEVER: i64 = i64::MAX;
+
+/// A place within one priority.
 type Place = (i64, InstanceNo, TriggerNo);
 
 /// How far a member has come in its walk.
 #[derive(Default)]
 pub(super) struct Scan {
-    place: Option<Place>,
+    /// By priority, the highest first.
+    places: BTreeMap<Reverse<i32>, Place>,
     /// How much had become pending when the walk began.
     made_pending: u64,
     /// Whether work was left because enough of its instance was taken.
@@ -78,53 +84,74 @@ impl Data {
             ..Scan::default()
         };
         let mut scan = self.scans.remove(&claim.incarnation).unwrap_or(begun);
-        let from = scan.place.map_or(Bound::Unbounded, Bound::Excluded);
-        let last = (claim.now_ms, InstanceNo(i64::MAX), TriggerNo(i64::MAX));
-        let places: Vec<Place> = if scan.place.is_some_and(|place| place >= last) {
-            Vec::new()
-        } else {
-            self.due
-                .range((from, Bound::Included(last)))
-                .take(ROWS)
-                .copied()
-                .collect()
-        };
         taking.claims.more = true;
-        for place in &places {
-            match self.claim_one(claim, taking, place.1, place.2) {
-                Verdict::Claimed | Verdict::NotMine => {}
-                Verdict::Enough => scan.left = true,
-                Verdict::Full => {
-                    self.scans.insert(claim.incarnation, scan);
-                    return;
+        let mut rows = ROWS;
+        for priority in self.priorities() {
+            let places = self.due_after(priority, scan.places.get(&priority), claim.now_ms, rows);
+            for place in &places {
+                match self.claim_one(claim, taking, place.1, place.2) {
+                    Verdict::Claimed | Verdict::NotMine => {}
+                    Verdict::Enough => scan.left = true,
+                    Verdict::Full => {
+                        self.scans.insert(claim.incarnation, scan);
+                        return;
+                    }
                 }
+                scan.places.insert(priority, *place);
             }
-            scan.place = Some(*place);
-        }
-        if places.len() == ROWS {
-            self.scans.insert(claim.incarnation, scan);
-            return;
+            rows -= places.len();
+            if rows == 0 {
+                self.scans.insert(claim.incarnation, scan);
+                return;
+            }
         }
         taking.claims.more = scan.left || scan.made_pending != self.made_pending;
         if !taking.claims.more {
-            let later = (Bound::Excluded(last), Bound::Unbounded);
-            taking.claims.next_due_ms = self
-                .due
-                .range(later)
-                .find(|(_, instance, _)| self.may_take(claim, *instance))
-                .map(|(due_ms, _, _)| *due_ms);
+            let later = self.due.iter().filter(|(_, due_ms, instance, _)| {
+                *due_ms > claim.now_ms && *due_ms < NEVER && self.may_take(claim, *instance)
+            });
+            taking.claims.next_due_ms = later.map(|(_, due_ms, ..)| *due_ms).min();
         }
     }
 
+    /// The priorities of which something is pending, the highest first.
+    fn priorities(&self) -> Vec<Reverse<i32>> {
+        let mut found: Vec<_> = self.due.iter().map(|(priority, ..)| *priority).collect();
+        found.dedup();
+        found
+    }
+
+    fn due_after(
+        &self,
+        priority: Reverse<i32>,
+        after: Option<&Place>,
+        now_ms: i64,
+        limit: usize,
+    ) -> Vec<Place> {
+        let least = (i64::MIN, InstanceNo(i64::MIN), TriggerNo(i64::MIN));
+        let (due_ms, instance, no) = *after.unwrap_or(&least);
+        let from = (priority, due_ms, instance, no);
+        self.due
+            .range((Bound::Excluded(from), Bound::Unbounded))
+            .take_while(|(other, due_ms, ..)| *other == priority && *due_ms <= now_ms)
+            .map(|(_, due_ms, instance, no)| (*due_ms, *instance, *no))
+            .take(limit)
+            .collect()
+    }
+
     fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: InstanceNo) {
-        let pending: Vec<(i64, TriggerNo)> = self
+        let mut pending: Vec<(Reverse<i32>, i64, TriggerNo)> = self
             .triggers_of(instance)
             .iter()
             .filter_map(|no| self.triggers.get(no))
             .filter(|row| row.state == TriggerState::Pending)
-            .map(|row| (row.due_ms, row.no))
+            .map(|row| (Reverse(row.priority), row.due_ms, row.no))
             .collect();
-        for (_, no) in pending.iter().filter(|(due_ms, _)| *due_ms <= claim.now_ms) {
+        pending.sort_unstable();
+        let due = pending
+            .iter()
+            .filter(|(_, due_ms, _)| *due_ms <= claim.now_ms);
+        for (_, _, no) in due {
             match self.claim_one(claim, taking, instance, *no) {
                 Verdict::Claimed => {}
                 Verdict::NotMine => return,
@@ -133,8 +160,8 @@ impl Data {
         }
         let later = pending
             .iter()
-            .map(|(due_ms, _)| *due_ms)
-            .filter(|due| *due > claim.now_ms);
+            .map(|(_, due_ms, _)| *due_ms)
+            .filter(|due_ms| *due_ms > claim.now_ms && *due_ms < NEVER);
         let soonest = &mut taking.claims.next_due_ms;
         *soonest = later.chain(*soonest).min();
     }

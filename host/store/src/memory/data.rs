@@ -1,5 +1,6 @@
 //! What a store in memory holds, and the verbs that make and finish instances.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
 use crate::rows::{
     BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
-    NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow,
+    NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
 };
 use crate::write::{Commit, Fence, Write, Wrote};
 
@@ -38,6 +39,13 @@ pub(super) struct Instance {
     pub(super) journal: Vec<JournalRow>,
 }
 
+/// A pending trigger's place among the others: the highest priority first, then the soonest.
+pub(super) type Due = (Reverse<i32>, i64, InstanceNo, TriggerNo);
+
+fn due(row: &TriggerRow) -> Due {
+    (Reverse(row.priority), row.due_ms, row.instance, row.no)
+}
+
 /// Everything.
 #[derive(Default)]
 pub(super) struct Data {
@@ -50,8 +58,8 @@ pub(super) struct Data {
     pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
     pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
-    /// Pending triggers in the order in which they come due.
-    pub(super) due: BTreeSet<(i64, InstanceNo, TriggerNo)>,
+    /// Pending triggers in the order in which they are claimed.
+    pub(super) due: BTreeSet<Due>,
     pub(super) runs: BTreeMap<RunNo, RunRow>,
     /// With the moment at which each was last written.
     pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,
@@ -96,6 +104,15 @@ impl Data {
             Write::Release { fence } => Ok(self.release(fence)),
             Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
             Write::Unpark => Ok(self.unpark()),
+            Write::Send(_)
+            | Write::Resume(_)
+            | Write::Queue(_)
+            | Write::DeadLetter(_)
+            | Write::Schedule(_)
+            | Write::Fire { .. }
+            | Write::Reschedule { .. }
+            | Write::CancelTrigger { .. }
+            | Write::Control { .. } => Err(Error::closed()),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
             Write::Plan(plan) => self.plan(plan),
@@ -173,6 +190,7 @@ impl Data {
                     created_ms: new.created_ms,
                     finished_ms: None,
                     failure: None,
+                    parent: new.parent,
                 },
                 input: new.input.clone(),
                 output: None,
@@ -285,9 +303,9 @@ impl Data {
         let Some(row) = self.triggers.get_mut(&no) else {
             return;
         };
-        let before = (row.due_ms, row.instance, no);
+        let before = due(row);
         change(row);
-        let after = (row.due_ms, row.instance, no);
+        let after = due(row);
         let was_pending = self.due.remove(&before);
         if row.state == TriggerState::Pending {
             self.due.insert(after);
@@ -315,7 +333,7 @@ impl Data {
     pub(super) fn remove_trigger(&mut self, no: TriggerNo) {
         if let Some(row) = self.triggers.remove(&no) {
             self.of_instance.remove(&(row.instance, no));
-            self.due.remove(&(row.due_ms, row.instance, no));
+            self.due.remove(&due(&row));
         }
     }
 
@@ -357,5 +375,7 @@ fn fresh(no: TriggerNo, instance: InstanceNo, new: &NewTrigger, claimed: bool) -
         deliveries: 0,
         suspicion: Suspicion::None,
         detail: new.detail.clone(),
+        payload: new.payload.clone(),
+        priority: bounded(new.priority),
     }
 }

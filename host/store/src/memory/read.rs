@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, TriggerState,
+    BlobRef, BookmarkNo, Digest, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScopeNo, Seq,
+    TriggerId, TriggerState,
 };
 
 use super::MemoryStore;
 use super::data::Instance;
 use crate::error::Result;
+use crate::letters::{LetterQuery, LetterRow};
+use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 
 impl MemoryStore {
     fn of<T>(&self, no: InstanceNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
@@ -178,6 +182,59 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().expired(before_ms, limit))
     }
 
+    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        Ok(None)
+    }
+
+    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
+        Ok(None)
+    }
+
+    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        Ok(None)
+    }
+
+    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
+        Ok(None)
+    }
+
+    fn secret(&self) -> Result<[u8; 32]> {
+        Ok([7; 32])
+    }
+
+    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        Ok(Vec::new())
+    }
+
+    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        Ok(Vec::new())
+    }
+
+    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        Ok(Vec::new())
+    }
+
+    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
+        Ok(None)
+    }
+
+    fn children(
+        &self,
+        _parent: InstanceNo,
+        _after: Option<InstanceNo>,
+        _limit: u32,
+    ) -> Result<Vec<InstanceRow>> {
+        Ok(Vec::new())
+    }
+
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
         let data = self.common.data.lock();
         Ok(data.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
@@ -209,6 +266,7 @@ impl Reader for MemoryStore {
             parked: parked as u64,
             runs: data.runs.len() as u64,
             blobs: data.blobs.len() as u64,
+            ..Counts::default()
         })
     }
 }

@@ -19,6 +19,7 @@ const APPLICATION_ID: i32 = 0x776c_6173;
 pub(super) const STEPS: &[M<'static>] = &[
     M::up(include_str!("schema.sql")),
     M::up(include_str!("schema_definitions.sql")),
+    M::up(include_str!("schema_stimuli.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 

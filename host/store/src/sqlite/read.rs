@@ -6,7 +6,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Params, Result as Sql, Row};
 use uuid::Uuid;
 use windlass_model::{
-    BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq,
+    BlobRef, BookmarkNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo,
+    ScopeNo, Seq, TriggerId,
 };
 
 use super::SqliteStore;
@@ -14,11 +15,14 @@ use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
 use crate::error::Result;
+use crate::letters::{LetterQuery, LetterRow};
+use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 
 pub(super) fn one<T>(
     connection: &Connection,
@@ -252,6 +256,59 @@ impl Reader for SqliteStore {
         })
     }
 
+    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        Ok(None)
+    }
+
+    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
+        Ok(None)
+    }
+
+    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        Ok(Vec::new())
+    }
+
+    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        Ok(None)
+    }
+
+    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
+        Ok(None)
+    }
+
+    fn secret(&self) -> Result<[u8; 32]> {
+        Ok([7; 32])
+    }
+
+    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        Ok(Vec::new())
+    }
+
+    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        Ok(Vec::new())
+    }
+
+    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        Ok(Vec::new())
+    }
+
+    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
+        Ok(None)
+    }
+
+    fn children(
+        &self,
+        _parent: InstanceNo,
+        _after: Option<InstanceNo>,
+        _limit: u32,
+    ) -> Result<Vec<InstanceRow>> {
+        Ok(Vec::new())
+    }
+
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
         let sql = "SELECT content FROM blob WHERE digest = ?1";
         self.pool
@@ -281,6 +338,7 @@ impl Reader for SqliteStore {
                 parked: count(c, "SELECT count(*) FROM trigger WHERE state = 2")?,
                 runs: count(c, "SELECT count(*) FROM run")?,
                 blobs: count(c, "SELECT count(*) FROM blob")?,
+                ..Counts::default()
             })
         })
     }

@@ -7,8 +7,8 @@ use windlass_model::{
     TriggerState, TriggerType, Version,
 };
 
-use super::values::{digest, read_json, read_payload, some_bytes, unsigned, variant};
-use crate::rows::{InstanceRow, RunRow, Suspicion, TriggerRow};
+use super::values::{bytes, digest, read_json, read_payload, some_bytes, unsigned, variant};
+use crate::rows::{InstanceRow, Parent, RunRow, Suspicion, TriggerRow};
 
 /// Selects what [`instance`] reads; to be followed by `WHERE`.
 /// The joins are in the order in which they are to be done.
@@ -17,7 +17,7 @@ macro_rules! select_instance {
         concat!(
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
             "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
-            "i.failure FROM instance i CROSS JOIN origin o ON o.instance = i.no ",
+            "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth FROM instance i CROSS JOIN origin o ON o.instance = i.no ",
             "CROSS JOIN definition d ON d.no = i.definition ",
             "CROSS JOIN pins p ON p.no = i.pins ",
             $rest
@@ -31,7 +31,7 @@ macro_rules! select_trigger {
     ($rest:literal) => {
         concat!(
             "SELECT no, instance, seq, kind, node, due_ms, state, token, attempt, deliveries, ",
-            "suspicion, detail FROM trigger ",
+            "suspicion, detail, payload, priority FROM trigger ",
             $rest
         )
     };
@@ -67,7 +67,22 @@ pub(super) fn instance(row: &Row<'_>) -> Result<InstanceRow, Fault> {
         created_ms: row.get(12)?,
         finished_ms: row.get(13)?,
         failure: read_json(row, 14)?,
+        parent: parent(row, 15)?,
     })
+}
+
+/// The parent in the columns from `column` on.
+pub(super) fn parent(row: &Row<'_>, column: usize) -> Result<Option<Parent>, Fault> {
+    let Some(instance) = row.get(column)? else {
+        return Ok(None);
+    };
+    Ok(Some(Parent {
+        instance: InstanceNo(instance),
+        id: InstanceId(Uuid::from_bytes(row.get(column + 1)?)),
+        trigger: TriggerNo(row.get(column + 2)?),
+        seq: Seq(unsigned(row, column + 3)?),
+        depth: row.get(column + 4)?,
+    }))
 }
 
 pub(super) fn trigger(row: &Row<'_>) -> Result<TriggerRow, Fault> {
@@ -84,6 +99,8 @@ pub(super) fn trigger(row: &Row<'_>) -> Result<TriggerRow, Fault> {
         deliveries: row.get(9)?,
         suspicion: variant(row, 10, suspicion)?,
         detail: some_bytes(row, 11)?,
+        payload: bytes(row, 12)?,
+        priority: row.get(13)?,
     })
 }
 

@@ -19,11 +19,25 @@ pub(super) struct Head {
     pub(super) epoch: i64,
     pub(super) version: i64,
     pub(super) last_run: Option<i64>,
+    /// Which of the rarer things hang on it; see [`extras`].
+    #[allow(dead_code)]
+    pub(super) extras: u8,
     pub(super) unwritten: Unwritten,
     /// Of an unwritten head.
     pub(super) state: Bytes,
     /// Of an unwritten head whose instance has ended.
     pub(super) finish: Option<Box<(i64, Finish)>>,
+}
+
+/// The bits that say what hangs on an instance besides what most have.
+#[allow(dead_code)]
+pub(super) mod extras {
+    /// Somebody waits for it.
+    pub(in super::super) const PARENT: u8 = 1;
+    /// It has, or had, triggers that were named from outside.
+    pub(in super::super) const OUTSIDE: u8 = 2;
+    /// It has, or had, bookmarks.
+    pub(in super::super) const BOOKMARKS: u8 = 4;
 }
 
 /// How much of a head has to be written before the group ends.

@@ -4,6 +4,7 @@
 //! place reached is kept for the member's next call: neither rows that belong to others nor
 //! one instance with a hundred thousand due rows can keep a claim from what lies behind.
 
+use rusqlite::OptionalExtension as _;
 use rustc_hash::FxHashMap;
 use windlass_model::TriggerState;
 
@@ -18,14 +19,21 @@ const PAGE: usize = 256;
 /// Rows of the index looked at in one call.
 const ROWS: usize = 4096;
 
-/// A place in the due index: when, instance, trigger.
+/// A place in the due index, within one priority: when, instance, trigger.
 type Place = (i64, i64, i64);
 
 const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
 
-/// How far a member has come in its walk through the due index.
+/// When what waits without a time is due.
+const NEVER: i64 = i64::MAX;
+
+/// Above all priorities.
+const TOP: i32 = i32::MAX;
+
+/// How far a member has come in its walk through the due index. Each call begins with the
+/// highest priority, and goes on in each where the call before stopped.
 pub(super) struct Scan {
-    place: Place,
+    places: FxHashMap<i32, Place>,
     /// How much had become pending when the walk began: more means that it may have missed
     /// something behind it.
     made_pending: u64,
@@ -88,42 +96,76 @@ impl Session<'_> {
     /// Goes on with the member's walk through the due index.
     fn walk(&mut self, claim: &Claim, taking: &mut Taking) -> Done<()> {
         let made_pending = self.made_pending;
-        let mut scan = self.scans.remove(&claim.incarnation.0).unwrap_or(Scan {
-            place: BEGINNING,
+        let begun = Scan {
+            places: FxHashMap::default(),
             made_pending,
             left: false,
-        });
+        };
+        let mut scan = self.scans.remove(&claim.incarnation.0).unwrap_or(begun);
         taking.claims.more = true;
+        let mut rows = ROWS;
+        let mut priority = TOP;
+        while let Some(next) = self.priority_below(priority)? {
+            priority = next;
+            if !self.walk_priority(claim, taking, &mut scan, priority, &mut rows)? {
+                self.scans.insert(claim.incarnation.0, scan);
+                return Ok(());
+            }
+        }
+        taking.claims.more = scan.left || scan.made_pending != self.made_pending;
+        if !taking.claims.more {
+            taking.claims.next_due_ms = self.next_due(claim)?;
+        }
+        Ok(())
+    }
+
+    /// Walks through what is due of one priority. False if the call has seen or taken enough.
+    fn walk_priority(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        scan: &mut Scan,
+        priority: i32,
+        rows: &mut usize,
+    ) -> Done<bool> {
         let mut page = Vec::with_capacity(PAGE);
-        for _ in 0..ROWS / PAGE {
-            self.read_page(claim.now_ms, scan.place, &mut page)?;
+        loop {
+            let after = scan.places.get(&priority).copied().unwrap_or(BEGINNING);
+            self.read_page(priority, claim.now_ms, after, &mut page)?;
             let last = page.len() < PAGE;
+            *rows = rows.saturating_sub(page.len());
             for place in page.drain(..) {
                 match self.claim_one(claim, taking, place.1, place.2)? {
                     Verdict::Claimed | Verdict::NotMine => {}
                     Verdict::Enough => scan.left = true,
-                    Verdict::Full => {
-                        self.scans.insert(claim.incarnation.0, scan);
-                        return Ok(());
-                    }
+                    Verdict::Full => return Ok(false),
                 }
-                scan.place = place;
+                scan.places.insert(priority, place);
             }
-            if last {
-                taking.claims.more = scan.left || scan.made_pending != self.made_pending;
-                if !taking.claims.more {
-                    taking.claims.next_due_ms = self.next_due(claim)?;
-                }
-                return Ok(());
+            if last || *rows == 0 {
+                return Ok(last);
             }
         }
-        self.scans.insert(claim.incarnation.0, scan);
-        Ok(())
     }
 
-    fn read_page(&mut self, now_ms: i64, after: Place, page: &mut Vec<Place>) -> Done<()> {
+    /// The highest priority below this one of which something is pending.
+    fn priority_below(&mut self, priority: i32) -> Done<Option<i32>> {
+        let found = self
+            .statements
+            .priority
+            .query_row([priority], |row| row.get(0));
+        Ok(found.optional()?)
+    }
+
+    fn read_page(
+        &mut self,
+        priority: i32,
+        now_ms: i64,
+        after: Place,
+        page: &mut Vec<Place>,
+    ) -> Done<()> {
         let (due_ms, instance, no) = after;
-        let key = (now_ms, due_ms, instance, no, PAGE as i64);
+        let key = (now_ms, due_ms, instance, no, PAGE as i64, priority);
         let mut rows = self.statements.due.query(key)?;
         while let Some(row) = rows.next()? {
             page.push((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -134,7 +176,7 @@ impl Session<'_> {
     /// Claims what is due of one instance.
     fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: i64) -> Done<()> {
         let sql = "SELECT no FROM trigger WHERE instance = ?1 AND state = 0 AND due_ms <= ?2 \
-            ORDER BY no LIMIT ?3";
+            ORDER BY priority DESC, due_ms, no LIMIT ?3";
         let limit = i64::from(claim.triggers) + 1;
         let due: Vec<i64> = self
             .connection
@@ -149,7 +191,7 @@ impl Session<'_> {
             }
         }
         let sql = "SELECT min(due_ms) FROM trigger WHERE instance = ?1 AND state = 0 \
-            AND due_ms > ?2";
+            AND due_ms > ?2 AND due_ms < 9223372036854775807";
         let next: Option<i64> = self
             .connection
             .prepare_cached(sql)?
@@ -233,11 +275,23 @@ impl Session<'_> {
         Ok(self.statements.trigger.query_row([no], rows::trigger)?)
     }
 
-    /// When the next trigger comes due that this member may take. Looks at one page: behind
-    /// that, the answer may be too early, which costs one claim for nothing.
+    /// When the next trigger comes due that this member may take. Looks at one page of each
+    /// priority: behind that, the answer may be too early, which costs one claim for nothing.
     fn next_due(&mut self, claim: &Claim) -> Done<Option<i64>> {
+        let mut soonest = None;
+        let mut priority = TOP;
+        while let Some(next) = self.priority_below(priority)? {
+            priority = next;
+            let due_ms = self.next_due_of(claim, priority)?;
+            soonest = [soonest, due_ms].into_iter().flatten().min();
+        }
+        Ok(soonest)
+    }
+
+    fn next_due_of(&mut self, claim: &Claim, priority: i32) -> Done<Option<i64>> {
         let mut page = Vec::with_capacity(PAGE);
-        self.read_page(i64::MAX, (claim.now_ms, i64::MAX, i64::MAX), &mut page)?;
+        let now = (claim.now_ms, i64::MAX, i64::MAX);
+        self.read_page(priority, NEVER - 1, now, &mut page)?;
         let full = page.len() == PAGE;
         let last = page.last().map(|place| place.0);
         for (due_ms, instance, _) in page {

@@ -3,7 +3,7 @@
 
 use super::cache::Unwritten;
 use super::{Done, Session};
-use crate::rows::{JournalRow, NewTrigger, RunRow};
+use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
 use crate::sqlite::values::{json, json_list, payload};
 use crate::write::{Commit, Fence, Wrote};
 
@@ -90,6 +90,8 @@ impl Session<'_> {
             first.due_ms,
             first.attempt,
             &*first.detail,
+            first.payload.as_deref(),
+            bounded(first.priority),
         ))?;
         if !first.claimed {
             self.made_pending += changed as u64;
@@ -119,6 +121,8 @@ impl Session<'_> {
             i64::from(claimed),
             trigger.attempt,
             &*trigger.detail,
+            trigger.payload.as_deref(),
+            bounded(trigger.priority),
         ))?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Digest, ScopeNo, Status};
 
-use super::cache::{Head, Unwritten};
+use super::cache::{Head, Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
 use crate::sqlite::rows;
@@ -55,6 +55,7 @@ impl Session<'_> {
             BORN_EPOCH.0,
             BORN_VERSION.0,
             &*new.state,
+            born_with(new),
         ))?;
         if inserted == 0 {
             let contradiction = rusqlite::Error::StatementChangedRows(0);
@@ -69,7 +70,20 @@ impl Session<'_> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
         let request = &new.request.0[..];
-        let origin = (no, request, &new.correlation, new.created_ms, input, meta);
+        let parent = new.parent.as_ref();
+        let origin = (
+            no,
+            request,
+            &new.correlation,
+            new.created_ms,
+            input,
+            meta,
+            parent.map(|parent| parent.instance.0),
+            parent.map(|parent| *parent.id.0.as_bytes()),
+            parent.map(|parent| parent.trigger.0),
+            parent.map(|parent| parent.seq.0.cast_signed()),
+            parent.map(|parent| parent.depth),
+        );
         self.statements.insert_origin.execute(origin)?;
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value)?;
@@ -89,6 +103,7 @@ impl Session<'_> {
                 epoch: BORN_EPOCH.0,
                 version: BORN_VERSION.0,
                 last_run: None,
+                extras: born_with(new),
                 unwritten: Unwritten::Nothing,
                 state: bytes::Bytes::new(),
                 finish: None,
@@ -171,5 +186,14 @@ impl Session<'_> {
         let no = self.connection.last_insert_rowid();
         self.cache.pins.insert(row.digest, no);
         Ok(no)
+    }
+}
+
+/// What hangs on an instance from its beginning.
+fn born_with(new: &NewInstance) -> u8 {
+    if new.parent.is_some() {
+        extras::PARENT
+    } else {
+        0
     }
 }

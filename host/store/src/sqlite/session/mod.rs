@@ -188,6 +188,15 @@ impl<'c> Session<'c> {
                 reason,
             } => self.park(fence, trigger, reason),
             Write::Unpark => self.unpark(),
+            Write::Send(_)
+            | Write::Resume(_)
+            | Write::Queue(_)
+            | Write::DeadLetter(_)
+            | Write::Schedule(_)
+            | Write::Fire { .. }
+            | Write::Reschedule { .. }
+            | Write::CancelTrigger { .. }
+            | Write::Control { .. } => Err(Error::closed().into()),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => self.retract(name, *at_ms),
             Write::Plan(plan) => self.plan(plan),
@@ -232,6 +241,7 @@ impl<'c> Session<'c> {
                     epoch: row.get(2)?,
                     version: row.get(3)?,
                     last_run: row.get(4)?,
+                    extras: row.get(5)?,
                     unwritten: Unwritten::Nothing,
                     state: bytes::Bytes::new(),
                     finish: None,

@@ -29,7 +29,7 @@ statements! {
     data_version: "PRAGMA data_version",
     member: "SELECT 1 FROM member WHERE incarnation = ?1",
 
-    head: "SELECT status, owner, epoch, version, last_run FROM instance WHERE no = ?1",
+    head: "SELECT status, owner, epoch, version, last_run, extras FROM instance WHERE no = ?1",
     /// The head of a step that leaves the instance where it is.
     step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5 \
         WHERE no = ?1",
@@ -41,15 +41,17 @@ statements! {
     /// The fence of a step and its successor in one: nothing changes unless the row is the
     /// one meant. `state` is not assigned, so that no index but the empty one is looked at.
     succeed_claimed: "UPDATE trigger SET token = token + 1, seq = ?4, kind = ?5, node = ?6, \
-        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9 \
+        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9, \
+        payload = ?10, priority = ?11 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
     succeed_pending: "UPDATE trigger SET state = 0, seq = ?4, kind = ?5, node = ?6, \
-        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9 \
+        due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9, \
+        payload = ?10, priority = ?11 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
     consume: "DELETE FROM trigger WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
     insert_trigger: "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
-        attempt, deliveries, suspicion, detail) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, 0, ?9)",
+        attempt, deliveries, suspicion, detail, payload, priority) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, 0, ?9, ?10, ?11)",
     remove_trigger: "DELETE FROM trigger WHERE no = ?1 AND instance = ?2",
     clear_triggers: "DELETE FROM trigger WHERE instance = ?1",
     unclaim: "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
@@ -74,15 +76,20 @@ statements! {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 
     insert_instance: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
-        version, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+        version, state, extras) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+        ON CONFLICT (id) DO NOTHING",
     insert_origin: "INSERT INTO origin (instance, request, correlation, created_ms, input, \
-        input_meta) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        input_meta, parent, parent_id, parent_trigger, parent_seq, depth) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 
     instance_by_no: select_instance!("WHERE i.no = ?1"),
     /// Answered from the index alone.
     due: "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
-        AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
+        AND priority = ?6 AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
         ORDER BY due_ms, instance, no LIMIT ?5",
+    /// The highest priority below another one of which something is pending: one look.
+    priority: "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
+        AND priority < ?1 ORDER BY priority DESC LIMIT 1",
     trigger: select_trigger!("WHERE no = ?1"),
     claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",
     take: "UPDATE instance SET owner = ?2, epoch = epoch + 1 WHERE no = ?1",
