@@ -36,6 +36,14 @@ pub const AMBIGUOUS: Code = Code::new("WL-D015");
 pub const BAD_VALUE: Code = Code::new("WL-D016");
 /// The input of the workflow is not a JSON Schema.
 pub const BAD_SCHEMA: Code = Code::new("WL-D017");
+/// Two nodes have the same name, in different bodies.
+pub const DUPLICATE_NODE: Code = Code::new("WL-D018");
+/// A trigger that says nothing of what starts the workflow, or more than one thing.
+pub const TRIGGER_KIND: Code = Code::new("WL-D019");
+/// A trigger by a web request, in a host without a web server.
+pub const NO_WEB_SERVER: Code = Code::new("WL-D020");
+/// Not a schedule, or not a time zone.
+pub const BAD_SCHEDULE: Code = Code::new("WL-D021");
 
 /// `commit: burst` is not built yet.
 pub const NO_BURST: Code = Code::new("WL-D038");
@@ -47,8 +55,6 @@ pub const NO_FOR_EACH: Code = Code::new("WL-D040");
 pub const NO_SUB_WORKFLOW: Code = Code::new("WL-D041");
 /// `event` is not built yet.
 pub const NO_EVENT: Code = Code::new("WL-D042");
-/// `triggers` are not built yet.
-pub const NO_TRIGGERS: Code = Code::new("WL-D043");
 /// `compensate` is not built yet.
 pub const NO_COMPENSATE: Code = Code::new("WL-D044");
 /// `repeat` is not built yet.

@@ -42,3 +42,6 @@ pub const STIMULUS_NAME_BYTES: usize = 256;
 
 /// How long what a bookmark or stimulus is matched by may be, in bytes of canonical JSON.
 pub const MATCH_BYTES: usize = 16 * 1024;
+
+/// Triggers that start one workflow.
+pub const TRIGGERS: usize = 1_000;

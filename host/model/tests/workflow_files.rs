@@ -186,37 +186,46 @@ fn the_workflows_in_the_reference_are_right() {
     }
 }
 
-/// Reads the text as a node of a workflow, and gives all that is said about it.
-fn said(node: &str) -> String {
-    let text = format!("workflow: w\nnodes:\n  n: {node}\n  last: {{ end: {{}} }}\n");
-    render(&text, &read(&text, "w.yaml").diagnostics)
+#[test]
+fn bodies_nest_as_deep_as_values_may_and_no_deeper() {
+    let nested = |depth: usize| {
+        let mut node = "{ end: }".to_owned();
+        for at in 0..depth {
+            node = format!("{{ for-each: [1], nodes: {{ n{at}: {node} }} }}");
+        }
+        format!("workflow: w\nnodes: {{ outer: {node} }}\n")
+    };
+    let deepest = read(&nested(14), "w.yaml");
+    assert_eq!(render("", &deepest.diagnostics), "");
+    let definition = deepest.definition.unwrap();
+    let pointers: Vec<_> = definition
+        .all_nodes()
+        .into_iter()
+        .map(|(at, ..)| at)
+        .collect();
+    assert_eq!(pointers.len(), 15);
+    assert!(pointers[14].starts_with("/nodes/outer/nodes/n13/nodes/n12/"));
+    let text = nested(15);
+    let said = render(&text, &read(&text, "w.yaml").diagnostics);
+    assert!(said.contains("WL-D013"), "{said}");
 }
 
 #[test]
-fn every_key_that_is_planned_has_an_error_of_its_own() {
-    for key in [
-        "compensate",
-        "repeat",
-        "mutex",
-        "wait-timeout",
-        "route",
-        "priority",
-    ] {
-        let said = said(&format!("{{ wait: 5s, {key}: x }}"));
-        assert!(
-            said.contains(&format!("`{key}` is not built yet")),
-            "{key}: {said}"
-        );
-        assert_eq!(said.matches("WL-").count(), 1, "{said}");
-    }
-    for key in ["for-each", "workflow", "event"] {
-        let said = said(&format!("{{ {key}: x }}"));
-        assert!(
-            said.contains(&format!("`{key}` is not built yet")),
-            "{key}: {said}"
-        );
-        assert_eq!(said.matches("WL-").count(), 1, "{said}");
-    }
+fn nodes_of_all_bodies_count_together() {
+    let nodes = |name: &str| -> String {
+        let names = (0..5_000).map(|n| format!("{name}{n}: {{ end: }}, "));
+        names.collect()
+    };
+    let text = format!(
+        "workflow: w\nnodes:\n  each: {{ for-each: [1], nodes: {{ {} }} }}\n  more: {{ for-each: [1], nodes: {{ {} }} }}\n",
+        nodes("a"),
+        nodes("b")
+    );
+    let said = render(&text, &read(&text, "w.yaml").diagnostics);
+    assert!(
+        said.contains("a workflow has at most 10000 nodes; here are 10002"),
+        "{said}"
+    );
 }
 
 #[test]

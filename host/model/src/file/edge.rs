@@ -143,9 +143,7 @@ fn edge(from: &str, port: &str, to: &str, when: When, id: Option<&str>) -> Edge 
 /// `{ from, port, to, when, id }`
 fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
     let entries = reader.map(tree, "an edge");
-    reader.known_keys(entries, "an edge", keys::EDGE, &[], |_| {
-        Some(SHORT.to_owned())
-    });
+    reader.known_keys(entries, "an edge", keys::EDGE, |_| Some(SHORT.to_owned()));
     let mut text = |key: &str, hyphens: bool| {
         let node = tree.get(key)?;
         reader.at(key, |reader| {
@@ -175,6 +173,18 @@ fn long(reader: &mut Reader, tree: &Node) -> Option<Edge> {
 fn when(reader: &mut Reader, node: &Node) -> When {
     match &node.kind {
         Kind::Text { text, .. } if text == "else" => When::Else,
+        Kind::Null => {
+            let message = "there is a colon, but no condition after it".to_owned();
+            bad(reader, node, message).help("leave the colon out, or put the condition in quotes");
+            When::Always
+        }
+        _ => condition(reader, node).map_or(When::Always, When::If),
+    }
+}
+
+/// An expression that is true or not.
+pub(super) fn condition(reader: &mut Reader, node: &Node) -> Option<String> {
+    match &node.kind {
         Kind::Text { text, plain } => {
             if *plain && cut_by_comment(text) {
                 let message =
@@ -182,20 +192,15 @@ fn when(reader: &mut Reader, node: &Node) -> When {
                 let help = "put the whole condition in quotes";
                 reader.report(codes::NEEDS_QUOTES, message, node).help(help);
             }
-            When::If(text.clone())
+            Some(text.clone())
         }
         // An expression may be nothing but `true`.
-        Kind::Bool(value) => When::If(value.to_string()),
-        Kind::Null => {
-            let message = "there is a colon, but no condition after it".to_owned();
-            bad(reader, node, message).help("leave the colon out, or put the condition in quotes");
-            When::Always
-        }
+        Kind::Bool(value) => Some(value.to_string()),
         _ => {
             reader
                 .wrong_type(node, "a condition")
                 .help("a condition is an expression; put it in quotes");
-            When::Always
+            None
         }
     }
 }

@@ -62,6 +62,9 @@ struct Workflow {
     description: Option<String>,
     /// JSON Schema of what a run takes.
     input: Option<Value>,
+    /// What starts it, besides people, by key.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "maxProperties" = 1000))]
+    triggers: Option<BTreeMap<String, Trigger>>,
     /// The values that `vars` begin with: constants, by name.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$"}))]
     vars: Option<BTreeMap<String, Value>>,
@@ -79,16 +82,99 @@ struct Workflow {
     layout: Option<Value>,
 }
 
-/// A node: exactly one of `use`, `wait`, `set`, `end` and `fail`.
+/// What starts a workflow: exactly one of `event`, `cron` and `every`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
-#[schemars(extend("oneOf" = [{"required": ["use"]}, {"required": ["wait"]}, {"required": ["set"]}, {"required": ["end"]}, {"required": ["fail"]}]))]
+#[schemars(extend("oneOf" = [{"required": ["event"]}, {"required": ["cron"]}, {"required": ["every"]}]))]
+#[schemars(extend("dependentRequired" = {"match": ["event"], "timezone": ["cron"]}))]
+struct Trigger {
+    /// A stimulus of this name. Its input is the run's.
+    event: Option<EventName>,
+    /// What the `match` of the stimulus has to equal: a constant.
+    r#match: Option<Value>,
+    /// A schedule of the calendar: five fields, or six with seconds first.
+    cron: Option<String>,
+    /// An IANA time zone. `UTC` unless said otherwise.
+    timezone: Option<String>,
+    /// From one occurrence to the next; at least a second.
+    every: Option<Duration>,
+    /// What becomes of occurrences that nobody was there for. `fire-once` unless said otherwise.
+    misfire: Option<Misfire>,
+    /// What becomes of an occurrence whose predecessor is still running. `skip` unless said
+    /// otherwise.
+    overlap: Option<Overlap>,
+    /// Each occurrence is late by a part of this that is its own.
+    jitter: Option<Duration>,
+    /// The input of the runs of a schedule: a constant.
+    input: Option<Value>,
+}
+
+/// The name of a stimulus.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+struct EventName(#[schemars(length(min = 1, max = 256))] String);
+
+/// What becomes of occurrences that nobody was there for.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Misfire {
+    /// By name.
+    Named(MisfireName),
+    /// The latest ones happen one after another.
+    CatchUp(CatchUp),
+}
+
+/// What becomes of occurrences that nobody was there for.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum MisfireName {
+    /// Nothing.
+    Skip,
+    /// They happen as one, late.
+    FireOnce,
+}
+
+/// The latest occurrences happen one after another.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+struct CatchUp {
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    catch_up: u32,
+}
+
+/// What becomes of an occurrence whose predecessor is still running.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum Overlap {
+    /// Both run.
+    Allow,
+    /// Nothing.
+    Skip,
+    /// It happens once the other has ended. At most one waits.
+    Queue,
+    /// The other is cancelled.
+    CancelPrevious,
+}
+
+/// A node: exactly one of `use`, `for-each`, `workflow`, `wait`, `event`, `set`, `end` and `fail`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("oneOf" = [{"required": ["use"]}, {"required": ["for-each"]}, {"required": ["workflow"]}, {"required": ["wait"]}, {"required": ["event"]}, {"required": ["set"]}, {"required": ["end"]}, {"required": ["fail"]}]))]
+#[schemars(extend("dependentRequired" = {"with": ["use"], "for-each": ["nodes"], "nodes": ["for-each"], "edges": ["for-each"], "output": ["for-each"], "concurrency": ["for-each"], "on-item-error": ["for-each"], "match": ["event"], "correlation": ["event"]}))]
 struct Node {
     /// A node type of a plugin: `package/node` or `package/node@requirement`.
     #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*/[a-z_][a-z0-9_-]*(@.+)?$"))]
     r#use: Option<String>,
+    /// Runs `nodes` for each item: a list, or an expression that gives one.
+    for_each: Option<List>,
+    /// Runs the published workflow of this name as a child.
+    #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
+    workflow: Option<String>,
     /// Waits: a duration, an instant, or an expression that gives one.
     wait: Option<String>,
+    /// Waits for a stimulus of this name; may hold expressions.
+    event: Option<Event>,
     /// Assigns variables; may hold expressions.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$"}))]
     set: Option<BTreeMap<String, Value>>,
@@ -96,6 +182,23 @@ struct Node {
     end: Option<End>,
     /// Fails with this message; may hold expressions.
     fail: Option<String>,
+    /// What is done for each item, by name; names are unique in the whole workflow.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z_][a-z0-9_]*$", "maxLength": 128}, "minProperties" = 1, "maxProperties" = 10000))]
+    nodes: Option<BTreeMap<String, Node>>,
+    /// What follows what among `nodes`.
+    #[schemars(length(max = 50000))]
+    edges: Option<Vec<EdgeForm>>,
+    /// What one item results in; may hold expressions.
+    output: Option<Value>,
+    /// How many items are worked on at the same time. 16 unless said otherwise.
+    #[schemars(range(min = 1, max = 1000))]
+    concurrency: Option<u32>,
+    /// What an item that fails does. `fail` unless said otherwise.
+    on_item_error: Option<OnItemError>,
+    /// What the `match` of the stimulus has to equal; may hold expressions.
+    r#match: Option<Value>,
+    /// Narrows the event to stimuli with this correlation; may hold expressions.
+    correlation: Option<String>,
     /// The configuration of the node type: a map, or an expression that gives one.
     with: Option<Config>,
     /// What the node gets; may hold expressions. Without it: the output of what came before.
@@ -112,12 +215,84 @@ struct Node {
     timeout: Option<Duration>,
     /// How long it may take over all attempts.
     total_timeout: Option<Duration>,
+    /// How long it may stay suspended.
+    wait_timeout: Option<Duration>,
     /// What a failure that is not tried again does.
     on_error: Option<OnError>,
+    /// Runs it several times.
+    repeat: Option<Repeat>,
+    /// Nodes with the same text never run at the same time in one instance.
+    #[schemars(length(min = 1, max = 128))]
+    mutex: Option<String>,
+    /// Among what is due, higher goes first. 0 unless said otherwise.
+    #[schemars(range(min = -100, max = 100))]
+    priority: Option<i32>,
+    /// Which consumer executes its triggers.
+    #[schemars(regex(pattern = "^[a-z_][a-z0-9_-]*$"), length(max = 128))]
+    route: Option<String>,
+    /// The node that undoes this one.
+    #[schemars(regex(pattern = "^[a-z_][a-z0-9_]*$"), length(max = 128))]
+    compensate: Option<String>,
     /// For people.
     title: Option<String>,
     /// For people.
     description: Option<String>,
+}
+
+/// A list, or an expression that gives one.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum List {
+    /// An expression that gives a list.
+    Template(#[schemars(regex(pattern = r"\{\{"))] String),
+    /// Items; may hold expressions.
+    Items(Vec<Value>),
+}
+
+/// Waits for a stimulus.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Event {
+    /// Of this name.
+    Name(EventName),
+    /// With all that is asked of it in one map.
+    Map(EventMap),
+}
+
+/// A stimulus.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct EventMap {
+    /// Its name; may hold expressions.
+    event: EventName,
+    /// What its `match` has to equal; may hold expressions.
+    r#match: Option<Value>,
+    /// Narrows it to this correlation; may hold expressions.
+    correlation: Option<String>,
+}
+
+/// What an item that fails does.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+enum OnItemError {
+    /// The items that are being worked on are cancelled, and the node fails.
+    Fail,
+    /// The result of the item is `null`, and the others go on.
+    Continue,
+}
+
+/// How often one node runs: has `max`, `until`, or both.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("anyOf" = [{"required": ["max"]}, {"required": ["until"]}]))]
+struct Repeat {
+    /// Executions in total, the first included.
+    #[schemars(range(min = 1))]
+    max: Option<u32>,
+    /// From the start of one execution to that of the next.
+    every: Option<Duration>,
+    /// It ends once this is true after an execution.
+    until: Option<Condition>,
 }
 
 /// Configuration of a node type.
@@ -286,9 +461,9 @@ struct Edge {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
 struct Options {
-    /// Whether runs exclude each other. Only `always` is built.
+    /// Whether runs exclude each other. `always` unless said otherwise.
     activation: Option<Activation>,
-    /// When what nodes did is written down. Only `every-node` is built.
+    /// When what nodes did is written down. `every-node` unless said otherwise.
     commit: Option<Commit>,
     /// What a failed node does to the run.
     incidents: Option<Incidents>,
@@ -304,6 +479,12 @@ struct Options {
 enum Activation {
     /// They do not.
     Always,
+    /// There is one run at a time.
+    Singleton,
+    /// There is one run at a time with the same correlation id.
+    CorrelatedSingleton,
+    /// There is one run at a time with the same correlation id, whatever its workflow is.
+    Correlation,
 }
 
 /// When what nodes did is written down.
@@ -312,6 +493,8 @@ enum Activation {
 enum Commit {
     /// After every node.
     EveryNode,
+    /// Nodes without effects share a commit.
+    Burst,
 }
 
 /// What a failed node does to the run.
@@ -345,11 +528,17 @@ mod tests {
     #[test]
     fn the_schema_has_the_keys_that_the_reader_knows() {
         let schema = json_schema();
+        let of_kinds = keys::OF_KIND.iter().flat_map(|(_, keys)| keys.iter());
+        let node = keys::KINDS.iter().chain(of_kinds).chain(keys::NODE);
+        let trigger = keys::TRIGGERS.iter().flat_map(|(_, keys)| keys.iter());
         for (path, known) in [
             ("", keys::WORKFLOW),
-            ("/$defs/Node", keys::NODE),
+            ("/$defs/Trigger", &trigger.copied().collect::<Vec<_>>()),
+            ("/$defs/Node", &node.copied().collect::<Vec<_>>()),
+            ("/$defs/EventMap", keys::EVENT),
             ("/$defs/Edge", keys::EDGE),
             ("/$defs/Retry", keys::RETRY),
+            ("/$defs/Repeat", keys::REPEAT),
             ("/$defs/End", keys::END),
             ("/$defs/Options", keys::OPTIONS),
         ] {
@@ -361,13 +550,15 @@ mod tests {
     #[test]
     fn the_schema_has_the_kinds_and_classes_that_the_reader_knows() {
         let schema = json_schema();
-        let kinds: Vec<&str> = schema["$defs"]["Node"]["oneOf"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["required"][0].as_str().unwrap())
-            .collect();
-        assert_eq!(kinds, keys::KINDS);
+        for (of, known) in [("Node", keys::KINDS), ("Trigger", keys::TRIGGER_KINDS)] {
+            let kinds: Vec<&str> = schema["$defs"][of]["oneOf"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["required"][0].as_str().unwrap())
+                .collect();
+            assert_eq!(kinds, known);
+        }
         let classes = Class::ALL.map(|class| Value::from(class.name()));
         assert_eq!(
             schema["$defs"]["ClassName"]["enum"],

@@ -1,8 +1,6 @@
 //! Every key of the format. The reader knows a key if it is here, and a test holds these lists
 //! against the JSON Schema.
 
-use crate::{Code, codes};
-
 /// What an editor keeps for itself: positions and colours.
 pub(super) const LAYOUT: &str = "layout";
 
@@ -13,6 +11,7 @@ pub(super) const WORKFLOW: &[&str] = &[
     "workflow",
     "description",
     "input",
+    "triggers",
     "vars",
     "nodes",
     "edges",
@@ -22,15 +21,22 @@ pub(super) const WORKFLOW: &[&str] = &[
 ];
 
 /// What a node does: it has exactly one of these.
-pub(super) const KINDS: &[&str] = &["use", "wait", "set", "end", "fail"];
+pub(super) const KINDS: &[&str] = &[
+    "use", "for-each", "workflow", "wait", "event", "set", "end", "fail",
+];
 
+/// Keys that belong to one kind of node, by that kind.
+pub(super) const OF_KIND: &[(&str, &[&str])] = &[
+    ("use", &["with"]),
+    ("for-each", FOR_EACH),
+    ("event", &["match", "correlation"]),
+];
+
+/// What stands beside `for-each`.
+pub(super) const FOR_EACH: &[&str] = &["nodes", "edges", "output", "concurrency", "on-item-error"];
+
+/// Keys that every node may have, whatever it does.
 pub(super) const NODE: &[&str] = &[
-    "use",
-    "wait",
-    "set",
-    "end",
-    "fail",
-    "with",
     "input",
     "join",
     "first",
@@ -38,10 +44,18 @@ pub(super) const NODE: &[&str] = &[
     "retry",
     "timeout",
     "total-timeout",
+    "wait-timeout",
     "on-error",
+    "repeat",
+    "mutex",
+    "priority",
+    "route",
+    "compensate",
     "title",
     "description",
 ];
+
+pub(super) const EVENT: &[&str] = &["event", "match", "correlation"];
 
 pub(super) const EDGE: &[&str] = &["from", "port", "to", "when", "id"];
 
@@ -54,25 +68,21 @@ pub(super) const RETRY: &[&str] = &[
     "classes",
 ];
 
+pub(super) const REPEAT: &[&str] = &["max", "every", "until"];
+
 pub(super) const END: &[&str] = &["terminate", "output"];
 
-pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];
+/// What starts a workflow: a trigger has exactly one of these.
+pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every"];
 
-/// Keys of a workflow that are designed but not built.
-pub(super) const WORKFLOW_LATER: &[(&str, Code)] = &[("triggers", codes::NO_TRIGGERS)];
-
-/// Keys of a node that are designed but not built.
-pub(super) const NODE_LATER: &[(&str, Code)] = &[
-    ("for-each", codes::NO_FOR_EACH),
-    ("workflow", codes::NO_SUB_WORKFLOW),
-    ("event", codes::NO_EVENT),
-    ("compensate", codes::NO_COMPENSATE),
-    ("repeat", codes::NO_REPEAT),
-    ("mutex", codes::NO_MUTEX),
-    ("wait-timeout", codes::NO_WAIT_TIMEOUT),
-    ("route", codes::NO_ROUTE),
-    ("priority", codes::NO_PRIORITY),
+/// Keys of a trigger, by its kind, the kind included.
+pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
+    ("event", &["event", "match"]),
+    (
+        "cron",
+        &["cron", "timezone", "misfire", "overlap", "jitter", "input"],
+    ),
+    ("every", &["every", "misfire", "overlap", "jitter", "input"]),
 ];
 
-/// Keys that only mean something beside `for-each`: its error says it all.
-pub(super) const FOR_EACH: &[&str] = &["nodes", "edges", "output", "concurrency", "on-item-error"];
+pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];

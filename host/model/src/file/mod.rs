@@ -13,13 +13,16 @@ mod duration;
 mod edge;
 mod format;
 mod keys;
+mod kind;
 mod node;
 mod parse;
+mod policy;
 mod reader;
 mod scalar;
 mod source_map;
 mod syntax;
 mod tree;
+mod trigger;
 mod workflow;
 
 pub use duration::{parse_duration_ms, parse_instant_ms};

@@ -3,6 +3,8 @@
 //! Every reading function gives a value of its type whatever stands in the file, so that
 //! reading goes on; a definition read with mistakes is thrown away.
 
+use std::collections::BTreeMap;
+
 use super::duration::parse_duration_ms;
 use super::tree::{Entry, Kind, Node};
 use crate::nearest::nearest;
@@ -15,7 +17,12 @@ const NAME_BYTES: usize = 128;
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Nodes and edges met so far, those of bodies included.
+    pub(super) nodes: usize,
+    pub(super) edges: usize,
     pointer: String,
+    /// Where each name of a node stands first.
+    names: BTreeMap<String, Place>,
 }
 
 impl Reader {
@@ -88,22 +95,16 @@ impl Reader {
         }
     }
 
-    /// Reports the keys that are not among `known`, nor among `later`, which get errors of their own.
+    /// Reports the keys that are not among `known`.
     pub(super) fn known_keys(
         &mut self,
         entries: &[Entry],
         what: &str,
         known: &[&str],
-        later: &[(&str, Code)],
         hint: impl Fn(&str) -> Option<String>,
     ) {
         let known_key = |key: &str| known.contains(&key) || key == super::keys::MERGE;
         for entry in entries.iter().filter(|entry| !known_key(&entry.key)) {
-            if let Some((name, code)) = later.iter().find(|(name, _)| *name == entry.key) {
-                let message = format!("`{name}` is not built yet");
-                self.report_key(code.clone(), message, entry);
-                continue;
-            }
             let help = match nearest(&entry.key, known.iter().copied()) {
                 Some(name) => Some(format!("did you mean `{name}`?")),
                 None => hint(&entry.key).or_else(|| Some(format!("{what} has {}", list(known)))),
@@ -168,6 +169,32 @@ impl Reader {
         }
     }
 
+    /// A whole number from 1 to `most`.
+    pub(super) fn at_most(&mut self, node: &Node, most: u32) -> u32 {
+        let number = self.count(node);
+        if number > most {
+            let message = format!("`{number}` is more than {most}, which is the most");
+            self.report(codes::BAD_VALUE, message, node);
+        }
+        number
+    }
+
+    /// A whole number from `-most` to `most`.
+    pub(super) fn within(&mut self, node: &Node, most: i32) -> i32 {
+        let number = match &node.kind {
+            Kind::Number(number) => number.as_i64(),
+            _ => None,
+        };
+        let number = number.and_then(|number| i32::try_from(number).ok());
+        match number.filter(|number| number.unsigned_abs() <= most.unsigned_abs()) {
+            Some(number) => number,
+            None => {
+                self.wrong_type(node, &format!("a whole number from -{most} to {most}"));
+                0
+            }
+        }
+    }
+
     /// A duration in milliseconds.
     pub(super) fn duration(&mut self, node: &Node) -> u64 {
         const HELP: &str = "durations are like `200ms`, `5s`, `1h30m`, `3d` or `PT1H30M`";
@@ -218,6 +245,27 @@ impl Reader {
         found.map(|(_, value)| *value)
     }
 
+    /// Notes the name of a node, which no other node may have, whatever body it is in.
+    pub(super) fn take_node_name(&mut self, entry: &Entry) {
+        let place = Place {
+            pointer: format!("{}/{}", self.pointer, escape(&entry.key)),
+            span: Some(entry.key_span.clone()),
+        };
+        let Some(first) = self.names.get(&entry.key).cloned() else {
+            self.names.insert(entry.key.clone(), place);
+            return;
+        };
+        // In one map it is a key that stands twice, which has its error already.
+        if first.pointer == place.pointer {
+            return;
+        }
+        let message = format!("another node has the name `{}`", entry.key);
+        let report = self.report_key(codes::DUPLICATE_NODE, message, entry);
+        report
+            .related(first, "the other one")
+            .help("names are unique in the whole workflow; choose another one");
+    }
+
     /// Whether a key can be a name: `[a-z_][a-z0-9_]*`.
     pub(super) fn name(&mut self, entry: &Entry, what: &str) {
         let name = entry.key.as_str();
@@ -243,6 +291,13 @@ impl Reader {
 pub(super) struct Report<'r>(Option<&'r mut Diagnostic>);
 
 impl Report<'_> {
+    pub(super) fn related(mut self, place: Place, why: &str) -> Self {
+        if let Some(diagnostic) = &mut self.0 {
+            diagnostic.related.push((place, why.to_owned()));
+        }
+        self
+    }
+
     pub(super) fn help(self, help: impl Into<String>) {
         self.maybe_help(Some(help.into()));
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::reader::{Reader, is_name};
 use super::tree::{Kind, Node};
-use super::{edge, keys, node};
-use crate::definition::{Incidents, Options};
+use super::{edge, keys, node, trigger};
+use crate::definition::{Activation, CommitStrategy, Incidents, Options};
 use crate::schema::Schema;
 use crate::{Definition, codes, limits};
 
@@ -15,16 +15,10 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
         return Definition::default();
     }
     let belongs = |key: &str| {
-        let node_key = keys::NODE.contains(&key);
+        let node_key = keys::NODE.contains(&key) || keys::KINDS.contains(&key);
         node_key.then(|| format!("`{key}` belongs to a node, below `nodes`"))
     };
-    reader.known_keys(
-        entries,
-        "a workflow",
-        keys::WORKFLOW,
-        keys::WORKFLOW_LATER,
-        belongs,
-    );
+    reader.known_keys(entries, "a workflow", keys::WORKFLOW, belongs);
     for (key, example) in [
         ("workflow", "workflow: my-workflow"),
         ("nodes", "nodes: { … }"),
@@ -43,8 +37,9 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
             "workflow" => definition.name = name(reader, value),
             "description" => definition.description = reader.text(value).map(str::to_owned),
             "input" => definition.input = Some(schema(reader, value)),
+            "triggers" => definition.triggers = trigger::all(reader, value),
             "vars" => definition.vars = vars(reader, value),
-            "nodes" => definition.nodes = node::all(reader, value),
+            "nodes" => definition.nodes = node::all(reader, value, "a workflow"),
             "edges" => definition.edges = edge::all(reader, value),
             "output" => definition.output = Some(value.to_value()),
             "options" => definition.options = options(reader, value),
@@ -54,7 +49,7 @@ pub(super) fn read(reader: &mut Reader, tree: &Node) -> Definition {
     definition
 }
 
-fn name(reader: &mut Reader, node: &Node) -> String {
+pub(super) fn name(reader: &mut Reader, node: &Node) -> String {
     let Some(text) = reader.text(node) else {
         return String::new();
     };
@@ -87,7 +82,9 @@ fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value>
     let entries = reader.map(node, "a map of names and values");
     for entry in entries {
         reader.name(entry, "a variable");
-        reader.at(&entry.key, |reader| constant(reader, &entry.value));
+        reader.at(&entry.key, |reader| {
+            constant(reader, &entry.value, VARIABLE)
+        });
     }
     entries
         .iter()
@@ -95,22 +92,32 @@ fn vars(reader: &mut Reader, node: &Node) -> BTreeMap<String, serde_json::Value>
         .collect()
 }
 
-/// Variables begin as they are written, and an expression there would be taken as text.
-fn constant(reader: &mut Reader, node: &Node) {
+/// What a constant is, and what to do where it should be none.
+pub(super) type Constant = (&'static str, &'static str);
+
+const VARIABLE: Constant = (
+    "a variable begins as a constant, not as an expression",
+    "compute it in a node with `set`",
+);
+
+/// What stands here is taken as it is written, and an expression would be taken as text.
+pub(super) fn constant(reader: &mut Reader, node: &Node, (message, help): Constant) {
     match &node.kind {
         Kind::Text { text, .. } if text.contains("{{") || text.contains("{%") => {
-            let message = "a variable begins as a constant, not as an expression";
-            let help = "compute it in a node with `set`";
             reader.report(codes::BAD_VALUE, message, node).help(help);
         }
         Kind::List(items) => {
             for (index, item) in items.iter().enumerate() {
-                reader.at(index.to_string(), |reader| constant(reader, item));
+                let at = index.to_string();
+                reader.at(at, |reader| constant(reader, item, (message, help)));
             }
         }
         Kind::Map(entries) => {
             for entry in entries {
-                reader.at(&entry.key, |reader| constant(reader, &entry.value));
+                let value = &entry.value;
+                reader.at(&entry.key, |reader| {
+                    constant(reader, value, (message, help))
+                });
             }
         }
         _ => {}
@@ -120,7 +127,7 @@ fn constant(reader: &mut Reader, node: &Node) {
 fn options(reader: &mut Reader, node: &Node) -> Options {
     let mut options = Options::default();
     let entries = reader.map(node, "a map of options");
-    reader.known_keys(entries, "`options`", keys::OPTIONS, &[], |_| None);
+    reader.known_keys(entries, "`options`", keys::OPTIONS, |_| None);
     for entry in entries {
         let value = &entry.value;
         reader.at(&entry.key, |reader| match entry.key.as_str() {
@@ -134,37 +141,38 @@ fn options(reader: &mut Reader, node: &Node) -> Options {
             "timeout" => options.timeout_ms = Some(reader.duration(value)),
             "retention" => options.retention_ms = Some(reader.duration(value)),
             "activation" => {
-                let later = ["singleton", "correlated-singleton", "correlation"];
-                only(reader, value, "always", &later, codes::NO_ACTIVATION);
+                let choices = [
+                    ("always", Activation::Always),
+                    ("singleton", Activation::Singleton),
+                    ("correlated-singleton", Activation::CorrelatedSingleton),
+                    ("correlation", Activation::Correlation),
+                ];
+                options.activation = reader.choice(value, &choices).unwrap_or_default();
             }
-            "commit" => only(reader, value, "every-node", &["burst"], codes::NO_BURST),
+            "commit" => {
+                let choices = [
+                    ("every-node", CommitStrategy::EveryNode),
+                    ("burst", CommitStrategy::Burst),
+                ];
+                options.commit = reader.choice(value, &choices).unwrap_or_default();
+            }
             _ => {}
         });
     }
     options
 }
 
-/// A choice of which only the default is built.
-fn only(reader: &mut Reader, node: &Node, built: &str, later: &[&str], code: crate::Code) {
-    match &node.kind {
-        Kind::Text { text, .. } if later.contains(&text.as_str()) => {
-            let message = format!("`{text}` is not built yet");
-            let report = reader.report(code, message, node);
-            report.help(format!("leave it out, or write `{built}`"));
-        }
-        _ => drop(reader.choice(node, &[(built, ())])),
-    }
-}
-
-/// Reports more of something than there may be.
+/// Reports more of something than there may be in a whole workflow.
 pub(super) fn check_count(reader: &mut Reader, node: &Node, count: usize, what: &str) {
-    let limit = if what == "nodes" {
-        limits::NODES
-    } else {
-        limits::EDGES
+    let (before, limit) = match what {
+        "nodes" => (&mut reader.nodes, limits::NODES),
+        _ => (&mut reader.edges, limits::EDGES),
     };
-    if count > limit {
-        let message = format!("a workflow has at most {limit} {what}; here are {count}");
+    let within = *before <= limit;
+    *before += count;
+    let now = *before;
+    if within && now > limit {
+        let message = format!("a workflow has at most {limit} {what}; here are {now}");
         reader.report(codes::TOO_LARGE, message, node);
     }
 }

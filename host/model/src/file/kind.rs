@@ -1,0 +1,253 @@
+//! What a node does.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::duration::{parse_duration_ms, parse_instant_ms};
+use super::reader::{Reader, is_name, list};
+use super::tree::{Entry, Kind, Node as Tree};
+use super::{edge, keys, node};
+use crate::codes;
+use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
+use crate::limits::{self, STIMULUS_NAME_BYTES};
+use crate::nearest::nearest;
+
+/// Items worked on at the same time, unless said otherwise.
+const CONCURRENCY: u32 = 16;
+
+/// What it does: exactly one of [`keys::KINDS`].
+pub(super) fn read(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
+    let entry = only(reader, tree)?;
+    let value = &entry.value;
+    if entry.key == "for-each" {
+        return Some(for_each(reader, tree, value));
+    }
+    if entry.key == "event" {
+        return event(reader, tree, value);
+    }
+    reader.at(&entry.key, |reader| match entry.key.as_str() {
+        "use" => node_type(reader, value).map(|node_type| NodeKind::Use {
+            node_type,
+            with: with(tree),
+        }),
+        "workflow" => Some(NodeKind::Workflow {
+            name: super::workflow::name(reader, value),
+        }),
+        "wait" => Some(NodeKind::Wait(wait(reader, value))),
+        "set" => Some(NodeKind::Set(set(reader, value))),
+        "end" => Some(end(reader, value)),
+        _ => reader
+            .text(value)
+            .map(|text| NodeKind::Fail(Value::from(text))),
+    })
+}
+
+/// The one entry that says what the node does.
+fn only<'t>(reader: &mut Reader, tree: &'t Tree) -> Option<&'t Entry> {
+    let Kind::Map(entries) = &tree.kind else {
+        return None;
+    };
+    let is_kind = |entry: &&Entry| keys::KINDS.contains(&entry.key.as_str());
+    let mut kinds = entries.iter().filter(is_kind);
+    let Some(first) = kinds.next() else {
+        // What is misspelt or a merge key has its error already.
+        let excused = |entry: &Entry| {
+            entry.key == keys::MERGE || nearest(&entry.key, keys::KINDS.iter().copied()).is_some()
+        };
+        if !entries.iter().any(excused) {
+            let message = format!("a node does one of {}", list(keys::KINDS));
+            let report = reader.report(codes::NODE_KIND, message, tree);
+            report.help("add `use: package/node`");
+        }
+        return None;
+    };
+    if let Some(second) = kinds.find(|entry| entry.key != first.key) {
+        let (a, b) = (&first.key, &second.key);
+        let message = format!("a node does one thing; this has `{a}` and `{b}`");
+        reader
+            .report_key(codes::NODE_KIND, message, second)
+            .help("make two nodes of it");
+        return None;
+    }
+    Some(first)
+}
+
+/// `package/node@requirement`.
+fn node_type(reader: &mut Reader, tree: &Tree) -> Option<UseRef> {
+    const HELP: &str = "a node type is like `http/request` or `http/request@1.2`";
+    let text = reader.text(tree)?;
+    let (path, requirement) = match text.split_once('@') {
+        Some((path, requirement)) => (path, Some(requirement)),
+        None => (text, None),
+    };
+    let (package, name) = match path.split_once('/') {
+        Some((package, name)) if is_name(package, true) && is_name(name, true) => (package, name),
+        _ => {
+            let message = format!("`{text}` does not name a node type");
+            reader.report(codes::BAD_USE, message, tree).help(HELP);
+            return None;
+        }
+    };
+    if let Some(requirement) = requirement
+        && let Err(error) = semver::VersionReq::parse(requirement)
+    {
+        let message = format!("`{requirement}` is no requirement on a version: {error}");
+        let help = "write `@1` for any 1.x, or `@1.2` for 1.2 and later 1.x";
+        reader.report(codes::BAD_USE, message, tree).help(help);
+        return None;
+    }
+    Some(UseRef {
+        package: package.to_owned(),
+        name: name.to_owned(),
+        requirement: requirement.map(str::to_owned),
+    })
+}
+
+/// The configuration of a node type.
+fn with(tree: &Tree) -> Value {
+    let none = || Value::Object(serde_json::Map::new());
+    tree.get("with").map_or_else(none, Tree::to_value)
+}
+
+/// `for-each` and what stands beside it.
+fn for_each(reader: &mut Reader, tree: &Tree, items: &Tree) -> NodeKind {
+    let mut each = ForEach {
+        list: reader.at("for-each", |reader| item_list(reader, items)),
+        concurrency: CONCURRENCY,
+        on_item_error: OnItemError::default(),
+        body: Body::default(),
+    };
+    if tree.get("nodes").is_none() {
+        let message = "the nodes that work on an item are missing";
+        let report = reader.report(codes::MISSING_KEY, message, tree);
+        report.help("add `nodes: { … }`");
+    }
+    let Kind::Map(entries) = &tree.kind else {
+        return NodeKind::ForEach(Box::new(each));
+    };
+    for entry in entries {
+        let value = &entry.value;
+        reader.at(&entry.key, |reader| match entry.key.as_str() {
+            "nodes" => each.body.nodes = node::all(reader, value, "a for-each"),
+            "edges" => each.body.edges = edge::all(reader, value),
+            "output" => each.body.output = Some(value.to_value()),
+            "concurrency" => each.concurrency = reader.at_most(value, limits::CONCURRENCY),
+            "on-item-error" => {
+                let choices = [
+                    ("fail", OnItemError::Fail),
+                    ("continue", OnItemError::Continue),
+                ];
+                each.on_item_error = reader.choice(value, &choices).unwrap_or_default();
+            }
+            _ => {}
+        });
+    }
+    NodeKind::ForEach(Box::new(each))
+}
+
+fn item_list(reader: &mut Reader, tree: &Tree) -> Value {
+    match &tree.kind {
+        Kind::List(_) => {}
+        Kind::Text { text, .. } if text.contains("{{") => {}
+        _ => reader
+            .wrong_type(tree, "a list, or an expression that gives one")
+            .help("like `\"{{ input.lines }}\"`"),
+    }
+    tree.to_value()
+}
+
+/// `event: name` with `match` and `correlation` beside it, or a map with all three.
+fn event(reader: &mut Reader, tree: &Tree, value: &Tree) -> Option<NodeKind> {
+    let Kind::Map(entries) = &value.kind else {
+        return event_of(reader, tree);
+    };
+    reader.at("event", |reader| {
+        reader.known_keys(entries, "`event`", keys::EVENT, |_| None);
+        if value.get("event").is_none() {
+            let message = "the name of the event is missing";
+            let report = reader.report(codes::MISSING_KEY, message, value);
+            report.help("write `event: name`");
+            return None;
+        }
+        event_of(reader, value)
+    })
+}
+
+fn event_of(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
+    let text = |reader: &mut Reader, key: &str| {
+        let value = tree.get(key)?;
+        reader.at(key, |reader| reader.text(value).map(Value::from))
+    };
+    if let Some(name) = tree.get("event") {
+        reader.at("event", |reader| event_name(reader, name));
+    }
+    let name = tree.get("event")?.to_value();
+    Some(NodeKind::Event {
+        name,
+        matches: tree.get("match").map_or(Value::Null, Tree::to_value),
+        correlation: text(reader, "correlation"),
+    })
+}
+
+/// The name of a stimulus.
+pub(super) fn event_name(reader: &mut Reader, tree: &Tree) -> String {
+    let Some(text) = reader.text(tree) else {
+        return String::new();
+    };
+    if text.is_empty() || text.len() > STIMULUS_NAME_BYTES {
+        let message = format!("the name of an event has 1 to {STIMULUS_NAME_BYTES} bytes");
+        reader
+            .report(codes::BAD_NAME, message, tree)
+            .help("like `order.placed`");
+    }
+    text.to_owned()
+}
+
+fn wait(reader: &mut Reader, tree: &Tree) -> Value {
+    match &tree.kind {
+        Kind::Text { text, .. } => {
+            let template = text.contains("{{") || text.contains("{%");
+            let moment = parse_duration_ms(text).is_some() || parse_instant_ms(text).is_some();
+            if !template && !moment {
+                let message = format!("`{text}` is neither a duration nor an instant");
+                let help =
+                    "write a duration like `5s` or `3d`, or an instant like `2026-01-31T12:00:00Z`";
+                reader.report(codes::BAD_DURATION, message, tree).help(help);
+            }
+        }
+        // Its error is that of a duration.
+        _ => drop(reader.duration(tree)),
+    }
+    tree.to_value()
+}
+
+fn set(reader: &mut Reader, tree: &Tree) -> BTreeMap<String, Value> {
+    let entries = reader.map(tree, "a map of names and values");
+    for entry in entries {
+        reader.name(entry, "a variable");
+    }
+    entries
+        .iter()
+        .map(|entry| (entry.key.clone(), entry.value.to_value()))
+        .collect()
+}
+
+fn end(reader: &mut Reader, tree: &Tree) -> NodeKind {
+    let (mut terminate, mut output) = (false, None);
+    let entries = match &tree.kind {
+        Kind::Null => &[],
+        _ => reader.map(tree, "a map"),
+    };
+    reader.known_keys(entries, "`end`", keys::END, |_| None);
+    for entry in entries {
+        match entry.key.as_str() {
+            "terminate" => {
+                terminate = reader.at("terminate", |reader| reader.boolean(&entry.value));
+            }
+            "output" => output = Some(entry.value.to_value()),
+            _ => {}
+        }
+    }
+    NodeKind::End { terminate, output }
+}

@@ -1,0 +1,196 @@
+//! What starts a workflow, besides people.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::reader::{Reader, list};
+use super::tree::{Entry, Kind, Node as Tree};
+use super::workflow::{Constant, constant};
+use super::{keys, kind};
+use crate::definition::{Misfire, Overlap, StartTrigger, Timing};
+use crate::nearest::nearest;
+use crate::stimulus::canonical;
+use crate::{codes, limits};
+
+const UTC: &str = "UTC";
+
+const MATCH: Constant = (
+    "what a trigger matches is a constant, not an expression",
+    "there is no run yet that an expression could look at",
+);
+
+const INPUT: Constant = (
+    "the input of a schedule is a constant, not an expression",
+    "compute it in a node with `set`",
+);
+
+/// The triggers, by key.
+pub(super) fn all(reader: &mut Reader, tree: &Tree) -> BTreeMap<String, StartTrigger> {
+    let wanted = "a map of names and triggers";
+    if matches!(tree.kind, Kind::List(_)) {
+        let report = reader.wrong_type(tree, wanted);
+        report.help("write `name: { event: … }`, without dashes");
+        return BTreeMap::new();
+    }
+    let entries = reader.map(tree, wanted);
+    if entries.len() > limits::TRIGGERS {
+        let (most, here) = (limits::TRIGGERS, entries.len());
+        let message = format!("a workflow has at most {most} triggers; here are {here}");
+        reader.report(codes::TOO_LARGE, message, tree);
+    }
+    let read = |entry: &Entry| {
+        reader.name(entry, "a trigger");
+        let trigger = reader.at(&entry.key, |reader| one(reader, &entry.value));
+        trigger.map(|trigger| (entry.key.clone(), trigger))
+    };
+    entries.iter().filter_map(read).collect()
+}
+
+fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
+    let Kind::Map(entries) = &tree.kind else {
+        let report = reader.wrong_type(tree, "a map");
+        report.help("like `{ event: order.placed }` or `{ every: 1h }`");
+        return None;
+    };
+    let (first, known) = only_kind(reader, tree, entries)?;
+    let what = format!("a trigger by `{}`", first.key);
+    reader.known_keys(entries, &what, known, |key| {
+        let other = keys::TRIGGERS.iter().find(|(_, keys)| keys.contains(&key));
+        other.map(|(kind, _)| format!("`{key}` belongs to a trigger by `{kind}`"))
+    });
+    match first.key.as_str() {
+        "event" => {
+            let name = reader.at("event", |reader| kind::event_name(reader, &first.value));
+            let matches = tree.get("match");
+            if let Some(value) = matches {
+                reader.at("match", |reader| matched(reader, value));
+            }
+            let matches = matches.map_or(Value::Null, Tree::to_value);
+            Some(StartTrigger::Event { name, matches })
+        }
+        "cron" => Some(cron(reader, tree)),
+        _ => {
+            let every_ms = reader.at("every", |reader| interval(reader, &first.value));
+            let timing = timing(reader, tree);
+            Some(StartTrigger::Every { every_ms, timing })
+        }
+    }
+}
+
+/// What a stimulus is held against.
+fn matched(reader: &mut Reader, tree: &Tree) {
+    constant(reader, tree, MATCH);
+    let bytes = canonical(&tree.to_value()).len();
+    if bytes > limits::MATCH_BYTES {
+        let most = limits::MATCH_BYTES;
+        let message = format!("what a trigger matches has at most {most} bytes; here are {bytes}");
+        reader.report(codes::TOO_LARGE, message, tree);
+    }
+}
+
+/// The one entry that says what starts the workflow, and the keys that go with it.
+fn only_kind<'t>(
+    reader: &mut Reader,
+    tree: &Tree,
+    entries: &'t [Entry],
+) -> Option<(&'t Entry, &'static [&'static str])> {
+    if let Some(entry) = entries.iter().find(|entry| entry.key == "http") {
+        let message = "a trigger by `http` needs a host with a web server, and this one has none";
+        let report = reader.report_key(codes::NO_WEB_SERVER, message, entry);
+        report.help("let something send an event: `windlass event send NAME --input JSON`");
+        return None;
+    }
+    let kind_of = |entry: &&Entry| keys::TRIGGER_KINDS.contains(&entry.key.as_str());
+    let mut kinds = entries.iter().filter(kind_of);
+    let Some(first) = kinds.next() else {
+        let slip = |entry: &Entry| {
+            let near = nearest(&entry.key, keys::TRIGGER_KINDS.iter().copied());
+            near.map(|near| format!("did you mean `{near}`?"))
+        };
+        let help = entries.iter().find_map(slip);
+        let help = help.unwrap_or_else(|| "like `{ event: order.placed }`".to_owned());
+        let message = format!("a trigger has one of {}", list(keys::TRIGGER_KINDS));
+        let report = reader.report(codes::TRIGGER_KIND, message, tree);
+        report.help(help);
+        return None;
+    };
+    if let Some(second) = kinds.find(|entry| entry.key != first.key) {
+        let (a, b) = (&first.key, &second.key);
+        let message = format!("a trigger is of one kind; this has `{a}` and `{b}`");
+        let report = reader.report_key(codes::TRIGGER_KIND, message, second);
+        report.help("make two triggers of it");
+        return None;
+    }
+    let of = |(kind, _): &&(&str, &[&str])| *kind == first.key;
+    let (_, known) = keys::TRIGGERS.iter().find(of)?;
+    Some((first, known))
+}
+
+fn cron(reader: &mut Reader, tree: &Tree) -> StartTrigger {
+    let text = |reader: &mut Reader, key: &str| {
+        let value = tree.get(key)?;
+        reader.at(key, |reader| reader.text(value).map(str::to_owned))
+    };
+    StartTrigger::Cron {
+        expression: text(reader, "cron").unwrap_or_default(),
+        timezone: text(reader, "timezone").unwrap_or_else(|| UTC.to_owned()),
+        timing: timing(reader, tree),
+    }
+}
+
+fn interval(reader: &mut Reader, tree: &Tree) -> u64 {
+    let before = reader.diagnostics.len();
+    let every_ms = reader.duration(tree);
+    if reader.diagnostics.len() == before && every_ms < limits::INTERVAL_MS {
+        let message = format!("a schedule recurs at most every {} ms", limits::INTERVAL_MS);
+        reader.report(codes::BAD_SCHEDULE, message, tree);
+    }
+    every_ms
+}
+
+fn timing(reader: &mut Reader, tree: &Tree) -> Timing {
+    let mut timing = Timing::default();
+    if let Some(value) = tree.get("misfire") {
+        timing.misfire = reader.at("misfire", |reader| misfire(reader, value));
+    }
+    if let Some(value) = tree.get("overlap") {
+        let choices = [
+            ("allow", Overlap::Allow),
+            ("skip", Overlap::Skip),
+            ("queue", Overlap::Queue),
+            ("cancel-previous", Overlap::CancelPrevious),
+        ];
+        let overlap = reader.at("overlap", |reader| reader.choice(value, &choices));
+        timing.overlap = overlap.unwrap_or_default();
+    }
+    if let Some(value) = tree.get("jitter") {
+        timing.jitter_ms = reader.at("jitter", |reader| reader.duration(value));
+    }
+    if let Some(value) = tree.get("input") {
+        reader.at("input", |reader| constant(reader, value, INPUT));
+        timing.input = value.to_value();
+    }
+    timing
+}
+
+fn misfire(reader: &mut Reader, tree: &Tree) -> Misfire {
+    if let Kind::Map(entries) = &tree.kind {
+        reader.known_keys(entries, "`misfire`", &["catch-up"], |_| None);
+        let count = tree.get("catch-up");
+        return count.map_or(Misfire::default(), |count| {
+            let most = limits::CATCH_UP;
+            Misfire::CatchUp(reader.at("catch-up", |reader| reader.at_most(count, most)))
+        });
+    }
+    if let Kind::Text { text, .. } = &tree.kind
+        && text.starts_with("catch-up")
+    {
+        let message = format!("`{text}` does not say how many occurrences");
+        let report = reader.report(codes::BAD_VALUE, message, tree);
+        report.help("write `misfire: { catch-up: 5 }`");
+        return Misfire::default();
+    }
+    let choices = [("skip", Misfire::Skip), ("fire-once", Misfire::FireOnce)];
+    reader.choice(tree, &choices).unwrap_or_default()
+}
