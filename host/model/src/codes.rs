@@ -42,8 +42,6 @@ pub const DUPLICATE_NODE: Code = Code::new("WL-D018");
 pub const TRIGGER_KIND: Code = Code::new("WL-D019");
 /// A trigger by a web request, in a host without a web server.
 pub const NO_WEB_SERVER: Code = Code::new("WL-D020");
-/// Not a schedule, or not a time zone.
-pub const BAD_SCHEDULE: Code = Code::new("WL-D021");
 
 /// `commit: burst` is not built yet.
 pub const NO_BURST: Code = Code::new("WL-D038");

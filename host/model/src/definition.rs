@@ -55,6 +55,15 @@ impl Definition {
         }
         all
     }
+
+    /// The names of all nodes, those of bodies included, in order. A node's place in this list
+    /// is its number.
+    pub fn node_names(&self) -> Vec<&str> {
+        let all = self.all_nodes();
+        let mut names: Vec<&str> = all.into_iter().map(|(_, name, _)| name).collect();
+        names.sort_unstable();
+        names
+    }
 }
 
 /// One node.

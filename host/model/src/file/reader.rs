@@ -69,6 +69,23 @@ impl Reader {
         self.push(Diagnostic::new(code, message, place))
     }
 
+    /// Reports what somebody else found out about the value that is here, and `within` it. A
+    /// span counts from the beginning of that one's text.
+    pub(super) fn adopt(&mut self, mut found: Diagnostic, within: Option<&Node>) {
+        found.place.pointer.insert_str(0, &self.pointer);
+        let text = within.and_then(|node| match &node.kind {
+            // Only where nothing is escaped, what is in the text stands so in the file.
+            Kind::Text { text, plain } => {
+                let quotes = if *plain { 0 } else { 2 };
+                (node.span.len() == text.len() + quotes).then(|| node.span.start + quotes / 2)
+            }
+            _ => None,
+        });
+        let span = found.place.span.take().zip(text);
+        found.place.span = span.map(|(span, start)| start + span.start..start + span.end);
+        self.push(found);
+    }
+
     fn push(&mut self, diagnostic: Diagnostic) -> Report<'_> {
         // One more than is shown, so that a file that is only wrong there is not taken for right.
         if self.diagnostics.len() > super::DIAGNOSTICS {

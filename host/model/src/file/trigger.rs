@@ -11,7 +11,7 @@ use super::{keys, kind};
 use crate::definition::{Misfire, Overlap, StartTrigger, Timing};
 use crate::nearest::nearest;
 use crate::stimulus::canonical;
-use crate::{codes, limits};
+use crate::{codes, limits, schedule};
 
 const UTC: &str = "UTC";
 
@@ -59,7 +59,8 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
         let other = keys::TRIGGERS.iter().find(|(_, keys)| keys.contains(&key));
         other.map(|(kind, _)| format!("`{key}` belongs to a trigger by `{kind}`"))
     });
-    match first.key.as_str() {
+    let mistakes = reader.diagnostics.len();
+    let trigger = match first.key.as_str() {
         "event" => {
             let name = reader.at("event", |reader| kind::event_name(reader, &first.value));
             let matches = tree.get("match");
@@ -67,15 +68,24 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
                 reader.at("match", |reader| matched(reader, value));
             }
             let matches = matches.map_or(Value::Null, Tree::to_value);
-            Some(StartTrigger::Event { name, matches })
+            StartTrigger::Event { name, matches }
         }
-        "cron" => Some(cron(reader, tree)),
+        "cron" => cron(reader, tree),
         _ => {
-            let every_ms = reader.at("every", |reader| interval(reader, &first.value));
+            let every_ms = reader.at("every", |reader| reader.duration(&first.value));
             let timing = timing(reader, tree);
-            Some(StartTrigger::Every { every_ms, timing })
+            StartTrigger::Every { every_ms, timing }
+        }
+    };
+    // What could not be read has its error, and would only get another one.
+    if reader.diagnostics.len() == mistakes {
+        for found in schedule::check(&trigger, "") {
+            let at = found.place.pointer.trim_start_matches('/');
+            let value = tree.get(at.split('/').next().unwrap_or_default());
+            reader.adopt(found, value);
         }
     }
+    Some(trigger)
 }
 
 /// What a stimulus is held against.
@@ -139,16 +149,6 @@ fn cron(reader: &mut Reader, tree: &Tree) -> StartTrigger {
     }
 }
 
-fn interval(reader: &mut Reader, tree: &Tree) -> u64 {
-    let before = reader.diagnostics.len();
-    let every_ms = reader.duration(tree);
-    if reader.diagnostics.len() == before && every_ms < limits::INTERVAL_MS {
-        let message = format!("a schedule recurs at most every {} ms", limits::INTERVAL_MS);
-        reader.report(codes::BAD_SCHEDULE, message, tree);
-    }
-    every_ms
-}
-
 fn timing(reader: &mut Reader, tree: &Tree) -> Timing {
     let mut timing = Timing::default();
     if let Some(value) = tree.get("misfire") {
@@ -179,8 +179,7 @@ fn misfire(reader: &mut Reader, tree: &Tree) -> Misfire {
         reader.known_keys(entries, "`misfire`", &["catch-up"], |_| None);
         let count = tree.get("catch-up");
         return count.map_or(Misfire::default(), |count| {
-            let most = limits::CATCH_UP;
-            Misfire::CatchUp(reader.at("catch-up", |reader| reader.at_most(count, most)))
+            Misfire::CatchUp(reader.at("catch-up", |reader| reader.count(count)))
         });
     }
     if let Kind::Text { text, .. } = &tree.kind

@@ -53,8 +53,8 @@ pub(super) fn definition(
 /// The name of a node by its position.
 pub(super) fn node_name(definition: Option<&Definition>, position: u32) -> String {
     let name = definition
-        .and_then(|definition| definition.nodes.keys().nth(position as usize))
-        .cloned();
+        .and_then(|definition| definition.node_names().get(position as usize).copied())
+        .map(str::to_owned);
     name.unwrap_or_else(|| format!("#{position}"))
 }
 
