@@ -9,7 +9,7 @@ use etcetera::BaseStrategy as _;
 use windlass_model::Clock;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
-use windlass_runtime::{Options, Scope, Settings, SystemClock};
+use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock};
 use windlass_store::Store;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -131,6 +131,10 @@ impl Machine {
             },
             workers,
             spare_workers: scheduler.spare_workers as usize,
+            burst: BurstBounds {
+                steps: scheduler.burst_steps,
+                time_ms: scheduler.burst_time.0,
+            },
             max_steps: scheduler.max_steps,
             observer: None,
         }

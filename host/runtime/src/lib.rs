@@ -26,7 +26,7 @@ pub use catalog::check;
 pub use clock::SystemClock;
 pub use error::Error;
 pub use observe::{Observed, Observer};
-pub use options::{Options, Scope};
+pub use options::{BurstBounds, Options, Scope};
 pub use request::{StartRequest, Started, enqueue};
 pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;

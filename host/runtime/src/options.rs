@@ -8,6 +8,7 @@ use windlass_store::Store;
 use crate::observe::Observer;
 use crate::scheduler::core::Settings;
 pub use crate::scheduler::driver::Scope;
+pub use crate::shard::BurstBounds;
 
 /// How a process takes part. What is not here is decided by the store and the plugin host
 /// that are passed in.
@@ -30,6 +31,8 @@ pub struct Options {
     pub workers: usize,
     /// Further threads, for when a pure node is slow.
     pub spare_workers: usize,
+    /// How long an instance is kept before others get their turn.
+    pub burst: BurstBounds,
     /// Executions that one run may have.
     pub max_steps: u64,
     /// Who is told what happens.

@@ -61,6 +61,7 @@ impl Parts {
             waiters: Waiters::default(),
             draining: AtomicBool::new(false),
             max_steps: options.max_steps,
+            burst: options.burst,
         });
         // What was put aside may run with the plugins that there are now.
         shared.store.write(Write::Unpark)?;

@@ -11,6 +11,7 @@ use windlass_model::{InstanceNo, Payload};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write, Wrote};
 
+use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
@@ -103,9 +104,7 @@ impl Runtime {
             return Err(Error::Draining);
         }
         let shared = &self.shared;
-        let prepared = shared
-            .catalog
-            .prepare(request.definition.clone(), &shared.plugins)?;
+        let prepared = self.prepare(request).await?;
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
@@ -136,6 +135,22 @@ impl Runtime {
             Wrote::Exists(row) => request.existing(row),
             other => Err(crate::store_answered(&other).into()),
         }
+    }
+
+    /// What is to run. Compiling a definition, or a plugin of it, takes a while, and is done
+    /// where it holds up nobody.
+    async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
+        let shared = Arc::clone(&self.shared);
+        let definition = &request.definition;
+        if let Some(current) = shared.catalog.current(definition.digest, &shared.plugins) {
+            return Ok(current);
+        }
+        let definition = definition.clone();
+        let prepared = self
+            .shared
+            .io
+            .spawn_blocking(move || shared.catalog.prepare(definition, &shared.plugins));
+        prepared.await.map_err(std::io::Error::from)?
     }
 
     /// Makes this process claim a run that was started before, by itself or by another that

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::observe::Observer;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
-use crate::shard::{Message, Shard};
+use crate::shard::{BurstBounds, Message, Shard};
 use crate::wait::Ended;
 
 /// What every part of the runtime can reach.
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     pub(crate) draining: AtomicBool,
     pub(crate) max_steps: u64,
+    pub(crate) burst: BurstBounds,
 }
 
 impl Shared {

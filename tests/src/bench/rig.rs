@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use windlass_model::{Clock, Digest, Payload};
 use windlass_plugins::{Isolation, Settings as PluginSettings};
-use windlass_runtime::{Observer, Options, Runtime, Scope, Settings, StartRequest};
+use windlass_runtime::{BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest};
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
@@ -98,6 +98,7 @@ pub fn start(
         scheduler: Settings::default(),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         spare_workers: 4,
+        burst: BurstBounds::default(),
         max_steps: 1_000_000,
         observer,
     })?)

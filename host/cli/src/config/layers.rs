@@ -321,6 +321,16 @@ impl Config {
                 "at least 1",
             ),
             ("scheduler.in-flight", scheduler.in_flight > 0, "at least 1"),
+            (
+                "scheduler.burst-steps",
+                scheduler.burst_steps > 0,
+                "at least 1",
+            ),
+            (
+                "scheduler.burst-time",
+                scheduler.burst_time.0 > 0,
+                "at least 1ms",
+            ),
             ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
             (
                 "plugins.pool.instances",

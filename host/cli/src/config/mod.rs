@@ -85,6 +85,10 @@ pub(crate) struct Scheduler {
     pub(crate) bury_instances: u32,
     /// Steps in flight at once; beyond, nothing is claimed.
     pub(crate) in_flight: u32,
+    /// Steps of one run in a row before other runs get their turn.
+    pub(crate) burst_steps: u32,
+    /// How long one run is kept before other runs get their turn. At least 1ms.
+    pub(crate) burst_time: Millis,
     /// How long a shutdown waits for what is running before it interrupts it.
     pub(crate) drain: Millis,
     /// Node executions of one run; beyond, it faults. Stops loops without an end.
@@ -146,6 +150,8 @@ impl Default for Scheduler {
             claim_triggers: 64,
             bury_instances: 1000,
             in_flight: 4096,
+            burst_steps: 10_000,
+            burst_time: Millis(5000),
             drain: Millis(30_000),
             max_steps: 100_000,
         }

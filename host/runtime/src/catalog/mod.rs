@@ -142,7 +142,7 @@ impl Catalog {
 
     /// What was last prepared for a definition, if a run that starts now would get the same
     /// components. Starting a run goes through here, so nothing is parsed again.
-    fn current(
+    pub(crate) fn current(
         &self,
         definition: Digest,
         plugins: &windlass_plugins::Host,

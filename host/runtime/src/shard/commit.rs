@@ -79,6 +79,7 @@ impl Hot {
         } = step;
         let used = self.held.remove(&to.seq)?;
         shared.landed(1);
+        self.burst.count(shared.burst, shared.clock.monotonic());
         let mut rows = Rows::default();
         for command in commands {
             self.carry_out(command, &used, now_ms, &mut rows, shared)?;
@@ -102,7 +103,7 @@ impl Hot {
                 }
             },
         );
-        let release = ended.is_none() && !self.held.values().any(Held::is_claimed);
+        let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
             self.let_go(shared);
@@ -145,6 +146,16 @@ impl Hot {
             ended,
         };
         Some((commit, then))
+    }
+
+    /// Whether the instance is given back with the step that is being lined up: nothing of it
+    /// is left to run here, or others are to get their turn and nothing of it runs now.
+    fn is_to_go(&self) -> bool {
+        if self.burst.is_over() {
+            !self.is_running()
+        } else {
+            !self.held.values().any(Held::is_claimed)
+        }
     }
 
     fn carry_out(
@@ -211,7 +222,10 @@ impl Hot {
         rows: &mut Rows,
         shared: &Arc<Shared>,
     ) -> Option<()> {
-        let claimed = open.due_ms.is_none() && !shared.is_draining() && shared.flow.try_take();
+        let claimed = open.due_ms.is_none()
+            && !self.burst.is_over()
+            && !shared.is_draining()
+            && shared.flow.try_take();
         let due_ms = open.due_ms.unwrap_or(now_ms);
         if claimed {
             rows.dispatch.push(open.seq);

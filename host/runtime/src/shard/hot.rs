@@ -10,6 +10,7 @@ use windlass_plugins::Cancel;
 use windlass_store::rows::Suspicion;
 use windlass_store::write::{Fence, TriggerFence};
 
+use super::burst::Burst;
 use super::memory::Memory;
 use crate::catalog::Prepared;
 
@@ -29,6 +30,7 @@ pub(crate) struct Hot {
     pub(crate) held: FxHashMap<Seq, Held>,
     /// Commits on their way.
     pub(crate) unacknowledged: u32,
+    pub(crate) burst: Burst,
     /// The instance was given back by the last commit on its way, or it ended with it.
     pub(crate) leaving: bool,
 }

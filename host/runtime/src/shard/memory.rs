@@ -22,6 +22,8 @@ const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 pub(crate) struct Memory {
     input: Option<Payload>,
     vars: Option<FxHashMap<String, Payload>>,
+    /// What was assigned while the others had not been read: the store may not have it yet.
+    assigned: FxHashMap<String, Payload>,
     /// Every output whose commit is on its way is here.
     outputs: FxHashMap<RunNo, Payload>,
 }
@@ -46,6 +48,7 @@ impl Memory {
         Self {
             input: Some(input),
             vars: Some(vars.iter().cloned().collect()),
+            assigned: FxHashMap::default(),
             outputs: FxHashMap::default(),
         }
     }
@@ -65,7 +68,9 @@ impl Memory {
         no: InstanceNo,
     ) -> Result<&mut FxHashMap<String, Payload>, Unread> {
         if self.vars.is_none() {
-            self.vars = Some(store.vars(no, ScopeNo::ROOT)?.into_iter().collect());
+            let mut vars: FxHashMap<_, _> = store.vars(no, ScopeNo::ROOT)?.into_iter().collect();
+            vars.extend(self.assigned.drain());
+            self.vars = Some(vars);
         }
         Ok(self.vars.get_or_insert_default())
     }
@@ -82,9 +87,8 @@ impl Memory {
 
     /// Notes variables whose assignment is on its way to the store.
     pub(crate) fn assign(&mut self, assigned: &[(String, Payload)]) {
-        if let Some(vars) = &mut self.vars {
-            vars.extend(assigned.iter().cloned());
-        }
+        let known = self.vars.as_mut().unwrap_or(&mut self.assigned);
+        known.extend(assigned.iter().cloned());
     }
 
     /// Notes an output whose record is on its way to the store.
@@ -104,6 +108,7 @@ impl Memory {
 
     /// Lets go of what the store has. Only to be called while nothing is on its way there.
     pub(crate) fn shrink(&mut self) {
+        self.assigned.clear();
         if self.outputs.len() > KEPT_OUTPUTS {
             self.outputs.clear();
         }

@@ -5,8 +5,10 @@
 //! commits queue in that order. The mutex is never held over a guest call or a flush.
 
 mod builtin;
+mod burst;
 mod commit;
 mod hot;
+mod mark;
 mod memory;
 mod settle;
 mod state;
@@ -26,8 +28,10 @@ use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
+use mark::GuestMark;
 use work::Returned;
 
+pub use burst::BurstBounds;
 pub(crate) use hot::Hot;
 pub(crate) use state::State;
 
@@ -77,9 +81,8 @@ pub(crate) struct Shard {
     pub(crate) state: Mutex<State>,
     /// Which thread drives the shard: raised to take it away from one that is stuck in a guest.
     pub(crate) driver: AtomicU64,
-    /// Monotonic milliseconds at which the driving thread entered a guest; zero while it is
-    /// in none.
-    pub(crate) in_guest_since: AtomicU64,
+    /// Since when the driving thread has been in a guest.
+    pub(crate) in_guest: GuestMark,
 }
 
 impl Shard {
@@ -90,7 +93,7 @@ impl Shard {
             bell: Condvar::new(),
             state: Mutex::new(State::default()),
             driver: AtomicU64::new(0),
-            in_guest_since: AtomicU64::new(0),
+            in_guest: GuestMark::default(),
         })
     }
 

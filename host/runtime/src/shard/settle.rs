@@ -87,7 +87,6 @@ impl State {
 /// What an event of the engine needs besides the event.
 struct Prepared {
     event: Event,
-    record: Option<RunRow>,
     values: Values,
     vars: Vec<(String, Payload)>,
 }
@@ -112,15 +111,14 @@ impl Hot {
         let prepared = self.prepare(to, settled, patch, &mut record, (now_ms, random), shared);
         let Prepared {
             event,
-            mut record,
             values,
-            vars,
+            mut vars,
         } = match prepared {
             Ok(prepared) => prepared,
             Err(Unread::Store(error)) => return Err(error),
             Err(Unread::Value(failure)) => {
                 // The values that the conditions need cannot be had: so the node has failed.
-                let Some(mut row) = record else {
+                let Some(row) = &mut record else {
                     return Ok(None);
                 };
                 row.status = RunStatus::Failed;
@@ -133,7 +131,6 @@ impl Hot {
                 };
                 Prepared {
                     event,
-                    record: Some(row),
                     values: Values::new(),
                     vars: Vec::new(),
                 }
@@ -155,12 +152,21 @@ impl Hot {
             self.keep_or_refute(record, &commands);
             self.observe(record, shared);
         }
-        let blobs = blobs
+        let mut blobs: Vec<NewBlob> = blobs
             .into_iter()
             .map(|(digest, bytes)| NewBlob { digest, bytes })
             .collect();
-        let finish = self.finish(&commands, shared)?;
+        if record
+            .as_ref()
+            .is_some_and(|record| record.failure.is_some())
+        {
+            // Nothing that a failed attempt did is kept, but that it failed.
+            vars.clear();
+            blobs.clear();
+        }
+        // The workflow's output may name what this very step assigned.
         self.memory.assign(&vars);
+        let finish = self.finish(&commands, shared)?;
         Ok(Some(Step {
             record,
             commands,
@@ -205,6 +211,7 @@ impl Hot {
         })
     }
 
+    /// Completes the record, and makes an event of it. What is not an execution has no record.
     fn prepare(
         &mut self,
         to: Address,
@@ -217,20 +224,19 @@ impl Hot {
         let seq = to.seq;
         let plain = |event| Prepared {
             event,
-            record: None,
             values: Values::new(),
             vars: Vec::new(),
         };
-        let mut row = match (&settled, record.take()) {
-            (Settled::TimedOut, _) => return Ok(plain(Event::TimedOut { seq })),
+        if let Settled::TimedOut | Settled::Later { .. } = settled {
+            *record = None;
+        }
+        let row = match (&settled, record) {
             (Settled::Later { until_ms }, _) => {
-                return Ok(plain(Event::Later {
-                    seq,
-                    until_ms: *until_ms,
-                }));
+                let until_ms = *until_ms;
+                return Ok(plain(Event::Later { seq, until_ms }));
             }
+            (Settled::TimedOut, _) | (_, None) => return Ok(plain(Event::TimedOut { seq })),
             (_, Some(row)) => row,
-            (_, None) => return Ok(plain(Event::TimedOut { seq })),
         };
         let (run, node) = (row.no, NodeIx(row.node));
         let mut values = Values::new();
@@ -238,9 +244,8 @@ impl Hot {
         let event = match settled {
             Settled::Done { output, ports, end } => {
                 vars = assigned(patch);
-                row.output = Some(output.clone());
-                *record = Some(row.clone());
-                values = self.values_after(node, &output, &vars, shared)?;
+                let output = row.output.insert(output);
+                values = self.values_after(node, output, &vars, shared)?;
                 Event::Done {
                     seq,
                     run,
@@ -252,9 +257,8 @@ impl Hot {
                 let output = object_of(&assignments);
                 vars = assigned(patch);
                 vars.extend(assigned(assignments));
-                row.output = Some(output.clone());
-                *record = Some(row.clone());
-                values = self.values_after(node, &output, &vars, shared)?;
+                let output = row.output.insert(output);
+                values = self.values_after(node, output, &vars, shared)?;
                 Event::Done {
                     seq,
                     run,
@@ -273,9 +277,8 @@ impl Hot {
                     Some(Verdict::Route(failure)) => row.output = Some(failure_output(&failure)),
                     Some(Verdict::Fail(_)) | None => {}
                 }
-                *record = Some(row.clone());
-                if let Some(output) = row.output.clone() {
-                    values = self.values_after(node, &output, &vars, shared)?;
+                if let Some(output) = &row.output {
+                    values = self.values_after(node, output, &vars, shared)?;
                 }
                 Event::Failed { seq, run, failure }
             }
@@ -298,7 +301,6 @@ impl Hot {
         };
         Ok(Prepared {
             event,
-            record: Some(row),
             values,
             vars,
         })

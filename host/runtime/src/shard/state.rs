@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -11,6 +12,7 @@ use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, Tri
 use windlass_store::write::Fence;
 use windlass_store::{Ticket, Write, Wrote};
 
+use super::burst::Burst;
 use super::hot::{Held, Hot, Stage};
 use super::memory::Memory;
 use super::work::Work;
@@ -134,7 +136,8 @@ impl State {
             self.claimed_more(claimed, shared);
             return;
         }
-        let hot = match Hot::from_claim(&claimed, prepared, numbers) {
+        let now = shared.clock.monotonic();
+        let hot = match Hot::from_claim(&claimed, prepared, numbers, now) {
             Ok(hot) => hot,
             Err(reason) => {
                 tracing::error!(instance = %claimed.row.id, reason, "cannot understand a run");
@@ -236,7 +239,8 @@ impl State {
             numbers,
             reply,
         } = birth;
-        let hot = Hot::from_birth(&new, state, prepared, numbers);
+        let now = shared.clock.monotonic();
+        let hot = Hot::from_birth(&new, state, prepared, numbers, now);
         shared.flow.took(hot.claimed());
         let pending = Pending {
             instance: new.no,
@@ -313,8 +317,10 @@ impl State {
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
                 let gone = hot.leaving && hot.unacknowledged == 0;
                 for seq in dispatch {
-                    // It may have been cancelled by a later step meanwhile.
-                    if let Some(held) = hot.held.get_mut(&seq) {
+                    // It may have been cancelled, or given back, by a later step meanwhile.
+                    if !hot.leaving
+                        && let Some(held) = hot.held.get_mut(&seq)
+                    {
                         held.stage = Stage::Ready;
                         self.ready.push_back((no, seq));
                     }
@@ -322,7 +328,9 @@ impl State {
                 if hot.unacknowledged == 0 {
                     hot.memory.shrink();
                 }
-                if let Some(due_ms) = due_ms.into_iter().min() {
+                let cut_short = gone && hot.burst.is_over() && ended.is_none();
+                let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
+                if let Some(due_ms) = due_ms.min() {
                     shared.scheduler.send(Event::Due(due_ms));
                 }
                 if let Some(seq) = suspect {
@@ -490,6 +498,7 @@ impl Hot {
         claimed: &windlass_store::write::ClaimedInstance,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,
+        now: Duration,
     ) -> Result<Self, String> {
         let row = &claimed.row;
         let graph = &prepared.graph;
@@ -526,6 +535,7 @@ impl Hot {
             last_run: row.last_run,
             held,
             unacknowledged: 0,
+            burst: Burst::begin(now),
             leaving: false,
         })
     }
@@ -536,6 +546,7 @@ impl Hot {
         state: windlass_engine::State,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,
+        now: Duration,
     ) -> Self {
         let held = new.triggers.iter().map(|trigger| {
             let held = Held {
@@ -560,6 +571,7 @@ impl Hot {
             last_run: None,
             held: held.collect(),
             unacknowledged: 0,
+            burst: Burst::begin(now),
             leaving: false,
         }
     }

@@ -70,6 +70,10 @@ impl State {
     /// Offers a claimed trigger to its consumer.
     fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<Shared>) -> Option<Work> {
         let hot = self.hots.get_mut(&no)?;
+        // Of a burst that is over nothing is begun: it goes back with what still runs.
+        if hot.leaving || hot.burst.is_over() {
+            return None;
+        }
         let held = hot
             .held
             .get_mut(&seq)

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::mark::Since;
 use super::work::Work;
 use super::{Message, Shard, State};
 use crate::shared::Shared;
@@ -140,24 +141,19 @@ impl Crew {
             std::thread::sleep(Duration::from_millis(PATIENCE_MS / 4));
             let now_ms = shared.now().monotonic_ms;
             for shard in &shared.shards {
-                let since = shard.in_guest_since.load(Ordering::Acquire);
-                if since != 0 && now_ms.saturating_sub(since) > PATIENCE_MS {
+                if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
                     self.relieve(shard, since, shared);
                 }
             }
         }
     }
 
-    fn relieve(self: &Arc<Self>, shard: &Arc<Shard>, since: u64, shared: &Arc<Shared>) {
+    fn relieve(self: &Arc<Self>, shard: &Arc<Shard>, since: Since, shared: &Arc<Shared>) {
         if self.orders.lock().idle == 0 && self.threads.lock().len() >= self.max_threads {
             return;
         }
         // The call may have ended, and another one begun, since the watch looked.
-        let same =
-            shard
-                .in_guest_since
-                .compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
-        if same.is_err() {
+        if !shard.in_guest.relieve(since) {
             return;
         }
         let generation = shard.depose();
@@ -179,10 +175,7 @@ impl Crew {
 }
 
 fn stuck(shared: &Shared) -> bool {
-    shared
-        .shards
-        .iter()
-        .any(|shard| shard.in_guest_since.load(Ordering::Acquire) != 0)
+    shared.shards.iter().any(|shard| shard.in_guest.is_set())
 }
 
 impl Shard {
@@ -239,13 +232,9 @@ impl Shard {
                 self.flush(&mut state, shared);
             }
             drop(state);
-            let since = shared.now().monotonic_ms.max(1);
-            self.in_guest_since.store(since, Ordering::Release);
+            let since = self.in_guest.enter(shared.now().monotonic_ms);
             let returned = next.run_inline();
-            // Only one's own mark is taken away: after being relieved it is another thread's.
-            let _ =
-                self.in_guest_since
-                    .compare_exchange(since, 0, Ordering::AcqRel, Ordering::Relaxed);
+            self.in_guest.leave(since);
             if self.driver.load(Ordering::Acquire) != generation {
                 self.send(Message::Returned(Box::new(returned)));
                 return false;

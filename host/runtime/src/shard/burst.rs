@@ -1,0 +1,94 @@
+//! How long one process keeps an instance before others get their turn.
+//!
+//! An instance is owned for a burst: until nothing of it is left to run here, or until the
+//! burst has taken its share of steps or time. Beyond that its successors are written as
+//! pending, nothing more of it is begun, and the commit that finds nothing of it running gives
+//! it back. Then whoever claims next may have it, this process included.
+
+use std::time::Duration;
+
+/// What a burst may take. Every field is in the configuration reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstBounds {
+    /// Commits of one instance in a row. At least 1.
+    pub steps: u32,
+    /// Milliseconds since the instance was taken. At least 1.
+    pub time_ms: u64,
+}
+
+impl Default for BurstBounds {
+    fn default() -> Self {
+        Self {
+            steps: 10_000,
+            time_ms: 5_000,
+        }
+    }
+}
+
+/// The burst that an instance is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Burst {
+    steps: u32,
+    began: Duration,
+    over: bool,
+}
+
+impl Burst {
+    /// A burst that begins at this moment of the monotonic clock.
+    pub(crate) fn begin(now: Duration) -> Self {
+        Self {
+            steps: 0,
+            began: now,
+            over: false,
+        }
+    }
+
+    /// Counts a commit. Once it is over, a burst stays so.
+    pub(crate) fn count(&mut self, bounds: BurstBounds, now: Duration) {
+        self.steps = self.steps.saturating_add(1);
+        let lasted = now.saturating_sub(self.began);
+        self.over |= self.steps >= bounds.steps || lasted >= Duration::from_millis(bounds.time_ms);
+    }
+
+    /// Whether others are to get their turn.
+    pub(crate) fn is_over(self) -> bool {
+        self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Burst, BurstBounds};
+
+    const BOUNDS: BurstBounds = BurstBounds {
+        steps: 3,
+        time_ms: 100,
+    };
+
+    /// After which of the commits at these milliseconds a burst that began at 1,000 is over.
+    fn check(commits_ms: &[u64], expected: &[bool]) {
+        let mut burst = Burst::begin(Duration::from_secs(1));
+        let over = commits_ms.iter().map(|ms| {
+            burst.count(BOUNDS, Duration::from_millis(*ms));
+            burst.is_over()
+        });
+        assert_eq!(over.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn it_ends_with_its_steps() {
+        check(&[1_000, 1_001, 1_002, 1_003], &[false, false, true, true]);
+    }
+
+    #[test]
+    fn it_ends_with_its_time() {
+        check(&[1_050, 1_100], &[false, true]);
+    }
+
+    #[test]
+    fn it_stays_over() {
+        check(&[1_100, 1_001], &[true, true]);
+    }
+}

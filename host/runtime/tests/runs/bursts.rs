@@ -1,0 +1,88 @@
+//! A burst is bounded.
+
+use serde_json::json;
+use windlass_runtime::BurstBounds;
+
+use crate::rig::Setup;
+
+/// Counts to this number, one node for each.
+fn counting(to: u32) -> String {
+    format!(
+        r#"
+workflow: counting
+vars: {{ count: 0 }}
+nodes:
+  step: {{ start: true, set: {{ count: "{{{{ vars.count + 1 }}}}" }} }}
+edges:
+  - {{ from: step, to: step, when: "vars.count < {to}" }}
+output: "{{{{ vars.count }}}}"
+"#
+    )
+}
+
+#[test]
+fn a_run_is_given_back_after_its_share_of_steps_and_goes_on() {
+    let burst = BurstBounds {
+        steps: 4,
+        ..BurstBounds::default()
+    };
+    let ran = Setup {
+        burst,
+        ..Setup::default()
+    }
+    .run(&counting(10));
+    assert_eq!(ran.output(), json!(10));
+    let released: Vec<bool> = ran.commits.iter().map(|commit| commit.release).collect();
+    let expected: Vec<bool> = (1..=10).map(|step| step == 4 || step == 8).collect();
+    assert_eq!(released, expected);
+    for commit in ran.commits.iter().filter(|commit| commit.release) {
+        assert!(commit.triggers.iter().all(|trigger| !trigger.claimed));
+    }
+    // Born with the first, and taken anew for each burst after it.
+    assert_eq!(ran.row.epoch.0, ran.commits[0].fence.epoch.0 + 2);
+}
+
+#[test]
+fn a_run_within_its_share_is_never_given_back() {
+    let ran = Setup::default().run(&counting(10));
+    assert_eq!(ran.output(), json!(10));
+    assert!(ran.commits.iter().all(|commit| !commit.release));
+}
+
+#[test]
+fn branches_of_a_burst_that_is_over_all_end_once() {
+    let burst = BurstBounds {
+        steps: 2,
+        ..BurstBounds::default()
+    };
+    let ran = Setup {
+        burst,
+        ..Setup::default()
+    }
+    .run(
+        r#"
+workflow: branches
+nodes:
+  a: { set: { a: 1 } }
+  b: { set: { b: 1 } }
+  c: { set: { c: 1 } }
+  a2: { set: { a2: 1 } }
+  b2: { set: { b2: 1 } }
+  c2: { set: { c2: 1 } }
+edges:
+  - { from: a, to: a2 }
+  - { from: b, to: b2 }
+  - { from: c, to: c2 }
+output: "{{ vars }}"
+"#,
+    );
+    let expected = json!({ "a": 1, "b": 1, "c": 1, "a2": 1, "b2": 1, "c2": 1 });
+    assert_eq!(ran.output(), expected);
+    assert_eq!(
+        ran.commits
+            .iter()
+            .map(|commit| commit.runs.len())
+            .sum::<usize>(),
+        6
+    );
+}

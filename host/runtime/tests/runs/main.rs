@@ -1,0 +1,11 @@
+//! Whole runs in one process, on a store in memory that tells what is written.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod bursts;
+mod failing;
+mod flow;
+mod rig;
