@@ -26,6 +26,14 @@ pub const EDGE_AFTER_END: Code = Code::new("WL-D079");
 pub const START_REACHED: Code = Code::new("WL-D080");
 /// A port is used that the node never takes.
 pub const PORT: Code = Code::new("WL-D081");
+/// Two nodes of a workflow have the same name.
+pub const DOUBLED_NODE: Code = Code::new("WL-D082");
+/// A repetition that allows no execution, or never ends.
+pub const REPEAT: Code = Code::new("WL-D083");
+/// A node waits for a critical section that is held around it.
+pub const MUTEX: Code = Code::new("WL-D084");
+/// A node cannot undo another.
+pub const COMPENSATE: Code = Code::new("WL-D085");
 
 /// A condition of an edge could not be evaluated.
 pub const CONDITION: Code = Code::new("WL-R001");
@@ -39,3 +47,5 @@ pub const HALF_DECIDED: Code = Code::new("WL-R004");
 pub const TOO_MANY_STEPS: Code = Code::new("WL-R005");
 /// Too many decisions of one edge wait at a join.
 pub const TOO_MANY_DECISIONS: Code = Code::new("WL-R006");
+/// A node was suspended for longer than its `wait-timeout`.
+pub const WAIT_TIMEOUT: Code = Code::new("WL-R007");

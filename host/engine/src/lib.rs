@@ -13,6 +13,9 @@ pub mod state;
 
 pub use apply::{
     Command, Cx, Event, MAX_STEPS, Stale, Verdict, apply, begin, fail_output, verdict,
+    waited_too_long,
 };
-pub use graph::{EdgeIx, Graph, LOOP_DEPTH, LoopIx, NodeIx, Plan, PlanKind};
-pub use state::{Corrupt, Open, OpenRow, State};
+pub use graph::{
+    Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind, unsupported,
+};
+pub use state::{Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, State};

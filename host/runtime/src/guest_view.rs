@@ -25,9 +25,8 @@ pub(crate) fn memory(hot: &Hot, shared: &Shared) -> Arc<dyn Memory> {
     let graph = &hot.prepared.graph;
     let latest = hot
         .state
-        .latest
-        .iter()
-        .filter_map(|(node, run)| Some((graph.node(*node)?.name.clone(), *run)))
+        .seen(windlass_model::ScopeNo::ROOT)
+        .filter_map(|(node, run)| Some((graph.node(node)?.name.clone(), run)))
         .collect();
     Arc::new(View {
         store: Arc::clone(&shared.store),

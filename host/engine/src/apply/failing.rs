@@ -1,7 +1,7 @@
 //! What becomes of failures.
 
 use windlass_model::definition::{Backoff, Incidents, OnError, Retry};
-use windlass_model::{Class, Failure, RunNo, Status, TriggerType};
+use windlass_model::{Class, Failure, RunNo, ScopeNo, Seq, Status, TriggerType};
 
 use super::step::Step;
 use super::{Command, Cx, Verdict, after};
@@ -75,6 +75,8 @@ impl Step<'_> {
                 kind: TriggerType::Retry,
                 attempt: open.attempt.saturating_add(1),
                 due_ms: Some(due_ms),
+                give_up_wait_ms: None,
+                expires_ms: None,
                 waiting: false,
                 ..open
             }),
@@ -100,27 +102,30 @@ impl Step<'_> {
         match self.choose(open.node, ports, cx.values) {
             Err(failure) => self.fail(&open, failure),
             Ok(taken) => {
-                self.incident(&open, failure);
+                self.incident(open.seq, open.node, failure);
                 self.complete(&open, run, &taken, None);
             }
         }
     }
 
     fn fail(&mut self, open: &Open, failure: Failure) {
-        self.incident(open, failure.clone());
+        self.incident(open.seq, open.node, failure.clone());
+        if open.scope != ScopeNo::ROOT {
+            // Whether the item's failure is the workflow's is for its for-each to say.
+            return self.item_failed(open.scope, failure);
+        }
+        if self.state.undoing.is_some() {
+            return self.fruitless(open.scope, open.node);
+        }
         match self.graph.options().incidents {
             Incidents::Fault => self.end(Status::Faulted, Some(failure)),
-            Incidents::Continue => self.fruitless(open.node),
+            Incidents::Continue => self.fruitless(open.scope, open.node),
         }
     }
 
-    fn incident(&mut self, open: &Open, failure: Failure) {
+    pub(super) fn incident(&mut self, seq: Seq, node: NodeIx, failure: Failure) {
         self.state.incidents = self.state.incidents.saturating_add(1);
-        self.commands.push(Command::Incident {
-            seq: open.seq,
-            node: open.node,
-            failure,
-        });
+        self.commands.push(Command::Incident { seq, node, failure });
     }
 }
 
@@ -132,6 +137,12 @@ pub(super) fn out_of_time(last: Option<&Failure>) -> Failure {
         message.push_str(&last.message);
     }
     Failure::new(Class::Deadline, codes::TOTAL_TIMEOUT, message)
+}
+
+/// The failure of a node that was suspended for longer than its `wait-timeout`.
+pub fn waited_too_long() -> Failure {
+    let message = "nobody resumed the node within its `wait-timeout`";
+    Failure::new(Class::Deadline, codes::WAIT_TIMEOUT, message)
 }
 
 pub(super) fn timed_out() -> Failure {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use windlass_model::definition::Join;
-use windlass_model::{RunNo, TriggerType, limits};
+use windlass_model::{RunNo, ScopeNo, limits};
 
 use super::step::Step;
 use crate::graph::{EdgeIx, NodeIx, Plan};
@@ -29,16 +29,15 @@ enum Round {
 
 impl Step<'_> {
     /// Takes a decision to a join.
-    pub(super) fn join(&mut self, node: NodeIx, slot: u32, decision: Decision) {
+    pub(super) fn join(&mut self, scope: ScopeNo, node: NodeIx, slot: u32, decision: Decision) {
         let Some(plan) = self.graph.node(node) else {
             return;
         };
         let (len, loose) = (plan.inbound.len(), self.loose(plan));
-        let joining = self
-            .state
-            .joins
-            .entry(node)
-            .or_insert_with(|| Joining::of(len));
+        let Some(local) = self.state.local(scope) else {
+            return;
+        };
+        let joining = local.joins.entry(node).or_insert_with(|| Joining::of(len));
         let Some(waiting) = joining.add(slot as usize, decision, loose) else {
             return;
         };
@@ -49,10 +48,10 @@ impl Step<'_> {
         if let (Join::Each, Decision::Taken(run)) = (plan.join, decision)
             && let Some((edge, from)) = self.source(plan, slot as usize)
         {
-            self.open(node, Some(edge), TriggerType::Next, vec![(from, run)]);
+            self.open(scope, node, Some(edge), vec![(from, run)]);
         }
         loop {
-            let Some(joining) = self.state.joins.get_mut(&node) else {
+            let Some(joining) = self.joining(scope, node) else {
                 return;
             };
             let round = joining.round(plan.join);
@@ -61,14 +60,20 @@ impl Step<'_> {
             }
             let taken = joining.close();
             match round {
-                Round::Runs => self.run_joined(node, plan, &taken),
-                Round::Skips => self.skip(node),
+                Round::Runs => self.run_joined(scope, node, plan, &taken),
+                Round::Skips => self.skip(scope, node),
                 Round::Over | Round::Open => {}
             }
         }
-        if self.state.joins.get(&node).is_some_and(Joining::rests) {
-            self.state.joins.remove(&node);
+        if let Some(local) = self.state.local(scope)
+            && local.joins.get(&node).is_some_and(Joining::rests)
+        {
+            local.joins.remove(&node);
         }
+    }
+
+    fn joining(&mut self, scope: ScopeNo, node: NodeIx) -> Option<&mut Joining> {
+        self.state.local(scope)?.joins.get_mut(&node)
     }
 
     /// Whether the node is on a cycle with several entries, where rounds of different edges
@@ -83,7 +88,7 @@ impl Step<'_> {
         Some((edge, self.graph.edge(edge)?.from))
     }
 
-    fn run_joined(&mut self, node: NodeIx, plan: &Plan, taken: &[(usize, RunNo)]) {
+    fn run_joined(&mut self, scope: ScopeNo, node: NodeIx, plan: &Plan, taken: &[(usize, RunNo)]) {
         let sources: Vec<(EdgeIx, NodeIx, RunNo)> = taken
             .iter()
             .filter_map(|(slot, run)| {
@@ -108,34 +113,37 @@ impl Step<'_> {
                 .collect()
         };
         if plan.join == Join::Race {
-            self.cancel_rivals(node);
+            self.cancel_rivals(scope, node);
         }
-        self.open(node, edge, TriggerType::Next, from);
+        self.open(scope, node, edge, from);
     }
 
     /// Cancels whatever could still lead to a node in the round that it has won.
-    fn cancel_rivals(&mut self, node: NodeIx) {
-        if self.state.open.is_empty() {
+    fn cancel_rivals(&mut self, scope: ScopeNo, node: NodeIx) {
+        let Some(local) = self.state.peek(scope).filter(|local| !local.is_idle()) else {
             return;
-        }
+        };
         let Some(rivals) = self.graph.rivals(node) else {
             return;
         };
-        let lost: Vec<_> = self
-            .state
-            .open
-            .values()
-            .filter(|open| rivals.contains(open.node))
-            .map(|open| open.seq)
+        let open = local.open.iter();
+        let open = open.filter_map(|seq| Some((*seq, self.state.open.get(seq)?.node)));
+        let lists = local.lists.iter().map(|(seq, list)| (*seq, list.node));
+        let queued = local.queued.values().map(|open| (open.seq, open.node));
+        let lost: Vec<_> = open
+            .chain(lists)
+            .chain(queued)
+            .filter(|(_, node)| rivals.contains(*node))
+            .map(|(seq, _)| seq)
             .collect();
         for seq in lost {
-            self.cancel(seq);
+            self.cancel(scope, seq);
         }
     }
 
     /// A join that will not get what it waits for, if nothing is open any more.
-    pub(super) fn half_decided(&self) -> Option<NodeIx> {
-        let mut joins = self.state.joins.iter();
+    pub(super) fn half_decided(&self, scope: ScopeNo) -> Option<NodeIx> {
+        let mut joins = self.state.peek(scope)?.joins.iter();
         let found = joins.find(|(node, joining)| {
             match self.graph.node(**node).map(|plan| plan.join) {
                 Some(join) if join.counts() => joining.filled > 0,

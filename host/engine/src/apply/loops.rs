@@ -10,17 +10,25 @@ use std::collections::btree_map::Entry;
 use super::step::Step;
 use crate::graph::{EdgeIx, LoopIx, NodeIx};
 use crate::state::{Decision, Looping};
+use windlass_model::ScopeNo;
 
 impl Step<'_> {
     /// Makes a loop, and those around it, go on.
-    pub(super) fn touch(&mut self, at: LoopIx) {
-        if self.state.loops.contains_key(&at) {
+    pub(super) fn touch(&mut self, scope: ScopeNo, at: LoopIx) {
+        let graph = self.graph;
+        let Some(local) = self.state.quietly(scope) else {
+            return;
+        };
+        if local.loops.contains_key(&at) {
             return;
         }
-        self.state.loops.insert(at, Looping::default());
+        let Some(local) = self.state.local(scope) else {
+            return;
+        };
+        local.loops.insert(at, Looping::default());
         let mut at = at;
-        while let Some(parent) = self.graph.loops.get(at.at()).and_then(|inner| inner.parent) {
-            match self.state.loops.entry(parent) {
+        while let Some(parent) = graph.loops.get(at.at()).and_then(|inner| inner.parent) {
+            match local.loops.entry(parent) {
                 Entry::Occupied(mut looping) => {
                     looping.get_mut().inside = looping.get().inside.saturating_add(1);
                     return;
@@ -36,36 +44,49 @@ impl Step<'_> {
         }
     }
 
-    /// One more is inside.
-    pub(super) fn enter(&mut self, at: LoopIx) {
-        self.touch(at);
-        if let Some(looping) = self.state.loops.get_mut(&at) {
+    /// One more is inside of the loop that a node is in.
+    pub(super) fn enter(&mut self, scope: ScopeNo, node: NodeIx) {
+        let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) else {
+            return;
+        };
+        self.touch(scope, at);
+        if let Some(looping) = self.looping(scope, at) {
             looping.inside = looping.inside.saturating_add(1);
         }
     }
 
-    /// One less is inside.
-    pub(super) fn leave(&mut self, at: LoopIx) {
-        if let Some(looping) = self.state.loops.get_mut(&at) {
+    /// One less is inside of the loop that a node is in.
+    pub(super) fn leave(&mut self, scope: ScopeNo, node: NodeIx) {
+        if let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) {
+            self.leave_loop(scope, at);
+        }
+    }
+
+    fn leave_loop(&mut self, scope: ScopeNo, at: LoopIx) {
+        if let Some(looping) = self.looping(scope, at) {
             looping.inside = looping.inside.saturating_sub(1);
             if looping.inside == 0 {
-                self.idle.insert(at);
+                self.idle.insert((scope, at));
             }
         }
     }
 
     /// Notes that an edge which leaves a loop was taken.
-    pub(super) fn exit(&mut self, at: LoopIx, edge: EdgeIx) {
-        if let Some(looping) = self.state.loops.get_mut(&at)
+    pub(super) fn exit(&mut self, scope: ScopeNo, at: LoopIx, edge: EdgeIx) {
+        if let Some(looping) = self.looping(scope, at)
             && let Err(place) = looping.taken.binary_search(&edge)
         {
             looping.taken.insert(place, edge);
         }
     }
 
+    fn looping(&mut self, scope: ScopeNo, at: LoopIx) -> Option<&mut Looping> {
+        self.state.local(scope)?.loops.get_mut(&at)
+    }
+
     /// Notes a decision from outside, if the node is in a loop with several entries. Such a
     /// loop goes on until all its entries are decided: one that comes late belongs to it.
-    pub(super) fn arrive_at_loop_of(&mut self, node: NodeIx) {
+    pub(super) fn arrive_at_loop_of(&mut self, scope: ScopeNo, node: NodeIx) {
         let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) else {
             return;
         };
@@ -75,22 +96,24 @@ impl Step<'_> {
         if around.arrivals.is_none() {
             return;
         }
-        self.touch(at);
-        if let Some(looping) = self.state.loops.get_mut(&at) {
+        self.touch(scope, at);
+        let bears = self.looping(scope, at).is_none_or(|looping| {
             looping.arrived = looping.arrived.saturating_add(1);
-            if !around.bears(looping.arrived) {
-                self.overflow = Some(node);
-            }
+            around.bears(looping.arrived)
+        });
+        if !bears {
+            self.overflow = Some(node);
         }
-        self.idle.insert(at);
+        self.idle.insert((scope, at));
     }
 
     /// Ends a loop if nothing is inside any more, or for certain if nothing is open at all.
-    pub(super) fn empty(&mut self, at: LoopIx, certain: bool) {
+    pub(super) fn empty(&mut self, scope: ScopeNo, at: LoopIx, certain: bool) {
         let Some(around) = self.graph.loops.get(at.at()) else {
             return;
         };
-        let Some(looping) = self.state.loops.get(&at) else {
+        let looping = self.state.peek(scope).and_then(|l| l.loops.get(&at));
+        let Some(looping) = looping else {
             return;
         };
         let arrivals = around.arrivals.unwrap_or_default();
@@ -98,28 +121,31 @@ impl Step<'_> {
             return;
         }
         let next = looping.arrived.saturating_sub(arrivals);
-        let Some(looping) = self.state.loops.remove(&at) else {
+        let Some(local) = self.state.local(scope) else {
+            return;
+        };
+        let Some(looping) = local.loops.remove(&at) else {
             return;
         };
         // Rounds of different edges do not go in step here, so what is left means nothing.
         for node in &around.joins {
-            self.state.joins.remove(node);
+            local.joins.remove(node);
         }
         if next > 0 && !certain {
-            self.state.loops.insert(
+            local.loops.insert(
                 at,
                 Looping {
                     arrived: next,
                     ..Looping::default()
                 },
             );
-            self.idle.insert(at);
+            self.idle.insert((scope, at));
         } else if let Some(parent) = around.parent {
-            self.leave(parent);
+            self.leave_loop(scope, parent);
         }
         for &edge in &around.exits {
             if looping.taken.binary_search(&edge).is_err() {
-                self.work.push_back((edge, Decision::Dead));
+                self.work.push_back((scope, edge, Decision::Dead));
             }
         }
     }

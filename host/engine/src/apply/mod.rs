@@ -1,18 +1,22 @@
 //! From one state to the next.
 
 mod edges;
+mod ending;
 mod failing;
 mod joins;
+mod lists;
 mod loops;
+mod mutexes;
 mod step;
+mod waits;
 
-use windlass_model::{Failure, Payload, RunNo, Seq, Status};
+use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType};
 
 use crate::expr::Values;
-use crate::graph::{Graph, NodeIx};
+use crate::graph::{BodyIx, Graph, NodeIx};
 use crate::state::{Open, State};
 
-pub use failing::verdict;
+pub use failing::{verdict, waited_too_long};
 use step::Step;
 
 /// Something that happened to a run.
@@ -59,6 +63,47 @@ pub enum Event {
         /// Epoch milliseconds.
         until_ms: i64,
     },
+    /// A node waits for one of its bookmarks. The trigger that follows is of type `resume` and
+    /// is due when the wait is over: [`Open::expires_ms`] and [`Open::give_up_wait_ms`] say
+    /// what has run out then.
+    Suspended {
+        /// Its trigger.
+        seq: Seq,
+        /// Its record.
+        run: RunNo,
+        /// When the first of its bookmarks expires, in epoch milliseconds.
+        until_ms: Option<i64>,
+        /// What it left for itself.
+        left: Option<Payload>,
+    },
+    /// A node waits for a sub-workflow. The trigger that follows is of type `child`.
+    Child {
+        /// Its trigger.
+        seq: Seq,
+        /// Its record.
+        run: RunNo,
+    },
+    /// A for-each has made its list, which is the output of this execution.
+    Listed {
+        /// Its trigger.
+        seq: Seq,
+        /// Its record.
+        run: RunNo,
+        /// How many items there are.
+        count: u32,
+    },
+    /// What one item of a for-each came to has been made, as [`Command::Emit`] asks.
+    Emitted {
+        /// The scope of the item.
+        scope: ScopeNo,
+        /// Why it could not be made.
+        result: Result<(), Failure>,
+    },
+    /// Somebody cancels one node.
+    CancelNode {
+        /// Its trigger: the open one, or the first of the node run.
+        seq: Seq,
+    },
     /// A trigger is put off without an execution.
     Later {
         /// Which.
@@ -91,6 +136,32 @@ pub enum Command {
     },
     /// This open run is not wanted any more: stop it if it runs, and record it as cancelled.
     Cancel(Open),
+    /// Work on an item of a for-each begins, in a scope of its own.
+    OpenScope {
+        /// The scope.
+        scope: ScopeNo,
+        /// The run record whose output is the list.
+        list: RunNo,
+        /// The position of the item in it.
+        index: u32,
+    },
+    /// Nothing of this scope is wanted any more: it is closed, and so are its variables.
+    CloseScope(ScopeNo),
+    /// Nothing is open any more in the scope of an item. Make what it comes to (the output of
+    /// the body, rendered in that scope), keep it under this list and index, and report
+    /// [`Event::Emitted`] as part of the same step.
+    Emit {
+        /// The scope.
+        scope: ScopeNo,
+        /// Names the list: see [`crate::state::Collect::list`].
+        list: Seq,
+        /// The position of the item.
+        index: u32,
+        /// The run record whose output it is, in place of the body's `output`.
+        output: Option<RunNo>,
+    },
+    /// What was kept under this list is not needed any more.
+    DropList(Seq),
     /// This node is skipped.
     Skip(NodeIx),
     /// The execution has failed although it was reported otherwise: a condition of an edge
@@ -169,7 +240,8 @@ pub fn begin(graph: &Graph, now_ms: i64) -> (State, Vec<Command>) {
         ..State::default()
     };
     let mut step = Step::new(graph, &mut state, now_ms);
-    step.begin();
+    step.begin(ScopeNo::ROOT, BodyIx::ROOT);
+    step.settle();
     let commands = step.commands;
     (state, commands)
 }
@@ -219,6 +291,22 @@ pub fn apply(
             let open = step.executed(seq)?;
             step.wait(open, run, until_ms, cx);
         }
+        Event::Suspended {
+            seq,
+            run: _,
+            until_ms,
+            left,
+        } => {
+            let open = step.executed(seq)?;
+            step.suspended(open, TriggerType::Resume, until_ms, left);
+        }
+        Event::Child { seq, run: _ } => {
+            let open = step.executed(seq)?;
+            let left = open.left.clone();
+            step.suspended(open, TriggerType::Child, None, left);
+        }
+        Event::Listed { seq, run, count } => step.listed(seq, run, count)?,
+        Event::Emitted { scope, result } => step.emitted(scope, result)?,
         Event::Later { seq, until_ms } => {
             let open = step.take(seq)?;
             step.later(open, until_ms);
@@ -227,23 +315,36 @@ pub fn apply(
             if step.state.timeout != Some(seq) {
                 return Err(Stale);
             }
-            step.end(Status::Faulted, Some(failing::timed_out()));
+            step.state.timeout = None;
+            if step.state.undoing.is_none() {
+                step.end(Status::Faulted, Some(failing::timed_out()));
+            }
         }
+        Event::CancelNode { seq } => {
+            let (scope, seq) = step.state.find(seq).ok_or(Stale)?;
+            step.cancel(scope, seq);
+        }
+        // What is being undone is not cancelled: that would leave it half done.
+        Event::Cancel if step.state.undoing.is_some() => {}
         Event::Cancel => step.end(Status::Cancelled, None),
     }
     Ok(step.conclude(cx.max_steps))
 }
 
-/// Turns a completed run into a faulted one, because its output could not be made. The command
-/// takes the place of the [`Command::Finish`] that said so.
-pub fn fail_output(state: &mut State, failure: Failure) -> Command {
-    state.status = Status::Faulted;
+/// Takes a completed run back, because its output could not be made: it is faulted, and what
+/// can be undone is undone first. The commands take the place of the [`Command::Finish`] that
+/// said otherwise.
+pub fn fail_output(
+    graph: &Graph,
+    state: &mut State,
+    failure: Failure,
+    cx: &Cx<'_>,
+) -> Vec<Command> {
+    state.status = Status::Running;
     state.output = None;
-    Command::Finish {
-        status: Status::Faulted,
-        failure: Some(failure),
-        output: None,
-    }
+    let mut step = Step::new(graph, state, cx.now_ms);
+    step.end(Status::Faulted, Some(failure));
+    step.conclude(cx.max_steps)
 }
 
 /// A moment so long after another, or the end of time.

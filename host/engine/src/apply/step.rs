@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use windlass_model::{Failure, Payload, RunNo, Seq, Status, TriggerType};
+use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 
-use super::{Command, Cx, Stale, after, failing};
-use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx, PlanKind};
-use crate::state::{Decision, Open, State};
+use super::{Command, Cx, Stale, failing};
+use crate::graph::{BodyIx, EdgeIx, Graph, LoopIx, MutexIx, NodeIx, PlanKind};
+use crate::state::{Decision, Open, Round, State};
 
 /// A step in the making. Decisions about edges queue up in `work` and are carried to their
 /// targets one by one, so that no graph is too deep for it.
@@ -15,12 +15,17 @@ pub(super) struct Step<'a> {
     pub(super) state: &'a mut State,
     pub(super) now_ms: i64,
     pub(super) commands: Vec<Command>,
-    pub(super) work: VecDeque<(EdgeIx, Decision)>,
+    pub(super) work: VecDeque<(ScopeNo, EdgeIx, Decision)>,
     /// Loops that may have emptied.
-    pub(super) idle: BTreeSet<LoopIx>,
+    pub(super) idle: BTreeSet<(ScopeNo, LoopIx)>,
+    /// Scopes other than the root in which something ended.
+    pub(super) quiet: BTreeSet<ScopeNo>,
+    /// Critical sections that somebody left.
+    pub(super) freed: BTreeSet<MutexIx>,
     /// Set when a join holds more than it may.
     pub(super) overflow: Option<NodeIx>,
-    beginning: bool,
+    /// Scopes that this step opened: no node of theirs has been executed.
+    beginning: BTreeSet<ScopeNo>,
 }
 
 impl<'a> Step<'a> {
@@ -32,45 +37,59 @@ impl<'a> Step<'a> {
             commands: Vec::new(),
             work: VecDeque::new(),
             idle: BTreeSet::new(),
+            quiet: BTreeSet::new(),
+            freed: BTreeSet::new(),
             overflow: None,
-            beginning: false,
+            beginning: BTreeSet::new(),
         }
     }
 
-    pub(super) fn begin(&mut self) {
-        self.beginning = true;
-        let graph = self.graph;
-        for &entry in graph.entries() {
-            self.arrive_at_loop_of(entry);
-            self.open(entry, None, TriggerType::Start, Vec::new());
+    /// Begins a body in a scope.
+    pub(super) fn begin(&mut self, scope: ScopeNo, body: BodyIx) {
+        let Some(body) = self.graph.body(body) else {
+            return;
+        };
+        self.beginning.insert(scope);
+        for &entry in &body.entries {
+            self.arrive_at_loop_of(scope, entry);
+            let kind = match scope {
+                ScopeNo::ROOT => TriggerType::Start,
+                _ => TriggerType::Next,
+            };
+            self.open_as(scope, entry, None, kind, Vec::new());
         }
-        for &node in &graph.passed_over {
-            self.skip(node);
+        for &node in &body.passed_over {
+            self.skip(scope, node);
         }
-        self.settle();
     }
 
     /// Takes an open run out of the state, as executed.
     pub(super) fn executed(&mut self, seq: Seq) -> Result<Open, Stale> {
-        let open = self.take(seq)?;
+        let mut open = self.take(seq)?;
         self.state.steps = self.state.steps.saturating_add(1);
+        if let Some(collect) = open.collect.take() {
+            self.commands.push(Command::DropList(collect.list));
+        }
         Ok(open)
     }
 
     /// Takes an open run out of the state.
     pub(super) fn take(&mut self, seq: Seq) -> Result<Open, Stale> {
+        if let Some(open) = self.state.outside.remove(&seq) {
+            self.free(open.node);
+            return Ok(open);
+        }
         let open = self.state.open.remove(&seq).ok_or(Stale)?;
-        self.closed(&open);
-        Ok(open)
-    }
-
-    fn closed(&mut self, open: &Open) {
         if open.waiting {
             self.state.waiting = self.state.waiting.saturating_sub(1);
         }
-        if let Some(at) = self.graph.node(open.node).and_then(|plan| plan.innermost) {
-            self.leave(at);
+        if let Some(local) = self.state.quietly(open.scope) {
+            local.open.remove(&seq);
         }
+        self.leave(open.scope, open.node);
+        self.free(open.node);
+        self.quiet.insert(open.scope);
+        Ok(open)
     }
 
     pub(super) fn done(
@@ -81,16 +100,23 @@ impl<'a> Step<'a> {
         end: Option<bool>,
         cx: &Cx<'_>,
     ) {
-        match self.choose(open.node, ports, cx.values) {
-            Ok(taken) => self.complete(&open, run, &taken, end),
-            Err(failure) => {
-                self.commands.push(Command::Refuted {
-                    seq: open.seq,
-                    failure: failure.clone(),
-                });
-                self.failed(open, run, failure, cx);
-            }
-        }
+        let again = match end {
+            Some(_) => Ok(None),
+            None => self.next_round(&open, cx),
+        };
+        let failure = match again {
+            Ok(Some(round)) => return self.repeat(open, run, round, cx),
+            Ok(None) => match self.choose(open.node, ports, cx.values) {
+                Ok(taken) => return self.complete(&open, run, &taken, end),
+                Err(failure) => failure,
+            },
+            Err(failure) => failure,
+        };
+        self.commands.push(Command::Refuted {
+            seq: open.seq,
+            failure: failure.clone(),
+        });
+        self.failed(open, run, failure, cx);
     }
 
     /// A node is finished; `taken` says of each outbound edge whether it is taken.
@@ -98,8 +124,9 @@ impl<'a> Step<'a> {
         let Some(plan) = self.graph.node(open.node) else {
             return;
         };
-        if plan.named {
-            self.state.latest.insert(open.node, run);
+        self.remember(open.scope, open.node, run);
+        if plan.compensate.is_some() && self.state.undoing.is_none() {
+            self.state.note(open.node, run);
         }
         if end.is_some()
             && matches!(
@@ -110,13 +137,14 @@ impl<'a> Step<'a> {
                 }
             )
         {
-            self.state.output = Some(run);
+            self.set_output(open.scope, run, end == Some(true));
         }
-        if end == Some(true) {
-            return self.end(Status::Completed, None);
+        if end == Some(true) && self.state.undoing.is_none() {
+            return self.end(windlass_model::Status::Completed, None);
         }
         for (&edge, &taken) in plan.outbound.iter().zip(taken) {
             self.decide(
+                open.scope,
                 edge,
                 if taken {
                     Decision::Taken(run)
@@ -127,102 +155,89 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub(super) fn again(
-        &mut self,
-        open: Open,
-        run: RunNo,
-        after_ms: u64,
-        left: Option<Payload>,
-        cx: &Cx<'_>,
-    ) {
-        let due_ms = (after_ms > 0).then(|| after(self.now_ms, after_ms));
-        if due_ms.is_some_and(|due_ms| self.too_late(&open, due_ms)) {
-            return self.out_of_time(open, run, cx);
+    /// Notes the latest run of a node, if an expression names it.
+    pub(super) fn remember(&mut self, scope: ScopeNo, node: NodeIx, run: RunNo) {
+        if self.graph.node(node).is_some_and(|plan| plan.named)
+            && let Some(local) = self.state.local(scope)
+        {
+            local.latest.insert(node, run);
         }
-        self.reopen(Open {
-            kind: TriggerType::Loop,
-            attempt: 1,
-            phase: open.phase.saturating_add(1),
-            due_ms,
-            left,
-            waiting: due_ms.is_some(),
-            ..open
-        });
     }
 
-    pub(super) fn wait(&mut self, open: Open, run: RunNo, until_ms: i64, cx: &Cx<'_>) {
-        if self.too_late(&open, until_ms) {
-            return self.out_of_time(open, run, cx);
+    /// What an `end` says is the output of the run, or of the item if it ends its branch only.
+    fn set_output(&mut self, scope: ScopeNo, run: RunNo, terminate: bool) {
+        if scope == ScopeNo::ROOT || terminate {
+            self.state.output = Some(run);
+        } else if self.state.local(scope).is_some()
+            && let Some(scope) = self.state.scopes.get_mut(&scope)
+        {
+            scope.output = Some(run);
         }
-        self.reopen(Open {
-            kind: TriggerType::Timer,
-            attempt: 1,
-            phase: open.phase.saturating_add(1),
-            due_ms: Some(until_ms),
-            waiting: true,
-            ..open
-        });
     }
 
-    pub(super) fn later(&mut self, open: Open, until_ms: i64) {
-        // Nobody has executed it, so nobody could report that it is too late: that is for
-        // whoever takes it up when its time is over.
-        let due_ms = open
-            .give_up_ms
-            .map_or(until_ms, |give_up_ms| until_ms.min(give_up_ms));
-        self.reopen(Open {
-            due_ms: Some(due_ms),
-            waiting: true,
-            ..open
-        });
-    }
-
-    fn too_late(&self, open: &Open, due_ms: i64) -> bool {
-        open.give_up_ms
-            .is_some_and(|give_up_ms| due_ms >= give_up_ms)
-    }
-
-    fn out_of_time(&mut self, open: Open, run: RunNo, cx: &Cx<'_>) {
-        let failure = failing::out_of_time(None);
-        self.commands.push(Command::Refuted {
-            seq: open.seq,
-            failure: failure.clone(),
-        });
-        self.given_up(open, run, failure, cx);
-    }
-
-    /// Opens a run of a node.
+    /// Opens a run of a node that follows another.
     pub(super) fn open(
         &mut self,
+        scope: ScopeNo,
+        node: NodeIx,
+        edge: Option<EdgeIx>,
+        from: Vec<(NodeIx, RunNo)>,
+    ) {
+        self.open_as(scope, node, edge, TriggerType::Next, from);
+    }
+
+    fn open_as(
+        &mut self,
+        scope: ScopeNo,
         node: NodeIx,
         edge: Option<EdgeIx>,
         kind: TriggerType,
         from: Vec<(NodeIx, RunNo)>,
     ) {
-        let total_timeout_ms = self.graph.node(node).and_then(|plan| plan.total_timeout_ms);
+        let Some(plan) = self.graph.node(node) else {
+            return;
+        };
         let first = self.state.next_seq;
-        self.reopen(Open {
+        let round = plan.repeat.as_ref().map(|_| Round {
+            count: 1,
+            planned_ms: self.now_ms,
+        });
+        let open = Open {
             seq: first,
             first,
+            scope,
             node,
             edge,
             kind,
             attempt: 1,
             phase: 0,
             due_ms: None,
-            give_up_ms: total_timeout_ms.map(|ms| after(self.now_ms, ms)),
+            give_up_ms: plan
+                .total_timeout_ms
+                .map(|ms| super::after(self.now_ms, ms)),
+            give_up_wait_ms: None,
+            expires_ms: None,
             from,
             left: None,
+            round,
+            collect: None,
             waiting: false,
-        });
+        };
+        match plan.mutex {
+            Some(mutex) if !self.is_free(mutex) => self.queue(mutex, open),
+            _ => self.reopen(open),
+        }
     }
 
     /// Puts an open run into the state under a new sequence number.
     pub(super) fn reopen(&mut self, mut open: Open) {
         open.seq = self.next_seq();
-        if let Some(at) = self.graph.node(open.node).and_then(|plan| plan.innermost) {
-            self.enter(at);
-        }
+        let Some(local) = self.state.quietly(open.scope) else {
+            return;
+        };
+        local.open.insert(open.seq);
+        self.enter(open.scope, open.node);
+        self.hold(open.node);
         if open.waiting {
             self.state.waiting = self.state.waiting.saturating_add(1);
         }
@@ -233,44 +248,60 @@ impl<'a> Step<'a> {
         });
     }
 
-    fn next_seq(&mut self) -> Seq {
+    pub(super) fn next_seq(&mut self) -> Seq {
         let seq = self.state.next_seq;
         self.state.next_seq = Seq(seq.0.saturating_add(1));
         seq
     }
 
-    /// An execution that is not wanted any more: nothing of it is taken.
-    pub(super) fn cancel(&mut self, seq: Seq) {
-        let Ok(open) = self.take(seq) else { return };
-        self.fruitless(open.node);
+    /// Something of a scope that is not wanted any more: an open run, a for-each, or a run
+    /// that waits for a critical section. Nothing of it is taken.
+    pub(super) fn cancel(&mut self, scope: ScopeNo, seq: Seq) {
+        let cancelled = if let Ok(mut open) = self.take(seq) {
+            if let Some(collect) = open.collect.take() {
+                self.commands.push(Command::DropList(collect.list));
+            }
+            Some(open)
+        } else {
+            let list = self.close_list(scope, seq);
+            list.or_else(|| self.unqueue(scope, seq))
+        };
+        let Some(open) = cancelled else { return };
+        self.fruitless(open.scope, open.node);
         self.commands.push(Command::Cancel(open));
     }
 
     /// A node that will not run in this round.
-    pub(super) fn skip(&mut self, node: NodeIx) {
+    pub(super) fn skip(&mut self, scope: ScopeNo, node: NodeIx) {
         self.commands.push(Command::Skip(node));
-        self.fruitless(node);
+        self.fruitless(scope, node);
     }
 
     /// Nothing comes of this node: it has no output, and no edge of it is taken.
-    pub(super) fn fruitless(&mut self, node: NodeIx) {
+    pub(super) fn fruitless(&mut self, scope: ScopeNo, node: NodeIx) {
         let Some(plan) = self.graph.node(node) else {
             return;
         };
-        if plan.named {
-            self.state.latest.remove(&node);
+        if plan.named
+            && self
+                .state
+                .peek(scope)
+                .is_some_and(|local| local.latest.contains_key(&node))
+            && let Some(local) = self.state.local(scope)
+        {
+            local.latest.remove(&node);
         }
         if let Some(at) = plan.innermost {
-            self.touch(at);
-            self.idle.insert(at);
+            self.touch(scope, at);
+            self.idle.insert((scope, at));
         }
         for &edge in &plan.outbound {
-            self.decide(edge, Decision::Dead);
+            self.decide(scope, edge, Decision::Dead);
         }
     }
 
     /// An edge is decided, as far as its node is concerned.
-    fn decide(&mut self, at: EdgeIx, decision: Decision) {
+    fn decide(&mut self, scope: ScopeNo, at: EdgeIx, decision: Decision) {
         let Some(edge) = self.graph.edge(at) else {
             return;
         };
@@ -278,120 +309,83 @@ impl<'a> Step<'a> {
             (Decision::Dead, _) if edge.backward => {}
             // The loop may yet take it in another round, so this is for its end to say.
             (Decision::Dead, Some(_)) => {}
-            (Decision::Dead, None) => self.work.push_back((at, decision)),
+            (Decision::Dead, None) => self.work.push_back((scope, at, decision)),
             (Decision::Taken(_), leaves) => {
                 if let Some(around) = leaves {
-                    self.exit(around, at);
+                    self.exit(scope, around, at);
                 }
-                self.work.push_back((at, decision));
+                self.work.push_back((scope, at, decision));
             }
         }
     }
 
-    /// Carries decisions to their targets and ends loops that have emptied, inner ones first,
-    /// until nothing moves.
+    /// Carries decisions to their targets, lets into critical sections who waits for them, and
+    /// ends loops and scopes that have emptied, inner ones first, until nothing moves.
     pub(super) fn settle(&mut self) {
         loop {
-            if let Some((edge, decision)) = self.work.pop_front() {
-                self.arrive(edge, decision);
-            } else if let Some(at) = self.idle.pop_last() {
-                self.empty(at, false);
+            if let Some((scope, edge, decision)) = self.work.pop_front() {
+                self.arrive(scope, edge, decision);
+            } else if let Some(mutex) = self.freed.pop_first() {
+                self.admit_next(mutex);
+            } else if let Some((scope, at)) = self.idle.pop_last() {
+                self.empty(scope, at, false);
             } else if let (true, Some((&at, _))) = (
-                self.state.open.is_empty(),
-                self.state.loops.last_key_value(),
+                self.state.root.is_idle(),
+                self.state.root.loops.last_key_value(),
             ) {
                 // Nothing can enter a loop any more once nothing is open.
-                self.empty(at, true);
+                self.empty(ScopeNo::ROOT, at, true);
+            } else if let Some(scope) = self.quiet.pop_last() {
+                self.rest(scope);
             } else {
                 return;
             }
         }
     }
 
-    fn arrive(&mut self, at: EdgeIx, decision: Decision) {
+    fn arrive(&mut self, scope: ScopeNo, at: EdgeIx, decision: Decision) {
         let Some(edge) = self.graph.edge(at) else {
             return;
         };
         let Some(plan) = self.graph.node(edge.to) else {
             return;
         };
+        if self.state.peek(scope).is_none() {
+            return;
+        }
         if edge.enters.is_some() {
-            self.arrive_at_loop_of(edge.to);
+            self.arrive_at_loop_of(scope, edge.to);
         }
         // An entry runs in the place of its first round, to which only nodes belong that are
         // skipped at the beginning.
-        if self.beginning && self.graph.entries.binary_search(&edge.to).is_ok() {
+        if plan.entry && self.beginning.contains(&scope) {
             return;
         }
         match decision {
             Decision::Taken(run) if edge.backward || plan.inbound.len() <= 1 => {
-                self.open(edge.to, Some(at), TriggerType::Next, vec![(edge.from, run)]);
+                self.open(scope, edge.to, Some(at), vec![(edge.from, run)]);
             }
-            Decision::Dead if plan.inbound.len() <= 1 => self.skip(edge.to),
-            _ => self.join(edge.to, edge.slot, decision),
+            Decision::Dead if plan.inbound.len() <= 1 => self.skip(scope, edge.to),
+            _ => self.join(scope, edge.to, edge.slot, decision),
         }
-    }
-
-    /// The run is over; whatever is still open is cancelled.
-    pub(super) fn end(&mut self, status: Status, failure: Option<Failure>) {
-        let open = std::mem::take(&mut self.state.open);
-        self.commands
-            .extend(open.into_values().map(Command::Cancel));
-        self.state.waiting = 0;
-        self.state.timeout = None;
-        self.state.joins.clear();
-        self.state.loops.clear();
-        self.work.clear();
-        self.idle.clear();
-        self.state.status = status;
-        let output = self.state.output.filter(|_| status == Status::Completed);
-        self.commands.push(Command::Finish {
-            status,
-            failure,
-            output,
-        });
     }
 
     /// Brings the step to rest and says what the run's status is then.
     pub(super) fn conclude(mut self, max_steps: u64) -> Vec<Command> {
-        if self.state.status.is_final() {
-            return self.commands;
-        }
-        self.settle();
-        if let Some(node) = self.overflow {
-            let failure = failing::too_many_decisions(self.graph, node);
-            self.end(Status::Faulted, Some(failure));
-        } else if self.state.open.is_empty() {
-            match self.half_decided() {
-                None => self.end(Status::Completed, None),
-                Some(node) => {
-                    let failure = failing::half_decided(self.graph, node);
-                    self.end(Status::Faulted, Some(failure));
-                }
+        while !self.state.status.is_final() {
+            self.settle();
+            if let Some(node) = self.overflow.take() {
+                let failure = failing::too_many_decisions(self.graph, node);
+                self.fault(failure);
+            } else if self.state.root.is_idle() {
+                self.come_to_an_end();
+            } else if self.state.steps >= self.most(max_steps) {
+                self.fault(failing::too_many_steps(max_steps));
+            } else {
+                self.go_on();
+                break;
             }
-        } else if self.state.steps >= max_steps {
-            let failure = failing::too_many_steps(max_steps);
-            self.end(Status::Faulted, Some(failure));
-        } else {
-            self.go_on();
         }
         self.commands
-    }
-
-    fn go_on(&mut self) {
-        if self.state.status != Status::Paused {
-            let all_wait = self.state.waiting as usize >= self.state.open.len();
-            self.state.status = if all_wait {
-                Status::Suspended
-            } else {
-                Status::Running
-            };
-        }
-        // Not at creation: a run that is over after one step needs no such trigger.
-        if let (None, Some(due_ms)) = (self.state.timeout, self.state.deadline_ms) {
-            let seq = self.next_seq();
-            self.state.timeout = Some(seq);
-            self.commands.push(Command::Timeout { seq, due_ms });
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! Every name that an expression may use. A test holds these lists against MiniJinja.
 
 /// What every expression sees, with the properties of those that have fixed ones.
-pub(super) const ROOTS: [(&str, &[&str]); 6] = [
+pub(super) const ROOTS: [(&str, &[&str]); 8] = [
     ("input", &[]),
+    ("item", &[]),
+    ("index", &[]),
     ("vars", &[]),
     ("nodes", &[]),
     ("instance", &["id", "correlation"]),

@@ -16,6 +16,10 @@ use super::names;
 pub struct Needs {
     /// The input of the run.
     pub input: bool,
+    /// The item of a for-each that is being worked on.
+    pub item: bool,
+    /// The position of that item in its list.
+    pub index: bool,
     /// These variables. Names that the workflow does not declare may be among them: a payload
     /// can bring them.
     pub vars: BTreeSet<String>,
@@ -37,6 +41,8 @@ impl Needs {
     /// Adds what something else needs.
     pub fn merge(&mut self, other: &Self) {
         self.input |= other.input;
+        self.item |= other.item;
+        self.index |= other.index;
         self.vars.extend(other.vars.iter().cloned());
         self.all_vars |= other.all_vars;
         self.nodes.extend(other.nodes.iter().cloned());
@@ -273,6 +279,8 @@ impl Findings {
         }
         match (root, rest) {
             ("input", _) => self.needs.input = true,
+            ("item", _) => self.needs.item = true,
+            ("index", _) => self.needs.index = true,
             ("vars", [name, ..]) => drop(self.needs.vars.insert((*name).to_owned())),
             ("vars", []) => self.needs.all_vars = true,
             ("nodes", [name, more @ ..]) => {

@@ -35,6 +35,8 @@ enum Part {
 pub enum Alias {
     /// `{{ input }}`
     Input,
+    /// `{{ item }}`
+    Item,
     /// `{{ vars.<name> }}`
     Var(String),
     /// `{{ nodes.<name>.output }}`
@@ -79,6 +81,7 @@ impl Template {
         let path = source.as_path()?;
         match (&*path.root, &*path.rest) {
             ("input", []) => Some(Alias::Input),
+            ("item", []) => Some(Alias::Item),
             ("vars", [name]) => Some(Alias::Var(name.to_string())),
             ("nodes", [name, property]) if **property == *super::names::NODE_PROPERTY => {
                 Some(Alias::Output(name.to_string()))

@@ -266,7 +266,7 @@ fn mistakes_are_found_when_compiling() {
     check_wrong(
         json!({"a": "{{ order }}", "b": "{{ vars.x | uper }}"}),
         &[
-            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `vars`, `nodes`, `instance`, `workflow`, `trigger`; text needs quotes",
+            "WL-D061 /at/a: there is no `order` in `{{ order }}`; an expression sees `input`, `item`, `index`, `vars`, `nodes`, `instance`, `workflow`, `trigger`; text needs quotes",
             "WL-D062 /at/b: there is no filter `uper` in `{{ vars.x | uper }}`; did you mean `upper`?",
         ],
     );

@@ -25,6 +25,8 @@ pub struct Values(Arc<Inner>);
 #[derive(Clone, Debug, Default)]
 struct Inner {
     input: Option<Value>,
+    item: Option<Value>,
+    index: Option<u32>,
     vars: Table,
     nodes: Table,
     instance: Option<Fields<2>>,
@@ -46,6 +48,21 @@ impl Values {
     pub fn input(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
         self.inner().input = Some(parse(json, || "input".to_owned())?);
         Ok(())
+    }
+
+    /// The item of a for-each that is being worked on, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not JSON.
+    pub fn item(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
+        self.inner().item = Some(parse(json, || "item".to_owned())?);
+        Ok(())
+    }
+
+    /// The position of that item in its list, from 0.
+    pub fn index(&mut self, index: u32) {
+        self.inner().index = Some(index);
     }
 
     /// A variable, as JSON. The last of several with one name counts.
@@ -105,6 +122,7 @@ impl Values {
     pub(super) fn lookup(&self, root: &str, path: &[Box<str>]) -> Option<Value> {
         let (value, rest) = match (root, path) {
             ("input", rest) => (self.0.input.clone()?, rest),
+            ("item", rest) => (self.0.item.clone()?, rest),
             ("vars", [name, rest @ ..]) => (self.0.vars.get(name)?.clone(), rest),
             ("nodes", [node, property, rest @ ..])
                 if **property == *super::names::NODE_PROPERTY =>
@@ -142,6 +160,8 @@ impl Object for Inner {
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
         match key {
             "input" => self.input.clone(),
+            "item" => self.item.clone(),
+            "index" => self.index.map(Value::from),
             "vars" => Some(Value::from_object(Vars(Arc::clone(self)))),
             "nodes" => Some(Value::from_object(Nodes(Arc::clone(self)))),
             "instance" => self.instance.clone().map(Value::from_object),

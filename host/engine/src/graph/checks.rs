@@ -2,37 +2,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windlass_model::definition::{Definition, Join, Node, NodeKind, OnError, When};
+use windlass_model::definition::{Join, NodeKind, OnError, When};
 use windlass_model::{Diagnostic, Place};
 
+use super::flat::{Flat, FlatBody, FlatNode};
 use super::loops::{Found, FoundLoop, Shape};
-use super::{EdgeIx, NodeIx, compile};
+use super::{BodyIx, EdgeIx, NodeIx, compile};
 use crate::codes;
 
 /// How many nodes of a cycle a message names.
 const NAMED: usize = 5;
 
 /// What is wrong with nodes, each by itself.
-pub(super) fn of_nodes(definition: &Definition) -> Vec<Diagnostic> {
+pub(super) fn of_nodes(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let errors = definition.edges.iter().filter(|edge| edge.port == "error");
+    let edges = flat.edges.iter().map(|edge| edge.edge);
+    let errors = edges.filter(|edge| edge.port == "error");
     let routed: BTreeSet<&str> = errors.map(|edge| edge.from.as_str()).collect();
-    for (name, node) in &definition.nodes {
+    for at in &flat.nodes {
+        let (name, node) = (at.name, at.node);
         if node
             .retry
             .as_ref()
             .is_some_and(|retry| retry.max_attempts == 0)
         {
             let message = format!("the retry policy of node `{name}` allows no execution at all");
-            let place = Place::at(format!("/nodes/{name}/retry/max-attempts"));
+            let place = Place::at(format!("{}/retry/max-attempts", at.pointer));
             found.push(
                 Diagnostic::new(codes::ATTEMPTS, message, place)
                     .help("`max-attempts` counts all executions: 1 is the first one alone"),
             );
         }
-        if node.on_error == OnError::Route && !routed.contains(name.as_str()) {
+        let routes = node.on_error == OnError::Route && !flat.compensating.contains(name);
+        if routes && !routed.contains(name) {
             let message = format!("node `{name}` routes its failures, but no edge takes them on");
-            let place = Place::at(format!("/nodes/{name}/on-error"));
+            let place = Place::at(format!("{}/on-error", at.pointer));
             found.push(
                 Diagnostic::new(codes::PORT, message, place)
                     .help(format!("add an edge like `{name}.error -> …`")),
@@ -43,35 +47,39 @@ pub(super) fn of_nodes(definition: &Definition) -> Vec<Diagnostic> {
 }
 
 /// What is wrong with edges, by themselves and with their siblings.
-pub(super) fn of_edges(definition: &Definition) -> Vec<Diagnostic> {
+pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut siblings: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-    for (at, edge) in definition.edges.iter().enumerate() {
-        if let Some(before) = ids.insert(&edge.id, at) {
+    let mut ids: BTreeMap<(BodyIx, &str), EdgeIx> = BTreeMap::new();
+    let mut siblings: BTreeMap<(&str, &str), Vec<EdgeIx>> = BTreeMap::new();
+    for (at, inside) in (0..).map(EdgeIx).zip(&flat.edges) {
+        let edge = inside.edge;
+        if let Some(before) = ids.insert((inside.body, &edge.id), at) {
             let message = format!("two edges have the id `{}`", edge.id);
-            let mut diagnostic = Diagnostic::new(codes::DUPLICATE_EDGE, message, place_of(at))
-                .help("give one of them an id of its own: `{ from: …, to: …, id: … }`");
+            let mut diagnostic =
+                Diagnostic::new(codes::DUPLICATE_EDGE, message, place_of(flat, at))
+                    .help("give one of them an id of its own: `{ from: …, to: …, id: … }`");
             diagnostic
                 .related
-                .push((place_of(before), "the other one".to_owned()));
+                .push((place_of(flat, before), "the other one".to_owned()));
             found.push(diagnostic);
         }
         siblings
             .entry((&edge.from, &edge.port))
             .or_default()
             .push(at);
-        let node = definition.nodes.get(&edge.from);
-        found.extend(node.and_then(|node| misplaced(node, &edge.from, &edge.port, at)));
+        let node = flat.find(&edge.from).map(|(_, node)| node);
+        found.extend(node.and_then(|node| misplaced(flat, node, &edge.port, at)));
     }
     for ((node, port), edges) in siblings {
-        found.extend(misplaced_else(definition, node, port, &edges));
+        found.extend(misplaced_else(flat, node, port, &edges));
     }
     found
 }
 
 /// An edge that its node can never take.
-fn misplaced(node: &Node, name: &str, port: &str, at: usize) -> Option<Diagnostic> {
+fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Option<Diagnostic> {
+    let (name, node) = (node.name, node.node);
+    let place_of = |at| place_of(flat, at);
     match (&node.kind, port) {
         (NodeKind::Use { .. }, _) => None,
         (NodeKind::End { .. }, _) if port != "error" => Some(Diagnostic::new(
@@ -106,16 +114,16 @@ fn misplaced(node: &Node, name: &str, port: &str, at: usize) -> Option<Diagnosti
 }
 
 fn misplaced_else(
-    definition: &Definition,
+    flat: &Flat<'_>,
     node: &str,
     port: &str,
-    siblings: &[usize],
+    siblings: &[EdgeIx],
 ) -> Option<Diagnostic> {
     let whens = || {
         let edges = siblings
             .iter()
-            .filter_map(|at| Some((*at, definition.edges.get(*at)?)));
-        edges.map(|(at, edge)| (at, &edge.when))
+            .filter_map(|at| Some((*at, flat.edge(*at)?)));
+        edges.map(|(at, edge)| (at, &edge.edge.when))
     };
     let mut elses = whens()
         .filter(|(_, when)| **when == When::Else)
@@ -141,39 +149,37 @@ fn misplaced_else(
     } else {
         return None;
     };
-    Some(Diagnostic::new(codes::ELSE, message, place_of(at)))
+    Some(Diagnostic::new(codes::ELSE, message, place_of(flat, at)))
 }
 
 /// What is wrong with the graph as a whole.
-pub(super) fn of_graph(definition: &Definition, shape: &Shape, loops: &Found) -> Vec<Diagnostic> {
-    let names: Vec<&str> = definition.nodes.keys().map(String::as_str).collect();
-    let name = |node: NodeIx| names.get(node.at()).copied().unwrap_or_default();
-    let (entries, _) = compile::roots(definition, shape);
-    if entries.is_empty() {
-        let (message, help) = if names.is_empty() {
-            ("the workflow has no nodes", "give it at least one")
-        } else {
-            (
-                "the workflow begins nowhere: an edge leads to every node",
-                "write `start: true` at the node to begin with",
-            )
-        };
-        return vec![Diagnostic::new(codes::NO_ENTRY, message, Place::at("/nodes")).help(help)];
+pub(super) fn of_graph(flat: &Flat<'_>, shape: &Shape, loops: &Found) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut all_entries = Vec::new();
+    for (at, body) in (0..).map(BodyIx).zip(&flat.bodies) {
+        let (entries, _) = compile::roots(flat, shape, at);
+        if entries.is_empty() {
+            found.push(begins_nowhere(flat, at, body));
+        }
+        all_entries.extend(entries);
+    }
+    if !found.is_empty() {
+        return found;
     }
     let forward = |node: NodeIx| {
         let into = shape.into(node).iter().copied();
         into.filter(|edge: &EdgeIx| !loops.backward.get(edge.at()))
             .collect::<Vec<_>>()
     };
-    let mut found = Vec::new();
     let reached = shape.reach(&shape.roots);
-    let live = shape.reach(&entries);
-    for (at, node) in (0..).map(NodeIx).zip(definition.nodes.values()) {
-        let inbound = forward(at);
-        if !reached.get(at.at()) {
-            let message = format!("nothing leads to node `{}`", name(at));
+    let live = shape.reach(&all_entries);
+    for (at, inside) in flat.nodes() {
+        let (name, node, inbound) = (inside.name, inside.node, forward(at));
+        let place = |key: &str| Place::at(format!("{}{key}", inside.pointer));
+        if !reached.get(at.at()) && !flat.is_compensating(at) {
+            let message = format!("nothing leads to node `{name}`");
             found.push(
-                Diagnostic::new(codes::UNREACHABLE, message, place(name(at), "")).help(
+                Diagnostic::new(codes::UNREACHABLE, message, place("")).help(
                     "lead an edge to it, or write `start: true` if the workflow begins there",
                 ),
             );
@@ -182,49 +188,57 @@ pub(super) fn of_graph(definition: &Definition, shape: &Shape, loops: &Found) ->
             && (wanted == 0 || wanted as usize > inbound.len())
         {
             let message = format!(
-                "node `{}` waits for {wanted} of its {} edges",
-                name(at),
+                "node `{name}` waits for {wanted} of its {} edges",
                 inbound.len()
             );
-            found.push(Diagnostic::new(
-                codes::COUNT,
-                message,
-                place(name(at), "/join"),
-            ));
+            found.push(Diagnostic::new(codes::COUNT, message, place("/join")));
         }
         let early = inbound
             .iter()
             .find(|edge| live.get(shape.from(**edge).at()));
         if let (true, Some(edge)) = (node.start, early) {
             let message = format!(
-                "the workflow begins at node `{}`, but node `{}` leads there too",
-                name(at),
-                name(shape.from(*edge))
+                "the workflow begins at node `{name}`, but node `{}` leads there too",
+                flat.name(shape.from(*edge))
             );
-            let mut diagnostic =
-                Diagnostic::new(codes::START_REACHED, message, place(name(at), "/start"));
+            let mut diagnostic = Diagnostic::new(codes::START_REACHED, message, place("/start"));
             diagnostic
                 .related
-                .push((place_of(edge.at()), "the edge".to_owned()));
+                .push((place_of(flat, *edge), "the edge".to_owned()));
             found.push(diagnostic);
         }
     }
     for around in loops.loops.iter().filter(|around| around.entries.len() > 1) {
         for node in &around.nodes {
-            let join = definition.nodes.get(name(*node)).map(|node| node.join);
+            let join = flat.node(*node).map(|node| node.node.join);
             if join.is_some_and(Join::counts) && forward(*node).len() > 1 {
-                found.push(waits_on_cycle(around, *node, &name));
+                found.push(waits_on_cycle(flat, around, *node));
             }
         }
     }
     found
 }
 
-fn waits_on_cycle<'a>(
-    around: &FoundLoop,
-    node: NodeIx,
-    name: &dyn Fn(NodeIx) -> &'a str,
-) -> Diagnostic {
+fn begins_nowhere(flat: &Flat<'_>, at: BodyIx, body: &FlatBody<'_>) -> Diagnostic {
+    let what = match body.container {
+        Some(name) => format!("the body of for-each `{name}`"),
+        None => "the workflow".to_owned(),
+    };
+    let (message, help) = if flat.nodes.iter().any(|node| node.body == at) {
+        (
+            format!("{what} begins nowhere: an edge leads to every node"),
+            "write `start: true` at the node to begin with",
+        )
+    } else {
+        (format!("{what} has no nodes"), "give it at least one")
+    };
+    let place = Place::at(format!("{}/nodes", body.pointer));
+    Diagnostic::new(codes::NO_ENTRY, message, place).help(help)
+}
+
+fn waits_on_cycle(flat: &Flat<'_>, around: &FoundLoop, node: NodeIx) -> Diagnostic {
+    let name = |node: NodeIx| flat.name(node);
+    let pointer = flat.node(node).map(|node| node.pointer.as_str());
     let list = |nodes: &[NodeIx]| {
         let named: BTreeSet<&str> = nodes.iter().take(NAMED).map(|node| name(*node)).collect();
         let mut text = named
@@ -244,14 +258,11 @@ fn waits_on_cycle<'a>(
         list(&around.nodes),
         list(&around.entries),
     );
-    Diagnostic::new(codes::JOIN_ON_CYCLE, message, place(name(node), ""))
+    let place = Place::at(pointer.unwrap_or_default());
+    Diagnostic::new(codes::JOIN_ON_CYCLE, message, place)
         .help("write `join: any`, `race` or `each` at the node, or let all edges enter at one node")
 }
 
-fn place(node: &str, key: &str) -> Place {
-    Place::at(format!("/nodes/{node}{key}"))
-}
-
-fn place_of(edge: usize) -> Place {
-    Place::at(format!("/edges/{edge}"))
+fn place_of(flat: &Flat<'_>, edge: EdgeIx) -> Place {
+    Place::at(flat.edge(edge).map_or("", |edge| edge.pointer.as_str()))
 }

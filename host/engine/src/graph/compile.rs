@@ -3,243 +3,130 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use serde_json::Value;
-use windlass_model::definition::{self, Definition, NodeKind, UseRef};
+use windlass_model::definition::{Definition, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place, limits};
 
+use super::expressions::{Compiled, Expressions};
+use super::flat::Flat;
 use super::loops::{self, Found, Shape};
 use super::{
-    Edge, EdgeIx, Graph, LOOP_DEPTH, Loop, LoopIx, NodeIx, Plan, PlanKind, Port, When, checks,
-    later,
+    Body, BodyIx, Edge, EdgeIx, Graph, LOOP_DEPTH, Loop, LoopIx, MutexIx, NodeIx, Plan, Port, When,
+    checks, nesting,
 };
 use crate::codes;
-use crate::expr::{self, Condition, Needs, Template};
+use crate::expr::Needs;
 
 pub(super) fn compile(
     definition: &Definition,
     raw: &dyn Fn(&UseRef) -> Vec<String>,
 ) -> Result<Graph, Vec<Diagnostic>> {
-    let mut compiler = Compiler {
-        definition,
-        found: Vec::new(),
+    let flat = Flat::of(definition);
+    // Nothing is looked at more closely before it is known to be bounded.
+    sizes(&flat)?;
+    let mut expressions = Expressions {
+        flat: &flat,
+        found: nesting::doubled(&flat),
         needs: Needs::default(),
     };
-    compiler.sizes()?;
-    compiler.found.extend(later::of(definition));
-    let names: BTreeMap<&str, NodeIx> = definition
-        .nodes
-        .keys()
-        .map(String::as_str)
-        .zip((0..).map(NodeIx))
-        .collect();
-    let kinds = compiler.kinds(raw);
-    let inputs = compiler.inputs();
-    let output = definition
-        .output
-        .as_ref()
-        .and_then(|value| compiler.template(value, "/output"));
-    let conditions = compiler.conditions();
-    let ends = compiler.ends(&names);
-    compiler.found.extend(checks::of_nodes(definition));
+    let compiled = expressions.nodes(raw);
+    let outputs = expressions.outputs();
+    let conditions = expressions.conditions();
+    let Expressions {
+        mut found, needs, ..
+    } = expressions;
+    let ends = ends(&flat, &mut found);
+    found.extend(checks::of_nodes(&flat));
+    found.extend(nesting::of_nodes(&flat));
     let Some(ends) = ends else {
-        return Err(compiler.found);
+        return Err(found);
     };
-    compiler.found.extend(checks::of_edges(definition));
-    let shape = shape(definition, ends);
-    let found = loops::find(&shape);
-    if found.too_deep {
+    found.extend(checks::of_edges(&flat));
+    let shape = shape(&flat, ends);
+    let all_loops = loops::find(&shape);
+    if all_loops.too_deep {
         let message = format!("loops nest deeper than {LOOP_DEPTH}");
-        compiler.report(Diagnostic::new(
-            codes::TOO_LARGE,
-            message,
-            Place::at("/edges"),
-        ));
-        return Err(compiler.found);
+        let place = Place::at("/edges");
+        found.push(Diagnostic::new(codes::TOO_LARGE, message, place));
+        return Err(found);
     }
-    compiler
-        .found
-        .extend(checks::of_graph(definition, &shape, &found));
-    if !compiler.found.is_empty() {
-        return Err(compiler.found);
+    found.extend(checks::of_graph(&flat, &shape, &all_loops));
+    if !found.is_empty() {
+        return Err(found);
     }
-    let needs = compiler.needs;
-    let mut nodes = plans(definition, &shape, &found, &needs, kinds, inputs);
-    let edges = edges(definition, &shape, &found, &mut nodes, conditions);
-    let (entries, passed_over) = roots(definition, &shape);
-    let loops = all_loops(&found, &nodes, &edges, &entries);
+    let bodies = bodies(&flat, &shape, outputs);
+    let mut nodes = plans(&flat, &shape, &all_loops, &needs, compiled);
+    let entries = || bodies.iter().flat_map(|body| &body.entries);
+    for entry in entries() {
+        if let Some(plan) = nodes.get_mut(entry.at()) {
+            plan.entry = true;
+        }
+    }
+    let edges = edges(&flat, &shape, &all_loops, &mut nodes, conditions);
+    let loops = find_loops(&all_loops, &nodes, &edges, entries());
     let options = definition.options.clone();
     Ok(Graph {
         nodes,
         edges,
         loops,
-        entries,
-        passed_over,
-        output,
+        bodies,
         options,
     })
 }
 
-struct Compiler<'a> {
-    definition: &'a Definition,
-    found: Vec<Diagnostic>,
-    /// What all expressions together name.
-    needs: Needs,
+fn sizes(flat: &Flat<'_>) -> Result<(), Vec<Diagnostic>> {
+    let mut found = Vec::new();
+    for (what, pointer, len, most) in [
+        ("nodes", "/nodes", flat.nodes.len(), limits::NODES),
+        ("edges", "/edges", flat.edges.len(), limits::EDGES),
+    ] {
+        if len > most {
+            let message = format!("there are {len} {what}, which is more than {most}");
+            let place = Place::at(pointer);
+            found.push(Diagnostic::new(codes::TOO_LARGE, message, place));
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-impl Compiler<'_> {
-    fn report(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic);
-    }
-
-    /// Nothing is looked at more closely before it is known to be bounded.
-    fn sizes(&mut self) -> Result<(), Vec<Diagnostic>> {
-        let Definition { nodes, edges, .. } = self.definition;
-        for (what, pointer, len, most) in [
-            ("nodes", "/nodes", nodes.len(), limits::NODES),
-            ("edges", "/edges", edges.len(), limits::EDGES),
-        ] {
-            if len > most {
-                let message = format!("there are {len} {what}, which is more than {most}");
-                self.report(Diagnostic::new(
-                    codes::TOO_LARGE,
-                    message,
-                    Place::at(pointer),
-                ));
-            }
-        }
-        if self.found.is_empty() {
-            Ok(())
-        } else {
-            Err(std::mem::take(&mut self.found))
-        }
-    }
-
-    fn template(&mut self, value: &Value, pointer: &str) -> Option<Template> {
-        self.template_with(value, &[], pointer)
-    }
-
-    fn template_with(&mut self, value: &Value, raw: &[String], pointer: &str) -> Option<Template> {
-        match Template::compile(value, raw, pointer) {
-            Ok(template) => {
-                self.use_names(template.needs(), pointer);
-                Some(template)
-            }
-            Err(found) => {
-                self.found.extend(found);
-                None
-            }
-        }
-    }
-
-    /// Variables may come with a payload, so only nodes can be known not to exist.
-    fn use_names(&mut self, needs: &Needs, pointer: &str) {
-        let nodes = &self.definition.nodes;
-        for name in needs.nodes.iter().filter(|name| !nodes.contains_key(*name)) {
-            let message = format!("there is no node `{name}`");
-            let mut diagnostic = Diagnostic::new(expr::UNKNOWN_NAME, message, Place::at(pointer));
-            diagnostic.help = did_you_mean(name, nodes.keys().map(String::as_str));
-            self.found.push(diagnostic);
-        }
-        self.needs.merge(needs);
-    }
-
-    /// By node; none where something is wrong.
-    fn kinds(&mut self, raw: &dyn Fn(&UseRef) -> Vec<String>) -> Vec<Option<PlanKind>> {
-        let nodes = &self.definition.nodes;
-        nodes
-            .iter()
-            .map(|(name, node)| {
-                let at = |key: &str| format!("/nodes/{name}/{key}");
-                Some(match &node.kind {
-                    NodeKind::Use { node_type, with } => PlanKind::Use {
-                        node_type: node_type.clone(),
-                        with: self.template_with(with, &raw(node_type), &at("with"))?,
-                    },
-                    NodeKind::Wait(value) => PlanKind::Wait(self.template(value, &at("wait"))?),
-                    // Refused already.
-                    NodeKind::ForEach(_) | NodeKind::Workflow { .. } | NodeKind::Event { .. } => {
-                        return None;
-                    }
-                    NodeKind::Fail(value) => PlanKind::Fail(self.template(value, &at("fail"))?),
-                    NodeKind::End { terminate, output } => PlanKind::End {
-                        terminate: *terminate,
-                        output: match output {
-                            Some(value) => Some(self.template(value, &at("end/output"))?),
-                            None => None,
-                        },
-                    },
-                    NodeKind::Set(vars) => {
-                        let mut all = Vec::with_capacity(vars.len());
-                        for (var, value) in vars {
-                            // Every one is compiled, so that every mistake is reported.
-                            all.push((var, self.template(value, &at(&format!("set/{var}")))));
-                        }
-                        let all = all
-                            .into_iter()
-                            .map(|(var, value)| Some((var.clone(), value?)));
-                        PlanKind::Set(all.collect::<Option<_>>()?)
-                    }
-                })
-            })
-            .collect()
-    }
-
-    fn inputs(&mut self) -> Vec<Option<Template>> {
-        let nodes = &self.definition.nodes;
-        nodes
-            .iter()
-            .map(|(name, node)| {
-                self.template(node.input.as_ref()?, &format!("/nodes/{name}/input"))
-            })
-            .collect()
-    }
-
-    fn conditions(&mut self) -> Vec<When> {
-        let edges = &self.definition.edges;
-        let compile = |(at, edge): (usize, &definition::Edge)| match &edge.when {
-            definition::When::Always => When::Always,
-            definition::When::Else => When::Else,
-            definition::When::If(text) => {
-                let pointer = format!("/edges/{at}");
-                match Condition::compile(text, &pointer) {
-                    Ok(condition) => {
-                        self.use_names(condition.needs(), &pointer);
-                        When::If(condition)
-                    }
-                    Err(found) => {
-                        self.found.extend(found);
-                        When::Always
-                    }
-                }
-            }
+/// Where each edge leads from and to, if all of them lead somewhere in their own body.
+fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, NodeIx)>> {
+    let mut ends = Vec::with_capacity(flat.edges.len());
+    for edge in &flat.edges {
+        let find = |name| {
+            let found = flat.find(name);
+            let here = found.filter(|(_, node)| node.body == edge.body);
+            here.map(|(at, _)| at)
         };
-        edges.iter().enumerate().map(compile).collect()
-    }
-
-    /// Where each edge leads from and to, if all of them lead somewhere.
-    fn ends(&mut self, names: &BTreeMap<&str, NodeIx>) -> Option<Vec<(NodeIx, NodeIx)>> {
-        let mut ends = Vec::with_capacity(self.definition.edges.len());
-        for (at, edge) in self.definition.edges.iter().enumerate() {
-            let from = names.get(edge.from.as_str());
-            let to = names.get(edge.to.as_str());
-            ends.extend(from.copied().zip(to.copied()));
-            for (name, node) in [(&edge.from, from), (&edge.to, to)] {
-                if node.is_none() {
-                    let message = format!("there is no node `{name}`");
-                    let place = Place::at(format!("/edges/{at}"));
-                    let mut diagnostic = Diagnostic::new(codes::UNKNOWN_NODE, message, place);
-                    diagnostic.help = did_you_mean(name, names.keys().copied());
-                    self.report(diagnostic);
-                }
+        let (from, to) = (&edge.edge.from, &edge.edge.to);
+        let here = (find(from), find(to));
+        ends.extend(here.0.zip(here.1));
+        for (name, node) in [(from, here.0), (to, here.1)] {
+            if node.is_some() {
+                continue;
             }
+            let place = Place::at(edge.pointer.as_str());
+            let (message, help) = match flat.find(name) {
+                Some(_) => (
+                    format!("node `{name}` is in another body, and edges lead nowhere else"),
+                    Some("a for-each takes its list in, and hands its output out".to_owned()),
+                ),
+                None => {
+                    let near = flat.nodes.iter().filter(|node| node.body == edge.body);
+                    let help = did_you_mean(name, near.map(|node| node.name));
+                    (format!("there is no node `{name}`"), help)
+                }
+            };
+            let mut diagnostic = Diagnostic::new(codes::UNKNOWN_NODE, message, place);
+            diagnostic.help = help;
+            found.push(diagnostic);
         }
-        (ends.len() == self.definition.edges.len()).then_some(ends)
     }
+    (ends.len() == flat.edges.len()).then_some(ends)
 }
 
-fn shape(definition: &Definition, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
-    let mut out = vec![Vec::new(); definition.nodes.len()];
+fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
+    let mut out = vec![Vec::new(); flat.nodes.len()];
     let mut into = out.clone();
     for (edge, (from, to)) in (0..).map(EdgeIx).zip(&ends) {
         if let Some(out) = out.get_mut(from.at()) {
@@ -249,11 +136,13 @@ fn shape(definition: &Definition, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
             into.push(edge);
         }
     }
-    let roots = (0..)
-        .map(NodeIx)
-        .zip(definition.nodes.values().zip(&into))
-        .filter(|(_, (node, into))| node.start || into.is_empty())
-        .map(|(at, _)| at)
+    let roots = flat
+        .nodes()
+        .zip(&into)
+        .filter(|((at, node), into)| {
+            (node.node.start || into.is_empty()) && !flat.is_compensating(*at)
+        })
+        .map(|((at, _), _)| at)
         .collect();
     Shape {
         ends,
@@ -263,68 +152,108 @@ fn shape(definition: &Definition, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
     }
 }
 
-/// Where a run begins, and what it passes over: other nodes that nothing leads to.
-pub(super) fn roots(definition: &Definition, shape: &Shape) -> (Vec<NodeIx>, Vec<NodeIx>) {
-    let starts: BTreeSet<NodeIx> = (0..)
-        .map(NodeIx)
-        .zip(definition.nodes.values())
-        .filter(|(_, node)| node.start)
-        .map(|(at, _)| at)
-        .collect();
-    shape
-        .roots
-        .iter()
-        .partition(|root| starts.is_empty() || starts.contains(root))
+/// Where a body begins, and what it passes over: other nodes that nothing leads to.
+pub(super) fn roots(flat: &Flat<'_>, shape: &Shape, body: BodyIx) -> (Vec<NodeIx>, Vec<NodeIx>) {
+    let here = |at: &&NodeIx| flat.node(**at).is_some_and(|node| node.body == body);
+    let starts = |at: &NodeIx| flat.node(*at).is_some_and(|node| node.node.start);
+    let roots = || shape.roots.iter().filter(here).copied();
+    let any = roots().any(|at| starts(&at));
+    roots().partition(|at| !any || starts(at))
+}
+
+fn bodies(
+    flat: &Flat<'_>,
+    shape: &Shape,
+    outputs: Vec<Option<crate::expr::Template>>,
+) -> Vec<Body> {
+    let all = (0..).map(BodyIx).zip(flat.bodies.iter().zip(outputs));
+    all.map(|(at, (body, output))| {
+        let (entries, passed_over) = roots(flat, shape, at);
+        let container = body.container.and_then(|name| flat.find(name));
+        Body {
+            container: container.map(|(at, _)| at),
+            parent: body.parent,
+            entries,
+            output,
+            passed_over,
+        }
+    })
+    .collect()
 }
 
 fn plans(
-    definition: &Definition,
+    flat: &Flat<'_>,
     shape: &Shape,
     found: &Found,
     needs: &Needs,
-    kinds: Vec<Option<PlanKind>>,
-    inputs: Vec<Option<Template>>,
+    compiled: Vec<Option<Compiled>>,
 ) -> Vec<Plan> {
-    let rest = kinds.into_iter().zip(inputs);
-    (0..)
-        .map(NodeIx)
-        .zip(definition.nodes.iter().zip(rest))
-        .filter_map(|(at, ((name, node), (kind, input)))| {
+    let keys = flat.nodes.iter().filter_map(|n| n.node.mutex.as_deref());
+    let keys: BTreeSet<&str> = keys.collect();
+    let mutexes: BTreeMap<&str, MutexIx> = keys.into_iter().zip((0..).map(MutexIx)).collect();
+    flat.nodes()
+        .zip(compiled)
+        .filter_map(|((at, flat_node), compiled)| {
             let (reentries, inbound): (Vec<_>, Vec<_>) = shape
                 .into(at)
                 .iter()
                 .partition(|edge| found.backward.get(edge.at()));
             let sources: BTreeSet<NodeIx> = inbound.iter().map(|edge| shape.from(*edge)).collect();
+            // There is one for every node, or the mistake has been reported.
+            let Compiled {
+                kind,
+                input,
+                repeat,
+            } = compiled?;
+            let (name, node) = (flat_node.name, flat_node.node);
+            let mut own_needs = Needs::default();
+            if let Some(until) = repeat.as_ref().and_then(|repeat| repeat.until.as_ref()) {
+                own_needs.merge(until.needs());
+            }
             Some(Plan {
-                name: name.clone(),
-                // There is one for every node, or the mistake has been reported.
-                kind: kind?,
+                name: name.to_owned(),
+                kind,
+                body: flat_node.body,
+                entry: false,
                 input,
                 join: node.join,
                 first: node.first,
                 retry: node.retry.clone(),
                 timeout_ms: node.timeout_ms,
                 total_timeout_ms: node.total_timeout_ms,
+                wait_timeout_ms: node.wait_timeout_ms,
                 on_error: node.on_error,
+                repeat,
+                mutex: node
+                    .mutex
+                    .as_deref()
+                    .and_then(|key| mutexes.get(key).copied()),
+                priority: node.priority,
+                route: node.route.clone(),
+                compensate: node
+                    .compensate
+                    .as_deref()
+                    .and_then(|undo| flat.find(undo))
+                    .map(|(at, _)| at),
                 gathers: node.join.counts() && sources.len() > 1,
                 inbound,
                 reentries,
                 outbound: shape.out(at).to_vec(),
-                ports: ports(definition, shape.out(at)),
+                ports: ports(flat, shape.out(at)),
                 innermost: found.innermost.get(at.at()),
                 named: needs.all_nodes || needs.nodes.contains(name),
-                needs: Needs::default(),
+                needs: own_needs,
                 rivals: OnceLock::new(),
             })
         })
         .collect()
 }
 
-fn ports(definition: &Definition, out: &[EdgeIx]) -> Vec<Port> {
+fn ports(flat: &Flat<'_>, out: &[EdgeIx]) -> Vec<Port> {
     let mut ports: BTreeMap<&str, Vec<EdgeIx>> = BTreeMap::new();
     for at in out {
-        if let Some(edge) = definition.edges.get(at.at()) {
-            ports.entry(&edge.port).or_default().push(*at);
+        if let Some(edge) = flat.edge(*at) {
+            ports.entry(&edge.edge.port).or_default().push(*at);
         }
     }
     ports
@@ -337,15 +266,16 @@ fn ports(definition: &Definition, out: &[EdgeIx]) -> Vec<Port> {
 }
 
 fn edges(
-    definition: &Definition,
+    flat: &Flat<'_>,
     shape: &Shape,
     found: &Found,
     nodes: &mut [Plan],
     conditions: Vec<When>,
 ) -> Vec<Edge> {
     let mut slots: Vec<(u32, u32)> = vec![(0, 0); nodes.len()];
-    let mut edges = Vec::with_capacity(definition.edges.len());
-    for ((at, edge), when) in (0..).map(EdgeIx).zip(&definition.edges).zip(conditions) {
+    let mut edges = Vec::with_capacity(flat.edges.len());
+    let all = flat.edges.iter().map(|edge| edge.edge);
+    for ((at, edge), when) in (0..).map(EdgeIx).zip(all).zip(conditions) {
         let (from, to) = (shape.from(at), shape.to(at));
         let backward = found.backward.get(at.at());
         let mut port = 0;
@@ -419,7 +349,12 @@ fn leaves(found: &Found, from: NodeIx, to: NodeIx) -> Option<LoopIx> {
     left
 }
 
-fn all_loops(found: &Found, nodes: &[Plan], edges: &[Edge], entries: &[NodeIx]) -> Vec<Loop> {
+fn find_loops<'a>(
+    found: &Found,
+    nodes: &[Plan],
+    edges: &[Edge],
+    entries: impl Iterator<Item = &'a NodeIx>,
+) -> Vec<Loop> {
     let mut loops: Vec<Loop> = found
         .loops
         .iter()
@@ -445,9 +380,7 @@ fn all_loops(found: &Found, nodes: &[Plan], edges: &[Edge], entries: &[NodeIx]) 
             left.exits.push(at);
         }
     }
-    let entered = entries
-        .iter()
-        .filter_map(|entry| nodes.get(entry.at())?.innermost);
+    let entered = entries.filter_map(|entry| nodes.get(entry.at())?.innermost);
     for at in edges.iter().filter_map(|edge| edge.enters).chain(entered) {
         let around = loops.get_mut(at.at());
         if let Some(arrivals) = around.and_then(|around| around.arrivals.as_mut()) {

@@ -1,10 +1,11 @@
-//! What a file can say and a run cannot do yet. Refused, so that no file means less than it says.
+//! What a file can say and a host cannot do yet. Refused, so that no file means less than it
+//! says. The engine can do more than this: what is refused is what nobody carries out.
 
 use windlass_model::definition::{Activation, CommitStrategy, Node, NodeKind};
 use windlass_model::{Code, Definition, Diagnostic, Place, codes};
 
-/// Everything in the definition that is refused.
-pub(super) fn of(definition: &Definition) -> Vec<Diagnostic> {
+/// Everything in the definition that nobody can carry out yet.
+pub fn unsupported(definition: &Definition) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (pointer, _, node) in definition.all_nodes() {
         for (key, code) in of_node(node) {

@@ -5,19 +5,23 @@
 
 mod checks;
 mod compile;
+mod expressions;
+mod flat;
 mod later;
 mod loops;
+mod nesting;
 mod rivals;
 mod table;
 
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
-use windlass_model::definition::{Join, OnError, Options, Retry, UseRef};
+use windlass_model::definition::{Join, OnError, OnItemError, Options, Retry, UseRef};
 use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
+pub use later::unsupported;
 use rivals::NodeSet;
 
 /// How deep loops may nest in one another.
@@ -40,12 +44,25 @@ macro_rules! index {
 }
 
 index! {
-    /// A node, by its position among the definition's nodes in the order of their names.
+    /// A node, by its position among all nodes of the definition in the order of their names.
     NodeIx
 }
 index! {
-    /// An edge, by its position in the file.
+    /// An edge, by its position in the file; those inside of a for-each after those around it.
     EdgeIx
+}
+index! {
+    /// A body: the nodes outside of every for-each, which is the root, or those inside of one.
+    BodyIx
+}
+index! {
+    /// A critical section, by the position of its key among all of them.
+    MutexIx
+}
+
+impl BodyIx {
+    /// The nodes outside of every for-each.
+    pub const ROOT: Self = Self(0);
 }
 index! {
     /// A loop; outer ones before inner ones.
@@ -58,11 +75,23 @@ pub struct Graph {
     pub(crate) nodes: Vec<Plan>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) loops: Vec<Loop>,
-    pub(crate) entries: Vec<NodeIx>,
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) options: Options,
+}
+
+/// Nodes that run together in a scope, and the edges between them.
+#[derive(Debug)]
+pub struct Body {
+    /// The for-each that they are inside of; none for the root.
+    pub container: Option<NodeIx>,
+    /// The body that the for-each is in.
+    pub parent: Option<BodyIx>,
+    /// Where it begins.
+    pub entries: Vec<NodeIx>,
+    /// What it results in. None: `null`.
+    pub output: Option<Template>,
     /// Nodes without inbound edges that are no entries either.
     pub(crate) passed_over: Vec<NodeIx>,
-    pub(crate) output: Option<Template>,
-    pub(crate) options: Options,
 }
 
 /// What is to be known about one node.
@@ -72,6 +101,10 @@ pub struct Plan {
     pub name: String,
     /// What it does.
     pub kind: PlanKind,
+    /// The body that it is in.
+    pub body: BodyIx,
+    /// Whether its body begins with it.
+    pub entry: bool,
     /// What it gets, if that is not the output of what came before.
     pub input: Option<Template>,
     /// When it runs, if several edges lead to it.
@@ -84,8 +117,20 @@ pub struct Plan {
     pub timeout_ms: Option<u64>,
     /// How long it may take over all attempts.
     pub total_timeout_ms: Option<u64>,
+    /// How long it may be suspended at a time.
+    pub wait_timeout_ms: Option<u64>,
     /// What a failure that is not tried again does.
     pub on_error: OnError,
+    /// Whether it runs several times.
+    pub repeat: Option<Repeat>,
+    /// The critical section that it runs in.
+    pub mutex: Option<MutexIx>,
+    /// Its triggers are claimed before those with less.
+    pub priority: i32,
+    /// Which consumer executes its triggers. None: by their type.
+    pub route: Option<String>,
+    /// The node that undoes it.
+    pub compensate: Option<NodeIx>,
     /// The edges that lead to it, backward ones excepted, in the order of the file.
     pub inbound: Vec<EdgeIx>,
     /// The backward edges that lead to it, in the order of the file.
@@ -101,7 +146,7 @@ pub struct Plan {
     pub gathers: bool,
     /// Whether an expression names its output, so that the state keeps its latest run.
     pub named: bool,
-    /// What the conditions of its outbound edges need.
+    /// What the conditions of its outbound edges need, and `repeat`.
     pub needs: Needs,
     /// For `race`: the nodes that are cancelled when it begins. Found when first asked for.
     pub(crate) rivals: OnceLock<NodeSet>,
@@ -117,8 +162,33 @@ pub enum PlanKind {
         /// Its configuration.
         with: Template,
     },
+    /// Runs its body for each item of a list.
+    ForEach {
+        /// The list, made in the scope that the node is in.
+        list: Template,
+        /// How many items are worked on at the same time.
+        concurrency: u32,
+        /// What an item that fails does.
+        on_item_error: OnItemError,
+        /// What is done for each item.
+        body: BodyIx,
+    },
+    /// Runs another workflow as a child.
+    Workflow {
+        /// Its name.
+        name: String,
+    },
     /// Waits: for a duration, or until an instant.
     Wait(Template),
+    /// Waits for a stimulus.
+    Event {
+        /// Its name.
+        name: Template,
+        /// What its `match` has to equal.
+        matches: Template,
+        /// Its correlation id, if it has to have one.
+        correlation: Option<Template>,
+    },
     /// Assigns variables, each seeing the values from before the node.
     Set(Vec<(String, Template)>),
     /// Ends this branch, or the whole run.
@@ -130,6 +200,17 @@ pub enum PlanKind {
     },
     /// Fails, with this message.
     Fail(Template),
+}
+
+/// How often one node runs.
+#[derive(Debug)]
+pub struct Repeat {
+    /// Executions in total.
+    pub max: Option<u32>,
+    /// From when one execution is to start to when the next is.
+    pub every_ms: Option<u64>,
+    /// It ends once this is true; its own output is there.
+    pub until: Option<Condition>,
 }
 
 /// The edges that leave a node by one port.
@@ -253,14 +334,33 @@ impl Graph {
         std::iter::successors(innermost, |at| self.loops.get(at.at())?.parent)
     }
 
+    /// A body.
+    pub fn body(&self, body: BodyIx) -> Option<&Body> {
+        self.bodies.get(body.at())
+    }
+
+    /// The body of a for-each; the root if the node is none.
+    pub fn body_of(&self, node: NodeIx) -> BodyIx {
+        match self.node(node).map(|plan| &plan.kind) {
+            Some(PlanKind::ForEach { body, .. }) => *body,
+            _ => BodyIx::ROOT,
+        }
+    }
+
+    /// The critical section of a node.
+    pub fn mutex_of(&self, node: NodeIx) -> Option<MutexIx> {
+        self.node(node)?.mutex
+    }
+
     /// Where a run begins.
     pub fn entries(&self) -> &[NodeIx] {
-        &self.entries
+        self.body(BodyIx::ROOT)
+            .map_or(&[], |body| body.entries.as_slice())
     }
 
     /// What a run results in. None: `null`.
     pub fn output(&self) -> Option<&Template> {
-        self.output.as_ref()
+        self.body(BodyIx::ROOT)?.output.as_ref()
     }
 
     /// How runs of it behave.

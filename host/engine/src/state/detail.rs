@@ -1,17 +1,19 @@
 //! An open run as the opaque part of its trigger row.
 //!
 //! A row has columns of its own for most of it; what is left is a byte of flags and what they
-//! announce. An entry of a run needs no bytes at all.
+//! announce. An entry of a run needs no bytes at all. What came with version 2 has a second
+//! byte of flags, and is only written where there is some of it.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Payload, RunNo, Seq, TriggerType};
+use windlass_model::{BlobRef, Body, Payload, RunNo, ScopeNo, Seq, TriggerType};
 
-use super::{Corrupt, Open};
+use super::{Collect, Corrupt, Open, Round};
 use crate::graph::{EdgeIx, Graph, NodeIx};
 
-const VERSION: u8 = 1;
+const FIRST_VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const WAITING: u8 = 1;
 const DUE: u8 = 1 << 1;
@@ -21,6 +23,12 @@ const PHASE: u8 = 1 << 4;
 const GIVE_UP: u8 = 1 << 5;
 const FROM: u8 = 1 << 6;
 const LEFT: u8 = 1 << 7;
+
+const SCOPE: u8 = 1;
+const EXPIRES: u8 = 1 << 1;
+const GIVE_UP_WAIT: u8 = 1 << 2;
+const ROUND: u8 = 1 << 3;
+const COLLECT: u8 = 1 << 4;
 
 /// The columns of a trigger row that an open run is made of, besides its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +70,22 @@ impl Open {
         set(GIVE_UP, self.give_up_ms.is_some());
         set(FROM, !self.from.is_empty());
         set(LEFT, self.left.is_some());
-        if flags == 0 {
+        let mut more = 0;
+        let mut set = |flag: u8, on: bool| more |= if on { flag } else { 0 };
+        set(SCOPE, self.scope != ScopeNo::ROOT);
+        set(EXPIRES, self.expires_ms.is_some());
+        set(GIVE_UP_WAIT, self.give_up_wait_ms.is_some());
+        set(ROUND, self.round.is_some());
+        set(COLLECT, self.collect.is_some());
+        if flags == 0 && more == 0 {
             return Vec::new();
         }
         let mut bytes = Vec::with_capacity(24);
-        bytes.extend([VERSION, flags]);
+        if more == 0 {
+            bytes.extend([FIRST_VERSION, flags]);
+        } else {
+            bytes.extend([VERSION, flags, more]);
+        }
         if let Some(edge) = self.edge {
             bytes = put(bytes, &edge);
         }
@@ -85,6 +104,21 @@ impl Open {
         if let Some(left) = &self.left {
             bytes = put(bytes, &WirePayload::of(left));
         }
+        if self.scope != ScopeNo::ROOT {
+            bytes = put(bytes, &self.scope);
+        }
+        if let Some(expires_ms) = self.expires_ms {
+            bytes = put(bytes, &expires_ms);
+        }
+        if let Some(give_up_wait_ms) = self.give_up_wait_ms {
+            bytes = put(bytes, &give_up_wait_ms);
+        }
+        if let Some(round) = &self.round {
+            bytes = put(bytes, round);
+        }
+        if let Some(collect) = &self.collect {
+            bytes = put(bytes, collect);
+        }
         bytes
     }
 
@@ -98,9 +132,10 @@ impl Open {
             what: "trigger",
             reason,
         };
-        let (flags, mut rest) = match detail {
-            [] => (0, detail),
-            [VERSION, flags, rest @ ..] => (*flags, rest),
+        let (flags, more, mut rest) = match detail {
+            [] => (0, 0, detail),
+            [FIRST_VERSION, flags, rest @ ..] => (*flags, 0, rest),
+            [VERSION, flags, more, rest @ ..] if *more < COLLECT << 1 => (*flags, *more, rest),
             _ => return Err(corrupt("its version is unknown")),
         };
         let back: Option<u64>;
@@ -120,6 +155,11 @@ impl Open {
             give_up_ms: take(flags & GIVE_UP, &mut rest)?,
             from: take::<Vec<(NodeIx, RunNo)>>(flags & FROM, &mut rest)?.unwrap_or_default(),
             left: take::<WirePayload>(flags & LEFT, &mut rest)?.map(WirePayload::into_payload),
+            scope: take(more & SCOPE, &mut rest)?.unwrap_or(ScopeNo::ROOT),
+            expires_ms: take(more & EXPIRES, &mut rest)?,
+            give_up_wait_ms: take(more & GIVE_UP_WAIT, &mut rest)?,
+            round: take::<Round>(more & ROUND, &mut rest)?,
+            collect: take::<Collect>(more & COLLECT, &mut rest)?.map(Box::new),
         };
         if !rest.is_empty() {
             return Err(corrupt("something follows it"));

@@ -2,16 +2,28 @@
 //!
 //! Numbers of run records are written as differences from the one before, since those of one
 //! run lie close together: a join over a hundred branches then costs a few hundred bytes.
+//!
+//! What came with version 2 follows the rest, and is only written where there is some of it. A
+//! scope other than the root is written by itself, much like the head.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{RunNo, Seq, Status};
+use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
 
-use super::{Corrupt, Decision, Joining, Looping, Slot, State};
-use crate::graph::{Graph, LoopIx, NodeIx};
+use super::ledger::{self, Ledger};
+use super::{
+    Corrupt, Decision, Joining, Listing, Local, Looping, Open, OpenRow, Round, Scope, Slot, State,
+    Undoing,
+};
+use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
-const VERSION: u8 = 1;
+const FIRST_VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// What a row beside the head is, after its version.
+const SCOPE: u8 = 0;
+const LEDGER: u8 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct Wire {
@@ -26,6 +38,55 @@ struct Wire {
     latest: Vec<(NodeIx, i64)>,
     joins: Vec<(NodeIx, Vec<WireSlot>)>,
     loops: Vec<(LoopIx, Looping)>,
+}
+
+/// What came with version 2.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct WireMore {
+    numbered: u64,
+    lists: Vec<WireListing>,
+    queued: Vec<WireQueued>,
+    ledger: Vec<(NodeIx, i64)>,
+    pages: Vec<ScopeNo>,
+    undoing: Option<Undoing>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireScope {
+    parent: ScopeNo,
+    list: Seq,
+    index: u32,
+    output: Option<RunNo>,
+    latest: Vec<(NodeIx, i64)>,
+    joins: Vec<(NodeIx, Vec<WireSlot>)>,
+    loops: Vec<(LoopIx, Looping)>,
+    lists: Vec<WireListing>,
+    queued: Vec<WireQueued>,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct WireListing {
+    seq: Seq,
+    node: NodeIx,
+    edge: Option<EdgeIx>,
+    first: Seq,
+    attempt: u32,
+    phase: u32,
+    give_up_ms: Option<i64>,
+    round: Option<Round>,
+    run: RunNo,
+    count: u32,
+    next: u32,
+}
+
+/// A run that waits for a critical section, as its trigger row would be.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct WireQueued {
+    seq: Seq,
+    node: u32,
+    kind: u8,
+    attempt: u32,
+    detail: Vec<u8>,
 }
 
 /// One slot that is not at rest.
@@ -74,7 +135,7 @@ impl Near {
 }
 
 impl State {
-    /// The head as bytes, without [`State::open`].
+    /// The head as bytes: without [`State::open`] and the scopes other than the root.
     pub fn encode(&self) -> Vec<u8> {
         let mut near = Near::default();
         let wire = Wire {
@@ -86,95 +147,348 @@ impl State {
             deadline_ms: self.deadline_ms,
             timeout: self.timeout.map(|seq| seq.0),
             output: self.output,
-            latest: self
-                .latest
-                .iter()
-                .map(|(node, run)| (*node, near.shrink(*run)))
-                .collect(),
-            joins: self
-                .joins
-                .iter()
-                .map(|(node, joining)| (*node, shrink_slots(&joining.slots, &mut near)))
-                .collect(),
-            loops: self
-                .loops
-                .iter()
-                .map(|(at, looping)| (*at, looping.clone()))
-                .collect(),
+            latest: shrink_latest(&self.root, &mut near),
+            joins: shrink_joins(&self.root, &mut near),
+            loops: loops(&self.root),
+        };
+        let more = WireMore {
+            numbered: self.numbered,
+            lists: shrink_lists(&self.root),
+            queued: shrink_queued(&self.root),
+            ledger: shrink_entries(self.ledger.tail(), &mut near),
+            pages: self.ledger.pages.clone(),
+            undoing: self.undoing.clone(),
         };
         // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
         // it do so all the same, empty bytes are refused by `decode`.
         let mut bytes = Vec::with_capacity(64);
+        if more == WireMore::default() {
+            bytes.push(FIRST_VERSION);
+            return postcard::to_extend(&wire, bytes).unwrap_or_default();
+        }
         bytes.push(VERSION);
-        postcard::to_extend(&wire, bytes).unwrap_or_default()
+        let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
+        postcard::to_extend(&more, bytes).unwrap_or_default()
     }
 
-    /// The state whose head these bytes are, with nothing open yet.
+    /// A scope or a page as bytes; none if there is no such.
+    pub(super) fn encode_scope(&self, no: ScopeNo) -> Option<Vec<u8>> {
+        let mut near = Near::default();
+        let mut bytes = Vec::with_capacity(32);
+        if let Some(at) = self.ledger.pages.iter().position(|page| *page == no) {
+            bytes.extend([VERSION, LEDGER]);
+            let entries = shrink_entries(self.ledger.page(at), &mut near);
+            return Some(postcard::to_extend(&entries, bytes).unwrap_or_default());
+        }
+        let scope = self.scopes.get(&no)?;
+        bytes.extend([VERSION, SCOPE]);
+        let wire = WireScope {
+            parent: scope.parent,
+            list: scope.list,
+            index: scope.index,
+            output: scope.output,
+            latest: shrink_latest(&scope.local, &mut near),
+            joins: shrink_joins(&scope.local, &mut near),
+            loops: loops(&scope.local),
+            lists: shrink_lists(&scope.local),
+            queued: shrink_queued(&scope.local),
+        };
+        Some(postcard::to_extend(&wire, bytes).unwrap_or_default())
+    }
+
+    /// The state that these bytes are, with nothing open yet: its head, and what
+    /// [`State::drain_scopes`] gave for the scopes and pages that are stored, in the order of
+    /// their numbers.
     ///
     /// # Errors
     ///
     /// The bytes are damaged, of an unknown version, or of the run of another graph.
-    pub fn decode(graph: &Graph, bytes: &[u8]) -> Result<Self, Corrupt> {
-        let corrupt = |reason| Corrupt {
-            what: "state",
-            reason,
-        };
-        let (VERSION, bytes) = bytes
+    pub fn decode<'a>(
+        graph: &Graph,
+        head: &[u8],
+        scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
+    ) -> Result<Self, Corrupt> {
+        let (version, bytes) = head
             .split_first()
-            .map_or((0, bytes), |(v, rest)| (*v, rest))
-        else {
-            return Err(corrupt("its version is unknown"));
+            .map_or((0, head), |(version, rest)| (*version, rest));
+        let (wire, bytes) = match version {
+            FIRST_VERSION | VERSION => take::<Wire>(bytes)?,
+            _ => return Err(corrupt("its version is unknown")),
         };
-        let (wire, []) = postcard::take_from_bytes::<Wire>(bytes)
-            .map_err(|_| corrupt("it is cut off or damaged"))?
-        else {
+        let (more, bytes) = match version {
+            VERSION => take::<WireMore>(bytes)?,
+            _ => (WireMore::default(), bytes),
+        };
+        if !bytes.is_empty() {
             return Err(corrupt("something follows it"));
-        };
+        }
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
         let mut near = Near::default();
-        let mut latest = BTreeMap::new();
-        for (node, difference) in wire.latest {
-            graph
-                .node(node)
-                .ok_or_else(|| corrupt("it names a node that does not exist"))?;
-            latest.insert(node, near.grow(difference));
-        }
-        let mut joins = BTreeMap::new();
-        for (node, slots) in wire.joins {
-            let plan = graph
-                .node(node)
-                .ok_or_else(|| corrupt("it names a join that does not exist"))?;
-            let joining = grow_slots(slots, plan.inbound.len(), &mut near)
-                .ok_or_else(|| corrupt("a join has another number of edges"))?;
-            joins.insert(node, joining);
-        }
-        let mut loops = BTreeMap::new();
-        for (at, looping) in wire.loops {
-            let around = graph
-                .loops()
-                .get(at.at())
-                .ok_or_else(|| corrupt("it names a loop that does not exist"))?;
-            if !around.bears(looping.arrived) {
-                return Err(corrupt("more has arrived at a loop than it may hold"));
-            }
-            loops.insert(at, looping);
-        }
-        Ok(Self {
+        let root = Local {
+            latest: grow_latest(graph, wire.latest, &mut near)?,
+            joins: grow_joins(graph, wire.joins, &mut near)?,
+            loops: grow_loops(graph, wire.loops)?,
+            ..Local::default()
+        };
+        let tail = grow_entries(graph, more.ledger, &mut near)?;
+        let mut state = Self {
             status,
             next_seq: Seq(wire.next_seq),
             steps: wire.steps,
             incidents: wire.incidents,
-            open: BTreeMap::new(),
             waiting: wire.waiting,
             deadline_ms: wire.deadline_ms,
             timeout: wire.timeout.map(Seq),
             output: wire.output,
-            joins,
-            loops,
-            latest,
-        })
+            root,
+            numbered: more.numbered,
+            undoing: more.undoing,
+            ..Self::default()
+        };
+        state.grow_lists(graph, ScopeNo::ROOT, more.lists)?;
+        state.grow_queued(graph, ScopeNo::ROOT, more.queued)?;
+        let mut pages = BTreeMap::new();
+        for (no, bytes) in scopes {
+            match bytes {
+                [VERSION, SCOPE, bytes @ ..] => state.grow_scope(graph, no, bytes)?,
+                [VERSION, LEDGER, bytes @ ..] => {
+                    let (entries, []) = take(bytes)? else {
+                        return Err(corrupt("something follows a page"));
+                    };
+                    pages.insert(no, grow_entries(graph, entries, &mut Near::default())?);
+                }
+                _ => return Err(corrupt("the version of a scope is unknown")),
+            }
+        }
+        let mut entries = Vec::new();
+        for page in &more.pages {
+            let page = pages.remove(page).filter(|page| page.len() == ledger::PAGE);
+            entries.extend(page.ok_or_else(|| corrupt("a page is missing"))?);
+        }
+        entries.extend(tail);
+        state.ledger = Ledger {
+            entries,
+            pages: more.pages,
+        };
+        Ok(state)
     }
+
+    fn grow_scope(&mut self, graph: &Graph, no: ScopeNo, bytes: &[u8]) -> Result<(), Corrupt> {
+        let (wire, []) = take::<WireScope>(bytes)? else {
+            return Err(corrupt("something follows a scope"));
+        };
+        let around = self.quietly(wire.parent);
+        let listing = around.and_then(|local| local.lists.get_mut(&wire.list));
+        let listing = listing.ok_or_else(|| corrupt("a scope belongs to no list"))?;
+        if wire.index >= listing.next || !listing.live.insert(no) {
+            return Err(corrupt("a scope belongs to no item"));
+        }
+        let (run, node) = (listing.run, listing.node);
+        let mut near = Near::default();
+        let local = Local {
+            latest: grow_latest(graph, wire.latest, &mut near)?,
+            joins: grow_joins(graph, wire.joins, &mut near)?,
+            loops: grow_loops(graph, wire.loops)?,
+            ..Local::default()
+        };
+        let scope = Scope {
+            parent: wire.parent,
+            list: wire.list,
+            run,
+            node,
+            index: wire.index,
+            output: wire.output,
+            local,
+        };
+        self.scopes.insert(no, scope);
+        self.grow_lists(graph, no, wire.lists)?;
+        self.grow_queued(graph, no, wire.queued)
+    }
+
+    fn grow_lists(
+        &mut self,
+        graph: &Graph,
+        scope: ScopeNo,
+        wire: Vec<WireListing>,
+    ) -> Result<(), Corrupt> {
+        for wire in wire {
+            graph
+                .node(wire.node)
+                .ok_or_else(|| corrupt("it names a list of a node that does not exist"))?;
+            self.held.extend(graph.mutex_of(wire.node));
+            let listing = Listing {
+                node: wire.node,
+                edge: wire.edge,
+                first: wire.first,
+                attempt: wire.attempt,
+                phase: wire.phase,
+                give_up_ms: wire.give_up_ms,
+                round: wire.round,
+                run: wire.run,
+                count: wire.count,
+                next: wire.next,
+                live: BTreeSet::new(),
+            };
+            let local = self.quietly(scope);
+            local.and_then(|local| local.lists.insert(wire.seq, listing));
+        }
+        Ok(())
+    }
+
+    fn grow_queued(
+        &mut self,
+        graph: &Graph,
+        scope: ScopeNo,
+        wire: Vec<WireQueued>,
+    ) -> Result<(), Corrupt> {
+        for wire in wire {
+            let kind = TriggerType::from_stored(wire.kind)
+                .ok_or_else(|| corrupt("something waits that is of no type"))?;
+            let row = OpenRow {
+                seq: wire.seq,
+                node: wire.node,
+                kind,
+                attempt: wire.attempt,
+                due_ms: 0,
+            };
+            let open = Open::decode_detail(graph, row, &wire.detail)?;
+            let mutex = graph
+                .mutex_of(open.node)
+                .ok_or_else(|| corrupt("something waits for nothing"))?;
+            self.waiters.insert((mutex, wire.seq), scope);
+            let local = self.quietly(scope);
+            local.and_then(|local| local.queued.insert(wire.seq, open));
+        }
+        Ok(())
+    }
+}
+
+fn corrupt(reason: &'static str) -> Corrupt {
+    Corrupt {
+        what: "state",
+        reason,
+    }
+}
+
+fn take<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, &'a [u8]), Corrupt> {
+    postcard::take_from_bytes(bytes).map_err(|_| corrupt("it is cut off or damaged"))
+}
+
+fn shrink_latest(local: &Local, near: &mut Near) -> Vec<(NodeIx, i64)> {
+    let latest = local.latest.iter();
+    latest
+        .map(|(node, run)| (*node, near.shrink(*run)))
+        .collect()
+}
+
+fn grow_latest(
+    graph: &Graph,
+    wire: Vec<(NodeIx, i64)>,
+    near: &mut Near,
+) -> Result<BTreeMap<NodeIx, RunNo>, Corrupt> {
+    Ok(grow_entries(graph, wire, near)?.into_iter().collect())
+}
+
+fn shrink_entries(entries: &[(NodeIx, RunNo)], near: &mut Near) -> Vec<(NodeIx, i64)> {
+    entries
+        .iter()
+        .map(|(node, run)| (*node, near.shrink(*run)))
+        .collect()
+}
+
+fn grow_entries(
+    graph: &Graph,
+    wire: Vec<(NodeIx, i64)>,
+    near: &mut Near,
+) -> Result<Vec<(NodeIx, RunNo)>, Corrupt> {
+    let mut entries = Vec::with_capacity(wire.len());
+    for (node, difference) in wire {
+        graph
+            .node(node)
+            .ok_or_else(|| corrupt("it names a node that does not exist"))?;
+        entries.push((node, near.grow(difference)));
+    }
+    Ok(entries)
+}
+
+fn shrink_joins(local: &Local, near: &mut Near) -> Vec<(NodeIx, Vec<WireSlot>)> {
+    let joins = local.joins.iter();
+    joins
+        .map(|(node, joining)| (*node, shrink_slots(&joining.slots, near)))
+        .collect()
+}
+
+fn grow_joins(
+    graph: &Graph,
+    wire: Vec<(NodeIx, Vec<WireSlot>)>,
+    near: &mut Near,
+) -> Result<BTreeMap<NodeIx, Joining>, Corrupt> {
+    let mut joins = BTreeMap::new();
+    for (node, slots) in wire {
+        let plan = graph
+            .node(node)
+            .ok_or_else(|| corrupt("it names a join that does not exist"))?;
+        let joining = grow_slots(slots, plan.inbound.len(), near)
+            .ok_or_else(|| corrupt("a join has another number of edges"))?;
+        joins.insert(node, joining);
+    }
+    Ok(joins)
+}
+
+fn loops(local: &Local) -> Vec<(LoopIx, Looping)> {
+    let loops = local.loops.iter();
+    loops.map(|(at, looping)| (*at, looping.clone())).collect()
+}
+
+fn grow_loops(
+    graph: &Graph,
+    wire: Vec<(LoopIx, Looping)>,
+) -> Result<BTreeMap<LoopIx, Looping>, Corrupt> {
+    let mut loops = BTreeMap::new();
+    for (at, looping) in wire {
+        let around = graph
+            .loops()
+            .get(at.at())
+            .ok_or_else(|| corrupt("it names a loop that does not exist"))?;
+        if !around.bears(looping.arrived) {
+            return Err(corrupt("more has arrived at a loop than it may hold"));
+        }
+        loops.insert(at, looping);
+    }
+    Ok(loops)
+}
+
+fn shrink_lists(local: &Local) -> Vec<WireListing> {
+    let lists = local.lists.iter();
+    lists
+        .map(|(seq, listing)| WireListing {
+            seq: *seq,
+            node: listing.node,
+            edge: listing.edge,
+            first: listing.first,
+            attempt: listing.attempt,
+            phase: listing.phase,
+            give_up_ms: listing.give_up_ms,
+            round: listing.round,
+            run: listing.run,
+            count: listing.count,
+            next: listing.next,
+        })
+        .collect()
+}
+
+fn shrink_queued(local: &Local) -> Vec<WireQueued> {
+    let queued = local.queued.values();
+    queued
+        .map(|open| WireQueued {
+            seq: open.seq,
+            node: open.node.0,
+            kind: open.kind.stored(),
+            attempt: open.attempt,
+            detail: open.encode_detail(),
+        })
+        .collect()
 }
 
 fn shrink_slots(slots: &[Slot], near: &mut Near) -> Vec<WireSlot> {

@@ -5,17 +5,26 @@
 
 mod detail;
 mod head;
+mod ledger;
+mod scope;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{Payload, RunNo, Seq, Status, TriggerType};
+use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType};
 
-use crate::graph::{EdgeIx, LoopIx, NodeIx};
+use crate::graph::{EdgeIx, MutexIx, NodeIx};
 
 pub use detail::OpenRow;
+pub(crate) use ledger::Ledger;
+pub(crate) use scope::{Listing, Local};
+pub use scope::{Refused, Scope};
 
 /// The state of a run.
+///
+/// It is stored in three ways: the head by [`State::encode`], each scope other than the root
+/// by [`State::drain_scopes`], and each open run as a trigger row. What else is in here
+/// follows from these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     /// Where it is in its life.
@@ -26,10 +35,11 @@ pub struct State {
     pub steps: u64,
     /// Failures so far that no attempt made good.
     pub incidents: u32,
-    /// What is going on, by sequence number. Not in the encoded head: whoever decodes that
-    /// puts in what [`Open::decode_detail`] makes of the trigger rows.
+    /// What is going on in all scopes, by sequence number. Not in the encoded head: whoever
+    /// decodes that gives what [`Open::decode_detail`] makes of the trigger rows to
+    /// [`State::restore`].
     pub open: BTreeMap<Seq, Open>,
-    /// How many of `open` wait for an instant.
+    /// How many of `open` wait for an instant, a bookmark or a child.
     pub waiting: u32,
     /// When the time-out of the run is due, in epoch milliseconds.
     pub deadline_ms: Option<i64>,
@@ -37,13 +47,35 @@ pub struct State {
     pub timeout: Option<Seq>,
     /// The run record whose output is the run's, in place of the workflow's own.
     pub output: Option<RunNo>,
-    /// Joins that are not at rest.
-    pub(crate) joins: BTreeMap<NodeIx, Joining>,
-    /// Loops that are going on.
-    pub(crate) loops: BTreeMap<LoopIx, Looping>,
-    /// The latest run record of each node that an expression names; none if it was skipped,
-    /// failed or cancelled since.
-    pub latest: BTreeMap<NodeIx, RunNo>,
+    /// The root scope.
+    pub(crate) root: Local,
+    /// The other scopes that are open.
+    pub(crate) scopes: BTreeMap<ScopeNo, Scope>,
+    /// How many scopes, and pages that are stored like scopes, there have been.
+    pub(crate) numbered: u64,
+    /// Completed nodes that can be undone.
+    pub(crate) ledger: Ledger,
+    /// How the run ends once everything that can be undone is.
+    pub(crate) undoing: Option<Undoing>,
+    /// Triggers from outside that are being executed.
+    pub(crate) outside: BTreeMap<Seq, Open>,
+    /// Critical sections that a node is in.
+    pub(crate) held: BTreeSet<MutexIx>,
+    /// Who waits for a critical section, in which scope, first come first.
+    pub(crate) waiters: BTreeMap<(MutexIx, Seq), ScopeNo>,
+    /// Scopes whose output is being made. Only inside a step.
+    pub(crate) emitting: BTreeSet<ScopeNo>,
+    /// Scopes and pages that differ from what is stored; true: nothing is stored of it yet.
+    pub(crate) changes: BTreeMap<ScopeNo, bool>,
+}
+
+/// How a run ends after what it did has been undone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Undoing {
+    /// Faulted or cancelled.
+    pub(crate) status: u8,
+    /// Why it is faulted.
+    pub(crate) failure: Option<Failure>,
 }
 
 /// An execution that is to come, or that is going on: what a trigger row stands for.
@@ -54,6 +86,8 @@ pub struct Open {
     /// The sequence number of the first trigger of this node run, over all its attempts and
     /// phases.
     pub first: Seq,
+    /// The scope it runs in.
+    pub scope: ScopeNo,
     /// The node.
     pub node: NodeIx,
     /// The edge that led to it.
@@ -64,17 +98,54 @@ pub struct Open {
     pub attempt: u32,
     /// How often the node has waited or asked to be called again: 0 at first.
     pub phase: u32,
-    /// When it is due, in epoch milliseconds. None: at once.
+    /// When it is due, in epoch milliseconds; `i64::MAX` if only somebody else can end its
+    /// wait. None: at once.
     pub due_ms: Option<i64>,
     /// When the node run has taken too long over all attempts, in epoch milliseconds. Whoever
     /// executes it after that reports a failure of class `deadline` instead.
     pub give_up_ms: Option<i64>,
-    /// Whose outputs the default input comes from; none at an entry, which gets the run's.
+    /// When it has been suspended for too long, in epoch milliseconds. Whoever finds it still
+    /// waiting then reports [`crate::apply::waited_too_long`] instead of executing it.
+    pub give_up_wait_ms: Option<i64>,
+    /// When the first of its bookmarks expires, in epoch milliseconds. Whoever finds it still
+    /// waiting then executes it, and tells it so.
+    pub expires_ms: Option<i64>,
+    /// Whose outputs the default input comes from; none at an entry, which gets the run's, or
+    /// the item in a for-each.
     pub from: Vec<(NodeIx, RunNo)>,
     /// What the node left for itself when it asked to be called again.
     pub left: Option<Payload>,
-    /// Whether it waits for an instant, rather than for a worker or for another attempt.
+    /// For a node with `repeat`: which of its executions it is.
+    pub round: Option<Round>,
+    /// For a for-each whose items are done: what to collect.
+    pub collect: Option<Box<Collect>>,
+    /// Whether it waits for an instant, a bookmark or a child, rather than for a worker or for
+    /// another attempt.
     pub waiting: bool,
+}
+
+/// Which execution of a node with `repeat` it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// From 1.
+    pub count: u32,
+    /// When it was to start, in epoch milliseconds.
+    pub planned_ms: i64,
+}
+
+/// What a for-each has to collect, now that nothing of its items is open any more. Its
+/// execution results in an array of as many values as there are items, in their order; where
+/// none was kept the value is `null`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Collect {
+    /// Names what was kept for its items.
+    pub list: Seq,
+    /// The run record whose output is the list.
+    pub run: RunNo,
+    /// How many items there are.
+    pub count: u32,
+    /// An item failed, and the for-each with it: report this failure and collect nothing.
+    pub fault: Option<Failure>,
 }
 
 /// A join in the middle of a round.

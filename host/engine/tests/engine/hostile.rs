@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, State, begin};
-use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, Seq, TriggerType};
+use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
 
 use crate::kit;
 
@@ -36,6 +36,7 @@ fn open() -> Open {
     Open {
         seq: Seq(9),
         first: Seq(3),
+        scope: ScopeNo::ROOT,
         node: NodeIx(1),
         edge: Some(windlass_engine::EdgeIx(2)),
         kind: TriggerType::Loop,
@@ -43,11 +44,15 @@ fn open() -> Open {
         phase: 4,
         due_ms: Some(100),
         give_up_ms: Some(-5),
+        give_up_wait_ms: None,
+        expires_ms: None,
         from: vec![(NodeIx(0), RunNo(i64::MAX)), (NodeIx(2), RunNo(-1))],
         left: Some(Payload {
             content_type: Some("text/plain".into()),
             body: Body::Blob(BlobRef { digest, size: 1 }),
         }),
+        round: None,
+        collect: None,
         waiting: true,
     }
 }
@@ -74,26 +79,26 @@ fn row(open: &Open) -> OpenRow {
 fn cut_off_and_prolonged_bytes_are_refused() {
     let graph = kit::graph(GRAPH);
     let bytes = state().encode();
-    assert!(State::decode(&graph, &bytes).is_ok());
+    assert!(State::decode(&graph, &bytes, []).is_ok());
     let detail = open().encode_detail();
     assert_eq!(
         Open::decode_detail(&graph, row(&open()), &detail),
         Ok(open())
     );
     for end in 0..bytes.len() {
-        assert!(State::decode(&graph, &bytes[..end]).is_err());
+        assert!(State::decode(&graph, &bytes[..end], []).is_err());
     }
     for end in 1..detail.len() {
         assert!(Open::decode_detail(&graph, row(&open()), &detail[..end]).is_err());
     }
-    assert!(State::decode(&graph, &[bytes, vec![0]].concat()).is_err());
+    assert!(State::decode(&graph, &[bytes, vec![0]].concat(), []).is_err());
     assert!(Open::decode_detail(&graph, row(&open()), &[detail, vec![0]].concat()).is_err());
 }
 
 #[test]
 fn bytes_of_another_graph_are_refused() {
     let other = kit::graph("a -> b");
-    assert!(State::decode(&other, &state().encode()).is_err());
+    assert!(State::decode(&other, &state().encode(), []).is_err());
     assert!(Open::decode_detail(&other, row(&open()), &open().encode_detail()).is_err());
 }
 
@@ -137,8 +142,10 @@ proptest! {
         let mut bytes = sound.encode();
         let at_byte = at.index(bytes.len());
         bytes[at_byte] = byte;
-        if let Ok(mut state) = State::decode(&graph, &bytes) {
-            state.open = sound.open;
+        if let Ok(mut state) = State::decode(&graph, &bytes, []) {
+            for open in sound.open.into_values() {
+                state.restore(&graph, open);
+            }
             for (seq, again) in events {
                 let ports = if again { vec!["again".to_owned()] } else { Vec::new() };
                 let event = Event::Done { seq: Seq(seq), run: RunNo(1), ports, end: None };
@@ -161,7 +168,7 @@ proptest! {
     fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let graph = kit::graph(GRAPH);
         let versioned = [vec![1], bytes].concat();
-        let _ = State::decode(&graph, &versioned);
+        let _ = State::decode(&graph, &versioned, []);
         let _ = Open::decode_detail(&graph, row(&open()), &versioned);
     }
 }

@@ -171,6 +171,7 @@ pub(crate) fn step(
     random: u64,
     values: &Values,
 ) -> Result<Vec<Command>, windlass_engine::Stale> {
+    state.drain_scopes();
     let before = state.clone();
     *state = reread(graph, state);
     assert_eq!(*state, before, "what is read back is what was stored");
@@ -188,7 +189,7 @@ pub(crate) fn step(
 }
 
 pub(crate) fn reread(graph: &Graph, state: &State) -> State {
-    let mut read = State::decode(graph, &state.encode()).expect("the head can be read");
+    let mut read = State::decode(graph, &state.encode(), []).expect("the head can be read");
     for open in state.open.values() {
         let Open {
             seq,
@@ -207,8 +208,7 @@ pub(crate) fn reread(graph: &Graph, state: &State) -> State {
             due_ms,
         };
         let open = Open::decode_detail(graph, row, &open.encode_detail());
-        read.open
-            .insert(seq, open.expect("the trigger can be read"));
+        read.restore(graph, open.expect("the trigger can be read"));
     }
     read
 }

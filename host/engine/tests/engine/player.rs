@@ -160,6 +160,10 @@ impl Player {
                 ),
                 Command::Timeout { due_ms, .. } => write!(text, "timeout@{due_ms}"),
                 Command::Cancel(open) => write!(text, "cancel {}", name(open.node)),
+                Command::OpenScope { scope, index, .. } => write!(text, "open {scope}[{index}]"),
+                Command::CloseScope(scope) => write!(text, "close {scope}"),
+                Command::Emit { scope, index, .. } => write!(text, "emit {scope}[{index}]"),
+                Command::DropList(list) => write!(text, "drop {list}"),
                 Command::Skip(node) => write!(text, "skip {}", name(*node)),
                 Command::Refuted { failure, .. } => write!(text, "refuted {}", failure.code),
                 Command::Incident { node, failure, .. } => {

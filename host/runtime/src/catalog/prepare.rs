@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use windlass_engine::{Graph, PlanKind};
+use windlass_engine::{Graph, PlanKind, unsupported};
 use windlass_model::definition::{NodeKind, UseRef};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Digest, Place};
@@ -24,6 +24,7 @@ type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
 /// expressions, and every configuration that can be checked before it runs.
 pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (uses, mut wrong) = find(definition, plugins);
+    wrong.extend(unsupported(definition));
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
         Ok(graph) => wrong.extend(check_configs(&graph, &uses)),
         Err(diagnostics) => wrong.extend(diagnostics),
@@ -148,6 +149,10 @@ fn build(
     pins: PinsRow,
     uses: &Uses,
 ) -> Result<Prepared, Error> {
+    let refused = unsupported(definition);
+    if !refused.is_empty() {
+        return Err(Error::Definition(refused));
+    }
     let graph =
         Graph::compile(definition, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let nodes = graph

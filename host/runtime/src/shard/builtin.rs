@@ -115,12 +115,15 @@ impl Hot {
         match alias {
             Alias::Input => self.memory.input(store, self.no).map(Some),
             Alias::Output(name) => {
-                let node = self.prepared.graph.find(name);
-                match node.and_then(|node| self.state.latest.get(&node).copied()) {
+                let graph = &self.prepared.graph;
+                let node = graph.find(name);
+                let root = windlass_model::ScopeNo::ROOT;
+                match node.and_then(|node| self.state.latest(graph, root, node)) {
                     Some(run) => self.memory.output(store, run).map(Some),
                     None => Ok(None),
                 }
             }
+            Alias::Item => Ok(None),
             // A variable may be patched for this attempt alone: let the template see to that.
             Alias::Var(_) if !patch.is_empty() => Ok(None),
             Alias::Var(name) => self.memory.var(store, self.no, name),

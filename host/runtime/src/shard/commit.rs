@@ -40,6 +40,7 @@ pub(super) struct Ending {
 struct Rows {
     triggers: Vec<NewTrigger>,
     removed: Vec<TriggerNo>,
+    lists_done: Vec<Seq>,
     cancelled: Vec<Open>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
@@ -120,9 +121,14 @@ impl Hot {
                 .into_iter()
                 .map(|(name, value)| (ScopeNo::ROOT, name, value))
                 .collect(),
-            scopes: Vec::new(),
+            scopes: self
+                .state
+                .drain_scopes()
+                .into_iter()
+                .map(|(no, bytes)| (no, bytes.map(Bytes::from)))
+                .collect(),
             items: Vec::new(),
-            lists_done: Vec::new(),
+            lists_done: rows.lists_done,
             burned: Vec::new(),
             bookmarks: Vec::new(),
             sends: Vec::new(),
@@ -208,7 +214,16 @@ impl Hot {
                 });
                 Some(())
             }
-            Command::Skip(_) | Command::Refuted { .. } | Command::Finish { .. } => Some(()),
+            Command::DropList(list) => {
+                rows.lists_done.push(list);
+                Some(())
+            }
+            Command::OpenScope { .. }
+            | Command::CloseScope(_)
+            | Command::Emit { .. }
+            | Command::Skip(_)
+            | Command::Refuted { .. }
+            | Command::Finish { .. } => Some(()),
         }
     }
 

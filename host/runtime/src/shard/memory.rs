@@ -209,7 +209,7 @@ impl Hot {
     ) -> Result<(), Unread> {
         let latest = graph
             .find(name)
-            .and_then(|node| self.state.latest.get(&node).copied());
+            .and_then(|node| self.state.latest(graph, ScopeNo::ROOT, node));
         let json = match latest {
             Some(run) => {
                 let output = self.memory.output(store, run)?;

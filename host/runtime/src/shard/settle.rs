@@ -143,7 +143,7 @@ impl Hot {
             max_steps: shared.max_steps,
         };
         let graph = Arc::clone(&self.prepared);
-        let Ok(commands) = apply(&graph.graph, &mut self.state, event, &cx) else {
+        let Ok(mut commands) = apply(&graph.graph, &mut self.state, event, &cx) else {
             tracing::debug!(instance = %self.id, seq = %to.seq, "a result came too late");
             return Ok(None);
         };
@@ -166,7 +166,7 @@ impl Hot {
         }
         // The workflow's output may name what this very step assigned.
         self.memory.assign(&vars);
-        let finish = self.finish(&commands, shared)?;
+        let finish = self.finish(&mut commands, &cx, shared)?;
         Ok(Some(Step {
             record,
             commands,
@@ -383,24 +383,15 @@ impl Hot {
     /// How the run ends, if these commands end it. Renders the workflow's output.
     fn finish(
         &mut self,
-        commands: &[Command],
+        commands: &mut Vec<Command>,
+        cx: &Cx<'_>,
         shared: &Shared,
     ) -> windlass_store::Result<Option<Ending>> {
-        let Some(Command::Finish {
-            status,
-            failure,
-            output,
-        }) = commands.last()
-        else {
+        let Some(Command::Finish { status, output, .. }) = commands.last() else {
             return Ok(None);
         };
         if *status != Status::Completed {
-            let (status, failure) = (*status, failure.clone());
-            return Ok(Some(Ending {
-                status,
-                output: None,
-                failure,
-            }));
+            return Ok(ending(commands));
         }
         match self.final_output(*output, shared) {
             Ok(output) => {
@@ -415,16 +406,11 @@ impl Hot {
             Err(Unread::Value(mut failure)) => {
                 failure.code = codes::OUTPUT;
                 failure.message = format!("the workflow's output: {}", failure.message);
-                let command = fail_output(&mut self.state, failure.clone());
-                let status = match command {
-                    Command::Finish { status, .. } => status,
-                    _ => Status::Faulted,
-                };
-                Ok(Some(Ending {
-                    status,
-                    output: None,
-                    failure: Some(failure),
-                }))
+                // What the run did may have to be undone first.
+                commands.pop();
+                let graph = &self.prepared.graph;
+                commands.extend(fail_output(graph, &mut self.state, failure, cx));
+                Ok(ending(commands))
             }
         }
     }
@@ -444,6 +430,20 @@ impl Hot {
             return Ok(payload);
         }
         self.render(template, &patch, shared).map(Payload::json)
+    }
+}
+
+/// How these commands end the run, if they do and there is no output.
+fn ending(commands: &[Command]) -> Option<Ending> {
+    match commands.last() {
+        Some(Command::Finish {
+            status, failure, ..
+        }) => Some(Ending {
+            status: *status,
+            output: None,
+            failure: failure.clone(),
+        }),
+        _ => None,
     }
 }
 

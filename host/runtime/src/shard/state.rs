@@ -502,8 +502,10 @@ impl Hot {
     ) -> Result<Self, String> {
         let row = &claimed.row;
         let graph = &prepared.graph;
-        let mut state =
-            windlass_engine::State::decode(graph, &row.state).map_err(|error| error.to_string())?;
+        let scopes = claimed.scopes.iter();
+        let scopes = scopes.map(|(no, bytes)| (*no, bytes.as_ref()));
+        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
+            .map_err(|error| error.to_string())?;
         let mut held = FxHashMap::default();
         let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
         let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
@@ -518,7 +520,7 @@ impl Hot {
                 };
                 let open = Open::decode_detail(graph, open, &trigger.detail)
                     .map_err(|error| error.to_string())?;
-                state.open.insert(trigger.seq, open);
+                state.restore(graph, open);
             }
             held.insert(trigger.seq, Held::of(trigger, stage));
         }

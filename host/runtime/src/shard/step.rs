@@ -213,6 +213,12 @@ impl State {
             }
             PlanKind::Wait(_) if kind == TriggerType::Timer => Ok(Settled::done(Payload::null())),
             PlanKind::Wait(template) => hot.wait_until(to, template, &patch, shared),
+            PlanKind::ForEach { .. } | PlanKind::Workflow { .. } | PlanKind::Event { .. } => {
+                // Refused before a run could begin.
+                let message = "this host cannot run such a node";
+                let failure = Failure::new(Class::Permanent, codes::RENDER, message);
+                Ok(Settled::Failed(failure))
+            }
             PlanKind::Set(assignments) => hot.assignments(assignments, &patch, shared),
             PlanKind::End { terminate, output } => {
                 hot.end(*terminate, output.as_ref(), &patch, shared)

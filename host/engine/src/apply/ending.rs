@@ -1,0 +1,148 @@
+//! How a run ends: what is still open is cancelled, and what can be undone is undone.
+//!
+//! Of a run that is faulted or cancelled, each completed node with a compensating one is
+//! undone, the last to complete first, one after the other. Until that is over the run goes
+//! on; its status is known. A compensation that fails is an incident, and the others go on.
+
+use windlass_model::{Failure, ScopeNo, Status};
+
+use super::step::Step;
+use super::{Command, failing};
+use crate::state::Undoing;
+
+impl Step<'_> {
+    /// The run is over, or will be once what it did is undone; whatever is still open is
+    /// cancelled.
+    pub(super) fn end(&mut self, status: Status, failure: Option<Failure>) {
+        self.cancel_all();
+        let fails = status != Status::Completed;
+        if fails && !self.state.ledger.entries.is_empty() {
+            self.state.status = Status::Running;
+            self.state.undoing = Some(Undoing {
+                status: status as u8,
+                failure,
+            });
+            self.undo_next();
+        } else {
+            self.finish(status, failure);
+        }
+    }
+
+    /// As [`Self::end`], for a failure that is the run's own. What undoes goes no further.
+    pub(super) fn fault(&mut self, failure: Failure) {
+        if self.state.undoing.is_none() {
+            return self.end(Status::Faulted, Some(failure));
+        }
+        self.cancel_all();
+        self.state.ledger.entries.clear();
+        self.come_to_an_end();
+    }
+
+    fn cancel_all(&mut self) {
+        let open = std::mem::take(&mut self.state.open);
+        let outside = std::mem::take(&mut self.state.outside);
+        self.commands.extend(
+            open.into_values()
+                .chain(outside.into_values())
+                .map(Command::Cancel),
+        );
+        self.state.root.open.clear();
+        self.dismiss();
+        let lists: Vec<_> = self.state.root.lists.keys().copied().collect();
+        for list in lists {
+            if let Some(open) = self.close_list(ScopeNo::ROOT, list) {
+                self.commands.push(Command::Cancel(open));
+            }
+        }
+        self.state.waiting = 0;
+        self.state.root.joins.clear();
+        self.state.root.loops.clear();
+        self.state.held.clear();
+        self.state.emitting.clear();
+        self.work.clear();
+        self.idle.clear();
+        self.quiet.clear();
+        self.freed.clear();
+        self.overflow = None;
+    }
+
+    fn finish(&mut self, status: Status, failure: Option<Failure>) {
+        self.state.timeout = None;
+        self.state.undoing = None;
+        for &page in &self.state.ledger.pages {
+            self.state.changes.entry(page).or_insert(false);
+        }
+        self.state.status = status;
+        let output = self.state.output.filter(|_| status == Status::Completed);
+        self.commands.push(Command::Finish {
+            status,
+            failure,
+            output,
+        });
+    }
+
+    /// Nothing is open any more.
+    pub(super) fn come_to_an_end(&mut self) {
+        if self.undo_next() {
+            return;
+        }
+        match self.state.undoing.take() {
+            Some(undoing) => {
+                let status = Status::from_stored(undoing.status).unwrap_or(Status::Faulted);
+                self.finish(status, undoing.failure);
+            }
+            None => match self.half_decided(ScopeNo::ROOT) {
+                None => self.end(Status::Completed, None),
+                Some(node) => {
+                    let failure = failing::half_decided(self.graph, node);
+                    self.end(Status::Faulted, Some(failure));
+                }
+            },
+        }
+    }
+
+    /// Begins to undo what completed last. Says whether there was something.
+    fn undo_next(&mut self) -> bool {
+        if self.state.undoing.is_none() {
+            return false;
+        }
+        while let Some((node, run)) = self.state.undone() {
+            let plan = self.graph.node(node);
+            if let Some(undo) = plan.and_then(|plan| plan.compensate) {
+                self.open(ScopeNo::ROOT, undo, None, vec![(node, run)]);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Executions that the run may have: undoing may take as many again.
+    pub(super) fn most(&self, max_steps: u64) -> u64 {
+        match self.state.undoing {
+            Some(_) => max_steps.saturating_mul(2),
+            None => max_steps,
+        }
+    }
+
+    pub(super) fn go_on(&mut self) {
+        // Scopes whose output is being made are about to go on.
+        if self.state.status != Status::Paused && self.state.emitting.is_empty() {
+            let all_wait = self.state.waiting as usize >= self.state.open.len();
+            self.state.status = if all_wait {
+                Status::Suspended
+            } else {
+                Status::Running
+            };
+        }
+        // Not at creation: a run that is over after one step needs no such trigger.
+        if let (None, None, Some(due_ms)) = (
+            self.state.timeout,
+            &self.state.undoing,
+            self.state.deadline_ms,
+        ) {
+            let seq = self.next_seq();
+            self.state.timeout = Some(seq);
+            self.commands.push(Command::Timeout { seq, due_ms });
+        }
+    }
+}

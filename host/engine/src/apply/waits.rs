@@ -1,0 +1,160 @@
+//! Nodes that are called again: because they ask for it, after a wait, or because they repeat.
+
+use windlass_model::{Class, Failure, Payload, RunNo, TriggerType};
+
+use super::step::Step;
+use super::{Command, Cx, after, failing};
+use crate::codes;
+use crate::state::{Open, Round};
+
+impl Step<'_> {
+    pub(super) fn again(
+        &mut self,
+        open: Open,
+        run: RunNo,
+        after_ms: u64,
+        left: Option<Payload>,
+        cx: &Cx<'_>,
+    ) {
+        let due_ms = (after_ms > 0).then(|| after(self.now_ms, after_ms));
+        if due_ms.is_some_and(|due_ms| too_late(&open, due_ms)) {
+            return self.out_of_time(open, run, cx);
+        }
+        self.reopen(Open {
+            left,
+            due_ms,
+            waiting: due_ms.is_some(),
+            ..called_again(open, TriggerType::Loop)
+        });
+    }
+
+    pub(super) fn wait(&mut self, open: Open, run: RunNo, until_ms: i64, cx: &Cx<'_>) {
+        if too_late(&open, until_ms) {
+            return self.out_of_time(open, run, cx);
+        }
+        let left = open.left.clone();
+        self.reopen(Open {
+            left,
+            due_ms: Some(until_ms),
+            waiting: true,
+            ..called_again(open, TriggerType::Timer)
+        });
+    }
+
+    /// Waits for somebody else: until then, or until the node or its wait has taken too long.
+    pub(super) fn suspended(
+        &mut self,
+        open: Open,
+        kind: TriggerType,
+        expires_ms: Option<i64>,
+        left: Option<Payload>,
+    ) {
+        let plan = self.graph.node(open.node);
+        let give_up_wait_ms = plan
+            .and_then(|plan| plan.wait_timeout_ms)
+            .map(|ms| after(self.now_ms, ms));
+        let ends = [expires_ms, give_up_wait_ms, open.give_up_ms];
+        let due_ms = ends.into_iter().flatten().min().unwrap_or(i64::MAX);
+        self.reopen(Open {
+            left,
+            due_ms: Some(due_ms),
+            expires_ms,
+            give_up_wait_ms,
+            waiting: true,
+            ..called_again(open, kind)
+        });
+    }
+
+    pub(super) fn later(&mut self, open: Open, until_ms: i64) {
+        // Nobody has executed it, so nobody could report that it is too late: that is for
+        // whoever takes it up when its time is over.
+        let due_ms = open
+            .give_up_ms
+            .map_or(until_ms, |give_up_ms| until_ms.min(give_up_ms));
+        let open = Open {
+            due_ms: Some(due_ms),
+            waiting: true,
+            ..open
+        };
+        if open.seq.is_outside() {
+            // It has not begun, so it is still nothing that the run waits for.
+            self.commands.push(Command::Schedule(open));
+        } else {
+            self.reopen(open);
+        }
+    }
+
+    fn out_of_time(&mut self, open: Open, run: RunNo, cx: &Cx<'_>) {
+        let failure = failing::out_of_time(None);
+        self.commands.push(Command::Refuted {
+            seq: open.seq,
+            failure: failure.clone(),
+        });
+        self.given_up(open, run, failure, cx);
+    }
+
+    /// The execution that follows this one, if the node repeats.
+    ///
+    /// # Errors
+    ///
+    /// `until` could not be evaluated.
+    pub(super) fn next_round(&self, open: &Open, cx: &Cx<'_>) -> Result<Option<Round>, Failure> {
+        let plan = self.graph.node(open.node);
+        let (Some(repeat), Some(round)) = (plan.and_then(|p| p.repeat.as_ref()), open.round) else {
+            return Ok(None);
+        };
+        if repeat.max.is_some_and(|max| round.count >= max) {
+            return Ok(None);
+        }
+        if let Some(until) = &repeat.until {
+            let met = until.test(cx.values).map_err(|error| {
+                let message = format!("`until` could not be evaluated: {error}");
+                Failure::new(Class::Invalid, codes::CONDITION, message)
+            })?;
+            if met {
+                return Ok(None);
+            }
+        }
+        let every_ms = repeat.every_ms.unwrap_or_default();
+        Ok(Some(Round {
+            count: round.count.saturating_add(1),
+            // From when it was to start, so that intervals do not drift; but what is late is
+            // not caught up with.
+            planned_ms: after(round.planned_ms, every_ms).max(self.now_ms),
+        }))
+    }
+
+    pub(super) fn repeat(&mut self, open: Open, run: RunNo, round: Round, cx: &Cx<'_>) {
+        let due_ms = (round.planned_ms > self.now_ms).then_some(round.planned_ms);
+        if due_ms.is_some_and(|due_ms| too_late(&open, due_ms)) {
+            return self.out_of_time(open, run, cx);
+        }
+        self.remember(open.scope, open.node, run);
+        self.reopen(Open {
+            due_ms,
+            round: Some(round),
+            waiting: due_ms.is_some(),
+            ..called_again(open, TriggerType::Loop)
+        });
+    }
+}
+
+/// The same node run in its next phase, at once.
+fn called_again(open: Open, kind: TriggerType) -> Open {
+    Open {
+        kind,
+        attempt: 1,
+        phase: open.phase.saturating_add(1),
+        due_ms: None,
+        give_up_wait_ms: None,
+        expires_ms: None,
+        left: None,
+        waiting: false,
+        ..open
+    }
+}
+
+fn too_late(open: &Open, due_ms: i64) -> bool {
+    open.give_up_ms
+        .is_some_and(|give_up_ms| due_ms >= give_up_ms)
+}

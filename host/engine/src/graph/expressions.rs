@@ -1,0 +1,224 @@
+//! Compiles what a definition has of expressions, and reports every mistake in them.
+
+use serde_json::Value;
+use windlass_model::definition::{self, NodeKind, UseRef};
+use windlass_model::nearest::did_you_mean;
+use windlass_model::{Diagnostic, Place};
+
+use super::flat::{Flat, FlatNode};
+use super::{BodyIx, PlanKind, Repeat, When};
+use crate::expr::{self, Condition, Needs, Template};
+
+pub(super) struct Expressions<'a> {
+    pub(super) flat: &'a Flat<'a>,
+    pub(super) found: Vec<Diagnostic>,
+    /// What all expressions together name.
+    pub(super) needs: Needs,
+}
+
+/// What the node's own kind, `input` and `repeat` are compiled to.
+pub(super) struct Compiled {
+    pub(super) kind: PlanKind,
+    pub(super) input: Option<Template>,
+    pub(super) repeat: Option<Repeat>,
+}
+
+impl Expressions<'_> {
+    /// By node; none where something is wrong.
+    pub(super) fn nodes(&mut self, raw: &dyn Fn(&UseRef) -> Vec<String>) -> Vec<Option<Compiled>> {
+        let nodes = &self.flat.nodes;
+        let kinds: Vec<_> = nodes.iter().map(|node| self.kind(node, raw)).collect();
+        let inputs: Vec<_> = nodes.iter().map(|node| self.input(node)).collect();
+        let repeats: Vec<_> = nodes.iter().map(|node| self.repeat(node)).collect();
+        let rest = inputs.into_iter().zip(repeats);
+        kinds
+            .into_iter()
+            .zip(rest)
+            .map(|(kind, (input, repeat))| {
+                Some(Compiled {
+                    kind: kind?,
+                    input,
+                    repeat,
+                })
+            })
+            .collect()
+    }
+
+    /// What each body results in. That of a for-each is made in the scope of an item.
+    pub(super) fn outputs(&mut self) -> Vec<Option<Template>> {
+        let bodies = (0..).map(BodyIx).zip(&self.flat.bodies);
+        bodies
+            .map(|(at, body)| self.template(body.output?, &format!("{}/output", body.pointer), at))
+            .collect()
+    }
+
+    pub(super) fn conditions(&mut self) -> Vec<When> {
+        let edges = &self.flat.edges;
+        let when = |edge: &super::flat::FlatEdge<'_>| match &edge.edge.when {
+            definition::When::Always => When::Always,
+            definition::When::Else => When::Else,
+            definition::When::If(text) => self
+                .condition(text, &edge.pointer, edge.body)
+                .map_or(When::Always, When::If),
+        };
+        edges.iter().map(when).collect()
+    }
+
+    fn kind(
+        &mut self,
+        node: &FlatNode<'_>,
+        raw: &dyn Fn(&UseRef) -> Vec<String>,
+    ) -> Option<PlanKind> {
+        let at = |key: &str| format!("{}/{key}", node.pointer);
+        let body = node.body;
+        Some(match &node.node.kind {
+            NodeKind::Use { node_type, with } => PlanKind::Use {
+                node_type: node_type.clone(),
+                with: self.template_with(with, &raw(node_type), &at("with"), body)?,
+            },
+            NodeKind::ForEach(each) => PlanKind::ForEach {
+                list: self.template(&each.list, &at("for-each"), body)?,
+                concurrency: each.concurrency.max(1),
+                on_item_error: each.on_item_error,
+                body: self.body_of(node.name)?,
+            },
+            NodeKind::Workflow { name } => PlanKind::Workflow { name: name.clone() },
+            NodeKind::Wait(value) => PlanKind::Wait(self.template(value, &at("wait"), body)?),
+            NodeKind::Event {
+                name,
+                matches,
+                correlation,
+            } => {
+                let name = self.template(name, &at("event"), body);
+                let matches = self.template(matches, &at("event/match"), body);
+                let correlation = correlation
+                    .as_ref()
+                    .map(|value| self.template(value, &at("event/correlation"), body));
+                PlanKind::Event {
+                    name: name?,
+                    matches: matches?,
+                    correlation: match correlation {
+                        Some(compiled) => Some(compiled?),
+                        None => None,
+                    },
+                }
+            }
+            NodeKind::Fail(value) => PlanKind::Fail(self.template(value, &at("fail"), body)?),
+            NodeKind::End { terminate, output } => PlanKind::End {
+                terminate: *terminate,
+                output: match output {
+                    Some(value) => Some(self.template(value, &at("end/output"), body)?),
+                    None => None,
+                },
+            },
+            NodeKind::Set(vars) => {
+                let mut all = Vec::with_capacity(vars.len());
+                for (var, value) in vars {
+                    // Every one is compiled, so that every mistake is reported.
+                    all.push((var, self.template(value, &at(&format!("set/{var}")), body)));
+                }
+                let all = all
+                    .into_iter()
+                    .map(|(var, value)| Some((var.clone(), value?)));
+                PlanKind::Set(all.collect::<Option<_>>()?)
+            }
+        })
+    }
+
+    fn body_of(&self, name: &str) -> Option<BodyIx> {
+        let mut bodies = self.flat.bodies.iter();
+        let at = bodies.position(|body| body.container == Some(name))?;
+        u32::try_from(at).ok().map(BodyIx)
+    }
+
+    fn input(&mut self, node: &FlatNode<'_>) -> Option<Template> {
+        let value = node.node.input.as_ref()?;
+        self.template(value, &format!("{}/input", node.pointer), node.body)
+    }
+
+    fn repeat(&mut self, node: &FlatNode<'_>) -> Option<Repeat> {
+        let repeat = node.node.repeat.as_ref()?;
+        let pointer = format!("{}/repeat/until", node.pointer);
+        let until = repeat.until.as_deref();
+        Some(Repeat {
+            max: repeat.max,
+            every_ms: repeat.every_ms,
+            until: until.and_then(|text| self.condition(text, &pointer, node.body)),
+        })
+    }
+
+    fn condition(&mut self, text: &str, pointer: &str, body: BodyIx) -> Option<Condition> {
+        match Condition::compile(text, pointer) {
+            Ok(condition) => {
+                self.use_names(condition.needs(), pointer, body);
+                Some(condition)
+            }
+            Err(found) => {
+                self.found.extend(found);
+                None
+            }
+        }
+    }
+
+    fn template(&mut self, value: &Value, pointer: &str, body: BodyIx) -> Option<Template> {
+        self.template_with(value, &[], pointer, body)
+    }
+
+    fn template_with(
+        &mut self,
+        value: &Value,
+        raw: &[String],
+        pointer: &str,
+        body: BodyIx,
+    ) -> Option<Template> {
+        match Template::compile(value, raw, pointer) {
+            Ok(template) => {
+                self.use_names(template.needs(), pointer, body);
+                Some(template)
+            }
+            Err(found) => {
+                self.found.extend(found);
+                None
+            }
+        }
+    }
+
+    /// Variables may come with a payload, so only nodes can be known not to exist. A body sees
+    /// its own nodes and those around it.
+    fn use_names(&mut self, needs: &Needs, pointer: &str, body: BodyIx) {
+        let flat = self.flat;
+        let seen = |of: BodyIx| flat.around(body).any(|around| around == of);
+        for name in &needs.nodes {
+            let found = flat.find(name).map(|(_, node)| node);
+            let (message, help) = match found {
+                Some(node) if seen(node.body) => continue,
+                Some(node) => {
+                    let inside = flat.body(node.body).and_then(|body| body.container);
+                    let message = format!(
+                        "node `{name}` is inside of for-each `{}`, which cannot be seen into",
+                        inside.unwrap_or_default()
+                    );
+                    let help = "hand it out as the `output` of the for-each";
+                    (message, Some(help.to_owned()))
+                }
+                None => {
+                    let all = flat.nodes.iter().filter(|node| seen(node.body));
+                    let help = did_you_mean(name, all.map(|node| node.name));
+                    (format!("there is no node `{name}`"), help)
+                }
+            };
+            let mut diagnostic = Diagnostic::new(expr::UNKNOWN_NAME, message, Place::at(pointer));
+            diagnostic.help = help;
+            self.found.push(diagnostic);
+        }
+        for (name, used) in [("item", needs.item), ("index", needs.index)] {
+            if used && body == BodyIx::ROOT {
+                let message = format!("`{name}` is only there inside of a for-each");
+                let place = Place::at(pointer);
+                self.found
+                    .push(Diagnostic::new(expr::UNKNOWN_NAME, message, place));
+            }
+        }
+        self.needs.merge(needs);
+    }
+}

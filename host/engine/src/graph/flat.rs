@@ -1,0 +1,154 @@
+//! A definition with the bodies of its for-each nodes beside each other.
+//!
+//! Nodes are in the order of their names, which are unique in the whole workflow. Edges are in
+//! the order of the file, those of inner bodies after those around them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use windlass_model::definition::{Body, Definition, Edge, Node, NodeKind};
+
+use super::{BodyIx, EdgeIx, NodeIx};
+
+/// All of it.
+pub(super) struct Flat<'a> {
+    pub(super) nodes: Vec<FlatNode<'a>>,
+    pub(super) edges: Vec<FlatEdge<'a>>,
+    pub(super) bodies: Vec<FlatBody<'a>>,
+    /// Names that two nodes have, with where the second one is.
+    pub(super) doubled: Vec<(&'a str, String)>,
+    /// Nodes that only run to undo another.
+    pub(super) compensating: BTreeSet<&'a str>,
+}
+
+pub(super) struct FlatNode<'a> {
+    pub(super) name: &'a str,
+    pub(super) node: &'a Node,
+    pub(super) body: BodyIx,
+    /// Where it is: `/nodes/lines/nodes/quote`.
+    pub(super) pointer: String,
+}
+
+pub(super) struct FlatEdge<'a> {
+    pub(super) edge: &'a Edge,
+    pub(super) body: BodyIx,
+    pub(super) pointer: String,
+}
+
+pub(super) struct FlatBody<'a> {
+    /// The name of the for-each; none for the root.
+    pub(super) container: Option<&'a str>,
+    pub(super) parent: Option<BodyIx>,
+    pub(super) output: Option<&'a Value>,
+    pub(super) pointer: String,
+}
+
+impl<'a> Flat<'a> {
+    pub(super) fn of(definition: &'a Definition) -> Self {
+        let mut flat = Self {
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            bodies: vec![FlatBody {
+                container: None,
+                parent: None,
+                output: definition.output.as_ref(),
+                pointer: String::new(),
+            }],
+            doubled: Vec::new(),
+            compensating: BTreeSet::new(),
+        };
+        let mut names: BTreeMap<&str, FlatNode<'a>> = BTreeMap::new();
+        let mut todo = vec![(&definition.nodes, &definition.edges)];
+        let mut at = 0;
+        while let Some((nodes, edges)) = todo.get(at).copied() {
+            let Some(body) = u32::try_from(at).ok().map(BodyIx) else {
+                break;
+            };
+            let around = flat
+                .bodies
+                .get(at)
+                .map(|body| body.pointer.clone())
+                .unwrap_or_default();
+            at += 1;
+            for (place, edge) in edges.iter().enumerate() {
+                flat.edges.push(FlatEdge {
+                    edge,
+                    body,
+                    pointer: format!("{around}/edges/{place}"),
+                });
+            }
+            for (name, node) in nodes {
+                let pointer = format!("{around}/nodes/{name}");
+                flat.compensating.extend(node.compensate.as_deref());
+                if let NodeKind::ForEach(each) = &node.kind {
+                    let Body {
+                        nodes,
+                        edges,
+                        output,
+                    } = &each.body;
+                    todo.push((nodes, edges));
+                    flat.bodies.push(FlatBody {
+                        container: Some(name),
+                        parent: Some(body),
+                        output: output.as_ref(),
+                        pointer: pointer.clone(),
+                    });
+                }
+                if names.contains_key(name.as_str()) {
+                    flat.doubled.push((name, pointer));
+                    continue;
+                }
+                names.insert(
+                    name,
+                    FlatNode {
+                        name,
+                        node,
+                        body,
+                        pointer,
+                    },
+                );
+            }
+        }
+        flat.nodes = names.into_values().collect();
+        flat
+    }
+
+    /// Every node with its number.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeIx, &FlatNode<'a>)> {
+        (0..).map(NodeIx).zip(&self.nodes)
+    }
+
+    pub(super) fn node(&self, at: NodeIx) -> Option<&FlatNode<'a>> {
+        self.nodes.get(at.at())
+    }
+
+    pub(super) fn name(&self, at: NodeIx) -> &'a str {
+        self.node(at).map_or("", |node| node.name)
+    }
+
+    pub(super) fn edge(&self, at: EdgeIx) -> Option<&FlatEdge<'a>> {
+        self.edges.get(at.at())
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<(NodeIx, &FlatNode<'a>)> {
+        let at = self
+            .nodes
+            .binary_search_by(|node| node.name.cmp(name))
+            .ok()?;
+        let ix = u32::try_from(at).ok().map(NodeIx)?;
+        Some((ix, self.nodes.get(at)?))
+    }
+
+    pub(super) fn body(&self, at: BodyIx) -> Option<&FlatBody<'a>> {
+        self.bodies.get(at.at())
+    }
+
+    /// A body and those around it, the root last.
+    pub(super) fn around(&self, at: BodyIx) -> impl Iterator<Item = BodyIx> {
+        std::iter::successors(Some(at), |at| self.body(*at)?.parent)
+    }
+
+    pub(super) fn is_compensating(&self, at: NodeIx) -> bool {
+        self.compensating.contains(self.name(at))
+    }
+}

@@ -1,0 +1,253 @@
+//! Scopes: the root, and one for each item of a for-each that is being worked on.
+//!
+//! Every scope has joins, loops and latest runs of its own. The root's are in the head. Each
+//! other scope is stored by itself, so that a step writes those that it touched and no others,
+//! however many are open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use windlass_model::{RunNo, ScopeNo, Seq};
+
+use super::{Joining, Looping, Open, Round, State};
+use crate::graph::{EdgeIx, Graph, LoopIx, MutexIx, NodeIx};
+
+/// What every scope has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Local {
+    /// Joins that are not at rest.
+    pub(crate) joins: BTreeMap<NodeIx, Joining>,
+    /// Loops that are going on.
+    pub(crate) loops: BTreeMap<LoopIx, Looping>,
+    /// The latest run record of each node that an expression names; none if it was skipped,
+    /// failed or cancelled since.
+    pub(crate) latest: BTreeMap<NodeIx, RunNo>,
+    /// For-each nodes whose items are being worked on, by the trigger that made their list.
+    pub(crate) lists: BTreeMap<Seq, Listing>,
+    /// Runs that wait for a critical section. They have no trigger rows.
+    pub(crate) queued: BTreeMap<Seq, Open>,
+    /// Which of [`State::open`] are in this scope.
+    pub(crate) open: BTreeSet<Seq>,
+}
+
+/// The scope of an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scope {
+    /// The scope that the for-each is in.
+    pub parent: ScopeNo,
+    /// Names the list.
+    pub list: Seq,
+    /// The run record whose output is the list.
+    pub run: RunNo,
+    /// The for-each.
+    pub node: NodeIx,
+    /// The position of the item in the list.
+    pub index: u32,
+    /// The run record whose output is the item's, in place of the body's own.
+    pub(crate) output: Option<RunNo>,
+    pub(crate) local: Local,
+}
+
+/// A for-each whose items are being worked on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Listing {
+    pub(crate) node: NodeIx,
+    pub(crate) edge: Option<EdgeIx>,
+    pub(crate) first: Seq,
+    pub(crate) attempt: u32,
+    pub(crate) phase: u32,
+    pub(crate) give_up_ms: Option<i64>,
+    pub(crate) round: Option<Round>,
+    /// The record of the list.
+    pub(crate) run: RunNo,
+    /// How many items there are.
+    pub(crate) count: u32,
+    /// The item that is next.
+    pub(crate) next: u32,
+    /// The scopes of the items that are being worked on. Each of them says so itself.
+    pub(crate) live: BTreeSet<ScopeNo>,
+}
+
+/// Why a trigger from outside cannot be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Refused {
+    /// The run is over, or what it did is being undone.
+    #[error("the run is over")]
+    Closed,
+    /// Another node is in the critical section: put it off.
+    #[error("another node is in the critical section")]
+    Busy,
+    /// There is no such node outside of every for-each.
+    #[error("there is no such node outside of every for-each")]
+    NoNode,
+}
+
+impl Local {
+    /// Whether nothing is open in it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.lists.is_empty() && self.queued.is_empty()
+    }
+}
+
+impl State {
+    /// Puts in an open run that was read back from its trigger row.
+    pub fn restore(&mut self, graph: &Graph, open: Open) {
+        if open.seq.is_outside() {
+            return;
+        }
+        if let Some(mutex) = graph.mutex_of(open.node) {
+            self.held.insert(mutex);
+        }
+        if let Some(local) = self.quietly(open.scope) {
+            local.open.insert(open.seq);
+        }
+        self.open.insert(open.seq, open);
+    }
+
+    /// Lets a trigger from outside be executed: its sequence number is one of
+    /// [`Seq::outside`], and it runs in the root scope. It never counts as outstanding. Once
+    /// it has been executed and is to be executed again, it is like any other.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be executed now, or not at all.
+    pub fn admit(&mut self, graph: &Graph, open: Open) -> Result<(), Refused> {
+        if self.status.is_final() || self.undoing.is_some() {
+            return Err(Refused::Closed);
+        }
+        let plan = graph.node(open.node).ok_or(Refused::NoNode)?;
+        if open.scope != ScopeNo::ROOT
+            || graph.body(plan.body).is_none_or(|b| b.container.is_some())
+        {
+            return Err(Refused::NoNode);
+        }
+        if let Some(mutex) = plan.mutex {
+            if !self.held.insert(mutex) {
+                return Err(Refused::Busy);
+            }
+        }
+        self.outside.insert(open.seq, open);
+        Ok(())
+    }
+
+    /// The execution that this trigger stands for, from outside or not.
+    pub fn run_of(&self, seq: Seq) -> Option<&Open> {
+        self.open.get(&seq).or_else(|| self.outside.get(&seq))
+    }
+
+    /// Where something is that can be cancelled, and what it is called there: an open run, a
+    /// for-each or a run in a line, named by its trigger or by the first of its node run.
+    pub(crate) fn find(&self, seq: Seq) -> Option<(ScopeNo, Seq)> {
+        if let Some(open) = self.run_of(seq) {
+            return Some((open.scope, seq));
+        }
+        if let Some(open) = self.open.values().find(|open| open.first == seq) {
+            return Some((open.scope, open.seq));
+        }
+        let root = (ScopeNo::ROOT, &self.root);
+        let others = self.scopes.iter().map(|(no, scope)| (*no, &scope.local));
+        std::iter::once(root).chain(others).find_map(|(no, local)| {
+            let mut lists = local.lists.iter();
+            let list = lists.find(|(list, listing)| **list == seq || listing.first == seq);
+            let queued = local.queued.get(&seq).map(|_| seq);
+            Some((no, list.map(|(list, _)| *list).or(queued)?))
+        })
+    }
+
+    /// A scope other than the root.
+    pub fn scope(&self, scope: ScopeNo) -> Option<&Scope> {
+        self.scopes.get(&scope)
+    }
+
+    /// A scope and those around it, the root being the last.
+    pub fn around(&self, scope: ScopeNo) -> impl Iterator<Item = ScopeNo> {
+        std::iter::successors(Some(scope), |at| {
+            (*at != ScopeNo::ROOT).then(|| {
+                let scope = self.scopes.get(at);
+                scope.map_or(ScopeNo::ROOT, |scope| scope.parent)
+            })
+        })
+    }
+
+    /// The latest run record of a node as it is seen from a scope; none if it has none there,
+    /// or was skipped, failed or cancelled since.
+    pub fn latest(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<RunNo> {
+        let body = graph.node(node)?.body;
+        let around = self
+            .around(scope)
+            .find(|at| self.body(graph, *at) == body)?;
+        self.peek(around)?.latest.get(&node).copied()
+    }
+
+    /// The latest run records that are seen from a scope.
+    pub fn seen(&self, scope: ScopeNo) -> impl Iterator<Item = (NodeIx, RunNo)> {
+        let locals = self.around(scope).filter_map(|at| self.peek(at));
+        locals.flat_map(|local| local.latest.iter().map(|(node, run)| (*node, *run)))
+    }
+
+    fn body(&self, graph: &Graph, scope: ScopeNo) -> crate::graph::BodyIx {
+        let container = self.scopes.get(&scope).map(|scope| scope.node);
+        container.map_or(crate::graph::BodyIx::ROOT, |node| graph.body_of(node))
+    }
+
+    /// The scopes and pages that changed since this was last asked, as they are to be stored;
+    /// none if nothing is to be stored of one any more.
+    pub fn drain_scopes(&mut self) -> Vec<(ScopeNo, Option<Vec<u8>>)> {
+        if self.changes.is_empty() {
+            return Vec::new();
+        }
+        let changes = std::mem::take(&mut self.changes);
+        changes
+            .into_iter()
+            .filter_map(|(no, fresh)| {
+                let bytes = if self.status.is_final() {
+                    None
+                } else {
+                    self.encode_scope(no)
+                };
+                (bytes.is_some() || !fresh).then_some((no, bytes))
+            })
+            .collect()
+    }
+
+    /// What a scope has, to be read.
+    pub(crate) fn peek(&self, scope: ScopeNo) -> Option<&Local> {
+        if scope == ScopeNo::ROOT {
+            return Some(&self.root);
+        }
+        self.scopes.get(&scope).map(|scope| &scope.local)
+    }
+
+    /// What a scope has, to be changed.
+    pub(crate) fn local(&mut self, scope: ScopeNo) -> Option<&mut Local> {
+        if scope == ScopeNo::ROOT {
+            return Some(&mut self.root);
+        }
+        let found = self.scopes.get_mut(&scope)?;
+        self.changes.entry(scope).or_insert(false);
+        Some(&mut found.local)
+    }
+
+    /// What a scope has, to be changed in what is not stored with it.
+    pub(crate) fn quietly(&mut self, scope: ScopeNo) -> Option<&mut Local> {
+        if scope == ScopeNo::ROOT {
+            return Some(&mut self.root);
+        }
+        self.scopes.get_mut(&scope).map(|scope| &mut scope.local)
+    }
+
+    /// A number for a scope or a page.
+    pub(crate) fn number(&mut self) -> ScopeNo {
+        self.numbered = self.numbered.saturating_add(1);
+        let no = ScopeNo(self.numbered);
+        self.changes.insert(no, true);
+        no
+    }
+
+    /// Who is next in a critical section.
+    pub(crate) fn waiter(&self, mutex: MutexIx) -> Option<(Seq, ScopeNo)> {
+        let mut waiters = self.waiters.range((mutex, Seq(0))..);
+        let ((found, seq), scope) = waiters.next()?;
+        (*found == mutex).then_some((*seq, *scope))
+    }
+}
