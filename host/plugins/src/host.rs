@@ -105,6 +105,7 @@ impl Host {
             clock,
             io,
         });
+        load::clean(&shared);
         let weak = Arc::downgrade(&shared);
         let ticker = std::thread::Builder::new()
             .name("windlass-epochs".to_owned())

@@ -11,6 +11,8 @@ mod double;
 mod shape;
 pub(crate) mod store;
 
+pub(crate) use cache::clean;
+
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
