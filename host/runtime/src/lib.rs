@@ -18,6 +18,7 @@ mod parts;
 mod request;
 mod runtime;
 pub mod scheduler;
+mod schedules;
 mod shard;
 mod shared;
 mod wait;

@@ -18,6 +18,7 @@ use crate::parts::Parts;
 use crate::request::{StartRequest, Started};
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::{Membership, unpark};
+use crate::schedules::Service;
 use crate::shard::worker::Crew;
 use crate::shard::{Birth, Message};
 use crate::shared::Shared;
@@ -41,6 +42,8 @@ pub struct Runtime {
     scope: Scope,
     sink: Arc<dyn Sink>,
     scheduler: Mutex<Option<JoinHandle<()>>>,
+    /// Only where everything is claimed: others plan nothing.
+    schedules: Mutex<Option<Service>>,
     _listener: Listener,
     stopped: AtomicBool,
 }
@@ -60,6 +63,7 @@ impl Runtime {
     /// The store is in trouble, or threads cannot be started.
     pub fn start(options: Options) -> Result<Arc<Self>, Error> {
         let (workers, spare_workers) = (options.workers.max(1), options.spare_workers);
+        let scan_ms = options.scheduler.scan_interval_ms;
         let parts = Parts::join(options)?;
         let Parts {
             shared,
@@ -75,10 +79,18 @@ impl Runtime {
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
             .spawn(move || driver.run(&inbox))?;
+        let schedules = match scope {
+            Scope::All => Some(Service::start(&shared, &membership, scan_ms)?),
+            Scope::Own => None,
+        };
         let wake = shared.scheduler.clone();
-        let listener = shared
-            .store
-            .listen(Box::new(move || wake.send(Event::Woken)))?;
+        let look = schedules.as_ref().map(Service::look);
+        let listener = shared.store.listen(Box::new(move || {
+            wake.send(Event::Woken);
+            if let Some(look) = &look {
+                look();
+            }
+        }))?;
         Ok(Arc::new(Self {
             shared,
             crew,
@@ -87,6 +99,7 @@ impl Runtime {
             scope,
             sink,
             scheduler: Mutex::new(Some(thread)),
+            schedules: Mutex::new(schedules),
             _listener: listener,
             stopped: AtomicBool::new(false),
         }))
@@ -209,13 +222,6 @@ impl Runtime {
         result_of(store, row)
     }
 
-    /// What this process counts and measures, in the text format of Prometheus.
-    pub fn metrics(&self) -> String {
-        let metrics = &self.shared.metrics;
-        metrics.triggers_due.set(u64::from(self.in_flight()));
-        metrics.text()
-    }
-
     /// Plugins have come or gone: what was put aside for want of one may run again.
     pub fn plugins_changed(&self) {
         unpark(self.shared.store.as_ref(), &self.sink);
@@ -225,6 +231,7 @@ impl Runtime {
     /// interrupted and their triggers given back: a shutdown is never a failure of a run.
     pub async fn drain(&self, deadline: Duration) -> Drained {
         self.shared.draining.store(true, Ordering::Release);
+        self.stop_planning();
         self.shared.scheduler.send(Event::Drain);
         self.shared.broadcast(|| Message::Drain);
         let in_time = self.until_empty(deadline).await;
@@ -254,6 +261,7 @@ impl Runtime {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.stop_planning();
         self.shared.scheduler.stop();
         if let Some(thread) = self.scheduler.lock().take() {
             let _ = thread.join();
@@ -265,6 +273,12 @@ impl Runtime {
         }
         self.shared.store.notify();
         self.crew.stop(&self.shared);
+    }
+
+    fn stop_planning(&self) {
+        if let Some(service) = self.schedules.lock().take() {
+            service.stop();
+        }
     }
 
     /// How many triggers are claimed and not finished.

@@ -54,7 +54,7 @@ impl CronRule {
         let zone = zone::ZONES.get(timezone);
         let mut wrong = Vec::new();
         if let Err(mistake) = &cron {
-            wrong.push(mistake.clone());
+            wrong.push(Diagnostic::clone(mistake));
         }
         if zone.is_err() {
             wrong.push(unknown_zone(timezone));
@@ -82,10 +82,10 @@ impl CronRule {
     }
 }
 
-fn read(expression: &str) -> Result<Cron, Diagnostic> {
+fn read(expression: &str) -> Result<Cron, Box<Diagnostic>> {
     if expression.len() > LONGEST {
         let message = format!("a cron expression has at most {LONGEST} bytes");
-        return Err(mistake(codes::BAD_CRON, message, None));
+        return Err(mistake(codes::BAD_CRON, message, None).into());
     }
     let parser = CronParser::builder()
         .seconds(Seconds::Optional)
@@ -95,8 +95,8 @@ fn read(expression: &str) -> Result<Cron, Diagnostic> {
         check_fields(&parser, expression)?;
     }
     let cron = parser.parse(expression).map_err(|error| {
-        mistake(codes::BAD_CRON, format!("`{expression}`: {error}"), None)
-            .help("five fields, like `0 2 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`")
+        Box::new(mistake(codes::BAD_CRON, format!("`{expression}`: {error}"), None)
+            .help("five fields, like `0 2 * * *`, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`"))
     })?;
     let begin = date(2000, 1, 1).at(0, 0, 0, 0);
     match cron.find_next_occurrence(&begin, true) {
@@ -105,12 +105,13 @@ fn read(expression: &str) -> Result<Cron, Diagnostic> {
             codes::NEVER_DUE,
             format!("`{expression}` never happens: no calendar has such a day"),
             None,
-        )),
+        )
+        .into()),
     }
 }
 
 /// Tries the fields one by one, so that a mistake is told with its field.
-fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Diagnostic> {
+fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Box<Diagnostic>> {
     let fields: Vec<(Range<usize>, &str)> = expression
         .split_whitespace()
         .map(|field| {
@@ -118,9 +119,9 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Diagnostic>
             (start..start + field.len(), field)
         })
         .collect();
-    let names = match fields.len() {
-        5 => FIELDS.iter().skip(1),
-        6 => FIELDS.iter().skip(0),
+    let without = match fields.len() {
+        5 => 1,
+        6 => 0,
         count => {
             let fields = if count == 1 { "field" } else { "fields" };
             return Err(mistake(
@@ -128,10 +129,11 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Diagnostic>
                 format!("`{expression}` has {count} {fields}; a cron expression has five"),
                 None,
             )
-            .help("minutes, hours, day of month, month, day of week; with seconds before them if they matter"));
+            .help("minutes, hours, day of month, month, day of week; with seconds before them if they matter")
+            .into());
         }
     };
-    for ((span, field), (name, takes)) in fields.into_iter().zip(names) {
+    for ((span, field), (name, takes)) in fields.into_iter().zip(FIELDS.iter().skip(without)) {
         let alone: Vec<&str> = FIELDS
             .iter()
             .map(|(other, _)| if other == name { field } else { "*" })
@@ -144,7 +146,8 @@ fn check_fields(parser: &CronParser, expression: &str) -> Result<(), Diagnostic>
             )
             .help(format!(
                 "{name}: {takes}; `*` for all, `1,2` for some, `1-5` for a range, `*/5` for every fifth"
-            )));
+            ))
+            .into());
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ pub struct Schedule {
 
 #[derive(Clone, Debug)]
 enum Rule {
-    Cron(CronRule),
+    Cron(Box<CronRule>),
     Every(i64),
 }
 
@@ -62,7 +62,7 @@ impl Schedule {
                 timezone,
                 timing,
             } => (
-                CronRule::parse(expression, timezone).map(Rule::Cron),
+                CronRule::parse(expression, timezone).map(|cron| Rule::Cron(Box::new(cron))),
                 timing,
             ),
             StartTrigger::Every { every_ms, timing } => {

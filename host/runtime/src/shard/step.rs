@@ -123,7 +123,7 @@ impl State {
         };
         let hot = self.hots.get_mut(&no)?;
         let cancel = Cancel::default();
-        let cx = hot.context(to, cancel.clone(), consumer.reads, shared)?;
+        let cx = hot.context(to, cancel.clone(), shared)?;
         let node = hot
             .prepared
             .nodes
@@ -152,11 +152,6 @@ impl State {
         back: Back<Disposition>,
         shared: &Arc<Shared>,
     ) -> Option<Work> {
-        if let Some(hot) = self.hots.get_mut(&to.instance)
-            && let Some(held) = hot.held.get_mut(&to.seq)
-        {
-            held.noted = back.logs;
-        }
         match back.result {
             Ok(Disposition::Execute { vars }) => match patch_of(vars) {
                 Ok(patch) => self.execute(to, patch, shared),
@@ -198,7 +193,10 @@ impl State {
     fn execute(&mut self, to: Address, patch: Patch, shared: &Arc<Shared>) -> Option<Work> {
         let hot = self.hots.get_mut(&to.instance)?;
         let open = hot.state.open.get(&to.seq)?;
-        let (node, attempt, kind) = (open.node, open.attempt, open.kind);
+        let (node, attempt) = (open.node, open.attempt);
+        // A schedule starts with a trigger of this type, too, but then nothing has been waited
+        // for yet.
+        let waited = open.kind == TriggerType::Timer && open.phase > 0;
         let prepared = Arc::clone(&hot.prepared);
         let (plan, executor) = (prepared.graph.node(node)?, prepared.nodes.get(node.at())?);
         if let Some(observer) = &shared.observer {
@@ -216,7 +214,7 @@ impl State {
                     Err(unread) => Err(unread),
                 }
             }
-            PlanKind::Wait(_) if kind == TriggerType::Timer => Ok(Settled::done(Payload::null())),
+            PlanKind::Wait(_) if waited => Ok(Settled::done(Payload::null())),
             PlanKind::Wait(template) => hot.wait_until(to, template, &patch, shared),
             PlanKind::ForEach { .. } | PlanKind::Workflow { .. } | PlanKind::Event { .. } => {
                 // Refused before a run could begin.
@@ -312,13 +310,7 @@ impl State {
 
 impl Hot {
     /// What a guest can ask about the call.
-    fn context(
-        &self,
-        to: Address,
-        cancel: Cancel,
-        reads: bool,
-        shared: &Arc<Shared>,
-    ) -> Option<CallContext> {
+    fn context(&self, to: Address, cancel: Cancel, shared: &Arc<Shared>) -> Option<CallContext> {
         let open = self.state.open.get(&to.seq)?;
         let node = self.prepared.nodes.get(open.node.at());
         let resumption = (open.phase > 0).then(|| {
@@ -327,6 +319,7 @@ impl Hot {
                 state: open.left.clone(),
             })
         });
+        let reads = node.is_some_and(|node| node.reads);
         Some(CallContext {
             instance: self.id,
             workflow: Arc::clone(&self.prepared.name),
@@ -374,7 +367,7 @@ impl Hot {
             Some(Stage::Running(cancel)) => cancel.clone(),
             _ => Cancel::default(),
         };
-        let Some(cx) = self.context(to, cancel, executor.reads, shared) else {
+        let Some(cx) = self.context(to, cancel, shared) else {
             return Err(Unread::Value(Failure::new(
                 Class::Cancelled,
                 codes::RENDER,

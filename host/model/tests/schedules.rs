@@ -1,0 +1,348 @@
+//! Years of occurrences, held against a walk over the minutes.
+//!
+//! The walk knows nothing of how the schedule is computed. It goes through the minutes as the
+//! clocks of a place show them, one after another; a minute that matches for the first time
+//! happens, one that was shown before does not, and what a clock leaves out happens when it
+//! goes on. What fields mean it reads for itself.
+//!
+//! Zones whose clocks do the same in those years share a walk, and each is asked by itself.
+//! `WINDLASS_SCHEDULE_SEED` replays a seed, and `WINDLASS_SCHEDULE_SAMPLES` takes more
+//! expressions for each zone than the one that every test run takes.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails says so by a panic")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use windlass_model::definition::{StartTrigger, Timing};
+use windlass_model::schedule::Schedule;
+
+const MINUTE_MS: i64 = 60_000;
+const DAY: i64 = 24 * 60;
+/// How long before the years that are compared the walk begins, in minutes: long enough to
+/// know what the clocks have shown when an hour is being repeated at the beginning.
+const LEAD: i64 = 2 * DAY;
+
+/// A source of numbers that is the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        // Splitmix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.roll(high - low + 1)
+    }
+}
+
+/// One field: which values it takes, and how that was written.
+struct Field {
+    text: String,
+    takes: u64,
+    all: bool,
+}
+
+impl Field {
+    fn all(low: u64, high: u64) -> Self {
+        let takes = (low..=high).fold(0, |bits, value| bits | 1 << value);
+        Self {
+            text: "*".to_owned(),
+            takes,
+            all: true,
+        }
+    }
+
+    fn list(dice: &mut Dice, low: u64, high: u64, most: u64) -> Self {
+        let mut values: Vec<u64> = (0..dice.between(1, most))
+            .map(|_| dice.between(low, high))
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        let words: Vec<String> = values.iter().map(u64::to_string).collect();
+        Self {
+            text: words.join(","),
+            takes: values.iter().fold(0, |bits, value| bits | 1 << value),
+            all: false,
+        }
+    }
+
+    fn steps(dice: &mut Dice, low: u64, high: u64, shortest: u64) -> Self {
+        let step = dice.between(shortest, (high - low) / 2);
+        let values = (low..=high).step_by(usize::try_from(step).unwrap());
+        Self {
+            text: format!("*/{step}"),
+            takes: values.fold(0, |bits, value| bits | 1 << value),
+            all: false,
+        }
+    }
+
+    fn range(dice: &mut Dice, low: u64, high: u64) -> Self {
+        let from = dice.between(low, high);
+        let to = dice.between(from, high);
+        Self {
+            text: format!("{from}-{to}"),
+            takes: (from..=to).fold(0, |bits, value| bits | 1 << value),
+            all: false,
+        }
+    }
+
+    fn takes(&self, value: i64) -> bool {
+        self.takes >> value & 1 == 1
+    }
+}
+
+struct Expression {
+    minutes: Field,
+    hours: Field,
+    days: Field,
+    months: Field,
+    weekdays: Field,
+}
+
+impl Expression {
+    /// Mostly at night, when clocks are changed; never so often that five years are too many.
+    fn any(dice: &mut Dice) -> Self {
+        let minutes = match dice.roll(6) {
+            0 => Field::steps(dice, 0, 59, 7),
+            1 => Field::list(dice, 0, 59, 3),
+            _ => Field::list(dice, 0, 59, 1),
+        };
+        let hours = match dice.roll(10) {
+            0 if minutes.takes.count_ones() == 1 => Field::all(0, 23),
+            1 => Field::range(dice, 0, 4),
+            2 => Field::list(dice, 0, 23, 2),
+            _ => Field::list(dice, 0, 4, 1),
+        };
+        let days = match dice.roll(4) {
+            0 => Field::list(dice, 1, 31, 4),
+            1 => Field::steps(dice, 1, 31, 2),
+            _ => Field::all(1, 31),
+        };
+        let months = match dice.roll(4) {
+            0 => Field::list(dice, 1, 12, 6),
+            _ => Field::all(1, 12),
+        };
+        let weekdays = match dice.roll(3) {
+            0 => Field::range(dice, 0, 6),
+            _ => Field::all(0, 6),
+        };
+        Self {
+            minutes,
+            hours,
+            days,
+            months,
+            weekdays,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            minutes,
+            hours,
+            days,
+            months,
+            weekdays,
+        } = self;
+        format!(
+            "{} {} {} {} {}",
+            minutes.text, hours.text, days.text, months.text, weekdays.text
+        )
+    }
+
+    /// Whether it takes a day, by its number since 1970.
+    fn takes_day(&self, day: i64) -> bool {
+        let (_, month, of_month) = civil(day);
+        // 1 January 1970 was a Thursday.
+        let weekday = (day + 4).rem_euclid(7);
+        let (by_month, by_week) = (self.days.takes(of_month), self.weekdays.takes(weekday));
+        let day = match (self.days.all, self.weekdays.all) {
+            (false, false) => by_month || by_week,
+            _ => by_month && by_week,
+        };
+        day && self.months.takes(month)
+    }
+
+    /// Whether it takes a minute of a day that it takes.
+    fn takes_minute(&self, minute: i64) -> bool {
+        self.minutes.takes(minute % 60) && self.hours.takes(minute / 60)
+    }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, by counting.
+fn civil(day: i64) -> (i64, i64, i64) {
+    let (mut year, mut rest) = (1970, day);
+    let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    while rest >= 365 + i64::from(leap(year)) {
+        rest -= 365 + i64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + i64::from(leap(year));
+    for (month, days) in (1..).zip([31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]) {
+        if rest < days {
+            return (year, month, rest + 1);
+        }
+        rest -= days;
+    }
+    unreachable!("a year has no more days")
+}
+
+/// What the clocks of a place do: from when on they are how many minutes ahead of UTC.
+type Clocks = Vec<(i64, i64)>;
+
+/// The clocks of a zone between two instants, in minutes. None: its offset has seconds, or
+/// changes between two minutes, as none does any more.
+fn clocks(zone: &TimeZone, from: i64, until: i64) -> Option<Clocks> {
+    let at = |minute: i64| Timestamp::from_millisecond(minute * MINUTE_MS).unwrap();
+    let ahead = |instant: Timestamp| {
+        let seconds = i64::from(zone.to_offset(instant).seconds());
+        (seconds % 60 == 0).then_some(seconds / 60)
+    };
+    let mut clocks = vec![(from, ahead(at(from))?)];
+    for change in zone.following(at(from)).map(|change| change.timestamp()) {
+        if change >= at(until) {
+            break;
+        }
+        let ms = change.as_millisecond();
+        if ms % MINUTE_MS != 0 {
+            return None;
+        }
+        if ahead(change)? != clocks.last()?.1 {
+            clocks.push((ms / MINUTE_MS, ahead(change)?));
+        }
+    }
+    Some(clocks)
+}
+
+/// Walks from one instant up to another and answers when the expression happens, in minutes.
+fn walk(expression: &Expression, clocks: &Clocks, from: i64, until: i64) -> Vec<i64> {
+    let mut found = Vec::new();
+    // The next minute that the clocks have not shown yet.
+    let mut fresh = from + clocks.first().unwrap().1;
+    let (mut day, mut takes_day) = (i64::MIN, false);
+    let mut takes = |shown: i64| {
+        if shown.div_euclid(DAY) != day {
+            day = shown.div_euclid(DAY);
+            takes_day = expression.takes_day(day);
+        }
+        takes_day && expression.takes_minute(shown.rem_euclid(DAY))
+    };
+    let mut changes = clocks.iter().peekable();
+    let mut ahead = 0;
+    for minute in from..until {
+        if let Some((_, now_ahead)) = changes.next_if(|(at, _)| *at == minute) {
+            ahead = *now_ahead;
+        }
+        // What has been shown by now and had not been before: usually one minute, none while
+        // an hour is repeated, and many when one was left out.
+        let mut happens = false;
+        while fresh <= minute + ahead {
+            happens |= takes(fresh);
+            fresh += 1;
+        }
+        if happens {
+            found.push(minute);
+        }
+    }
+    found
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable)
+        .ok()
+        .map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn five_years_in_every_zone_are_as_a_walk_over_the_minutes_finds_them() {
+    let seed = number("WINDLASS_SCHEDULE_SEED").unwrap_or_else(|| {
+        let clock = std::hash::RandomState::new();
+        std::hash::BuildHasher::hash_one(&clock, 0)
+    });
+    println!("WINDLASS_SCHEDULE_SEED={seed}");
+    let samples = number("WINDLASS_SCHEDULE_SAMPLES").unwrap_or(1);
+    let mut dice = Dice(seed);
+    let day = |text: &str| text.parse::<Timestamp>().unwrap().as_millisecond() / MINUTE_MS;
+    // Five years that have begun, so that governments can not change them any more, from a
+    // day and a minute in one of them that the seed chooses.
+    let from = day("2020-01-01T00:00:00Z") + i64::try_from(dice.roll(366 * 1440)).unwrap();
+    let until = from + 5 * 366 * DAY;
+
+    let mut alike: BTreeMap<Clocks, Vec<String>> = BTreeMap::new();
+    let zones = TimeZoneDatabase::bundled();
+    let mut count = 0;
+    for name in zones.available().map(|name| name.to_string()) {
+        let zone = zones.get(&name).unwrap();
+        let clocks = clocks(&zone, from - LEAD, until).unwrap();
+        alike.entry(clocks).or_default().push(name);
+        count += 1;
+    }
+    assert!(count > 500, "all zones are there: {count}");
+
+    let mut occurrences = 0;
+    for (clocks, names) in &alike {
+        let mut walked = Vec::new();
+        for _ in 0..samples {
+            let expression = Expression::any(&mut dice);
+            let mut found = walk(&expression, clocks, from - LEAD, until);
+            found.retain(|minute| *minute >= from);
+            walked.push((expression.text(), found));
+        }
+        for (name, (expression, expected)) in names.iter().zip(walked.iter().cycle()) {
+            occurrences += compare(expression, name, expected, from, until);
+        }
+        // A group with fewer zones than expressions has some left.
+        for (expression, expected) in walked.iter().skip(names.len()) {
+            occurrences += compare(expression, names.first().unwrap(), expected, from, until);
+        }
+    }
+    println!(
+        "{count} zones, {} kinds, {occurrences} occurrences",
+        alike.len()
+    );
+    assert!(occurrences > 100_000, "there was something to compare");
+}
+
+/// Compares, and answers how many occurrences there were.
+fn compare(expression: &str, timezone: &str, expected: &[i64], from: i64, until: i64) -> usize {
+    let schedule = Schedule::of(&StartTrigger::Cron {
+        expression: expression.to_owned(),
+        timezone: timezone.to_owned(),
+        timing: Timing::default(),
+    });
+    let Some(Ok(schedule)) = schedule else {
+        // Some samples never happen, like the 30th of February; then nothing was walked by.
+        assert!(expected.is_empty(), "{expression} is refused, and happens");
+        return 0;
+    };
+    let before = from * MINUTE_MS - 1;
+    let found: Vec<i64> = schedule
+        .occurrences(i64::MIN, before)
+        .take_while(|ms| *ms < until * MINUTE_MS)
+        .map(|ms| ms / MINUTE_MS)
+        .collect();
+    if found != expected {
+        let mut text = format!("{expression} in {timezone}:");
+        let show = |minute: &i64| {
+            let zone = TimeZoneDatabase::bundled().get(timezone).unwrap();
+            let instant = Timestamp::from_millisecond(*minute * MINUTE_MS).unwrap();
+            instant.to_zoned(zone).to_string()
+        };
+        let missing: Vec<_> = expected.iter().filter(|one| !found.contains(one)).collect();
+        let beyond: Vec<_> = found.iter().filter(|one| !expected.contains(one)).collect();
+        for (word, all) in [("missing", missing), ("too many", beyond)] {
+            for one in all.into_iter().take(10) {
+                write!(text, "\n  {word} {}", show(one)).unwrap();
+            }
+        }
+        panic!("{text}");
+    }
+    found.len()
+}

@@ -1,0 +1,13 @@
+//! Schedules: what starts workflows by the clock.
+//!
+//! A schedule is a row that says when to look at it next. Any member that claims everything
+//! looks; the store lets one of them decide about an occurrence, in one transaction that makes
+//! the instance and moves the schedule on. So nobody is in charge, nobody can die in between,
+//! and a member that comes too late is told that the schedule has moved on.
+
+mod planner;
+mod service;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use service::Service;

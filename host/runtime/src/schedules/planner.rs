@@ -1,0 +1,299 @@
+//! Decides what is due, and writes it down. Knows no thread and asks no clock.
+//!
+//! Bounded: a turn plans at most [`PER_TURN`] occurrences and says whether there are more.
+//! What cannot be planned is left where it is for a while, and passed over until then.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use rustc_hash::FxHashMap;
+use windlass_model::definition::{Misfire, Overlap};
+use windlass_model::schedule::{self, GRACE_MS, Schedule};
+use windlass_model::{InstanceId, ScheduleNo, TriggerNo, TriggerType};
+use windlass_store::published::{self, Plan, Planned, ScheduleQuery, ScheduleRow};
+use windlass_store::rows::NewInstance;
+use windlass_store::{Sink, Store, Ticket, Write, Wrote};
+
+use crate::error::Error;
+use crate::scheduler::core::Now;
+
+/// Occurrences planned in one turn at most.
+const PER_TURN: usize = 256;
+
+/// How long what could not be planned is passed over.
+const TROUBLE_MS: u64 = 10_000;
+
+/// Schedules in trouble that are remembered; beyond, they are tried again too soon.
+const TROUBLED: usize = 1_000;
+
+/// How soon a queued occurrence is looked at again, at least and at most.
+const QUEUED_MS: (i64, i64) = (500, 5_000);
+
+/// An occurrence that is to become an instance.
+pub(super) struct Occurrence<'a> {
+    pub(super) row: &'a ScheduleRow,
+    pub(super) schedule: &'a Schedule,
+    /// The id of the instance.
+    pub(super) id: InstanceId,
+    /// When its trigger is due: as planned, and later by the jitter.
+    pub(super) due_ms: i64,
+}
+
+impl Occurrence<'_> {
+    /// The type of the trigger that it begins with.
+    pub(super) fn kind(&self) -> TriggerType {
+        if self.schedule.is_cron() {
+            TriggerType::Cron
+        } else {
+            TriggerType::Timer
+        }
+    }
+}
+
+/// What a planner cannot make by itself.
+pub(super) trait Maker {
+    /// The instance of an occurrence, as it is to be written.
+    fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error>;
+
+    /// A number for a trigger that cancels.
+    fn trigger(&self) -> Option<TriggerNo>;
+}
+
+/// How a turn went.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// Instances made.
+    pub(super) made: u32,
+    /// The turn was cut short: there is more to do right away.
+    pub(super) more: bool,
+    /// When the next schedule is due, in epoch milliseconds; none if there is none.
+    pub(super) next_ms: Option<i64>,
+}
+
+#[derive(Default)]
+pub(super) struct Planner {
+    /// Until when what could not be planned is passed over, on the monotonic clock.
+    troubled: FxHashMap<ScheduleNo, u64>,
+}
+
+impl Planner {
+    /// Plans what is due.
+    pub(super) fn turn(
+        &mut self,
+        store: &dyn Store,
+        maker: &dyn Maker,
+        now: Now,
+    ) -> windlass_store::Result<Turn> {
+        self.troubled.retain(|_, until| *until > now.monotonic_ms);
+        let mut rows = store.schedules(&ScheduleQuery {
+            workflow: None,
+            until_ms: i64::MAX,
+            limit: u32::try_from(PER_TURN + self.troubled.len() + 1).unwrap_or(u32::MAX),
+        })?;
+        rows.retain(|row| row.next_ms < i64::MAX && !self.troubled.contains_key(&row.no));
+        let mut turn = Turn {
+            next_ms: rows
+                .iter()
+                .map(|row| row.next_ms)
+                .find(|next_ms| *next_ms > now.wall_ms),
+            ..Turn::default()
+        };
+        rows.retain(|row| row.next_ms <= now.wall_ms);
+        let mut left = PER_TURN;
+        while !rows.is_empty() {
+            turn.more |= rows.len() > left;
+            rows.truncate(left);
+            left -= rows.len();
+            rows = self.round(store, maker, now, rows, &mut turn)?;
+        }
+        Ok(turn)
+    }
+
+    /// Plans one occurrence of each schedule, all of them in one go. Answers the schedules
+    /// that have moved on, as they are now, if more of them is due.
+    fn round(
+        &mut self,
+        store: &dyn Store,
+        maker: &dyn Maker,
+        now: Now,
+        rows: Vec<ScheduleRow>,
+        turn: &mut Turn,
+    ) -> windlass_store::Result<Vec<ScheduleRow>> {
+        let mut planned = Vec::with_capacity(rows.len());
+        let mut writes = Vec::with_capacity(rows.len());
+        for row in rows {
+            match plan(store, maker, now.wall_ms, &row) {
+                Ok(plan) => {
+                    planned.push((row, plan.planned_ms, plan.next_ms));
+                    writes.push(Write::Plan(Box::new(plan)));
+                }
+                Err(error) => self.trouble(&row, &error, now),
+            }
+        }
+        if writes.is_empty() {
+            return Ok(Vec::new());
+        }
+        windlass_model::failpoint::pass("before-plan");
+        let answers = write_all(store, writes);
+        windlass_model::failpoint::pass("after-plan");
+        let mut again = Vec::new();
+        for ((mut row, planned_ms, next_ms), answer) in planned.into_iter().zip(answers) {
+            match answer {
+                Ok(Wrote::Planned(Planned::Created(id))) => {
+                    tracing::debug!(workflow = row.workflow, key = row.key, instance = %id, planned_ms, "an occurrence is there");
+                    turn.made += 1;
+                    row.last_instance = Some(id);
+                }
+                Ok(Wrote::Planned(Planned::Skipped)) => {
+                    tracing::debug!(
+                        workflow = row.workflow,
+                        key = row.key,
+                        planned_ms,
+                        "an occurrence is skipped"
+                    );
+                }
+                // It was told when to look again, or somebody else has decided.
+                Ok(Wrote::Planned(Planned::Queued | Planned::Stale)) => {
+                    turn.more = true;
+                    continue;
+                }
+                Ok(other) => {
+                    self.trouble(&row, &crate::store_answered(&other), now);
+                    continue;
+                }
+                Err(error) => {
+                    self.trouble(&row, &error, now);
+                    continue;
+                }
+            }
+            row.last_planned_ms = Some(planned_ms);
+            row.next_ms = next_ms;
+            if next_ms <= now.wall_ms {
+                again.push(row);
+            } else {
+                turn.next_ms = Some(turn.next_ms.map_or(next_ms, |next| next.min(next_ms)));
+            }
+        }
+        Ok(again)
+    }
+
+    fn trouble(&mut self, row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) {
+        tracing::warn!(workflow = row.workflow, key = row.key, %error, "cannot plan; trying again later");
+        if self.troubled.len() < TROUBLED {
+            let until = now.monotonic_ms.saturating_add(TROUBLE_MS);
+            self.troubled.insert(row.no, until);
+        }
+    }
+}
+
+/// What to do about the first occurrence of a schedule that is due.
+fn plan(
+    store: &dyn Store,
+    maker: &dyn Maker,
+    now_ms: i64,
+    row: &ScheduleRow,
+) -> Result<Plan, Error> {
+    let unreadable = |error: schedule::UnreadableSpec| Error::Unreadable(error.to_string());
+    let schedule = schedule::decode(&row.spec).map_err(unreadable)?;
+    let due = schedule.due(row.since_ms, row.last_planned_ms, now_ms);
+    let next_ms = |after: i64| schedule.next_after(row.since_ms, after).unwrap_or(i64::MAX);
+    let moved = |planned_ms: i64, create: Option<Box<NewInstance>>| Plan {
+        schedule: row.no,
+        expected_last_planned_ms: row.last_planned_ms,
+        planned_ms,
+        next_ms: next_ms(planned_ms),
+        again_ms: again_ms(planned_ms, now_ms),
+        overlap: published::Overlap::Skip,
+        create,
+        at_ms: now_ms,
+    };
+    let Some(last_ms) = due.last else {
+        // The row says that it is due, and it is not: the clock was stepped back after the
+        // occurrence was decided about. Nothing is planned twice; it only moves on.
+        let decided = row.last_planned_ms.unwrap_or(row.since_ms);
+        return Ok(moved(decided, None));
+    };
+    let happens = match due.happen.first() {
+        Some(first) => Some(*first),
+        None if waited(store, &schedule, row, last_ms)? => Some(last_ms),
+        None => None,
+    };
+    let Some(planned_ms) = happens else {
+        return Ok(moved(last_ms, None));
+    };
+    let id = schedule::occurrence_id(&row.workflow, &row.key, planned_ms);
+    let delay_ms = schedule::delay_ms(id, schedule.timing().jitter_ms);
+    let occurrence = Occurrence {
+        row,
+        schedule: &schedule,
+        id,
+        due_ms: planned_ms.saturating_add_unsigned(delay_ms),
+    };
+    let create = Some(Box::new(maker.instance(&occurrence)?));
+    let overlap = match schedule.timing().overlap {
+        Overlap::Allow => published::Overlap::Allow,
+        Overlap::Skip => published::Overlap::Skip,
+        Overlap::Queue => published::Overlap::Queue,
+        Overlap::CancelPrevious => {
+            let used_up =
+                || Error::Unreadable("the numbers of this membership are used up".to_owned());
+            published::Overlap::CancelPrevious(maker.trigger().ok_or_else(used_up)?)
+        }
+    };
+    Ok(Plan {
+        overlap,
+        ..moved(planned_ms, create)
+    })
+}
+
+/// Whether an occurrence that is late was not missed, but stood in the queue behind the
+/// instance before it.
+fn waited(
+    store: &dyn Store,
+    schedule: &Schedule,
+    row: &ScheduleRow,
+    planned_ms: i64,
+) -> windlass_store::Result<bool> {
+    let timing = schedule.timing();
+    let Some(before) = row.last_instance else {
+        return Ok(false);
+    };
+    if timing.overlap != Overlap::Queue || timing.misfire != Misfire::Skip {
+        return Ok(false);
+    }
+    let before = store.instance(before)?;
+    Ok(before.is_some_and(|before| match before.finished_ms {
+        Some(finished_ms) => finished_ms.saturating_add(GRACE_MS) >= planned_ms,
+        None => true,
+    }))
+}
+
+/// When to look again at an occurrence that queues: seldom, if it has waited for long already.
+fn again_ms(planned_ms: i64, now_ms: i64) -> i64 {
+    let waited_ms = now_ms.saturating_sub(planned_ms);
+    let (least, most) = QUEUED_MS;
+    now_ms.saturating_add((waited_ms / 4).clamp(least, most))
+}
+
+/// Hands over all writes together, so that they share a flush, and waits for the answers.
+fn write_all(store: &dyn Store, writes: Vec<Write>) -> Vec<windlass_store::Result<Wrote>> {
+    struct Answers(Sender<(Ticket, windlass_store::Result<Wrote>)>);
+    impl Sink for Answers {
+        fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
+            for answer in answers {
+                let _ = self.0.send(answer);
+            }
+        }
+    }
+    let count = writes.len();
+    let (sender, answers) = channel();
+    let sink: Arc<dyn Sink> = Arc::new(Answers(sender));
+    store.submit(&sink, (0..).zip(writes).collect());
+    drop(sink);
+    // A sink is answered in order, and each write once.
+    answers
+        .iter()
+        .take(count)
+        .map(|(_, answer)| answer)
+        .collect()
+}

@@ -1,0 +1,505 @@
+//! What planners do, on a store in memory and a clock that goes where it is told.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::definition::{Misfire, Overlap, StartTrigger, Timing};
+use windlass_model::schedule::{encode, occurrence_id};
+use windlass_model::{
+    Clock, Digest, Incarnation, InstanceId, Numbers, Payload, Seq, Status, TriggerNo, TriggerType,
+};
+use windlass_store::published::{NewPublication, NewSchedule};
+use windlass_store::read::InstanceQuery;
+use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow};
+use windlass_store::write::{Claim, ClaimScope, Commit, Fence, Finish, NewMember, TriggerFence};
+use windlass_store::{MemoryStore, Reader, Store, Write, Wrote};
+
+use super::planner::{Maker, Occurrence, Planner, Turn};
+use crate::error::Error;
+use crate::scheduler::core::Now;
+
+const HOUR: i64 = 3_600_000;
+
+/// Leases are not what is looked at here.
+struct Still;
+
+impl Clock for Still {
+    fn wall_ms(&self) -> i64 {
+        0
+    }
+
+    fn monotonic(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+}
+
+/// A process that plans.
+struct Member {
+    store: Arc<MemoryStore>,
+    incarnation: Incarnation,
+    numbers: Arc<Numbers>,
+    planner: Planner,
+}
+
+impl Member {
+    fn of(store: Arc<MemoryStore>) -> Self {
+        let new = NewMember {
+            name: "planner".to_owned(),
+            lease_ms: 30_000,
+            joined_ms: 0,
+        };
+        let Ok(Wrote::Joined(incarnation)) = store.write(Write::Join(new)) else {
+            panic!("a join is answered by an incarnation")
+        };
+        Self {
+            store,
+            incarnation,
+            numbers: Arc::new(Numbers::new(incarnation)),
+            planner: Planner::default(),
+        }
+    }
+
+    /// One turn at this time of the wall clock.
+    fn turn(&mut self, wall_ms: i64, monotonic_ms: u64) -> Turn {
+        let numbers = Arc::clone(&self.numbers);
+        let maker = Hand {
+            numbers: &numbers,
+            wall_ms,
+            refuses: None,
+        };
+        self.turn_with(&maker, monotonic_ms)
+    }
+
+    fn turn_with(&mut self, maker: &Hand<'_>, monotonic_ms: u64) -> Turn {
+        let now = Now {
+            wall_ms: maker.wall_ms,
+            monotonic_ms,
+        };
+        self.planner.turn(&*self.store, maker, now).unwrap()
+    }
+
+    fn instances(&self) -> Vec<InstanceRow> {
+        let query = InstanceQuery {
+            limit: u32::MAX,
+            ..InstanceQuery::default()
+        };
+        let mut rows = self.store.instances(&query).unwrap();
+        rows.sort_by_key(|row| row.id);
+        rows
+    }
+
+    /// Which of these planned times have an instance; there are no others.
+    #[track_caller]
+    fn made(&self, key: &str, possible: impl IntoIterator<Item = i64>) -> Vec<i64> {
+        let mut ids: BTreeMap<InstanceId, i64> = possible
+            .into_iter()
+            .map(|planned_ms| (occurrence_id("test", key, planned_ms), planned_ms))
+            .collect();
+        let found = self.instances();
+        let planned: Vec<i64> = found.iter().filter_map(|row| ids.remove(&row.id)).collect();
+        assert_eq!(
+            found.len(),
+            planned.len(),
+            "every instance is an occurrence"
+        );
+        planned
+    }
+
+    fn publish(&self, key: &str, trigger: &StartTrigger, next_ms: i64) {
+        self.publish_all(vec![NewSchedule {
+            key: key.to_owned(),
+            spec: encode(trigger).unwrap(),
+            next_ms,
+        }]);
+    }
+
+    fn publish_all(&self, schedules: Vec<NewSchedule>) {
+        let wrote = self.store.write(Write::Publish(Box::new(NewPublication {
+            definition: definition(),
+            bindings: Vec::new(),
+            schedules,
+            at_ms: 0,
+        })));
+        assert!(matches!(wrote, Ok(Wrote::Published { .. })), "{wrote:?}");
+    }
+
+    /// Ends every instance whose trigger is due.
+    fn finish(&self, now_ms: i64) {
+        let claim = Claim {
+            incarnation: self.incarnation,
+            now_ms,
+            instances: 1_000,
+            triggers: 1,
+            scope: ClaimScope::All,
+        };
+        let Ok(Wrote::Claimed(claims)) = self.store.write(Write::Claim(claim)) else {
+            panic!("a claim is answered by claims")
+        };
+        for claimed in claims.instances {
+            let (row, trigger) = (&claimed.row, &claimed.claimed[0]);
+            let commit = Commit {
+                fence: Fence {
+                    incarnation: self.incarnation,
+                    instance: row.no,
+                    epoch: row.epoch,
+                    version: row.version,
+                },
+                trigger: TriggerFence {
+                    no: trigger.no,
+                    token: trigger.token,
+                },
+                status: Status::Completed,
+                state: Bytes::new(),
+                runs: Vec::new(),
+                triggers: Vec::new(),
+                removed: Vec::new(),
+                vars: Vec::new(),
+                scopes: Vec::new(),
+                items: Vec::new(),
+                lists_done: Vec::new(),
+                bookmarks: Vec::new(),
+                burned: Vec::new(),
+                sends: Vec::new(),
+                dead: Vec::new(),
+                children: Vec::new(),
+                cancels: Vec::new(),
+                blobs: Vec::new(),
+                journal: Vec::new(),
+                finish: Some(Finish {
+                    output: None,
+                    failure: None,
+                }),
+                release: true,
+                at_ms: now_ms,
+            };
+            let wrote = self.store.write(Write::Commit(Box::new(commit)));
+            assert!(matches!(wrote, Ok(Wrote::Done)), "{wrote:?}");
+        }
+    }
+}
+
+fn definition() -> Arc<DefinitionRow> {
+    let json = Bytes::from_static(b"{}");
+    Arc::new(DefinitionRow {
+        digest: Digest::of(&json),
+        name: "test".to_owned(),
+        json,
+    })
+}
+
+/// Makes instances by hand.
+struct Hand<'a> {
+    numbers: &'a Numbers,
+    wall_ms: i64,
+    refuses: Option<&'a str>,
+}
+
+impl Maker for Hand<'_> {
+    fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error> {
+        if self.refuses == Some(&occurrence.row.key) {
+            return Err(Error::Unreadable("not today".to_owned()));
+        }
+        let pins = Bytes::from_static(b"{}");
+        Ok(NewInstance {
+            no: self.numbers.instance().unwrap(),
+            id: occurrence.id,
+            definition: definition(),
+            pins: Arc::new(PinsRow {
+                digest: Digest::of(&pins),
+                json: pins,
+            }),
+            correlation: None,
+            request: Digest::of(b"request"),
+            owner: None,
+            state: Bytes::new(),
+            input: Payload::null(),
+            vars: Vec::new(),
+            triggers: vec![NewTrigger {
+                no: self.numbers.trigger().unwrap(),
+                seq: Seq(1),
+                kind: occurrence.kind(),
+                node: Some(0),
+                due_ms: occurrence.due_ms,
+                claimed: false,
+                attempt: 1,
+                payload: None,
+                priority: 0,
+                detail: Bytes::new(),
+            }],
+            reserves: Vec::new(),
+            exclusive: None,
+            parent: None,
+            blobs: Vec::new(),
+            created_ms: self.wall_ms,
+        })
+    }
+
+    fn trigger(&self) -> Option<TriggerNo> {
+        self.numbers.trigger()
+    }
+}
+
+fn start() -> Member {
+    Member::of(MemoryStore::new(Arc::new(Still)))
+}
+
+fn every(every_ms: u64, misfire: Misfire, overlap: Overlap) -> StartTrigger {
+    let timing = Timing {
+        misfire,
+        overlap,
+        ..Timing::default()
+    };
+    StartTrigger::Every { every_ms, timing }
+}
+
+fn ten_minutes(misfire: Misfire) -> StartTrigger {
+    StartTrigger::Cron {
+        expression: "*/10 * * * *".to_owned(),
+        timezone: "UTC".to_owned(),
+        timing: Timing {
+            misfire,
+            overlap: Overlap::Allow,
+            ..Timing::default()
+        },
+    }
+}
+
+#[test]
+fn of_several_members_one_makes_each_occurrence_and_it_never_drifts() {
+    let first = start();
+    first.publish("t", &every(1_000, Misfire::FireOnce, Overlap::Allow), 1_000);
+    let store = Arc::clone(&first.store);
+    let mut members: Vec<Member> = vec![first];
+    members.extend((0..2).map(|_| Member::of(store.another())));
+    // They look at odd times, each at its own.
+    for turn in 0..200 {
+        for (at, member) in (0..).zip(&mut members) {
+            let now = turn * 61 + at * 17;
+            member.turn(now, now.cast_unsigned());
+        }
+    }
+    let made = members[0].made("t", (1..1_000).map(|second| second * 1_000));
+    assert_eq!(
+        made,
+        (1..=12).map(|second| second * 1_000).collect::<Vec<_>>()
+    );
+    for row in members[0].instances() {
+        let trigger = &members[0].store.triggers(row.no).unwrap()[0];
+        assert_eq!(trigger.kind, TriggerType::Timer);
+        assert_eq!(trigger.due_ms % 1_000, 0);
+        assert!(row.created_ms >= trigger.due_ms, "nothing is early");
+        assert!(row.created_ms < trigger.due_ms + 100);
+    }
+}
+
+#[test]
+fn a_clock_that_is_stepped_by_an_hour_loses_and_doubles_nothing() {
+    let mut member = start();
+    member.publish("t", &ten_minutes(Misfire::CatchUp(100)), 0);
+    let mut other = Member::of(member.store.another());
+    let step = Cell::new(0);
+    let (mut real, mut reached) = (0, 0);
+    while real < 8 * HOUR {
+        match real / 60_000 {
+            100 => step.set(-HOUR),
+            200 => step.set(HOUR),
+            300 => step.set(0),
+            _ => {}
+        }
+        let wall = real + step.get();
+        reached = reached.max(wall);
+        member.turn(wall, real.cast_unsigned());
+        // One of them has not heard of it.
+        other.turn(real, real.cast_unsigned());
+        reached = reached.max(real);
+        real += 60_000;
+    }
+    let made = member.made("t", (1..200).map(|count| count * 600_000));
+    let expected: Vec<i64> = (1..200)
+        .map(|count| count * 600_000)
+        .filter(|planned| *planned <= reached)
+        .collect();
+    assert_eq!(made, expected);
+    for row in member.instances() {
+        let trigger = &member.store.triggers(row.no).unwrap()[0];
+        assert_eq!(trigger.kind, TriggerType::Cron);
+        assert!(row.created_ms >= trigger.due_ms, "nothing is early");
+    }
+}
+
+#[test]
+fn what_nobody_was_there_for_goes_by_the_misfire_policy() {
+    for (misfire, expected) in [
+        (Misfire::Skip, vec![]),
+        (Misfire::FireOnce, vec![5 * HOUR]),
+        (Misfire::CatchUp(2), vec![5 * HOUR - 600_000, 5 * HOUR]),
+    ] {
+        let mut member = start();
+        member.publish("t", &ten_minutes(misfire), 600_000);
+        let turn = member.turn(5 * HOUR + 120_000, 0);
+        assert_eq!(turn.next_ms, Some(5 * HOUR + 600_000), "{misfire:?}");
+        assert_eq!(member.made("t", (1..40).map(|n| n * 600_000)), expected);
+        // In time, it happens whatever the policy is.
+        member.turn(5 * HOUR + 600_001, 0);
+        let made = member.made("t", (1..40).map(|n| n * 600_000));
+        assert_eq!(made.last(), Some(&(5 * HOUR + 600_000)), "{misfire:?}");
+    }
+}
+
+/// Occurrences every second; the run of the first is over at 3.2 s, that of others at once.
+fn overlapping(overlap: Overlap) -> (Vec<i64>, Member) {
+    let mut member = start();
+    member.publish("t", &every(1_000, Misfire::FireOnce, overlap), 1_000);
+    for now in (0..6_000).step_by(100) {
+        member.turn(now, now.cast_unsigned());
+        if now >= 3_200 {
+            member.finish(now);
+        }
+    }
+    (member.made("t", (1..10).map(|n| n * 1_000)), member)
+}
+
+#[test]
+fn an_occurrence_goes_by_the_overlap_policy_while_the_one_before_is_running() {
+    let (made, _) = overlapping(Overlap::Allow);
+    assert_eq!(made, [1_000, 2_000, 3_000, 4_000, 5_000]);
+    let (made, _) = overlapping(Overlap::Skip);
+    assert_eq!(made, [1_000, 4_000, 5_000]);
+    // The one that waits is the latest; it begins once the first is over.
+    let (made, member) = overlapping(Overlap::Queue);
+    assert_eq!(made, [1_000, 3_000, 4_000, 5_000]);
+    let waited = member
+        .store
+        .instance(occurrence_id("test", "t", 3_000))
+        .unwrap()
+        .unwrap();
+    assert!((3_200..4_000).contains(&waited.created_ms), "{waited:?}");
+    let (made, member) = overlapping(Overlap::CancelPrevious);
+    assert_eq!(made, [1_000, 2_000, 3_000, 4_000, 5_000]);
+    drop(member);
+
+    let mut member = start();
+    let overlap = Overlap::CancelPrevious;
+    member.publish("t", &every(1_000, Misfire::FireOnce, overlap), 1_000);
+    member.turn(1_000, 0);
+    member.turn(2_000, 0);
+    let kinds: Vec<Vec<TriggerType>> = member
+        .instances()
+        .iter()
+        .map(|row| {
+            let triggers = member.store.triggers(row.no).unwrap();
+            triggers.iter().map(|trigger| trigger.kind).collect()
+        })
+        .collect();
+    let (run, cancel) = (TriggerType::Timer, TriggerType::Cancel);
+    assert_eq!(kinds, [vec![run, cancel], vec![run]]);
+}
+
+#[test]
+fn one_that_waited_in_the_queue_was_not_missed() {
+    let mut member = start();
+    let trigger = every(10 * 60_000, Misfire::Skip, Overlap::Queue);
+    member.publish("t", &trigger, 600_000);
+    member.turn(600_000, 0);
+    // The second has to wait for five minutes, which is far over the grace.
+    for now in (1_200_000..1_500_000).step_by(1_000) {
+        member.turn(now, 0);
+    }
+    member.finish(1_500_000);
+    for now in (1_500_000..1_510_000).step_by(100) {
+        member.turn(now, 0);
+    }
+    let made = member.made("t", (1..10).map(|n| n * 600_000));
+    assert_eq!(made, [600_000, 1_200_000]);
+}
+
+#[test]
+fn what_cannot_be_made_holds_up_nobody_and_is_tried_again() {
+    let mut member = start();
+    let spec = encode(&every(1_000, Misfire::CatchUp(9), Overlap::Allow)).unwrap();
+    let schedule = |key: &str, spec: &Bytes| NewSchedule {
+        key: key.to_owned(),
+        spec: spec.clone(),
+        next_ms: 1_000,
+    };
+    member.publish_all(vec![
+        schedule("good", &spec),
+        schedule("bad", &spec),
+        schedule("broken", &Bytes::from_static(b"{\"v\":9}")),
+    ]);
+    let numbers = Numbers::new(Incarnation(77));
+    let hand = |wall_ms| Hand {
+        numbers: &numbers,
+        wall_ms,
+        refuses: Some("bad"),
+    };
+    let turn = member.turn_with(&hand(2_000), 0);
+    assert_eq!(turn.made, 2);
+    assert_eq!(
+        turn.next_ms,
+        Some(3_000),
+        "those in trouble are not waited for"
+    );
+    assert_eq!(member.turn_with(&hand(3_000), 0).made, 1);
+    // Ten seconds later it can be made, and nothing of it is lost.
+    let turn = member.turn(3_500, 10_000);
+    assert_eq!(turn.made, 3);
+    assert_eq!(member.instances().len(), 6);
+}
+
+#[test]
+fn a_turn_is_bounded_and_says_so() {
+    let mut member = start();
+    let spec = encode(&every(1_000, Misfire::CatchUp(3), Overlap::Allow)).unwrap();
+    let schedules = (0..200).map(|no| NewSchedule {
+        key: format!("t{no}"),
+        spec: spec.clone(),
+        next_ms: 1_000,
+    });
+    member.publish_all(schedules.collect());
+    let turn = member.turn(3_000, 0);
+    assert_eq!((turn.made, turn.more), (256, true));
+    assert_eq!(
+        member.turn(3_000, 0),
+        Turn {
+            made: 256,
+            more: true,
+            next_ms: Some(4_000)
+        }
+    );
+    assert_eq!(
+        member.turn(3_000, 0),
+        Turn {
+            made: 88,
+            more: false,
+            next_ms: Some(4_000)
+        }
+    );
+    assert_eq!(member.turn(3_000, 0).made, 0);
+}
+
+#[test]
+fn a_jitter_puts_an_occurrence_off_by_what_is_its_own() {
+    let mut member = start();
+    let StartTrigger::Every {
+        every_ms,
+        mut timing,
+    } = every(60_000, Misfire::CatchUp(100), Overlap::Allow)
+    else {
+        unreachable!()
+    };
+    timing.jitter_ms = 30_000;
+    member.publish("t", &StartTrigger::Every { every_ms, timing }, 60_000);
+    member.turn(100 * 60_000, 0);
+    let late: Vec<i64> = member
+        .instances()
+        .iter()
+        .map(|row| member.store.triggers(row.no).unwrap()[0].due_ms % 60_000)
+        .collect();
+    assert_eq!(late.len(), 100);
+    assert!(late.iter().all(|late| *late < 30_000));
+    let distinct: std::collections::BTreeSet<_> = late.iter().collect();
+    assert!(distinct.len() > 90);
+}
