@@ -38,6 +38,8 @@ pub(crate) const OUTPUT: Code = Code::new("WL-U008");
 pub(crate) const NO_PLUGIN: Code = Code::new("WL-U009");
 /// The store that is to be looked at is not there.
 pub(crate) const NO_STORE: Code = Code::new("WL-U010");
+/// The file of the metrics cannot be written.
+pub(crate) const METRICS: Code = Code::new("WL-U020");
 
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");
