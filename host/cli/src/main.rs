@@ -13,7 +13,6 @@ mod exit;
 mod explain;
 mod graph;
 mod input;
-mod metrics;
 mod output;
 mod progress;
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //! (its acknowledgement, and the next trigger).
 
 mod catalog;
-pub mod client;
 mod clock;
 pub mod codes;
 mod error;

@@ -32,3 +32,5 @@ pub const UNKNOWN_OUTCOME: Code = Code::new("WL-S013");
 pub const MEMBER_LOCK: Code = Code::new("WL-S014");
 /// The log beside the file has outgrown its bound.
 pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
+/// A sub-workflow could not begin.
+pub const CHILD_REFUSED: Code = Code::new("WL-S016");

@@ -6,21 +6,28 @@
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload};
 
-use crate::rows::NewBlob;
+use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
+use crate::rows::{NewBlob, NewInstance};
+use crate::stimuli::{NewStimulus, QueueOp};
 use crate::write::Write;
 
 /// Turns each inline body over [`INLINE_PAYLOAD_BYTES`] into a reference and a blob of the
 /// same write. Reading gives the reference back: whoever wants the bytes asks for the blob.
 pub(crate) fn externalise(write: &mut Write) {
     match write {
-        Write::Create(new) => {
-            let blobs = &mut new.blobs;
-            move_out(&mut new.input, blobs);
-            new.vars
-                .iter_mut()
-                .for_each(|(_, value)| move_out(value, blobs));
+        Write::Create(new) => instance(new),
+        Write::Plan(plan) => plan.create.iter_mut().for_each(|new| instance(new)),
+        Write::Send(send) => {
+            stimulus(&mut send.stimulus);
+            send.starts.iter_mut().for_each(|(_, new)| instance(new));
         }
+        Write::Resume(resume) => move_out(&mut resume.input, &mut resume.blobs),
+        Write::Queue(QueueOp::Add(new)) => stimulus(new),
+        Write::DeadLetter(DeadLetterOp::Add(new)) => letter(new),
         Write::Commit(commit) => {
+            commit.children.iter_mut().for_each(instance);
+            commit.sends.iter_mut().for_each(stimulus);
+            commit.dead.iter_mut().for_each(letter);
             let blobs = &mut commit.blobs;
             let outputs = commit.runs.iter_mut().filter_map(|run| run.output.as_mut());
             outputs.for_each(|output| move_out(output, blobs));
@@ -36,6 +43,24 @@ pub(crate) fn externalise(write: &mut Write) {
                 .for_each(|output| move_out(output, blobs));
         }
         _ => {}
+    }
+}
+
+fn instance(new: &mut NewInstance) {
+    let blobs = &mut new.blobs;
+    move_out(&mut new.input, blobs);
+    new.vars
+        .iter_mut()
+        .for_each(|(_, value)| move_out(value, blobs));
+}
+
+fn stimulus(new: &mut NewStimulus) {
+    move_out(&mut new.input, &mut new.blobs);
+}
+
+fn letter(new: &mut NewDeadLetter) {
+    if let LetterBody::Stimulus(dead) = &mut new.body {
+        stimulus(dead);
     }
 }
 

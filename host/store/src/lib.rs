@@ -22,6 +22,7 @@ pub mod sqlite;
 pub mod stimuli;
 pub mod write;
 
+mod children;
 mod error;
 mod externalise;
 mod prefix;

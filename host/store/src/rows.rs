@@ -118,6 +118,14 @@ pub struct TriggerRow {
     pub priority: i32,
 }
 
+impl TriggerRow {
+    /// Whether it is there for somebody else to say that it goes on: a suspended node run, or
+    /// one with a child. Claimed like this, it has expired.
+    pub fn waits(&self) -> bool {
+        matches!(self.kind, TriggerType::Resume | TriggerType::Child) && self.payload.is_none()
+    }
+}
+
 /// Whether a trigger may have killed a host. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
@@ -273,15 +281,20 @@ impl NewInstance {
 
 /// A control trigger that cancels its instance.
 pub(crate) fn cancellation(no: TriggerNo, at_ms: i64) -> NewTrigger {
+    control(no, TriggerType::Cancel, Bytes::new(), at_ms)
+}
+
+/// A control trigger.
+pub(crate) fn control(no: TriggerNo, kind: TriggerType, detail: Bytes, at_ms: i64) -> NewTrigger {
     NewTrigger {
         no,
         seq: Seq::outside(no),
-        kind: TriggerType::Cancel,
+        kind,
         node: None,
         due_ms: at_ms,
         claimed: false,
         attempt: 1,
-        detail: Bytes::new(),
+        detail,
         payload: None,
         priority: CONTROL_PRIORITY,
     }

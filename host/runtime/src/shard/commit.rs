@@ -285,7 +285,6 @@ impl Hot {
             token,
             suspicion: Suspicion::None,
             deliveries: 0,
-            noted: Vec::new(),
             stage,
         };
         self.held.insert(seq, held);

@@ -8,5 +8,4 @@
 mod bursts;
 mod failing;
 mod flow;
-mod metrics;
 mod rig;

@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScheduleNo, ScopeNo,
-    Seq, Status, Token, TriggerNo, TriggerState,
+    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScheduleNo,
+    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState,
 };
 
 use super::claim::Scan;
+use super::outside::Named;
 use super::scopes::root_vars;
+use super::stimuli::Stimuli;
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::letters::LetterRow;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
 use crate::rows::{
     BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
@@ -74,6 +77,10 @@ pub(super) struct Data {
     pub(super) schedules: BTreeMap<ScheduleNo, ScheduleRow>,
     pub(super) reservations: BTreeSet<(String, InstanceNo)>,
     pub(super) duties: BTreeMap<String, i64>,
+    pub(super) stimuli: Stimuli,
+    pub(super) outside: BTreeMap<TriggerId, Named>,
+    pub(super) last_letter: i64,
+    pub(super) letters: BTreeMap<LetterNo, LetterRow>,
     pub(super) scans: BTreeMap<Incarnation, Scan>,
     pub(super) made_pending: u64,
 }
@@ -104,15 +111,20 @@ impl Data {
             Write::Release { fence } => Ok(self.release(fence)),
             Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
             Write::Unpark => Ok(self.unpark()),
-            Write::Send(_)
-            | Write::Resume(_)
-            | Write::Queue(_)
-            | Write::DeadLetter(_)
-            | Write::Schedule(_)
-            | Write::Fire { .. }
-            | Write::Reschedule { .. }
-            | Write::CancelTrigger { .. }
-            | Write::Control { .. } => Err(Error::closed()),
+            Write::Send(send) => self.send(send),
+            Write::Resume(resume) => Ok(self.resume(resume)),
+            Write::Queue(op) => Ok(self.queue(op)),
+            Write::DeadLetter(op) => self.dead_letter(op),
+            Write::Schedule(new) => self.schedule(new),
+            Write::Fire { target, at_ms } => Ok(self.fire(*target, *at_ms)),
+            Write::Reschedule { target, due_ms } => Ok(self.reschedule(*target, *due_ms)),
+            Write::CancelTrigger { target, at_ms } => Ok(self.cancel_trigger(*target, *at_ms)),
+            Write::Control {
+                instance,
+                no,
+                kind,
+                at_ms,
+            } => self.control(*instance, *no, *kind, *at_ms),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
             Write::Plan(plan) => self.plan(plan),
@@ -151,12 +163,7 @@ impl Data {
         if let Some(by) = self.excluded_by(new) {
             return Ok(Wrote::Reserved { by });
         }
-        let numbers = new.triggers.iter().map(|trigger| trigger.no);
-        self.check_new(
-            self.instances.contains_key(&new.no),
-            numbers,
-            std::iter::empty(),
-        )?;
+        self.check_instance(new)?;
         self.keep_definition(&new.definition);
         self.pins
             .entry(new.pins.digest)
@@ -203,6 +210,13 @@ impl Data {
         Ok(Wrote::Created)
     }
 
+    /// The numbers of an instance must be new ones.
+    pub(super) fn check_instance(&self, new: &NewInstance) -> Result<()> {
+        let known = self.instances.contains_key(&new.no);
+        let numbers = new.triggers.iter().map(|trigger| trigger.no);
+        self.check_new(known, numbers, std::iter::empty())
+    }
+
     pub(super) fn keep_definition(&mut self, row: &DefinitionRow) {
         self.definitions
             .entry(row.digest)
@@ -223,6 +237,9 @@ impl Data {
         let others = wanted.get(1..).unwrap_or_default();
         let runs = commit.runs.iter().map(|run| run.no);
         self.check_new(false, others.iter().map(|trigger| trigger.no), runs)?;
+        for child in &commit.children {
+            self.check_instance(child)?;
+        }
         match wanted.first() {
             Some(first) => self.succeed(used.no, first),
             None => self.remove_trigger(used.no),
@@ -241,7 +258,11 @@ impl Data {
         for payload in commit.payloads() {
             self.refer(fence.instance, payload);
         }
-        if finished {
+        let mut due = self.put_rare(commit)?;
+        if let Some(finish) = &commit.finish {
+            self.close_outside(fence.instance);
+            self.burn_all(fence.instance);
+            due |= self.tell_parent(commit, finish);
             for no in self.triggers_of(fence.instance) {
                 self.remove_trigger(no);
             }
@@ -250,7 +271,22 @@ impl Data {
             self.unclaim(fence.instance);
         }
         self.move_head_on(commit);
-        Ok(Wrote::Done)
+        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+    }
+
+    /// What few steps do. True if something that somebody has to claim is due now.
+    fn put_rare(&mut self, commit: &Commit) -> Result<bool> {
+        let mut due = self.put_bookmarks(commit);
+        for new in &commit.sends {
+            self.enqueue(new, Some(commit.fence.instance), commit.at_ms);
+        }
+        for dead in &commit.dead {
+            self.bury_letter(dead);
+        }
+        self.begin_children(commit)?;
+        due |= !commit.sends.is_empty() || !commit.children.is_empty();
+        due |= self.cancel_all(commit);
+        Ok(due)
     }
 
     fn move_head_on(&mut self, commit: &Commit) {
@@ -338,7 +374,7 @@ impl Data {
     }
 
     /// Numbers that are handed in must be new ones.
-    fn check_new(
+    pub(super) fn check_new(
         &self,
         instance_known: bool,
         triggers: impl IntoIterator<Item = TriggerNo>,

@@ -25,13 +25,20 @@ impl Data {
             last_run = run.previous;
         }
         self.reservations.retain(|(_, of)| *of != no);
+        self.outside.retain(|_, named| named.instance != no);
+        self.burn_all(no);
+        self.loosen_blobs(no, at_ms);
+        gone
+    }
+
+    /// Gives references to blobs up. Whether a blob is still needed is looked at later.
+    pub(super) fn loosen_blobs(&mut self, no: InstanceNo, at_ms: i64) {
         let held = self.blob_refs.iter().filter(|(of, _)| *of == no);
         for digest in held.map(|(_, digest)| *digest).collect::<Vec<_>>() {
             self.blob_refs.remove(&(no, digest));
             let since = self.loose.entry(digest).or_insert(at_ms);
             *since = at_ms.max(*since);
         }
-        gone
     }
 
     fn is_over(&self, no: InstanceNo, before_ms: i64) -> bool {

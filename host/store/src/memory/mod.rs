@@ -10,9 +10,11 @@ mod data;
 mod defer;
 mod forget;
 mod hold;
+mod outside;
 mod published;
 mod read;
 mod scopes;
+mod stimuli;
 #[cfg(test)]
 mod tests;
 

@@ -10,9 +10,10 @@ use windlass_model::{
 
 use super::MemoryStore;
 use super::data::Instance;
+use super::stimuli::Kept;
 use crate::error::Result;
-use crate::letters::{LetterQuery, LetterRow};
-use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
+use crate::letters::{LetterBody, LetterQuery, LetterRow};
+use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Counts, InstanceQuery, Reader};
@@ -182,57 +183,141 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().expired(before_ms, limit))
     }
 
-    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        Ok(None)
+    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        let data = self.common.data.lock();
+        Ok(match target {
+            TriggerTarget::Outside(name) => {
+                let named = data.outside.get(&name);
+                named.and_then(|named| data.row_of(named)).cloned()
+            }
+            TriggerTarget::Row(instance, seq) => data.row_by_seq(instance, seq).cloned(),
+        })
     }
 
-    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
-        Ok(None)
+    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
+        let data = self.common.data.lock();
+        let named = data.outside.get(&id);
+        Ok(named.and_then(|named| {
+            Some(OutsideRow {
+                id,
+                instance: named.instance,
+                instance_id: data.instances.get(&named.instance)?.row.id,
+                seq: Seq::outside(named.trigger),
+                row: data.row_of(named).cloned(),
+                closed: named.closed,
+            })
+        }))
     }
 
-    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        Ok(Vec::new())
+    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        let data = self.common.data.lock();
+        let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
+        let mut rows: Vec<_> = rows
+            .filter(|row| row.due_ms <= query.until_ms)
+            .filter(|row| query.after.is_none_or(|after| DuePlace::from(*row) > after))
+            .collect();
+        rows.sort_by_key(|row| DuePlace::from(*row));
+        let rows = rows.into_iter().take(query.limit as usize);
+        Ok(rows.cloned().collect())
     }
 
-    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        Ok(Vec::new())
+    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        let data = self.common.data.lock();
+        let rows = data.stimuli.bookmarks.values().filter(|row| {
+            let bookmark = &row.bookmark;
+            query.instance.is_none_or(|no| no == row.instance)
+                && query
+                    .name
+                    .as_ref()
+                    .is_none_or(|name| *name == bookmark.name)
+                && (query.correlation.is_none() || query.correlation == bookmark.correlation)
+                && query.after.is_none_or(|after| row.no > after)
+        });
+        Ok(rows.take(query.limit as usize).cloned().collect())
     }
 
-    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        Ok(None)
+    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        let data = self.common.data.lock();
+        Ok(data.stimuli.bookmarks.get(&no).cloned())
     }
 
-    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
-        Ok(None)
+    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
+        let data = self.common.data.lock();
+        let mut rows = data.stimuli.bookmarks.values();
+        Ok(rows.find(|row| row.bookmark.token == token).cloned())
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
+        // Nothing is left to chance here.
         Ok([7; 32])
     }
 
-    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        Ok(Vec::new())
+    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        let data = self.common.data.lock();
+        let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
+            Some(QueuedRow {
+                no: *no,
+                stimulus: kept.stimulus.clone(),
+                source: kept.source,
+                cursor: kept.cursor,
+                attempts: kept.attempts,
+                ready_ms: kept.ready_ms?,
+                last_error: kept.last_error.clone(),
+            })
+        });
+        let rows = rows.filter(|row| {
+            query.after.is_none_or(|after| row.no > after)
+                && query
+                    .ready_ms
+                    .is_none_or(|ready_ms| row.ready_ms <= ready_ms)
+        });
+        Ok(rows.take(query.limit as usize).collect())
     }
 
-    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        Ok(Vec::new())
+    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        let data = self.common.data.lock();
+        let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
+            Some(BufferedRow {
+                no: *no,
+                stimulus: kept.stimulus.clone(),
+                expires_ms: kept.expires_ms?,
+            })
+        });
+        let rows = rows.filter(|row| query.after.is_none_or(|after| row.no > after));
+        Ok(rows.take(query.limit as usize).collect())
     }
 
-    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        Ok(Vec::new())
+    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        let data = self.common.data.lock();
+        let rows = data.letters.values().filter(|row| {
+            let of = match &row.letter.body {
+                LetterBody::Trigger(dead) => Some(dead.instance),
+                LetterBody::Stimulus(_) => None,
+            };
+            query.kind.is_none_or(|kind| kind == row.letter.body.kind())
+                && (query.instance.is_none() || query.instance == of)
+                && query.after.is_none_or(|after| row.no > after)
+        });
+        Ok(rows.take(query.limit as usize).cloned().collect())
     }
 
-    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
-        Ok(None)
+    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
+        Ok(self.common.data.lock().letters.get(&no).cloned())
     }
 
     fn children(
         &self,
-        _parent: InstanceNo,
-        _after: Option<InstanceNo>,
-        _limit: u32,
+        parent: InstanceNo,
+        after: Option<InstanceNo>,
+        limit: u32,
     ) -> Result<Vec<InstanceRow>> {
-        Ok(Vec::new())
+        let data = self.common.data.lock();
+        let rows = data.instances.values().map(|instance| &instance.row);
+        let rows = rows.filter(|row| {
+            row.parent.is_some_and(|of| of.instance == parent)
+                && after.is_none_or(|after| row.no > after)
+        });
+        Ok(rows.take(limit as usize).cloned().collect())
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
@@ -259,6 +344,10 @@ impl Reader for MemoryStore {
         let parked = parked
             .filter(|row| row.state == TriggerState::Parked)
             .count();
+        let kept = |is: fn(&Kept) -> bool| {
+            let kept = data.stimuli.kept.values();
+            kept.filter(|kept| is(kept)).count() as u64
+        };
         Ok(Counts {
             instances: data.instances.len() as u64,
             unfinished: unfinished as u64,
@@ -266,7 +355,10 @@ impl Reader for MemoryStore {
             parked: parked as u64,
             runs: data.runs.len() as u64,
             blobs: data.blobs.len() as u64,
-            ..Counts::default()
+            bookmarks: data.stimuli.bookmarks.len() as u64,
+            queued: kept(|kept| kept.ready_ms.is_some()),
+            buffered: kept(|kept| kept.expires_ms.is_some()),
+            dead_letters: data.letters.len() as u64,
         })
     }
 }

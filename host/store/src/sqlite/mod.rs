@@ -18,6 +18,7 @@ mod rows;
 mod session;
 mod settle;
 mod shared;
+mod stimuli;
 #[cfg(test)]
 mod tests;
 mod time;

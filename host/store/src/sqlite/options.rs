@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use windlass_model::Clock;
-use windlass_model::metrics::Metrics;
 
 /// What a committed write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +37,6 @@ pub struct SqliteOptions {
     pub max_bytes: Option<u64>,
     /// Leases count on its monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Where groups of writes are measured.
-    pub metrics: Arc<Metrics>,
 }
 
 impl SqliteOptions {
@@ -55,7 +52,6 @@ impl SqliteOptions {
             log_bytes_max: 1024 * 1024 * 1024,
             max_bytes: None,
             clock,
-            metrics: Arc::default(),
         }
     }
 }

@@ -10,10 +10,10 @@ use windlass_model::{
     ScopeNo, Seq, TriggerId,
 };
 
-use super::SqliteStore;
 use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
+use super::{SqliteStore, stimuli};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
@@ -256,57 +256,58 @@ impl Reader for SqliteStore {
         })
     }
 
-    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        Ok(None)
+    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        self.pool.read(|c| stimuli::trigger(c, target))
     }
 
-    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
-        Ok(None)
+    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
+        self.pool.read(|c| stimuli::outside(c, id))
     }
 
-    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        Ok(Vec::new())
+    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        self.pool.read(|c| stimuli::due(c, query))
     }
 
-    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        Ok(Vec::new())
+    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        self.pool.read(|c| stimuli::bookmarks(c, query))
     }
 
-    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        Ok(None)
+    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        self.pool.read(|c| stimuli::bookmark_by_no(c, no))
     }
 
-    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
-        Ok(None)
+    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
+        self.pool.read(|c| stimuli::bookmark_by_token(c, token))
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        Ok([7; 32])
+        self.pool.read(stimuli::secret)
     }
 
-    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        Ok(Vec::new())
+    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        self.pool.read(|c| stimuli::queue(c, query))
     }
 
-    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        Ok(Vec::new())
+    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        self.pool.read(|c| stimuli::buffer(c, query))
     }
 
-    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        Ok(Vec::new())
+    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        self.pool.read(|c| stimuli::letters(c, query))
     }
 
-    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
-        Ok(None)
+    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
+        self.pool.read(|c| stimuli::letter_by_no(c, no))
     }
 
     fn children(
         &self,
-        _parent: InstanceNo,
-        _after: Option<InstanceNo>,
-        _limit: u32,
+        parent: InstanceNo,
+        after: Option<InstanceNo>,
+        limit: u32,
     ) -> Result<Vec<InstanceRow>> {
-        Ok(Vec::new())
+        self.pool
+            .read(|c| stimuli::children(c, parent, after, limit))
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
@@ -338,7 +339,16 @@ impl Reader for SqliteStore {
                 parked: count(c, "SELECT count(*) FROM trigger WHERE state = 2")?,
                 runs: count(c, "SELECT count(*) FROM run")?,
                 blobs: count(c, "SELECT count(*) FROM blob")?,
-                ..Counts::default()
+                bookmarks: count(c, "SELECT count(*) FROM bookmark")?,
+                queued: count(
+                    c,
+                    "SELECT count(*) FROM stimulus WHERE ready_ms IS NOT NULL",
+                )?,
+                buffered: count(
+                    c,
+                    "SELECT count(*) FROM stimulus WHERE expires_ms IS NOT NULL",
+                )?,
+                dead_letters: count(c, "SELECT count(*) FROM dead_letter")?,
             })
         })
     }

@@ -69,7 +69,8 @@ CREATE TABLE stimulus (
 
 CREATE INDEX stimulus_ready ON stimulus (ready_ms) WHERE ready_ms IS NOT NULL;
 CREATE INDEX stimulus_at ON stimulus (at_ms) WHERE ready_ms IS NOT NULL;
-CREATE INDEX stimulus_buffered ON stimulus (hash) WHERE expires_ms IS NOT NULL;
+CREATE INDEX stimulus_buffered ON stimulus (hash, instance, correlation)
+    WHERE expires_ms IS NOT NULL;
 CREATE INDEX stimulus_expires ON stimulus (expires_ms) WHERE expires_ms IS NOT NULL;
 
 -- The names that triggers from outside were given. They last as long as their instance.
@@ -117,5 +118,8 @@ INSERT INTO own VALUES (1, randomblob(32), 0);
 -- The last group of each process that only its own traces can be told by: see `settle`.
 CREATE TABLE trace (
     process INTEGER PRIMARY KEY,
-    last    INTEGER NOT NULL
+    last    INTEGER NOT NULL,
+    place   INTEGER NOT NULL
 ) STRICT;
+
+CREATE INDEX trace_place ON trace (place);

@@ -20,7 +20,6 @@ pub(super) struct Head {
     pub(super) version: i64,
     pub(super) last_run: Option<i64>,
     /// Which of the rarer things hang on it; see [`extras`].
-    #[allow(dead_code)]
     pub(super) extras: u8,
     pub(super) unwritten: Unwritten,
     /// Of an unwritten head.
@@ -30,7 +29,6 @@ pub(super) struct Head {
 }
 
 /// The bits that say what hangs on an instance besides what most have.
-#[allow(dead_code)]
 pub(super) mod extras {
     /// Somebody waits for it.
     pub(in super::super) const PARENT: u8 = 1;

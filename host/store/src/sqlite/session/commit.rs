@@ -1,11 +1,11 @@
 //! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
 //! the log of runs, and its share of one update of the head.
 
-use super::cache::Unwritten;
+use super::cache::{Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
 use crate::sqlite::values::{json, json_list, payload};
-use crate::write::{Commit, Fence, Wrote};
+use crate::write::{Commit, Fence, Finish, Wrote};
 
 impl Session<'_> {
     pub(super) fn step(&mut self, commit: &Commit) -> Done<Wrote> {
@@ -16,7 +16,7 @@ impl Session<'_> {
         let Some(head) = self.head(no)? else {
             return Ok(Wrote::Fenced);
         };
-        let version = head.version;
+        let (version, extras) = (head.version, head.extras);
         if version != commit.fence.version.0 {
             return Ok(Wrote::Fenced);
         }
@@ -41,14 +41,51 @@ impl Session<'_> {
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             self.insert_journal(no, version + 1, place, entry)?;
         }
-        if commit.finish.is_some() {
+        let mut due = self.put_rare(commit)?;
+        if let Some(finish) = &commit.finish {
+            due |= self.end_rare(commit, finish, extras)?;
             self.statements.clear_triggers.execute([no])?;
             self.release_reservations(commit.fence.instance)?;
         } else if commit.release {
             self.made_pending += self.statements.unclaim.execute([no])? as u64;
         }
         self.move_head_on(commit);
-        Ok(Wrote::Done)
+        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+    }
+
+    /// What few steps do. True if something that somebody has to claim is due now.
+    fn put_rare(&mut self, commit: &Commit) -> Done<bool> {
+        let mut due = false;
+        if !commit.burned.is_empty() || !commit.bookmarks.is_empty() {
+            due |= self.put_bookmarks(commit)?;
+        }
+        for new in &commit.sends {
+            self.enqueue(new, Some(commit.fence.instance), commit.at_ms)?;
+            due = true;
+        }
+        for dead in &commit.dead {
+            self.bury_letter(dead)?;
+        }
+        if !commit.children.is_empty() {
+            self.begin_children(commit)?;
+            due = true;
+        }
+        if !commit.cancels.is_empty() {
+            due |= self.cancel_all(commit)?;
+        }
+        Ok(due)
+    }
+
+    /// What the end of some instances does. True if something is due now.
+    fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: u8) -> Done<bool> {
+        let no = commit.fence.instance.0;
+        if extras & extras::OUTSIDE != 0 {
+            self.close_outside(no)?;
+        }
+        if extras & extras::BOOKMARKS != 0 {
+            self.burn_all(no)?;
+        }
+        Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish)?)
     }
 
     /// Whether the member that is named still runs the instance. Does not look at the version.

@@ -19,6 +19,7 @@ const HANGING: &[&str] = &[
         (SELECT instance, scope FROM scope WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM item WHERE (instance, list, place) IN \
         (SELECT instance, list, place FROM item WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM outside WHERE id IN (SELECT id FROM outside WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM journal WHERE (instance, version, place) IN \
         (SELECT instance, version, place FROM journal WHERE instance = ?1 LIMIT ?2)",
 ];
@@ -112,7 +113,7 @@ impl Session<'_> {
     }
 
     /// Gives references to blobs up. Whether a blob is still needed is looked at later.
-    fn loosen_blobs(&self, no: i64, bound: u64, at_ms: i64) -> Done<u64> {
+    pub(super) fn loosen_blobs(&self, no: i64, bound: u64, at_ms: i64) -> Done<u64> {
         let sql = "INSERT INTO blob_loose (blob, since_ms) SELECT blob, ?3 FROM \
             (SELECT blob FROM blob_ref WHERE instance = ?1 ORDER BY blob LIMIT ?2) WHERE true \
             ON CONFLICT (blob) DO UPDATE SET since_ms = max(since_ms, excluded.since_ms)";

@@ -4,17 +4,22 @@
 //! one leaves no trace and its neighbours go on. What a group found out about the file is
 //! kept for the next, until `PRAGMA data_version` says that somebody else has written.
 
+mod bookmarks;
 mod cache;
+mod children;
 mod claim;
 mod commit;
 mod create;
 mod forget;
 mod hold;
+mod letters;
 mod members;
+mod outside;
 mod plan;
 mod publish;
 mod scopes;
 mod statements;
+mod stimuli;
 
 use crate::sqlite::locks::Held;
 
@@ -188,15 +193,20 @@ impl<'c> Session<'c> {
                 reason,
             } => self.park(fence, trigger, reason),
             Write::Unpark => self.unpark(),
-            Write::Send(_)
-            | Write::Resume(_)
-            | Write::Queue(_)
-            | Write::DeadLetter(_)
-            | Write::Schedule(_)
-            | Write::Fire { .. }
-            | Write::Reschedule { .. }
-            | Write::CancelTrigger { .. }
-            | Write::Control { .. } => Err(Error::closed().into()),
+            Write::Send(send) => self.send(send),
+            Write::Resume(resume) => self.resume(resume),
+            Write::Queue(op) => self.queue(op),
+            Write::DeadLetter(op) => self.dead_letter(op),
+            Write::Schedule(new) => self.schedule(new),
+            Write::Fire { target, at_ms } => self.fire(*target, *at_ms),
+            Write::Reschedule { target, due_ms } => self.reschedule(*target, *due_ms),
+            Write::CancelTrigger { target, at_ms } => self.cancel_trigger(*target, *at_ms),
+            Write::Control {
+                instance,
+                no,
+                kind,
+                at_ms,
+            } => self.control(*instance, *no, *kind, *at_ms),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => self.retract(name, *at_ms),
             Write::Plan(plan) => self.plan(plan),

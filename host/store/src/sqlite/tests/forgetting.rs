@@ -53,7 +53,8 @@ fn rows(connection: &Connection) -> Vec<(String, i64)> {
         "pins",
         "touch",
         "sqlite_sequence",
-        "secret",
+        "own",
+        "trace",
     ];
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
     let mut tables = connection.prepare(sql).unwrap();

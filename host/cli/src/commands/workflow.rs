@@ -1,13 +1,9 @@
-//! `windlass workflow`: files, and what of them is published.
-
-mod published;
+//! `windlass workflow`.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-
-pub(crate) use published::{missing, schedules};
 
 use crate::app::Context;
 use crate::error::Expected;
@@ -17,21 +13,13 @@ use crate::report::diagnostics;
 use crate::source::Source;
 use crate::wire::Machine;
 
-/// What to do with workflows.
+/// What to do with workflow files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Report everything that is wrong with workflow files
     Validate(Validate),
     /// Draw a workflow
     Graph(Graph),
-    /// Publish workflow files: from then on, their triggers start them
-    Publish(published::Publish),
-    /// List the workflows that are published
-    List(published::List),
-    /// Show a published workflow
-    Show(published::Show),
-    /// Take a workflow back: nothing starts it any more
-    Retract(published::Retract),
 }
 
 /// The arguments of `workflow validate`.
@@ -69,10 +57,6 @@ impl Command {
         match self {
             Self::Validate(validate) => validate.run(context),
             Self::Graph(graph) => graph.run(context),
-            Self::Publish(publish) => publish.run(context),
-            Self::List(list) => list.run(context),
-            Self::Show(show) => show.run(context),
-            Self::Retract(retract) => retract.run(context),
         }
     }
 }
@@ -110,7 +94,7 @@ impl Validate {
                 Ok(source) => {
                     items.push(json!({ "file": source.name, "valid": true, "diagnostics": [] }));
                     if output.is_text() {
-                        let count = source.definition.all_nodes().len();
+                        let count = source.definition.nodes.len();
                         let good = output.data.good("valid");
                         output.print(&format!("{}: {good}, {count} nodes", source.name))?;
                     }

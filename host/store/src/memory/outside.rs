@@ -1,0 +1,356 @@
+//! Triggers from outside, and dead letters, in memory.
+
+use bytes::Bytes;
+use windlass_model::limits::CONTROL_PRIORITY;
+use windlass_model::resumption::About;
+use windlass_model::{
+    Digest, InstanceId, InstanceNo, LetterNo, Seq, Token, TriggerNo, TriggerState, TriggerType,
+};
+
+use super::data::Data;
+use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, LetterRow, Lettered, NewDeadLetter};
+use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::rows::{NewTrigger, TriggerRow, bounded, control};
+use crate::write::{Commit, Wrote};
+
+/// What a name from outside stands for.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    pub(super) trigger: TriggerNo,
+    pub(super) instance: InstanceNo,
+    pub(super) request: Digest,
+    pub(super) closed: bool,
+}
+
+/// What holds the blobs of a dead letter, where instances have their numbers.
+fn holder(no: LetterNo) -> InstanceNo {
+    InstanceNo(-2 * no.0 - 1)
+}
+
+impl Data {
+    pub(super) fn schedule(&mut self, new: &NewOutside) -> crate::Result<Wrote> {
+        if let Some(named) = self.outside.get(&new.id) {
+            return Ok(Wrote::Scheduled(if named.request != new.request {
+                Scheduled::Conflict
+            } else if named.closed {
+                Scheduled::Closed
+            } else if self.row_of(named).is_some() {
+                Scheduled::Already
+            } else {
+                Scheduled::Finished
+            }));
+        }
+        let Some(instance) = self.ids.get(&new.instance).copied() else {
+            return Ok(Wrote::Scheduled(Scheduled::NoInstance));
+        };
+        if self.is_ended(instance) {
+            return Ok(Wrote::Scheduled(Scheduled::Closed));
+        }
+        self.check_new(false, [new.no], [])?;
+        let row = NewTrigger {
+            no: new.no,
+            seq: Seq::outside(new.no),
+            kind: new.kind,
+            node: new.node,
+            due_ms: new.due_ms,
+            claimed: false,
+            attempt: 1,
+            detail: new.detail.clone(),
+            payload: new.payload.clone(),
+            priority: if new.kind.is_control() {
+                CONTROL_PRIORITY
+            } else {
+                new.priority
+            },
+        };
+        self.insert_trigger(instance, &row, false);
+        let named = Named {
+            trigger: new.no,
+            instance,
+            request: new.request,
+            closed: false,
+        };
+        self.outside.insert(new.id, named);
+        Ok(Wrote::Scheduled(Scheduled::New))
+    }
+
+    pub(super) fn fire(&mut self, target: TriggerTarget, at_ms: i64) -> Wrote {
+        self.touch(target, |row| {
+            row.state = TriggerState::Pending;
+            row.due_ms = row.due_ms.min(at_ms);
+        })
+    }
+
+    pub(super) fn reschedule(&mut self, target: TriggerTarget, due_ms: i64) -> Wrote {
+        self.touch(target, |row| row.due_ms = due_ms)
+    }
+
+    fn touch(&mut self, target: TriggerTarget, change: impl FnOnce(&mut TriggerRow)) -> Wrote {
+        let touched = match self.find_trigger(target) {
+            Err(touched) => touched,
+            Ok(row) => match row.state {
+                TriggerState::Claimed => Touched::Running,
+                TriggerState::Dead => Touched::Dead,
+                TriggerState::Pending | TriggerState::Parked if row.waits() => Touched::Waiting,
+                TriggerState::Pending | TriggerState::Parked => {
+                    self.made_pending += u64::from(row.state == TriggerState::Pending);
+                    self.change(row.no, |row| {
+                        change(row);
+                        row.token = Token(row.token.0 + 1);
+                    });
+                    Touched::Done
+                }
+            },
+        };
+        Wrote::Touched(touched)
+    }
+
+    pub(super) fn cancel_trigger(&mut self, target: TriggerTarget, at_ms: i64) -> Wrote {
+        let touched = match self.find_trigger(target) {
+            Err(touched) => touched,
+            Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
+                let about = About::Cancel { target: row.seq };
+                self.control_once(row.instance, TriggerType::Alter, about.encode(), at_ms);
+                Touched::Running
+            }
+            Ok(row) => {
+                self.remove_trigger(row.no);
+                Touched::Done
+            }
+        };
+        Wrote::Touched(touched)
+    }
+
+    pub(super) fn control(
+        &mut self,
+        instance: InstanceId,
+        no: TriggerNo,
+        kind: TriggerType,
+        at_ms: i64,
+    ) -> crate::Result<Wrote> {
+        let touched = match self.ids.get(&instance).copied() {
+            None => Touched::NotFound,
+            Some(instance) if self.is_ended(instance) => Touched::Closed,
+            Some(instance) => {
+                if !self.is_asked_for(instance, kind, b"") {
+                    self.check_new(false, [no], [])?;
+                    let row = control(no, kind, Bytes::new(), at_ms);
+                    self.insert_trigger(instance, &row, false);
+                }
+                Touched::Done
+            }
+        };
+        Ok(Wrote::Touched(touched))
+    }
+
+    pub(super) fn cancel_all(&mut self, commit: &Commit) -> bool {
+        let mut asked = false;
+        for instance in &commit.cancels {
+            let no = self.ids.get(instance).copied();
+            if let Some(no) = no.filter(|no| !self.is_ended(*no)) {
+                self.control_once(no, TriggerType::Cancel, Bytes::new(), commit.at_ms);
+                asked = true;
+            }
+        }
+        asked
+    }
+
+    pub(super) fn close_outside(&mut self, instance: InstanceNo) {
+        let mut named = std::mem::take(&mut self.outside);
+        for named in named
+            .values_mut()
+            .filter(|named| named.instance == instance)
+        {
+            named.closed |= self.row_of(named).is_some();
+        }
+        self.outside = named;
+    }
+
+    fn control_once(&mut self, instance: InstanceNo, kind: TriggerType, detail: Bytes, at_ms: i64) {
+        if !self.is_asked_for(instance, kind, &detail) {
+            let no = self.own_number();
+            self.insert_trigger(instance, &control(no, kind, detail, at_ms), false);
+        }
+    }
+
+    fn is_asked_for(&self, instance: InstanceNo, kind: TriggerType, detail: &[u8]) -> bool {
+        let rows = self.triggers_of(instance);
+        let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
+        rows.any(|row| {
+            row.kind == kind
+                && row.detail == detail
+                && row.seq.is_outside()
+                && row.state == TriggerState::Pending
+        })
+    }
+
+    fn is_ended(&self, instance: InstanceNo) -> bool {
+        self.instances
+            .get(&instance)
+            .is_none_or(|instance| instance.row.status.is_final())
+    }
+
+    pub(super) fn row_of(&self, named: &Named) -> Option<&TriggerRow> {
+        let row = self.triggers.get(&named.trigger);
+        row.filter(|row| row.seq.is_outside() && row.instance == named.instance)
+    }
+
+    pub(super) fn row_by_seq(&self, instance: InstanceNo, seq: Seq) -> Option<&TriggerRow> {
+        let rows = self.triggers_of(instance);
+        let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
+        rows.find(|row| row.seq == seq)
+    }
+
+    fn find_trigger(&self, target: TriggerTarget) -> Result<TriggerRow, Touched> {
+        let (instance, seq, gone) = match target {
+            TriggerTarget::Outside(name) => {
+                let named = self.outside.get(&name).ok_or(Touched::NotFound)?;
+                if let Some(row) = self.row_of(named) {
+                    return Ok(row.clone());
+                }
+                let gone = if named.closed {
+                    Touched::Closed
+                } else {
+                    Touched::AlreadyFinished
+                };
+                (named.instance, Seq::outside(named.trigger), gone)
+            }
+            TriggerTarget::Row(instance, seq) => {
+                if let Some(row) = self.row_by_seq(instance, seq) {
+                    return Ok(row.clone());
+                }
+                let known = self.instances.contains_key(&instance);
+                let gone = if known && self.is_ended(instance) {
+                    Touched::Closed
+                } else {
+                    Touched::NotFound
+                };
+                (instance, seq, gone)
+            }
+        };
+        let dead = self.letters.values().any(|row| {
+            row.replayed_ms.is_none()
+                && matches!(&row.letter.body, LetterBody::Trigger(dead)
+                    if dead.instance == instance && dead.seq == seq)
+        });
+        Err(if dead { Touched::Dead } else { gone })
+    }
+
+    pub(super) fn dead_letter(&mut self, op: &DeadLetterOp) -> crate::Result<Wrote> {
+        Ok(match op {
+            DeadLetterOp::Add(new) => {
+                self.bury_letter(new);
+                Wrote::Done
+            }
+            DeadLetterOp::Replay { no, trigger, at_ms } => {
+                Wrote::Letter(self.replay(*no, *trigger, *at_ms)?)
+            }
+            DeadLetterOp::Delete { no } => Wrote::Letter(self.delete_letter(*no)),
+            DeadLetterOp::Purge { before_ms, limit } => {
+                let letters = self.letters.values();
+                let mut old: Vec<_> = letters
+                    .map(|row| (row.letter.at_ms, row.no))
+                    .filter(|(at_ms, _)| at_ms < before_ms)
+                    .collect();
+                old.sort_unstable();
+                old.truncate(*limit as usize);
+                for (_, no) in &old {
+                    self.delete_letter(*no);
+                }
+                Wrote::Freed(u32::try_from(old.len()).unwrap_or(u32::MAX))
+            }
+        })
+    }
+
+    pub(super) fn bury_letter(&mut self, new: &NewDeadLetter) {
+        self.last_letter += 1;
+        let no = LetterNo(self.last_letter);
+        let mut letter = new.clone();
+        let instance_id = match &mut letter.body {
+            LetterBody::Stimulus(dead) => {
+                let blobs = std::mem::take(&mut dead.blobs);
+                self.put_blobs(holder(no), &blobs, new.at_ms);
+                self.refer(holder(no), &dead.input);
+                dead.instance
+            }
+            LetterBody::Trigger(dead) => {
+                dead.priority = bounded(dead.priority);
+                self.instances.get(&dead.instance).map(|of| of.row.id)
+            }
+        };
+        let row = LetterRow {
+            no,
+            letter,
+            instance_id,
+            replayed_ms: None,
+        };
+        self.letters.insert(no, row);
+    }
+
+    fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> crate::Result<Lettered> {
+        let Some(row) = self.letters.get(&no).cloned() else {
+            return Ok(Lettered::NotFound);
+        };
+        if row.replayed_ms.is_some() {
+            return Ok(Lettered::Already);
+        }
+        match row.letter.body {
+            LetterBody::Trigger(dead) => {
+                if !self.replay_trigger(dead, trigger, at_ms)? {
+                    return Ok(Lettered::Closed);
+                }
+            }
+            LetterBody::Stimulus(mut dead) => {
+                dead.at_ms = at_ms;
+                self.enqueue(&dead, None, at_ms);
+            }
+        }
+        if let Some(row) = self.letters.get_mut(&no) {
+            row.replayed_ms = Some(at_ms);
+        }
+        Ok(Lettered::Done)
+    }
+
+    fn replay_trigger(
+        &mut self,
+        dead: DeadTrigger,
+        no: TriggerNo,
+        at_ms: i64,
+    ) -> crate::Result<bool> {
+        let Some(old) = dead.seq.outside_no() else {
+            return Ok(false);
+        };
+        if self.is_ended(dead.instance) {
+            return Ok(false);
+        }
+        self.check_new(false, [no], [])?;
+        let again = NewTrigger {
+            no,
+            seq: Seq::outside(no),
+            kind: dead.kind,
+            node: dead.node,
+            due_ms: at_ms,
+            claimed: false,
+            attempt: 1,
+            detail: dead.detail,
+            payload: dead.payload,
+            priority: dead.priority,
+        };
+        self.insert_trigger(dead.instance, &again, false);
+        let named = self.outside.values_mut();
+        for named in named.filter(|named| named.trigger == old && named.instance == dead.instance) {
+            named.trigger = no;
+        }
+        Ok(true)
+    }
+
+    fn delete_letter(&mut self, no: LetterNo) -> Lettered {
+        match self.letters.remove(&no) {
+            None => Lettered::NotFound,
+            Some(row) => {
+                self.loosen_blobs(holder(no), row.letter.at_ms);
+                Lettered::Done
+            }
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! Bookmarks and stimuli in memory, and what children tell their parents.
+
+use std::collections::BTreeMap;
+
+use windlass_model::resumption::About;
+use windlass_model::{
+    BookmarkNo, Delivery, Digest, Failure, InstanceNo, Payload, Resumption, Seq, StimulusNo, Token,
+    TriggerNo, TriggerState, TriggerType,
+};
+
+use super::data::Data;
+use crate::children::{ended, refused};
+use crate::error::Result;
+use crate::letters::{LetterBody, NewDeadLetter};
+use crate::rows::{NewTrigger, Parent};
+use crate::stimuli::{BookmarkRow, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent};
+use crate::write::{Commit, Finish, Wrote};
+
+/// Holds the blobs of a stimulus until it is known who else does.
+const IN_HAND: InstanceNo = InstanceNo(i64::MIN);
+
+/// What holds the blobs of a waiting stimulus, where instances have their numbers.
+fn holder(no: StimulusNo) -> InstanceNo {
+    InstanceNo(-2 * no.0)
+}
+
+/// A stimulus that waits.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub(super) stimulus: NewStimulus,
+    pub(super) expires_ms: Option<i64>,
+    pub(super) ready_ms: Option<i64>,
+    pub(super) source: Option<InstanceNo>,
+    pub(super) cursor: Option<Cursor>,
+    pub(super) attempts: u32,
+    pub(super) last_error: Option<Failure>,
+}
+
+/// What is suspended, and what may wake it.
+#[derive(Default)]
+pub(super) struct Stimuli {
+    last_bookmark: i64,
+    pub(super) bookmarks: BTreeMap<BookmarkNo, BookmarkRow>,
+    last_kept: i64,
+    pub(super) kept: BTreeMap<StimulusNo, Kept>,
+    last_own: i64,
+}
+
+impl Data {
+    /// Writes what a step waits for, and lets it meet what has been buffered.
+    pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> bool {
+        let instance = commit.fence.instance;
+        for first in &commit.burned {
+            self.burn(instance, *first);
+        }
+        if commit.finish.is_some() {
+            return false;
+        }
+        let made: Vec<_> = commit
+            .bookmarks
+            .iter()
+            .map(|new| self.insert_bookmark(instance, new))
+            .collect();
+        let mut resumed = false;
+        for (no, new) in made.into_iter().zip(&commit.bookmarks) {
+            resumed |= !new.private && self.meet_buffered(no, commit.at_ms);
+        }
+        resumed
+    }
+
+    fn insert_bookmark(&mut self, instance: InstanceNo, new: &NewBookmark) -> BookmarkNo {
+        self.stimuli.last_bookmark += 1;
+        let no = BookmarkNo(self.stimuli.last_bookmark);
+        if let Some(of) = self.instances.get(&instance) {
+            let row = BookmarkRow {
+                no,
+                instance,
+                instance_id: of.row.id,
+                bookmark: new.clone(),
+            };
+            self.stimuli.bookmarks.insert(no, row);
+        }
+        no
+    }
+
+    fn meet_buffered(&mut self, no: BookmarkNo, at_ms: i64) -> bool {
+        let mut resumed = false;
+        for _ in 0..Send::LIMIT {
+            let met = self.stimuli.bookmarks.get(&no).cloned();
+            let Some(met) = met.filter(|met| lasts(met, at_ms)) else {
+                break;
+            };
+            let buffered = self.stimuli.kept.iter().find(|(_, kept)| {
+                kept.expires_ms.is_some_and(|expires_ms| expires_ms > at_ms)
+                    && matches(&met, &kept.stimulus)
+            });
+            let Some((stimulus, kept)) = buffered.map(|(no, kept)| (*no, kept.clone())) else {
+                break;
+            };
+            resumed |= self.go_on(&met, &kept.stimulus.input, at_ms);
+            self.remove_stimulus(stimulus, at_ms);
+        }
+        resumed
+    }
+
+    pub(super) fn burn(&mut self, instance: InstanceNo, first: Seq) {
+        self.stimuli
+            .bookmarks
+            .retain(|_, row| row.instance != instance || row.bookmark.first != first);
+    }
+
+    pub(super) fn burn_all(&mut self, instance: InstanceNo) {
+        self.stimuli
+            .bookmarks
+            .retain(|_, row| row.instance != instance);
+    }
+
+    fn go_on(&mut self, met: &BookmarkRow, input: &Payload, at_ms: i64) -> bool {
+        let bookmark = &met.bookmark;
+        let metadata = bookmark.metadata.as_ref();
+        let document = Resumption::Resumed {
+            bookmark: bookmark.name.clone(),
+            input: input.clone(),
+            metadata: metadata.and_then(|json| serde_json::from_slice(json).ok()),
+        };
+        let document = document.encode();
+        self.refer(met.instance, input);
+        let row = self.triggers.get(&bookmark.trigger);
+        let row = row.filter(|row| row.instance == met.instance).cloned();
+        if bookmark.auto_burn {
+            self.burn(met.instance, bookmark.first);
+        }
+        let Some(row) = row else {
+            self.burn(met.instance, bookmark.first);
+            return false;
+        };
+        let waits = row.state == TriggerState::Pending
+            && row.kind == TriggerType::Resume
+            && row.payload.is_none();
+        if bookmark.auto_burn && waits {
+            self.made_pending += 1;
+            self.change(row.no, |row| {
+                row.due_ms = at_ms;
+                row.token = Token(row.token.0 + 1);
+                row.payload = Some(document);
+            });
+            return true;
+        }
+        let no = self.own_number();
+        let first = bookmark.first;
+        let beside = NewTrigger {
+            no,
+            seq: Seq::outside(no),
+            kind: TriggerType::Resume,
+            node: row.node,
+            due_ms: at_ms,
+            claimed: false,
+            attempt: 1,
+            detail: About::Resume { first }.encode(),
+            payload: Some(document),
+            priority: row.priority,
+        };
+        self.insert_trigger(met.instance, &beside, false);
+        true
+    }
+
+    pub(super) fn resume(&mut self, resume: &Resume) -> Wrote {
+        let mut bookmarks = self.stimuli.bookmarks.values();
+        let met = bookmarks
+            .find(|met| met.bookmark.token == resume.token && lasts(met, resume.at_ms))
+            .cloned();
+        let mut sent = Sent::default();
+        if let Some(met) = met {
+            self.put_blobs(met.instance, &resume.blobs, resume.at_ms);
+            if self.go_on(&met, &resume.input, resume.at_ms) {
+                sent.resumed.push(met.instance_id);
+            }
+        }
+        sent.dropped = sent.resumed.is_empty();
+        Wrote::Sent(sent)
+    }
+
+    pub(super) fn send(&mut self, send: &Send) -> Result<Wrote> {
+        let stimulus = &send.stimulus;
+        let mut cursor = None;
+        if let Some(no) = send.queued {
+            match self.stimuli.kept.get(&no) {
+                Some(kept) if kept.ready_ms.is_some() => cursor = kept.cursor,
+                _ => return Ok(Wrote::Fenced),
+            }
+        }
+        let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
+        if starts && !self.bound_as(stimulus.hash, send) {
+            return Ok(Wrote::Moved);
+        }
+        if starts {
+            for (_, new) in &send.starts {
+                self.check_instance(new)?;
+            }
+        }
+        self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms);
+        let mut sent = Sent::default();
+        for (_, new) in send.starts.iter().filter(|_| starts) {
+            match self.create(new)? {
+                Wrote::Created | Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Reserved { by } => sent.reserved.push(by),
+                _ => {}
+            }
+        }
+        let next = if stimulus.delivery.resumes() {
+            self.resume_matching(send, cursor, &mut sent)
+        } else {
+            None
+        };
+        sent.more = next.is_some();
+        match (send.queued, next) {
+            (None, None) => {}
+            (Some(no), None) => self.remove_stimulus(no, send.at_ms),
+            (Some(no), next) => self.note_cursor(no, next),
+            (None, next) => {
+                let no = self.enqueue(stimulus, None, send.at_ms);
+                self.note_cursor(no, next);
+            }
+        }
+        if cursor.is_none() && sent == Sent::default() {
+            sent.buffered = self.buffer(stimulus, send.at_ms);
+            sent.dropped = !sent.buffered;
+        }
+        if !stimulus.blobs.is_empty() {
+            self.loosen_blobs(IN_HAND, send.at_ms);
+        }
+        Ok(Wrote::Sent(sent))
+    }
+
+    fn bound_as(&self, hash: Digest, send: &Send) -> bool {
+        let bound = self
+            .bindings
+            .iter()
+            .filter(|(_, (_, binding))| binding.hash == hash);
+        let mut count = 0;
+        for (no, (workflow, _)) in bound {
+            count += 1;
+            let definition = self
+                .publications
+                .values()
+                .find(|row| row.name == *workflow && row.retracted_ms.is_none())
+                .map(|row| row.definition);
+            let prepared = send
+                .starts
+                .iter()
+                .any(|(binding, new)| binding == no && Some(new.definition.digest) == definition);
+            if !prepared {
+                return false;
+            }
+        }
+        count == send.starts.len()
+    }
+
+    fn resume_matching(
+        &mut self,
+        send: &Send,
+        cursor: Option<Cursor>,
+        sent: &mut Sent,
+    ) -> Option<Cursor> {
+        let limit = send.limit.max(1) as usize;
+        let found: Vec<BookmarkRow> = self
+            .stimuli
+            .bookmarks
+            .values()
+            .filter(|met| {
+                cursor.is_none_or(|cursor| met.no > cursor.after && met.no <= cursor.until)
+                    && lasts(met, send.at_ms)
+                    && matches(met, &send.stimulus)
+            })
+            .take(limit + 1)
+            .cloned()
+            .collect();
+        let more = found.len() > limit;
+        let until = match cursor {
+            Some(cursor) => cursor.until,
+            None => *self.stimuli.bookmarks.last_key_value()?.0,
+        };
+        let mut before = None;
+        let mut after = None;
+        for met in found.iter().take(limit) {
+            let group = Some((met.instance, met.bookmark.first));
+            if before != group && self.go_on(met, &send.stimulus.input, send.at_ms) {
+                sent.resumed.push(met.instance_id);
+            }
+            before = group;
+            after = Some(met.no);
+        }
+        let after = after.filter(|_| more)?;
+        // What was burned since does not count as the last one.
+        let last = self.stimuli.bookmarks.last_key_value();
+        let until = match (cursor, last) {
+            (None, Some((last, _))) => *last,
+            _ => until,
+        };
+        Some(Cursor { after, until })
+    }
+
+    fn note_cursor(&mut self, no: StimulusNo, cursor: Option<Cursor>) {
+        if let Some(kept) = self.stimuli.kept.get_mut(&no) {
+            kept.cursor = cursor;
+        }
+    }
+
+    fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> bool {
+        let of = new.instance.and_then(|id| self.ids.get(&id));
+        let over = of
+            .and_then(|no| self.instances.get(no))
+            .is_some_and(|instance| instance.row.status.is_final());
+        if new.delivery != Delivery::Buffer || over {
+            return false;
+        }
+        let ttl_ms = i64::try_from(new.ttl_ms).unwrap_or(i64::MAX);
+        let no = self.insert_stimulus(new);
+        if let Some(kept) = self.stimuli.kept.get_mut(&no) {
+            kept.expires_ms = Some(at_ms.saturating_add(ttl_ms));
+        }
+        true
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        new: &NewStimulus,
+        source: Option<InstanceNo>,
+        ready_ms: i64,
+    ) -> StimulusNo {
+        let no = self.insert_stimulus(new);
+        if let Some(kept) = self.stimuli.kept.get_mut(&no) {
+            kept.ready_ms = Some(ready_ms);
+            kept.source = source;
+        }
+        no
+    }
+
+    fn insert_stimulus(&mut self, new: &NewStimulus) -> StimulusNo {
+        self.stimuli.last_kept += 1;
+        let no = StimulusNo(self.stimuli.last_kept);
+        self.put_blobs(holder(no), &new.blobs, new.at_ms);
+        self.refer(holder(no), &new.input);
+        let stimulus = NewStimulus {
+            blobs: Vec::new(),
+            ..new.clone()
+        };
+        let kept = Kept {
+            stimulus,
+            expires_ms: None,
+            ready_ms: None,
+            source: None,
+            cursor: None,
+            attempts: 0,
+            last_error: None,
+        };
+        self.stimuli.kept.insert(no, kept);
+        no
+    }
+
+    fn remove_stimulus(&mut self, no: StimulusNo, at_ms: i64) {
+        if self.stimuli.kept.remove(&no).is_some() {
+            self.loosen_blobs(holder(no), at_ms);
+        }
+    }
+
+    pub(super) fn queue(&mut self, op: &QueueOp) -> Wrote {
+        let queued = |kept: &Kept| kept.ready_ms.is_some();
+        let done = match op {
+            QueueOp::Add(new) => {
+                self.enqueue(new, None, new.at_ms);
+                true
+            }
+            QueueOp::Delay {
+                no,
+                ready_ms,
+                error,
+            } => match self.stimuli.kept.get_mut(no).filter(|kept| queued(kept)) {
+                None => false,
+                Some(kept) => {
+                    kept.ready_ms = Some(*ready_ms);
+                    kept.attempts += 1;
+                    kept.last_error = Some(error.clone());
+                    true
+                }
+            },
+            QueueOp::Fail { no, error, at_ms } => {
+                let found = self.stimuli.kept.get(no).is_some_and(queued);
+                if found {
+                    self.kill_stimulus(*no, "failed", Some(error), *at_ms);
+                }
+                found
+            }
+            QueueOp::Delete { no } => self.delete_waiting(*no, queued),
+            QueueOp::Unbuffer { no } => self.delete_waiting(*no, |kept| kept.expires_ms.is_some()),
+            QueueOp::Expire {
+                queued_before_ms,
+                now_ms,
+                limit,
+            } => return Wrote::Freed(self.expire(*queued_before_ms, *now_ms, *limit)),
+        };
+        if done { Wrote::Done } else { Wrote::Fenced }
+    }
+
+    fn delete_waiting(&mut self, no: StimulusNo, is: impl Fn(&Kept) -> bool) -> bool {
+        let at_ms = match self.stimuli.kept.get(&no) {
+            Some(kept) if is(kept) => kept.stimulus.at_ms,
+            _ => return false,
+        };
+        self.remove_stimulus(no, at_ms);
+        true
+    }
+
+    fn expire(&mut self, queued_before_ms: i64, now_ms: i64, limit: u32) -> u32 {
+        let kept = || self.stimuli.kept.iter();
+        let mut queued: Vec<_> = kept()
+            .filter(|(_, kept)| kept.ready_ms.is_some())
+            .map(|(no, kept)| (kept.stimulus.at_ms, *no))
+            .filter(|(at_ms, _)| *at_ms < queued_before_ms)
+            .collect();
+        let mut buffered: Vec<_> = kept()
+            .filter_map(|(no, kept)| Some((kept.expires_ms?, *no)))
+            .filter(|(expires_ms, _)| *expires_ms <= now_ms)
+            .collect();
+        let mut count = 0;
+        for old in [&mut queued, &mut buffered] {
+            old.sort_unstable();
+            old.truncate(limit as usize);
+            for (_, no) in old {
+                self.kill_stimulus(*no, "expired", None, now_ms);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn kill_stimulus(&mut self, no: StimulusNo, reason: &str, error: Option<&Failure>, at_ms: i64) {
+        let Some(kept) = self.stimuli.kept.get(&no).cloned() else {
+            return;
+        };
+        self.bury_letter(&NewDeadLetter {
+            reason: reason.to_owned(),
+            body: LetterBody::Stimulus(Box::new(kept.stimulus)),
+            failure: error.cloned(),
+            at_ms,
+        });
+        self.remove_stimulus(no, at_ms);
+    }
+
+    /// The next number that the store gives to a trigger itself.
+    pub(super) fn own_number(&mut self) -> TriggerNo {
+        self.stimuli.last_own += 1;
+        TriggerNo(self.stimuli.last_own)
+    }
+
+    /// Begins the children of a step. One that cannot be made has failed.
+    pub(super) fn begin_children(&mut self, commit: &Commit) -> Result<()> {
+        for child in &commit.children {
+            let made = matches!(self.create(child)?, Wrote::Created);
+            if let (false, Some(parent)) = (made, &child.parent) {
+                self.tell(parent, refused(child), commit.at_ms);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the parent of an instance that it has ended.
+    pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> bool {
+        let child = self.instances.get(&commit.fence.instance);
+        let Some((id, parent)) = child.and_then(|of| Some((of.row.id, of.row.parent?))) else {
+            return false;
+        };
+        if let Some(output) = &finish.output {
+            self.refer(parent.instance, output);
+        }
+        self.tell(&parent, ended(id, commit.status, finish), commit.at_ms)
+    }
+
+    fn tell(&mut self, parent: &Parent, document: bytes::Bytes, at_ms: i64) -> bool {
+        let waits = self.triggers.get(&parent.trigger).is_some_and(|row| {
+            row.instance == parent.instance
+                && row.seq == parent.seq
+                && row.kind == TriggerType::Child
+                && row.payload.is_none()
+        });
+        if waits {
+            self.made_pending += 1;
+            self.change(parent.trigger, |row| {
+                row.payload = Some(document);
+                if row.state != TriggerState::Claimed {
+                    row.due_ms = at_ms;
+                    row.token = Token(row.token.0 + 1);
+                }
+            });
+        }
+        waits
+    }
+}
+
+/// Whether a bookmark has not expired.
+fn lasts(met: &BookmarkRow, at_ms: i64) -> bool {
+    let expires_ms = met.bookmark.expires_ms;
+    expires_ms.is_none_or(|expires_ms| expires_ms > at_ms)
+}
+
+fn matches(met: &BookmarkRow, stimulus: &NewStimulus) -> bool {
+    let bookmark = &met.bookmark;
+    let correlation = stimulus.correlation.as_ref();
+    bookmark.hash == stimulus.hash
+        && correlation.is_none_or(|wanted| bookmark.correlation.as_ref() == Some(wanted))
+        && stimulus
+            .instance
+            .is_none_or(|wanted| wanted == met.instance_id)
+}

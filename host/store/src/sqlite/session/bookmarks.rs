@@ -1,0 +1,265 @@
+//! Bookmarks: what suspended node runs wait for, and how they go on.
+
+use bytes::Bytes;
+use rusqlite::{OptionalExtension as _, Row};
+use windlass_model::resumption::About;
+use windlass_model::{InstanceId, Payload, Resumption, Seq, TriggerNo};
+
+use super::cache::extras;
+use super::{Done, Session};
+use crate::sqlite::values::{bytes, read_payload};
+use crate::stimuli::{NewBookmark, Resume, Sent};
+use crate::write::{Commit, Wrote};
+
+/// A bookmark that was met.
+pub(super) struct Met {
+    pub(super) no: i64,
+    pub(super) instance: i64,
+    pub(super) instance_id: InstanceId,
+    pub(super) first: i64,
+    trigger: i64,
+    name: String,
+    auto_burn: bool,
+    metadata: Option<Bytes>,
+}
+
+/// Selects what [`met`] reads; to be followed by the rest of a condition.
+macro_rules! select_met {
+    ($index:literal, $rest:literal) => {
+        concat!(
+            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
+            "FROM bookmark b INDEXED BY ",
+            $index,
+            " CROSS JOIN instance i ON i.no = b.instance WHERE ",
+            $rest
+        )
+    };
+}
+pub(super) use select_met;
+
+pub(super) fn met(row: &Row<'_>) -> rusqlite::Result<Met> {
+    Ok(Met {
+        no: row.get(0)?,
+        instance: row.get(1)?,
+        instance_id: InstanceId(uuid::Uuid::from_bytes(row.get(2)?)),
+        first: row.get(3)?,
+        trigger: row.get(4)?,
+        name: row.get(5)?,
+        auto_burn: row.get(6)?,
+        metadata: bytes(row, 7)?,
+    })
+}
+
+impl Session<'_> {
+    /// Writes what a step waits for, and lets it meet what has been buffered. True if something
+    /// was resumed.
+    pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> Done<bool> {
+        let instance = commit.fence.instance.0;
+        for first in &commit.burned {
+            self.burn(instance, first.0.cast_signed())?;
+        }
+        if commit.bookmarks.is_empty() || commit.finish.is_some() {
+            return Ok(false);
+        }
+        self.note_extra(instance, extras::BOOKMARKS)?;
+        let mut made = Vec::with_capacity(commit.bookmarks.len());
+        for new in &commit.bookmarks {
+            made.push((self.insert_bookmark(instance, new)?, new));
+        }
+        let mut resumed = false;
+        for (no, new) in made.into_iter().filter(|(_, new)| !new.private) {
+            resumed |= self.meet_buffered(no, new, commit.at_ms)?;
+        }
+        Ok(resumed)
+    }
+
+    fn insert_bookmark(&mut self, instance: i64, new: &NewBookmark) -> Done<i64> {
+        let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
+            correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        self.connection.prepare_cached(sql)?.execute((
+            instance,
+            new.first.0.cast_signed(),
+            new.trigger.0,
+            new.phase,
+            &new.name,
+            &new.hash.0[..],
+            &new.matches[..],
+            &new.correlation,
+            new.private,
+            new.auto_burn,
+            new.metadata.as_deref(),
+            &new.token.0[..],
+            new.expires_ms,
+            new.created_ms,
+        ))?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    /// Resumes by what has come before the bookmark was made.
+    fn meet_buffered(&mut self, no: i64, new: &NewBookmark, at_ms: i64) -> Done<bool> {
+        let mut resumed = false;
+        for _ in 0..crate::stimuli::Send::LIMIT {
+            // One of the same group may have burned it meanwhile.
+            let sql = select_met!("bookmark_hash", "b.hash = ?2 AND b.no = ?1");
+            let met = self
+                .connection
+                .prepare_cached(sql)?
+                .query_row((no, &new.hash.0[..]), met)
+                .optional()?;
+            let Some(met) = met else { break };
+            if new.expires_ms.is_some_and(|expires_ms| expires_ms <= at_ms) {
+                break;
+            }
+            let Some((stimulus, input)) = self.buffered_for(&met, new, at_ms)? else {
+                break;
+            };
+            resumed |= self.go_on(&met, &input, at_ms)?;
+            self.remove_stimulus(stimulus, at_ms)?;
+        }
+        Ok(resumed)
+    }
+
+    /// The oldest buffered stimulus that a bookmark meets.
+    fn buffered_for(
+        &self,
+        met: &Met,
+        new: &NewBookmark,
+        at_ms: i64,
+    ) -> Done<Option<(i64, Payload)>> {
+        let sql = "SELECT no, input, input_meta FROM stimulus INDEXED BY stimulus_buffered \
+            WHERE hash = ?1 AND instance IS ?2 AND correlation IS ?3 AND expires_ms > ?4 \
+            ORDER BY no LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut oldest: Option<(i64, Payload)> = None;
+        for instance in [None, Some(&met.instance_id.0.as_bytes()[..])] {
+            for correlation in [None, new.correlation.as_deref()] {
+                let key = (&new.hash.0[..], instance, correlation, at_ms);
+                let found = statement
+                    .query_row(key, |row| {
+                        Ok((
+                            row.get(0)?,
+                            read_payload(row, 1)?.unwrap_or_else(Payload::null),
+                        ))
+                    })
+                    .optional()?;
+                oldest = oldest.into_iter().chain(found).min_by_key(|(no, _)| *no);
+                if new.correlation.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(oldest)
+    }
+
+    /// Ends the bookmarks of a node run.
+    pub(super) fn burn(&mut self, instance: i64, first: i64) -> Done<()> {
+        self.connection
+            .prepare_cached("DELETE FROM bookmark WHERE instance = ?1 AND first = ?2")?
+            .execute((instance, first))?;
+        Ok(())
+    }
+
+    /// Ends all bookmarks of an instance.
+    pub(super) fn burn_all(&mut self, instance: i64) -> Done<()> {
+        self.connection
+            .prepare_cached("DELETE FROM bookmark WHERE instance = ?1")?
+            .execute([instance])?;
+        Ok(())
+    }
+
+    /// Lets a node run go on. False if there is nothing left of it.
+    pub(super) fn go_on(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
+        let metadata = met.metadata.as_ref();
+        let document = Resumption::Resumed {
+            bookmark: met.name.clone(),
+            input: input.clone(),
+            // What was stored as JSON is JSON.
+            metadata: metadata.and_then(|json| serde_json::from_slice(json).ok()),
+        };
+        let document = document.encode();
+        self.refer(met.instance, input)?;
+        if met.auto_burn {
+            let sql = "UPDATE trigger SET due_ms = ?3, token = token + 1, payload = ?4 \
+                WHERE no = ?1 AND instance = ?2 AND state = 0 AND kind = 8 AND payload IS NULL";
+            let key = (met.trigger, met.instance, at_ms, &document[..]);
+            let changed = self.connection.prepare_cached(sql)?.execute(key)?;
+            self.burn(met.instance, met.first)?;
+            if changed == 1 {
+                self.made_pending += 1;
+                return Ok(true);
+            }
+        }
+        self.resume_beside(met, &document, at_ms)
+    }
+
+    /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
+    /// trigger of its own.
+    fn resume_beside(&mut self, met: &Met, document: &[u8], at_ms: i64) -> Done<bool> {
+        let no = self.own_number()?;
+        let first = Seq(met.first.cast_unsigned());
+        let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
+            attempt, deliveries, suspicion, detail, payload, priority) \
+            SELECT ?3, instance, ?4, 8, node, ?5, 0, 0, 1, 0, 0, ?6, ?7, priority \
+            FROM trigger WHERE no = ?1 AND instance = ?2";
+        let inserted = self.connection.prepare_cached(sql)?.execute((
+            met.trigger,
+            met.instance,
+            no.0,
+            Seq::outside(no).0.cast_signed(),
+            at_ms,
+            &About::Resume { first }.encode()[..],
+            document,
+        ))?;
+        if inserted == 0 {
+            // The bookmark has outlived its row.
+            self.burn(met.instance, met.first)?;
+        }
+        self.made_pending += inserted as u64;
+        Ok(inserted == 1)
+    }
+
+    /// Resumes by a token.
+    pub(super) fn resume(&mut self, resume: &Resume) -> Done<Wrote> {
+        let sql = select_met!(
+            "bookmark_token",
+            "b.token = ?1 AND (b.expires_ms IS NULL OR b.expires_ms > ?2) ORDER BY b.no LIMIT 1"
+        );
+        let key = (&resume.token.0[..], resume.at_ms);
+        let met = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(key, met)
+            .optional()?;
+        let mut sent = Sent::default();
+        if let Some(met) = met {
+            self.put_blobs(met.instance, &resume.blobs, resume.at_ms)?;
+            if self.go_on(&met, &resume.input, resume.at_ms)? {
+                sent.resumed.push(met.instance_id);
+            }
+        }
+        sent.dropped = sent.resumed.is_empty();
+        Ok(Wrote::Sent(sent))
+    }
+
+    /// The next number that the store gives to a trigger itself.
+    pub(super) fn own_number(&mut self) -> Done<TriggerNo> {
+        let sql = "UPDATE own SET trigger = trigger + 1 WHERE no = 1 RETURNING trigger";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(TriggerNo(statement.query_row([], |row| row.get(0))?))
+    }
+
+    /// Notes that something hangs on an instance that its end has to look after.
+    pub(super) fn note_extra(&mut self, instance: i64, extra: u8) -> Done<()> {
+        let Some(head) = self.head(instance)? else {
+            return Ok(());
+        };
+        if head.extras & extra == 0 {
+            head.extras |= extra;
+            self.connection
+                .prepare_cached("UPDATE instance SET extras = extras | ?2 WHERE no = ?1")?
+                .execute((instance, extra))?;
+        }
+        Ok(())
+    }
+}

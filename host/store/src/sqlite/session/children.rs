@@ -1,0 +1,62 @@
+//! Sub-workflows: their beginning, and what their end tells who waits.
+
+use bytes::Bytes;
+use rusqlite::OptionalExtension as _;
+
+use super::{Done, Session};
+use crate::children::{ended, refused};
+use crate::rows::Parent;
+use crate::sqlite::rows;
+use crate::write::{Commit, Finish, Wrote};
+
+impl Session<'_> {
+    /// Begins the children of a step. One that cannot be made has failed.
+    pub(super) fn begin_children(&mut self, commit: &Commit) -> Done<()> {
+        for child in &commit.children {
+            let made = matches!(self.create(child)?, Wrote::Created);
+            if let (false, Some(parent)) = (made, &child.parent) {
+                self.tell(parent, &refused(child), commit.at_ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the parent of an instance that it has ended. True if somebody was told.
+    pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
+        let no = commit.fence.instance.0;
+        let sql = "SELECT parent, parent_id, parent_trigger, parent_seq, depth FROM origin \
+            WHERE instance = ?1";
+        let parent = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([no], |row| rows::parent(row, 0))
+            .optional()?
+            .flatten();
+        let (Some(parent), Some(instance)) = (parent, self.instance_id(no)?) else {
+            return Ok(false);
+        };
+        if let Some(output) = &finish.output {
+            self.refer(parent.instance.0, output)?;
+        }
+        let document = ended(instance, commit.status, finish);
+        self.tell(&parent, &document, commit.at_ms)
+    }
+
+    /// What has been claimed meanwhile (its time is over) gets the answer all the same: if it
+    /// is given back it finds it there, and if it goes on without, it is overwritten.
+    fn tell(&mut self, parent: &Parent, document: &Bytes, at_ms: i64) -> Done<bool> {
+        let sql = "UPDATE trigger SET payload = ?4, \
+            due_ms = CASE state WHEN 1 THEN due_ms ELSE ?5 END, \
+            token = CASE state WHEN 1 THEN token ELSE token + 1 END \
+            WHERE no = ?1 AND instance = ?2 AND seq = ?3 AND kind = 9 AND payload IS NULL";
+        let changed = self.connection.prepare_cached(sql)?.execute((
+            parent.trigger.0,
+            parent.instance.0,
+            parent.seq.0.cast_signed(),
+            &document[..],
+            at_ms,
+        ))?;
+        self.made_pending += changed as u64;
+        Ok(changed == 1)
+    }
+}
