@@ -196,7 +196,8 @@ impl Core {
         if let Some(until) = self.trusted_until_ms {
             wake = wake.min(until);
         }
-        if !self.draining {
+        // What has to wait for an answer of the store is called for by that answer.
+        if !self.draining && !self.recovering && self.is_trusted(now) {
             wake = wake.min(self.next_scan_ms);
             if let Some(due) = self.next_due_ms
                 && !self.claiming

@@ -187,3 +187,17 @@ fn draining_claims_nothing_but_keeps_the_lease() {
     assert_eq!(core.step(Event::Woken, at(11), 0), []);
     assert_eq!(core.step(Event::Tick, at(10_000), 0), [Action::Renew]);
 }
+
+#[test]
+fn what_waits_for_an_answer_is_slept_for() {
+    let long = 3 * Settings::default().scan_interval_ms;
+    let mut burying = Core::new(Settings::default());
+    burying.step(Event::Joined { asked_ms: 0 }, at(0), 0);
+    burying.step(Event::Due(at(0).wall_ms), at(0), 0);
+    burying.step(Event::Tick, at(long), 0);
+    assert!(burying.sleep_ms(at(long)) > 0);
+    let mut outside = settled();
+    assert_eq!(outside.step(Event::Lost, at(10), 0), [Action::Rejoin]);
+    outside.step(Event::JoinFailed, at(long), 0);
+    assert_eq!(outside.sleep_ms(at(long)), 1_000);
+}
