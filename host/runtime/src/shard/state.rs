@@ -268,6 +268,13 @@ impl State {
             return;
         };
         self.first_ticket += 1;
+        if let Then::Committed {
+            suspect: Some(seq), ..
+        } = &pending.then
+        {
+            // Whatever came of its step: the next suspect does not wait for this one any more.
+            shared.suspect_left(pending.instance, *seq);
+        }
         match (pending.then, answer) {
             (Then::Created(created), answer) => self.created(*created, answer, shared),
             (Then::Released(fence), Err(error)) => {
@@ -287,7 +294,7 @@ impl State {
         answer: windlass_store::Result<Wrote>,
         shared: &Shared,
     ) {
-        let no = hot.no;
+        let (no, fence) = (hot.no, hot.fence());
         if matches!(answer, Ok(Wrote::Created)) {
             let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
             seqs.sort_unstable();
@@ -297,6 +304,10 @@ impl State {
             }
         } else {
             shared.landed(hot.claimed());
+        }
+        if answer.is_err() {
+            // It may be there all the same, owned by this process, which does not run it.
+            self.owed.push(fence);
         }
         // Whoever asked may have gone away; the instance is there all the same.
         let _ = reply.send(answer.map_err(Error::from));
@@ -311,8 +322,8 @@ impl State {
             Then::Committed {
                 dispatch,
                 due_ms,
-                suspect,
                 ended,
+                ..
             } => {
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
                 let gone = hot.leaving && hot.unacknowledged == 0;
@@ -332,9 +343,6 @@ impl State {
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
                 if let Some(due_ms) = due_ms.min() {
                     shared.scheduler.send(Event::Due(due_ms));
-                }
-                if let Some(seq) = suspect {
-                    shared.suspect_left(no, seq);
                 }
                 if gone && let Some(hot) = self.hots.remove(&no) {
                     self.dismiss(&hot, shared);
