@@ -21,6 +21,8 @@ pub mod scheduler;
 mod schedules;
 mod shard;
 mod shared;
+#[cfg(test)]
+mod sim;
 mod wait;
 
 pub use catalog::check;

@@ -157,7 +157,7 @@ impl Catalog {
         same.then_some(latest)
     }
 
-    fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
+    pub(crate) fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {
         let mut known = self.known.lock();
         if known.len() >= KEPT {
             known.retain(|_, kept| Arc::strong_count(kept) > 1);

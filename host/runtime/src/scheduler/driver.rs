@@ -45,7 +45,15 @@ impl Mailbox {
 
 /// The scheduler's end of its mailbox.
 pub(crate) struct Inbox {
-    pub(crate) receiver: Receiver<Mail>,
+    receiver: Receiver<Mail>,
+}
+
+#[cfg(test)]
+impl Inbox {
+    /// What was received, without waiting.
+    pub(crate) fn next(&self) -> Option<Mail> {
+        self.receiver.try_recv().ok()
+    }
 }
 
 /// Which work this process claims.
@@ -129,6 +137,12 @@ impl Sink for Answers {
         for (ticket, answer) in answers {
             let mail = match (ticket, answer) {
                 (CLAIM, Ok(Wrote::Claimed(claims))) => Mail::Claimed(claims),
+                (CLAIM, Err(error)) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
+                    // This process may hold what it knows nothing of, and would never run.
+                    // As a new member it holds nothing.
+                    complain("tell what was claimed", Err(error));
+                    Mail::Event(Event::Lost)
+                }
                 (CLAIM, answer) => {
                     complain("claim work", answer);
                     Mail::Event(Event::ClaimFailed)
@@ -181,7 +195,7 @@ impl Driver {
     pub(crate) fn run(mut self, inbox: &Inbox) {
         self.begin();
         loop {
-            let sleep = Duration::from_millis(self.core.sleep_ms(self.shared.now()).min(60_000));
+            let sleep = Duration::from_millis(self.sleep_ms());
             let mail = match inbox.receiver.recv_timeout(sleep) {
                 Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(mail) => mail,
@@ -195,6 +209,11 @@ impl Driver {
     pub(crate) fn begin(&mut self) {
         let asked_ms = self.shared.now().monotonic_ms;
         self.step(Event::Joined { asked_ms });
+    }
+
+    /// How long there is nothing to do if nothing is received, in milliseconds.
+    pub(crate) fn sleep_ms(&self) -> u64 {
+        self.core.sleep_ms(self.shared.now()).min(60_000)
     }
 
     /// Takes in what was received.
@@ -263,6 +282,11 @@ impl Driver {
         let asked = self.shared.now();
         let membership = &self.membership;
         let store = self.shared.store.as_ref();
+        let incarnation = membership.numbers().incarnation();
+        if let Err(error) = store.write(Write::Leave { incarnation }) {
+            // Others, or the next burial, find out by the lease.
+            tracing::warn!(code = %error.code, %error, "could not sign off from the store");
+        }
         match Membership::enter(store, &membership.name, membership.lease_ms, asked.wall_ms) {
             Ok(numbers) => {
                 *membership.numbers.lock() = numbers;

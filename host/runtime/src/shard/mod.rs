@@ -125,6 +125,12 @@ impl Shard {
         self.state.lock().is_empty() && self.inbox.lock().is_empty()
     }
 
+    /// Whether its driver has nothing to do.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.inbox.lock().is_empty() && self.state.lock().is_at_rest()
+    }
+
     /// Takes the shard away from its driver.
     pub(crate) fn depose(&self) -> u64 {
         let generation = self.driver.fetch_add(1, Ordering::AcqRel) + 1;

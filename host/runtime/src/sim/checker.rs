@@ -1,0 +1,349 @@
+//! What has to hold over the whole history of a store, whatever happened to the processes.
+//!
+//! It is shown every write that was carried out, with what truly came of it, and keeps a picture
+//! of its own that shares no code with the store or the runtime.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use windlass_model::{
+    Class, Epoch, Incarnation, InstanceId, InstanceNo, RunStatus, Seq, Status, TriggerType, Version,
+};
+use windlass_store::memory::Seen;
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
+use windlass_store::write::{Claim, Claims, Commit};
+use windlass_store::{Write, Wrote};
+
+use crate::catalog::Prepared;
+
+/// One life of one simulated process.
+pub(super) type Life = u32;
+
+/// The picture.
+#[derive(Default)]
+pub(super) struct Checker {
+    members: BTreeMap<Incarnation, Member>,
+    ended_lives: BTreeSet<Life>,
+    instances: BTreeMap<InstanceNo, Instance>,
+    ids: BTreeMap<InstanceId, InstanceNo>,
+    workflows: BTreeMap<windlass_model::Digest, Arc<Prepared>>,
+    /// How often a process has died, or lost its membership.
+    deaths: u32,
+    /// What does not hold, in the order in which it was noticed.
+    pub(super) wrong: Vec<String>,
+    /// Whether every write is printed.
+    pub(super) tells: bool,
+    /// Writes of each kind, for the report.
+    pub(super) commits: u64,
+    pub(super) fenced: u64,
+}
+
+struct Member {
+    life: Life,
+    lease_ms: u64,
+    until_ms: u64,
+    /// Whether it has left or was buried.
+    gone: bool,
+}
+
+struct Instance {
+    id: InstanceId,
+    workflow: windlass_model::Digest,
+    owner: Option<Incarnation>,
+    epoch: Epoch,
+    version: Version,
+    /// How it ended.
+    end: Option<Status>,
+    /// What was executed, by sequence number.
+    runs: BTreeMap<Seq, RunStatus>,
+    /// Node runs, by their first sequence number, that have been executed at least once.
+    begun: BTreeSet<Seq>,
+    /// Node runs that are complete.
+    complete: BTreeSet<Seq>,
+    /// Nodes that were executed.
+    executed: BTreeSet<u32>,
+}
+
+impl Checker {
+    /// A workflow that runs.
+    pub(super) fn knows(&mut self, prepared: &Arc<Prepared>) {
+        let digest = prepared.definition.digest;
+        self.workflows.insert(digest, Arc::clone(prepared));
+    }
+
+    /// A process is no more.
+    pub(super) fn ends(&mut self, life: Life) {
+        self.ended_lives.insert(life);
+    }
+
+    fn note(&mut self, wrong: String) {
+        self.wrong.push(wrong);
+    }
+
+    /// Takes in a write.
+    pub(super) fn see(&mut self, life: Life, seen: &Seen<'_>, now_ms: u64) {
+        if self.tells {
+            eprintln!(
+                "{now_ms} process {life}: {:?} -> {:?}",
+                seen.write, seen.wrote
+            );
+        }
+        match (seen.write, seen.wrote) {
+            (Write::Join(new), Some(Wrote::Joined(incarnation))) => {
+                let member = Member {
+                    life,
+                    lease_ms: new.lease_ms,
+                    until_ms: now_ms + new.lease_ms,
+                    gone: false,
+                };
+                if self.members.insert(*incarnation, member).is_some() {
+                    self.note(format!("incarnation {incarnation} was handed out twice"));
+                }
+            }
+            (Write::Renew { incarnation }, Some(Wrote::Renewed { .. })) => {
+                if let Some(member) = self.members.get_mut(incarnation) {
+                    member.until_ms = now_ms + member.lease_ms;
+                }
+            }
+            (Write::Leave { incarnation }, Some(Wrote::Done)) => self.leaves(*incarnation),
+            (Write::Bury { incarnation, .. }, Some(Wrote::Freed(_))) => {
+                self.buries(*incarnation, now_ms);
+            }
+            (Write::Create(new), Some(Wrote::Created)) => self.created(new),
+            (Write::Claim(claim), Some(Wrote::Claimed(claims))) => {
+                self.claimed(life, claim, claims, seen.submitted_ms);
+            }
+            (Write::Commit(commit), Some(Wrote::Done)) => self.committed(life, commit),
+            (Write::Commit(_), Some(Wrote::Fenced)) => self.fenced += 1,
+            (Write::Release { fence }, Some(Wrote::Done)) => {
+                if let Some(instance) = self.instances.get_mut(&fence.instance) {
+                    instance.owner = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn leaves(&mut self, incarnation: Incarnation) {
+        if let Some(member) = self.members.get_mut(&incarnation) {
+            member.gone = true;
+        }
+        for instance in self.instances.values_mut() {
+            if instance.owner == Some(incarnation) {
+                instance.owner = None;
+            }
+        }
+    }
+
+    fn buries(&mut self, asking: Incarnation, now_ms: u64) {
+        for (incarnation, member) in &mut self.members {
+            let dead = self.ended_lives.contains(&member.life) || now_ms >= member.until_ms;
+            if *incarnation != asking && dead && !member.gone {
+                member.gone = true;
+                self.deaths += 1;
+            }
+        }
+    }
+
+    fn created(&mut self, new: &NewInstance) {
+        if self.ids.insert(new.id, new.no).is_some() {
+            self.note(format!("run {} was written twice", new.id));
+        }
+        let instance = Instance {
+            id: new.id,
+            workflow: new.definition.digest,
+            owner: new.owner,
+            epoch: BORN_EPOCH,
+            version: BORN_VERSION,
+            end: None,
+            runs: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            complete: BTreeSet::new(),
+            executed: BTreeSet::new(),
+        };
+        self.instances.insert(new.no, instance);
+    }
+
+    fn is_gone(&self, incarnation: Incarnation) -> bool {
+        self.members
+            .get(&incarnation)
+            .is_none_or(|member| member.gone)
+    }
+
+    fn claimed(&mut self, life: Life, claim: &Claim, claims: &Claims, submitted_ms: i64) {
+        let me = claim.incarnation;
+        if claims.instances.is_empty() {
+            return;
+        }
+        if self.is_gone(me) || self.members[&me].life != life {
+            self.note(format!("{me} claims, and is no member"));
+        }
+        if claim.now_ms > submitted_ms {
+            let early_ms = claim.now_ms - submitted_ms;
+            self.note(format!("{me} claims {early_ms} ms before it is that late"));
+        }
+        for claimed in &claims.instances {
+            let no = claimed.row.no;
+            let Some(instance) = self.instances.get(&no) else {
+                self.note(format!("instance {no} was claimed, and never written"));
+                continue;
+            };
+            let (owner, epoch, over) = (instance.owner, instance.epoch, instance.end.is_some());
+            if over {
+                self.note(format!("instance {no} was claimed after its end"));
+            }
+            if claimed.taken {
+                if owner.is_some_and(|owner| !self.is_gone(owner)) {
+                    self.note(format!("instance {no} was taken from a living member"));
+                }
+                if claimed.row.epoch <= epoch {
+                    self.note(format!("instance {no} was taken without a new epoch"));
+                }
+            } else if owner != Some(me) || claimed.row.epoch != epoch {
+                self.note(format!("instance {no} was claimed as owned, and is not"));
+            }
+            for row in &claimed.claimed {
+                if row.due_ms > claim.now_ms {
+                    self.note(format!("trigger {} of {no} was claimed early", row.seq));
+                }
+            }
+            if let Some(instance) = self.instances.get_mut(&no) {
+                instance.owner = Some(me);
+                instance.epoch = claimed.row.epoch;
+            }
+        }
+    }
+
+    fn committed(&mut self, life: Life, commit: &Commit) {
+        self.commits += 1;
+        let fence = &commit.fence;
+        let (no, me) = (fence.instance, fence.incarnation);
+        if self.is_gone(me) {
+            self.note(format!("{me} commits to {no}, and is no member any more"));
+        } else if self.members[&me].life != life {
+            self.note(format!("process {life} commits to {no}, which {me} owns"));
+        }
+        let deaths = self.deaths;
+        let Some(instance) = self.instances.get_mut(&no) else {
+            self.note(format!("a step of {no} was written, and {no} never was"));
+            return;
+        };
+        let mut wrong = Vec::new();
+        if instance.owner != Some(me) || instance.epoch != fence.epoch {
+            wrong.push(format!(
+                "{me} commits to {no} in epoch {}, which {:?} owns in epoch {}",
+                fence.epoch, instance.owner, instance.epoch
+            ));
+        }
+        if instance.version != fence.version {
+            wrong.push(format!("a step of {no} was written over another"));
+        }
+        if instance.end.is_some() {
+            wrong.push(format!("a step of {no} was written after its end"));
+        }
+        instance.version = Version(fence.version.0 + 1);
+        for trigger in &commit.triggers {
+            if trigger.claimed && trigger.due_ms > commit.at_ms {
+                wrong.push(format!("trigger {} of {no} is claimed early", trigger.seq));
+            }
+        }
+        let prepared = self.workflows.get(&instance.workflow);
+        for run in &commit.runs {
+            instance.executed(run, prepared, deaths, &mut wrong);
+        }
+        if commit.finish.is_some() {
+            instance.end = Some(commit.status);
+        }
+        if commit.finish.is_some() || commit.release {
+            instance.owner = None;
+        }
+        if commit.finish.is_some() != commit.status.is_final() {
+            wrong.push(format!("{no} ends with status {:?}", commit.status));
+        }
+        self.wrong.append(&mut wrong);
+    }
+
+    /// How a run ended, if it has.
+    pub(super) fn end_of(&self, id: InstanceId) -> Option<Status> {
+        let instance = self.instances.get(self.ids.get(&id)?)?;
+        instance.end
+    }
+
+    /// Whether a run was written.
+    pub(super) fn has(&self, id: InstanceId) -> bool {
+        self.ids.contains_key(&id)
+    }
+
+    /// The runs that have not ended.
+    pub(super) fn open(&self) -> Vec<InstanceNo> {
+        let open = self.instances.iter();
+        open.filter(|(_, instance)| instance.end.is_none())
+            .map(|(no, _)| *no)
+            .collect()
+    }
+
+    /// What is known of every run: its name, its end, and how many executions were recorded.
+    pub(super) fn all(
+        &self,
+    ) -> impl Iterator<Item = (InstanceNo, InstanceId, Option<Status>, usize)> {
+        let all = self.instances.iter();
+        all.map(|(no, instance)| (*no, instance.id, instance.end, instance.runs.len()))
+    }
+}
+
+impl Instance {
+    /// An execution was recorded.
+    fn executed(
+        &mut self,
+        run: &RunRow,
+        prepared: Option<&Arc<Prepared>>,
+        deaths: u32,
+        wrong: &mut Vec<String>,
+    ) {
+        let (no, seq, node) = (run.instance, run.seq, run.node);
+        if self.runs.insert(seq, run.status).is_some() {
+            wrong.push(format!("execution {seq} of {no} was recorded twice"));
+        }
+        if run.status == RunStatus::Completed && !self.complete.insert(run.first) {
+            wrong.push(format!(
+                "node run {} of {no} was completed twice",
+                run.first
+            ));
+        }
+        if matches!(run.kind, TriggerType::Retry | TriggerType::Loop)
+            && !self.begun.contains(&run.first)
+        {
+            wrong.push(format!(
+                "execution {seq} of {no} retries what was never executed"
+            ));
+        }
+        self.begun.insert(run.first);
+        if let Some(failure) = &run.failure {
+            if failure.class == Class::Cancelled {
+                wrong.push(format!("being interrupted failed node {node} of {no}"));
+            }
+            if failure.class == Class::Lost && deaths < 3 {
+                wrong.push(format!("node {node} of {no} is lost after {deaths} deaths"));
+            }
+        }
+        let fresh = run.kind == TriggerType::Next;
+        if let Some(prepared) = prepared.filter(|_| fresh) {
+            let from = |edge: &windlass_engine::EdgeIx| {
+                let edge = prepared.graph.edge(*edge);
+                edge.is_some_and(|edge| self.executed.contains(&edge.from.0))
+            };
+            let plan = prepared.graph.node(windlass_engine::NodeIx(node));
+            let led = plan.is_some_and(|plan| plan.inbound.iter().chain(&plan.reentries).any(from));
+            if !led {
+                let (kind, status, workflow) = (run.kind, run.status, &prepared.definition.json);
+                let workflow = String::from_utf8_lossy(workflow);
+                wrong.push(format!(
+                    "node {node} of {no} ran before its predecessors: {kind:?} {status:?} {workflow}"
+                ));
+            }
+        }
+        if run.status != RunStatus::Cancelled {
+            self.executed.insert(node);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Workflows by chance: chains, branches, joins of all kinds, cycles, retries, waits.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value, json};
+use windlass_model::{Clock, Digest};
+use windlass_plugins::{Host, Options};
+use windlass_store::rows::DefinitionRow;
+
+use super::clock::SimClock;
+use super::dice::Dice;
+use crate::catalog::{Catalog, Prepared};
+
+/// How many different workflows there are.
+const POOL: u64 = 160;
+
+/// What the simulated guests say about themselves.
+const DESCRIPTION: &str = r#"{
+    "windlass": 1, "package": "sim", "version": "1.0.0",
+    "nodes": [{ "name": "work", "ports": ["done", "p", "q"], "suspends": true,
+        "config": { "type": "object" }, "input": true, "output": true }],
+    "consumer": { "types": ["*"], "routes": [] }
+}"#;
+
+/// What all simulations in this process have in common: it only costs time to make it again.
+pub(super) struct Pool {
+    pub(super) host: Arc<Host>,
+    pub(super) workflows: Vec<Arc<Prepared>>,
+    /// Keeps what `io` is a handle of, and the host's directories.
+    pub(super) tokio: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
+}
+
+pub(super) static ALL: LazyLock<Pool> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let tokio = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let clock: Arc<dyn Clock> = SimClock::new();
+    let host = Host::start(Options::in_dir(dir.path()), clock, tokio.handle().clone()).unwrap();
+    let plugin = host.double(DESCRIPTION.as_bytes()).unwrap();
+    let catalog = Catalog::default();
+    let workflows = (0..POOL).map(|at| workflow(at, &catalog, &host)).collect();
+    // The host knows its plugins only as long as somebody has them.
+    std::mem::forget(plugin);
+    Pool {
+        host,
+        workflows,
+        tokio,
+        _dir: dir,
+    }
+});
+
+/// The first workflow from this seed on that makes sense.
+fn workflow(at: u64, catalog: &Catalog, host: &Host) -> Arc<Prepared> {
+    for attempt in 0..1_000 {
+        let mut dice = Dice(at * 1_000_003 + attempt);
+        let text = definition(at, &mut dice).to_string();
+        let read = windlass_model::file::read(&text, "sim.json");
+        let Some(canonical) = read
+            .definition
+            .is_some()
+            .then(|| read.canonical())
+            .flatten()
+        else {
+            panic!(
+                "the simulation cannot write workflows: {:?} {text}",
+                read.diagnostics
+            );
+        };
+        let row = DefinitionRow {
+            digest: Digest::of(&canonical),
+            name: format!("w{at}"),
+            json: canonical.into(),
+        };
+        if let Ok(prepared) = catalog.prepare(row, host) {
+            return prepared;
+        }
+    }
+    panic!("no workflow makes sense");
+}
+
+fn definition(at: u64, dice: &mut Dice) -> Value {
+    let n = dice.between(1, 9);
+    let shape = dice.below(4);
+    let mut nodes = Map::new();
+    let mut edges = Vec::new();
+    let mut leads = vec![false; usize::try_from(n).unwrap()];
+    let mut edge = |from: u64, to: u64, plain: bool, dice: &mut Dice| {
+        leads[usize::try_from(from).unwrap()] = true;
+        let port = if plain {
+            "done"
+        } else {
+            *dice.pick(&["done", "done", "done", "p", "q"])
+        };
+        let mut edge = json!({
+            "id": format!("e{}", edges.len()), "from": format!("n{from}"), "port": port,
+            "to": format!("n{to}"),
+        });
+        if !plain && dice.once_in(4) {
+            edge["when"] = json!(dice.pick(&["vars.x", "vars.y > 0", "else"]));
+        }
+        edges.push(edge);
+    };
+    for to in 1..n {
+        let (from, plain) = match shape {
+            0 => (to - 1, true),
+            1 => (to.saturating_sub(dice.between(1, 3)), true),
+            _ => (dice.below(to), false),
+        };
+        edge(from, to, plain, dice);
+    }
+    let more = if shape == 0 { 0 } else { dice.below(6) };
+    for _ in 0..more {
+        let (a, b) = (dice.below(n), dice.below(n));
+        if a != b {
+            edge(a.min(b), a.max(b), shape == 1, dice);
+        }
+    }
+    if shape == 3 {
+        for _ in 0..dice.between(1, 2) {
+            edge(dice.below(n), dice.below(n), false, dice);
+        }
+    }
+    for (name, leads) in (0..n).zip(&leads) {
+        nodes.insert(format!("n{name}"), node(*leads, dice));
+    }
+    let mut options = Map::new();
+    if dice.once_in(3) {
+        options.insert("incidents".into(), json!("continue"));
+    }
+    if dice.once_in(8) {
+        options.insert(
+            "timeout".into(),
+            json!(format!("{}ms", dice.between(100, 120_000))),
+        );
+    }
+    json!({
+        "workflow": format!("w{at}"), "vars": { "x": true, "y": 1 },
+        "nodes": nodes, "edges": edges, "options": options,
+        "output": dice.pick(&[json!(null), json!("{{ vars.y }}"), json!({ "x": "{{ vars.x }}" })]),
+    })
+}
+
+fn node(leads: bool, dice: &mut Dice) -> Value {
+    let mut node = match dice.below(20) {
+        0..2 => json!({ "wait": format!("{}ms", dice.between(1, 90_000)) }),
+        2 => json!({ "set": { "y": "{{ vars.y + 1 }}" } }),
+        3 => json!({ "set": { "x": dice.once_in(2) } }),
+        4 if !leads => json!({ "end": { "terminate": dice.once_in(2), "output": 1 } }),
+        5 if !leads && dice.once_in(2) => json!({ "fail": "simulated" }),
+        _ => used(dice),
+    };
+    let join = dice.pick(&[
+        "all-active",
+        "all-active",
+        "all",
+        "any",
+        "race",
+        "each",
+        "count",
+    ]);
+    node["join"] = if *join == "count" {
+        json!({ "count": dice.between(1, 2) })
+    } else {
+        json!(join)
+    };
+    if dice.once_in(8) {
+        node["first"] = json!(true);
+    }
+    node
+}
+
+fn used(dice: &mut Dice) -> Value {
+    let mut node = json!({ "use": "sim/work" });
+    if dice.once_in(3) {
+        node["with"] = json!({ "y": "{{ vars.y }}" });
+    }
+    if dice.once_in(2) {
+        node["retry"] = json!({
+            "max-attempts": dice.between(2, 4), "delay": format!("{}ms", dice.between(1, 3_000)),
+            "backoff": dice.pick(&["fixed", "exponential"]), "jitter": dice.once_in(2),
+            "classes": ["retryable", "deadline", "trap"],
+        });
+    }
+    if dice.once_in(5) {
+        node["timeout"] = json!(format!("{}ms", dice.between(10, 20_000)));
+    }
+    if dice.once_in(8) {
+        node["total-timeout"] = json!(format!("{}ms", dice.between(10, 60_000)));
+    }
+    if dice.once_in(3) {
+        node["on-error"] = json!(dice.pick(&["continue", "route"]));
+    }
+    node
+}

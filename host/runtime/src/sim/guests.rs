@@ -1,0 +1,153 @@
+//! What simulated guests answer: everything that a real one can, by chance.
+
+use windlass_model::{Again, Class, Code, Done, Failure, Outcome, Payload};
+use windlass_plugins::{Cancel, Disposition, Effects, Returned as Back};
+
+use super::dice::Dice;
+use crate::shard::work::{Address, Answer, Ask, Patch, Returned, Work};
+
+/// How long a call may take that has no bound of its own, in milliseconds.
+const LIMIT_MS: u64 = 60_000;
+
+/// How often a node may ask to be called again.
+const PHASES: u32 = 3;
+
+/// A call that is in the hands of a guest.
+pub(super) struct Calling {
+    pub(super) to: Address,
+    /// When it returns, on the monotonic clock.
+    pub(super) ready_ms: u64,
+    cancel: Cancel,
+    reply: Reply,
+}
+
+enum Reply {
+    Decide(Result<Disposition, Failure>),
+    Execute(Result<Outcome, Failure>, Patch),
+}
+
+impl Calling {
+    /// Hands a call to a guest.
+    pub(super) fn begin(work: Work, now_ms: u64, dice: &mut Dice) -> Self {
+        let (timeout, cancel, mut reply) = match work.ask {
+            Ask::Accept(accept) => (
+                accept.timeout,
+                accept.cx.cancel,
+                Reply::Decide(disposition(dice)),
+            ),
+            Ask::Execute(call, patch) => {
+                let outcome = outcome(call.cx.phase, dice);
+                (call.timeout, call.cx.cancel, Reply::Execute(outcome, patch))
+            }
+        };
+        let takes_ms = match dice.below(100) {
+            0..80 => dice.below(3),
+            80..93 => dice.between(3, 500),
+            93..98 => dice.between(500, 45_000),
+            // It hangs until somebody ends it.
+            _ => u64::MAX,
+        };
+        let limit_ms = timeout.map_or(LIMIT_MS, |timeout| {
+            u64::try_from(timeout.as_millis()).unwrap().min(LIMIT_MS)
+        });
+        if takes_ms > limit_ms {
+            reply.fail(failure(Class::Deadline));
+        }
+        Self {
+            to: work.to,
+            ready_ms: now_ms + takes_ms.min(limit_ms),
+            cancel,
+            reply,
+        }
+    }
+
+    /// Whether it can return by now.
+    pub(super) fn is_ready(&self, now_ms: u64) -> bool {
+        now_ms >= self.ready_ms || self.cancel.is_cancelled()
+    }
+
+    /// What it returns.
+    pub(super) fn end(mut self, now_ms: u64) -> Returned {
+        if self.cancel.is_cancelled() && now_ms < self.ready_ms {
+            self.reply.fail(failure(Class::Cancelled));
+        }
+        let answer = match self.reply {
+            Reply::Decide(result) => Answer::Accepted(back(result)),
+            Reply::Execute(result, patch) => Answer::Executed(back(result), patch),
+        };
+        Returned {
+            to: self.to,
+            answer,
+        }
+    }
+}
+
+impl Reply {
+    fn fail(&mut self, failure: Failure) {
+        match self {
+            Self::Decide(result) => *result = Err(failure),
+            Self::Execute(result, _) => *result = Err(failure),
+        }
+    }
+}
+
+fn back<T>(result: Result<T, Failure>) -> Back<T> {
+    Back {
+        result,
+        logs: Vec::new(),
+        blobs: Vec::new(),
+        effects: Effects::default(),
+        progress: None,
+        took: std::time::Duration::from_micros(10),
+        memory_bytes: 0,
+    }
+}
+
+fn failure(class: Class) -> Failure {
+    let code = Code::new("WL-P001");
+    Failure::new(class, code, format!("simulated: {}", class.name()))
+}
+
+fn disposition(dice: &mut Dice) -> Result<Disposition, Failure> {
+    match dice.below(100) {
+        0..86 => Ok(Disposition::Execute { vars: None }),
+        86..92 => {
+            let vars = serde_json::json!({ "x": dice.once_in(2), "y": dice.below(3) });
+            let vars = Some(Payload::of(&vars));
+            Ok(Disposition::Execute { vars })
+        }
+        92..94 => Ok(Disposition::Handled),
+        94..97 => Ok(Disposition::Later {
+            after_ms: dice.below(20_000),
+        }),
+        97 => Ok(Disposition::Reject {
+            reason: "simulated".to_owned(),
+        }),
+        _ => Err(failure(*dice.pick(&[Class::Trap, Class::Retryable]))),
+    }
+}
+
+fn outcome(phase: u32, dice: &mut Dice) -> Result<Outcome, Failure> {
+    match dice.below(100) {
+        0..7 => Err(failure(Class::Retryable)),
+        7..12 => Err(failure(*dice.pick(&[
+            Class::Permanent,
+            Class::Invalid,
+            Class::Trap,
+            Class::Deadline,
+            Class::Limit,
+        ]))),
+        12..18 if phase < PHASES => Ok(Outcome::Again(Again {
+            after_ms: dice.below(5_000),
+            state: dice.once_in(2).then(|| Payload::json("1")),
+        })),
+        _ => {
+            let ports: &[&[&str]] = &[&[], &["done"], &["p"], &["q"], &["p", "q"], &["done", "p"]];
+            let ports = dice.pick(ports).iter().map(|port| (*port).to_owned());
+            Ok(Outcome::Done(Done {
+                output: Payload::of(&serde_json::json!(dice.below(10))),
+                ports: ports.collect(),
+            }))
+        }
+    }
+}

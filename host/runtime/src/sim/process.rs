@@ -1,0 +1,370 @@
+//! One simulated process: the real scheduler, the real shards, and a handle on the store; moved
+//! by the simulation instead of by threads.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use windlass_model::{Clock, Incarnation, InstanceId};
+use windlass_store::memory::{Fault, Faults};
+use windlass_store::write::Commit;
+use windlass_store::{Listener, MemoryStore, Store, Write, Wrote};
+
+use super::checker::{Checker, Life};
+use super::dice::Dice;
+use super::graphs::ALL;
+use super::guests::Calling;
+use super::world::Mutation;
+use crate::error::Error;
+use crate::options::{BurstBounds, Options, Scope};
+use crate::parts::Parts;
+use crate::request::StartRequest;
+use crate::scheduler::core::{Event, Settings};
+use crate::scheduler::driver::Mail;
+use crate::shard::work::{Address, Work};
+use crate::shard::{Birth, Message};
+
+/// A simulated process.
+pub(super) struct Process {
+    pub(super) life: Life,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) parts: Parts,
+    /// What the scheduler has received and not taken in.
+    pub(super) mail: VecDeque<Mail>,
+    pub(super) calls: Vec<Calling>,
+    pub(super) births: Vec<Asked>,
+    /// When the store may carry out the next write, on the monotonic clock.
+    pub(super) store_ready_ms: u64,
+    /// It is stopped until then, as by SIGSTOP.
+    pub(super) stopped_until_ms: Option<u64>,
+    /// When a drain stops being patient, and whether it has.
+    pub(super) draining: Option<(u64, bool)>,
+    _listener: Listener,
+}
+
+/// Something that can happen now.
+#[derive(Clone, Copy)]
+pub(super) enum Move {
+    Scheduler,
+    Turn(usize),
+    CarryOn,
+    Deliver,
+    Return(usize),
+}
+
+/// A run that was asked for.
+pub(super) struct Asked {
+    pub(super) id: InstanceId,
+    answer: oneshot::Receiver<Result<Wrote, Error>>,
+}
+
+/// What may go wrong with the store, for all processes.
+#[derive(Default)]
+pub(super) struct Trouble {
+    /// The disk is full.
+    pub(super) full: bool,
+    /// Once in so many commits nobody learns what came of it; zero: never.
+    pub(super) unknown: u64,
+    /// What is deliberately wrong.
+    pub(super) mutation: Option<Mutation>,
+    pub(super) dice: Option<Dice>,
+}
+
+/// What a process needs to begin.
+pub(super) struct Birthplace<'a> {
+    pub(super) root: &'a Arc<MemoryStore>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The clock that is right.
+    pub(super) truth: Arc<super::clock::SimClock>,
+    pub(super) checker: &'a Arc<Mutex<Checker>>,
+    pub(super) trouble: &'a Arc<Mutex<Trouble>>,
+    pub(super) settings: Settings,
+    pub(super) workers: usize,
+    pub(super) burst: BurstBounds,
+    pub(super) max_steps: u64,
+}
+
+impl Process {
+    /// Starts a process; none if the store refused it.
+    pub(super) fn begin(life: Life, from: &Birthplace<'_>) -> Option<Self> {
+        let store = from.root.another();
+        store.defer();
+        let (checker, truth) = (Arc::clone(from.checker), Arc::clone(&from.truth));
+        let doctored = from.trouble.lock().mutation == Some(Mutation::Doctored);
+        store.set_witness(Some(Box::new(move |seen| {
+            let mut checker = checker.lock();
+            checker.see(life, seen, truth.now_ms());
+            if doctored && matches!(seen.write, Write::Commit(_)) {
+                checker.see(life, seen, truth.now_ms());
+            }
+        })));
+        store.set_faults(Some(faults(from)));
+        let options = Options {
+            store: Arc::<MemoryStore>::clone(&store),
+            plugins: Arc::clone(&ALL.host),
+            clock: Arc::clone(&from.clock),
+            io: ALL.tokio.handle().clone(),
+            name: format!("process {life}"),
+            scope: Scope::All,
+            scheduler: from.settings.clone(),
+            workers: from.workers,
+            spare_workers: 0,
+            burst: from.burst,
+            max_steps: from.max_steps,
+            observer: None,
+        };
+        let mut parts = Parts::join(options).ok()?;
+        for prepared in &ALL.workflows {
+            parts.shared.catalog.keep(Arc::clone(prepared));
+        }
+        let wake = parts.shared.scheduler.clone();
+        let listener = store
+            .listen(Box::new(move || wake.send(Event::Woken)))
+            .ok()?;
+        parts.driver.begin();
+        Some(Self {
+            life,
+            store,
+            parts,
+            mail: VecDeque::new(),
+            calls: Vec::new(),
+            births: Vec::new(),
+            store_ready_ms: 0,
+            stopped_until_ms: None,
+            draining: None,
+            _listener: listener,
+        })
+    }
+
+    pub(super) fn incarnation(&self) -> Incarnation {
+        self.parts.membership.numbers().incarnation()
+    }
+
+    /// The next piece of mail for the scheduler, if there is any; else that time has passed.
+    /// Answers false if it could have slept, and does not know it.
+    pub(super) fn scheduler(&mut self) -> bool {
+        let mail = self.mail.pop_front();
+        let woken = mail.is_none();
+        let before = self.store.deferred();
+        let mail = mail.unwrap_or(Mail::Event(Event::Tick));
+        self.parts.driver.take(mail);
+        let spins = woken && self.store.deferred() == before && self.is_due();
+        !spins || !self.mail.is_empty()
+    }
+
+    /// Whether the scheduler has something to do.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.mail
+            .extend(std::iter::from_fn(|| self.parts.inbox.next()));
+        !self.mail.is_empty() || self.parts.driver.sleep_ms() == 0
+    }
+
+    /// Drives a shard once, as a worker does. What it asks of guests is answered by whoever
+    /// drives it.
+    pub(super) fn turn(&mut self, shard: usize) -> Vec<Work> {
+        let shared = Arc::clone(&self.parts.shared);
+        let shard = &shared.shards[shard];
+        let mut messages = Vec::new();
+        shard.take(&mut messages);
+        let mut state = shard.state.lock();
+        let mut work = Vec::new();
+        for message in messages {
+            match message {
+                Message::Returned(returned) => work.extend(state.returned(*returned, &shared)),
+                other => state.take(other, &shared),
+            }
+        }
+        while let Some(next) = state.deferred().or_else(|| state.next(&shared)) {
+            work.push(next);
+        }
+        let writes = state.take_out();
+        drop(state);
+        let sink: Arc<dyn windlass_store::Sink> = Arc::clone(shard) as _;
+        self.store.submit(&sink, writes);
+        work
+    }
+
+    /// Whether a shard has something to do.
+    pub(super) fn is_busy(&self, shard: usize) -> bool {
+        let shard = &self.parts.shared.shards[shard];
+        !shard.is_idle()
+    }
+
+    /// Hands the result of a call to its shard.
+    pub(super) fn returns(&mut self, call: usize, now_ms: u64) {
+        let calling = self.calls.swap_remove(call);
+        let returned = calling.end(now_ms);
+        if let Some(shard) = self.parts.shared.shard(returned.to.instance) {
+            shard.send(Message::Returned(Box::new(returned)));
+        }
+    }
+
+    /// Asks for a run, as [`crate::Runtime::run`] does.
+    pub(super) fn ask(&mut self, id: InstanceId, request: &StartRequest) {
+        let shared = &self.parts.shared;
+        let prepared = shared
+            .catalog
+            .prepare(request.definition.clone(), &shared.plugins)
+            .unwrap();
+        let numbers = self.parts.membership.numbers();
+        let (owner, now_ms) = (Some(numbers.incarnation()), shared.clock.wall_ms());
+        let Ok((new, state)) = request.instance(&prepared, &numbers, owner, now_ms) else {
+            return;
+        };
+        let (reply, answer) = oneshot::channel();
+        let Some(shard) = shared.shard(new.no) else {
+            return;
+        };
+        shard.send(Message::Born(Box::new(Birth {
+            new,
+            state,
+            prepared,
+            numbers,
+            reply,
+        })));
+        self.births.push(Asked { id, answer });
+    }
+
+    /// Those who asked for runs and were answered since: whether the run is there.
+    pub(super) fn answered(&mut self) -> Vec<(InstanceId, bool)> {
+        let mut answered = Vec::new();
+        self.births
+            .retain_mut(|asked| match asked.answer.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => true,
+                Err(oneshot::error::TryRecvError::Closed) => {
+                    answered.push((asked.id, false));
+                    false
+                }
+                Ok(answer) => {
+                    let there = matches!(answer, Ok(Wrote::Created | Wrote::Exists(_)));
+                    answered.push((asked.id, there));
+                    false
+                }
+            });
+        answered
+    }
+
+    /// Begins to leave, as [`crate::Runtime::drain`] does.
+    pub(super) fn drain(&mut self, until_ms: u64) {
+        let shared = &self.parts.shared;
+        shared.draining.store(true, Ordering::Release);
+        shared.scheduler.send(Event::Drain);
+        shared.broadcast(|| Message::Drain);
+        self.draining = Some((until_ms, false));
+    }
+
+    /// Whether everything is given back or committed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts
+            .shared
+            .shards
+            .iter()
+            .all(|shard| shard.is_empty())
+    }
+
+    /// Signs off.
+    pub(super) fn leave(&self) {
+        let incarnation = self.incarnation();
+        // A store that refuses finds out by the lease.
+        let _ = self.store.write(Write::Leave { incarnation });
+        self.store.notify();
+        self.store.close();
+    }
+
+    /// What can happen here now.
+    pub(super) fn moves(&mut self, now_ms: u64, workers: usize) -> Vec<Move> {
+        let mut moves = Vec::new();
+        if self.is_due() {
+            moves.push(Move::Scheduler);
+        }
+        moves.extend((0..workers).filter(|at| self.is_busy(*at)).map(Move::Turn));
+        let (waiting, unheard) = self.store.deferred();
+        if waiting > 0 && now_ms >= self.store_ready_ms {
+            moves.push(Move::CarryOn);
+        }
+        if unheard > 0 {
+            moves.push(Move::Deliver);
+        }
+        let calls = self.calls.iter().enumerate();
+        let ready = calls.filter(|(_, call)| call.is_ready(now_ms));
+        moves.extend(ready.map(|(at, _)| Move::Return(at)));
+        moves
+    }
+
+    /// When something can happen here, on the monotonic clock.
+    pub(super) fn next_ms(&self, now_ms: u64) -> u64 {
+        let mut next_ms = now_ms + self.parts.driver.sleep_ms();
+        if self.store.deferred().0 > 0 {
+            next_ms = next_ms.min(self.store_ready_ms);
+        }
+        if let Some((until_ms, _)) = self.draining {
+            next_ms = next_ms.min(until_ms);
+        }
+        let ready = self.calls.iter().map(|call| call.ready_ms);
+        ready.chain([next_ms]).min().unwrap_or(next_ms)
+    }
+
+    /// What a call must find when it begins: its trigger, claimed, in the store; unless the
+    /// instance has moved on, which the process cannot know.
+    pub(super) fn check_begun(&self, to: Address, root: &MemoryStore, checker: &Mutex<Checker>) {
+        use windlass_store::Reader as _;
+        let row = root.instance_by_no(to.instance).unwrap();
+        let mine = |row: &windlass_store::rows::InstanceRow| {
+            row.owner == Some(self.incarnation()) && row.epoch == to.epoch
+        };
+        if !row.is_some_and(|row| mine(&row)) {
+            return;
+        }
+        let rows = root.triggers(to.instance).unwrap();
+        let claimed = rows
+            .iter()
+            .any(|row| row.seq == to.seq && row.state == windlass_model::TriggerState::Claimed);
+        if !claimed {
+            let wrong = format!(
+                "trigger {} of {} runs and is not claimed",
+                to.seq, to.instance
+            );
+            checker.lock().wrong.push(wrong);
+        }
+    }
+}
+
+fn faults(from: &Birthplace<'_>) -> Faults {
+    let (trouble, root) = (Arc::clone(from.trouble), Arc::clone(from.root));
+    Box::new(move |write| {
+        let mut trouble = trouble.lock();
+        match (trouble.mutation, &mut *write) {
+            (Some(Mutation::Unfenced), Write::Commit(commit)) => unfence(commit, &root),
+            (Some(Mutation::NeverClaims), Write::Claim(claim)) => claim.instances = 0,
+            _ => {}
+        }
+        if trouble.full {
+            return Some(Fault::Full);
+        }
+        let unknown = trouble.unknown;
+        let dice = trouble.dice.as_mut().filter(|_| unknown > 0)?;
+        // A process that cannot become a member does not begin: nothing to be seen in that.
+        let matters = !matches!(write, Write::Join(_));
+        (matters && dice.once_in(unknown))
+            .then(|| *dice.pick(&[Fault::UnknownWritten, Fault::UnknownNotWritten]))
+    })
+}
+
+/// Makes a commit pass every fence, as if nobody looked at them.
+fn unfence(commit: &mut Commit, root: &MemoryStore) {
+    use windlass_store::Reader as _;
+    let no = commit.fence.instance;
+    let Ok(Some(row)) = root.instance_by_no(no) else {
+        return;
+    };
+    let rows = root.triggers(no).unwrap_or_default();
+    let used = rows.iter().find(|row| row.no == commit.trigger.no);
+    if let (Some(owner), Some(used)) = (row.owner, used) {
+        commit.fence.epoch = row.epoch;
+        commit.fence.version = row.version;
+        commit.fence.incarnation = owner;
+        commit.trigger.token = used.token;
+    }
+}

@@ -1,0 +1,27 @@
+//! What a run of the simulation came to, in numbers.
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) moves: u64,
+    pub(super) runs: u64,
+    pub(super) commits: u64,
+    pub(super) fenced: u64,
+    pub(super) crashes: u64,
+    pub(super) stops: u64,
+    pub(super) drains: u64,
+    pub(super) steps_of_clock: u64,
+}
+
+impl Report {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.moves += other.moves;
+        self.runs += other.runs;
+        self.commits += other.commits;
+        self.fenced += other.fenced;
+        self.crashes += other.crashes;
+        self.stops += other.stops;
+        self.drains += other.drains;
+        self.steps_of_clock += other.steps_of_clock;
+    }
+}

@@ -1,0 +1,578 @@
+//! A run of the simulation: who goes on at every moment, and what goes wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+use windlass_model::{Clock, InstanceId, Payload};
+use windlass_store::{MemoryStore, Reader as _, Store as _};
+
+use super::checker::{Checker, Life};
+use super::clock::{Ahead, SimClock};
+use super::dice::Dice;
+use super::graphs::ALL;
+use super::guests::Calling;
+use super::process::{Birthplace, Move, Process, Trouble};
+use super::report::Report;
+use crate::options::BurstBounds;
+use crate::request::StartRequest;
+use crate::scheduler::core::Settings;
+
+/// An hour, in milliseconds.
+const HOUR_MS: i64 = 3_600_000;
+
+/// For how long things go wrong, in milliseconds of the monotonic clock.
+const TROUBLED_MS: u64 = 90_000;
+
+/// How long everything may take after that.
+const PATIENCE_MS: u64 = 6 * 3_600_000;
+
+/// Moves that a run may take.
+const MOVES: u64 = 200_000;
+
+/// What is deliberately wrong, to see whether the checker notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mutation {
+    /// The store does not look at fences.
+    Unfenced,
+    /// The store never gives anything to those who claim.
+    NeverClaims,
+    /// The checker is shown every commit twice.
+    Doctored,
+    /// The processes' clock is ahead of the machine's by so many milliseconds.
+    ClockAhead(i64),
+}
+
+/// Everything that is simulated.
+pub(super) struct World {
+    dice: Dice,
+    clock: Arc<SimClock>,
+    mutation: Option<Mutation>,
+    root: Arc<MemoryStore>,
+    checker: Arc<Mutex<Checker>>,
+    trouble: Arc<Mutex<Trouble>>,
+    slots: Vec<Slot>,
+    lives: Life,
+    requests: BTreeMap<InstanceId, Asked>,
+    settings: Settings,
+    workers: usize,
+    burst: BurstBounds,
+    max_steps: u64,
+    habits: Habits,
+    calm: bool,
+    full_until_ms: u64,
+    /// How far the wall clock was stepped.
+    stepped_ms: i64,
+    something_happened: bool,
+    report: Report,
+}
+
+/// Where a process is, or will be again.
+struct Slot {
+    process: Option<Process>,
+    /// When the next one begins, on the monotonic clock.
+    begins_ms: u64,
+}
+
+/// A run that somebody wants.
+struct Asked {
+    request: StartRequest,
+    /// When it is asked for (again), on the monotonic clock; none while it is on its way.
+    at_ms: Option<u64>,
+    acknowledged: bool,
+}
+
+/// What goes wrong in this run: once in so many moves, zero for never.
+struct Habits {
+    crash: u64,
+    stop: u64,
+    drain: u64,
+    clock: u64,
+    full: u64,
+    /// How long the store takes for a write at most, in milliseconds.
+    slowness_ms: u64,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, mutation: Option<Mutation>) -> Self {
+        let mut dice = Dice(seed);
+        let clock = SimClock::new();
+        let trouble = Trouble {
+            unknown: *dice.pick(&[0, 0, 30, 100]),
+            mutation,
+            dice: Some(Dice(dice.roll())),
+            ..Trouble::default()
+        };
+        let habits = Habits {
+            crash: *dice.pick(&[0, 40, 100, 300]),
+            stop: *dice.pick(&[0, 40, 100, 300]),
+            drain: *dice.pick(&[0, 0, 80, 300]),
+            clock: *dice.pick(&[0, 0, 0, 100]),
+            full: *dice.pick(&[0, 0, 0, 150]),
+            slowness_ms: *dice.pick(&[0, 3, 3, 50, 2_000]),
+        };
+        let settings = Settings {
+            in_flight: *dice.pick(&[1, 2, 8, 64, 4_096]),
+            claim_instances: *dice.pick(&[1, 2, 256]),
+            claim_triggers: *dice.pick(&[1, 2, 64]),
+            bury_instances: *dice.pick(&[1, 3, 1_000]),
+            ..Settings::default()
+        };
+        let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let slots = dice.between(1, 3);
+        let mut world = Self {
+            clock,
+            mutation,
+            root,
+            checker: Arc::default(),
+            trouble: Arc::new(Mutex::new(trouble)),
+            slots: (0..slots)
+                .map(|_| Slot {
+                    process: None,
+                    begins_ms: 0,
+                })
+                .collect(),
+            lives: 0,
+            requests: BTreeMap::new(),
+            settings,
+            workers: usize::try_from(dice.between(1, 2)).unwrap(),
+            burst: BurstBounds {
+                steps: *dice.pick(&[1, 2, 5, 10_000]),
+                time_ms: *dice.pick(&[1, 50, 5_000]),
+            },
+            max_steps: dice.between(20, 200),
+            habits,
+            calm: false,
+            full_until_ms: 0,
+            stepped_ms: 0,
+            something_happened: false,
+            report: Report::default(),
+            dice,
+        };
+        world.checker.lock().tells = std::env::var_os("WINDLASS_TRACE").is_some();
+        world.ask_for_runs();
+        world
+    }
+
+    fn ask_for_runs(&mut self) {
+        let runs = self.dice.between(1, 8);
+        for _ in 0..runs {
+            let prepared = self.dice.pick(&ALL.workflows);
+            self.checker.lock().knows(prepared);
+            let id = u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll());
+            let id = InstanceId(Uuid::from_u128(id));
+            let request = StartRequest {
+                definition: (*prepared.definition).clone(),
+                input: Payload::json("7"),
+                id: Some(id),
+                correlation: None,
+            };
+            let at_ms = Some(self.clock.now_ms() + self.dice.below(20_000));
+            let asked = Asked {
+                request,
+                at_ms,
+                acknowledged: false,
+            };
+            self.requests.insert(id, asked);
+        }
+        self.report.runs = runs;
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold.
+    pub(super) fn run(mut self) -> Result<Report, String> {
+        let end_ms = self.clock.now_ms() + TROUBLED_MS + PATIENCE_MS;
+        while !self.is_over() {
+            self.report.moves += 1;
+            if self.report.moves > MOVES || self.clock.now_ms() > end_ms {
+                return Err(self.stuck());
+            }
+            self.go_wrong();
+            self.begin_processes();
+            self.ask();
+            self.go_on();
+            if let Some(wrong) = self.checker.lock().wrong.first() {
+                return Err(wrong.clone());
+            }
+        }
+        self.check_end()?;
+        let checker = self.checker.lock();
+        self.report.commits = checker.commits;
+        self.report.fenced = checker.fenced;
+        drop(checker);
+        Ok(self.report)
+    }
+
+    /// Whether every run that was asked for has ended, and nothing is going on.
+    fn is_over(&self) -> bool {
+        let all = self.requests.values().all(|asked| asked.acknowledged);
+        all && self.checker.lock().open().is_empty() && self.slots.iter().all(Slot::is_quiet)
+    }
+
+    fn stuck(&self) -> String {
+        let mut text = format!(
+            "it does not end: at {} ms, after {} moves",
+            self.clock.now_ms(),
+            self.report.moves
+        );
+        for no in self.checker.lock().open() {
+            let row = self.root.instance_by_no(no).unwrap().unwrap();
+            let rows = self.root.triggers(no).unwrap();
+            let state = |row: &windlass_store::rows::TriggerRow| {
+                let left = row.due_ms - self.clock.wall_ms();
+                format!(
+                    "{} {:?} in {left} ms, {:?}",
+                    row.seq, row.state, row.suspicion
+                )
+            };
+            let rows: Vec<String> = rows.iter().map(state).collect();
+            let (owner, epoch) = (row.owner, row.epoch);
+            text += &format!("\ninstance {no} of {owner:?} in epoch {epoch}: {rows:?}");
+        }
+        for slot in &self.slots {
+            if let Some(process) = &slot.process {
+                let (waiting, unheard) = process.store.deferred();
+                let in_flight = process.parts.shared.flow.in_flight();
+                text += &format!(
+                    "\nprocess {} ({}): {} calls, {waiting} writes, {unheard} answers, {in_flight} in flight, stopped {:?}, draining {:?}, busy {}",
+                    process.life,
+                    process.incarnation(),
+                    process.calls.len(),
+                    process.stopped_until_ms,
+                    process.draining,
+                    (0..self.workers).any(|shard| process.is_busy(shard)),
+                );
+            }
+        }
+        for (id, asked) in &self.requests {
+            if !asked.acknowledged {
+                text += &format!("\nrun {id} is not acknowledged, asked {:?}", asked.at_ms);
+            }
+        }
+        text
+    }
+
+    fn go_wrong(&mut self) {
+        let now_ms = self.clock.now_ms();
+        if !self.calm && now_ms >= TROUBLED_MS {
+            self.calm = true;
+            self.habits = Habits {
+                crash: 0,
+                stop: 0,
+                drain: 0,
+                clock: 0,
+                full: 0,
+                slowness_ms: self.habits.slowness_ms.min(50),
+            };
+            self.trouble.lock().unknown = 0;
+            // Somebody sets the clock right, so that nothing has to wait for hours.
+            self.clock.step_wall(-std::mem::take(&mut self.stepped_ms));
+        }
+        if now_ms >= self.full_until_ms {
+            self.trouble.lock().full = false;
+        }
+        if !std::mem::take(&mut self.something_happened) {
+            return;
+        }
+        let happens = |dice: &mut Dice, habit: u64| habit > 0 && dice.once_in(habit);
+        let at = self.dice.place(self.slots.len());
+        if happens(&mut self.dice, self.habits.crash) {
+            self.crash(at);
+        }
+        if happens(&mut self.dice, self.habits.stop)
+            && let Some(process) = &mut self.slots[at].process
+        {
+            let for_ms = *self.dice.pick(&[1_000, 15_000, 29_000, 40_000, 100_000]);
+            process.stopped_until_ms.get_or_insert(now_ms + for_ms);
+            self.report.stops += 1;
+        }
+        if happens(&mut self.dice, self.habits.drain)
+            && let Some(process) = &mut self.slots[at].process
+            && process.draining.is_none()
+        {
+            process.drain(now_ms + self.dice.below(30_000));
+            self.report.drains += 1;
+        }
+        if happens(&mut self.dice, self.habits.clock) {
+            let by_ms = *self.dice.pick(&[-HOUR_MS, HOUR_MS, -1_500, 1_500]);
+            self.clock.step_wall(by_ms);
+            self.stepped_ms += by_ms;
+            self.report.steps_of_clock += 1;
+        }
+        if happens(&mut self.dice, self.habits.full) {
+            self.full_until_ms = now_ms + self.dice.between(1, 20_000);
+            self.trouble.lock().full = true;
+        }
+    }
+
+    /// A process dies: some of what it has handed over may still be carried out, and nobody
+    /// hears of it.
+    fn crash(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        let Some(process) = slot.process.take() else {
+            return;
+        };
+        let (waiting, _) = process.store.deferred();
+        process.store.carry_on(self.dice.place(waiting + 1));
+        process.store.close();
+        self.checker.lock().ends(process.life);
+        slot.begins_ms = self.clock.now_ms() + self.dice.below(20_000);
+        self.report.crashes += 1;
+        self.hear_no_more(&process);
+    }
+
+    /// What was asked of a process that is gone is asked again.
+    fn hear_no_more(&mut self, process: &Process) {
+        let now_ms = self.clock.now_ms();
+        for birth in &process.births {
+            if let Some(asked) = self.requests.get_mut(&birth.id) {
+                asked.at_ms = Some(now_ms + self.dice.below(5_000));
+            }
+        }
+    }
+
+    fn begin_processes(&mut self) {
+        let now_ms = self.clock.now_ms();
+        for at in 0..self.slots.len() {
+            if self.slots[at].process.is_some() || self.slots[at].begins_ms > now_ms {
+                continue;
+            }
+            self.lives += 1;
+            let clock: Arc<dyn Clock> = match self.mutation {
+                Some(Mutation::ClockAhead(ms)) => Arc::new(Ahead(Arc::clone(&self.clock), ms)),
+                _ => Arc::clone(&self.clock) as _,
+            };
+            let from = Birthplace {
+                root: &self.root,
+                clock,
+                truth: Arc::clone(&self.clock),
+                checker: &self.checker,
+                trouble: &self.trouble,
+                settings: self.settings.clone(),
+                workers: self.workers,
+                burst: self.burst,
+                max_steps: self.max_steps,
+            };
+            self.slots[at].process = Process::begin(self.lives, &from);
+            if self.slots[at].process.is_none() {
+                self.checker.lock().ends(self.lives);
+                self.slots[at].begins_ms = now_ms + 1_000;
+            }
+        }
+    }
+
+    /// Asks for the runs whose time has come, of some process that is there.
+    fn ask(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let ready = |slot: &&mut Slot| {
+            let process = slot.process.as_ref();
+            process.is_some_and(|one| one.draining.is_none() && one.stopped_until_ms.is_none())
+        };
+        let mut ready: Vec<&mut Slot> = self.slots.iter_mut().filter(ready).collect();
+        if ready.is_empty() {
+            return;
+        }
+        for (id, asked) in &mut self.requests {
+            if asked.at_ms.is_none_or(|at_ms| at_ms > now_ms) {
+                continue;
+            }
+            let at = self.dice.place(ready.len());
+            if let Some(process) = &mut ready[at].process {
+                process.ask(*id, &asked.request);
+                asked.at_ms = None;
+            }
+        }
+    }
+
+    /// Lets one thing happen that can happen, or time pass until something can.
+    fn go_on(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let mut moves = Vec::new();
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(process) = slot.awake(now_ms) {
+                let can = process.moves(now_ms, self.workers);
+                moves.extend(can.into_iter().map(|one| (at, one)));
+            }
+        }
+        if moves.is_empty() {
+            self.wait(now_ms);
+            return;
+        }
+        let (at, next) = *self.dice.pick(&moves);
+        self.make(at, next, now_ms);
+        if self.dice.once_in(8) {
+            self.clock.advance(self.dice.below(4));
+        }
+    }
+
+    fn make(&mut self, at: usize, next: Move, now_ms: u64) {
+        let Some(process) = &mut self.slots[at].process else {
+            return;
+        };
+        process.stopped_until_ms = None;
+        // Trouble is for when something is going on.
+        self.something_happened = !matches!(next, Move::Scheduler);
+        match next {
+            Move::Scheduler => {
+                if !process.scheduler() {
+                    let wrong = format!(
+                        "the scheduler of process {} spins: {:?} at {:?}",
+                        process.life,
+                        process.parts.driver.core,
+                        process.parts.shared.now(),
+                    );
+                    self.checker.lock().wrong.push(wrong);
+                }
+            }
+            Move::Turn(shard) => {
+                for work in process.turn(shard) {
+                    process.check_begun(work.to, &self.root, &self.checker);
+                    let calling = Calling::begin(work, now_ms, &mut self.dice);
+                    process.calls.push(calling);
+                }
+            }
+            Move::CarryOn => {
+                let (waiting, _) = process.store.deferred();
+                let most = self.dice.place(waiting) + 1;
+                process.store.carry_on(most);
+                process.store_ready_ms = now_ms + self.dice.below(self.habits.slowness_ms + 1);
+            }
+            Move::Deliver => {
+                let (_, unheard) = process.store.deferred();
+                process.store.deliver(self.dice.place(unheard) + 1);
+            }
+            Move::Return(call) => process.returns(call, now_ms),
+        }
+        self.hear(at);
+        self.let_go(at, now_ms);
+    }
+
+    /// Takes in what a process answers to those who asked for runs.
+    fn hear(&mut self, at: usize) {
+        let Some(process) = &mut self.slots[at].process else {
+            return;
+        };
+        let now_ms = self.clock.now_ms();
+        for (id, there) in process.answered() {
+            let Some(asked) = self.requests.get_mut(&id) else {
+                continue;
+            };
+            if there {
+                asked.acknowledged = true;
+                if !self.checker.lock().has(id) {
+                    let wrong = format!("run {id} was acknowledged, and is not there");
+                    self.checker.lock().wrong.push(wrong);
+                }
+            } else {
+                asked.at_ms = Some(now_ms + self.dice.below(5_000));
+            }
+        }
+    }
+
+    /// Lets a process go that is through with leaving.
+    fn let_go(&mut self, at: usize, now_ms: u64) {
+        let slot = &mut self.slots[at];
+        let Some(process) = &mut slot.process else {
+            return;
+        };
+        let Some((until_ms, interrupted)) = process.draining else {
+            return;
+        };
+        if !process.is_empty() && now_ms >= until_ms && !interrupted {
+            let shared = &process.parts.shared;
+            shared.broadcast(|| crate::shard::Message::Interrupt);
+            process.draining = Some((now_ms + 2_000, true));
+            return;
+        }
+        if !process.is_empty() && now_ms < until_ms {
+            return;
+        }
+        process.leave();
+        if let Some(process) = slot.process.take() {
+            self.checker.lock().ends(process.life);
+            slot.begins_ms = now_ms + self.dice.below(20_000);
+            self.hear_no_more(&process);
+        }
+    }
+
+    /// Nothing can happen now: time passes until something can.
+    fn wait(&mut self, now_ms: u64) {
+        let mut next_ms = now_ms + 60_000;
+        for slot in &self.slots {
+            next_ms = next_ms.min(slot.next_ms(now_ms));
+        }
+        for asked in self.requests.values() {
+            if let Some(at_ms) = asked.at_ms {
+                next_ms = next_ms.min(at_ms);
+            }
+        }
+        self.clock.advance(next_ms.saturating_sub(now_ms).max(1));
+    }
+
+    fn check_end(&self) -> Result<(), String> {
+        let counts = self.root.counts().unwrap();
+        if (counts.unfinished, counts.triggers) != (0, 0) {
+            return Err(format!("something is left: {counts:?}"));
+        }
+        for (no, id, end, executions) in self.checker.lock().all() {
+            let row = self.root.instance(id).unwrap().unwrap();
+            if Some(row.status) != end || row.owner.is_some() {
+                return Err(format!("run {no} ended as {end:?} and is {row:?}"));
+            }
+            let runs = self.root.runs(no, None, u32::MAX).unwrap();
+            if runs.len() != executions {
+                let there = runs.len();
+                return Err(format!("run {no} has {there} records of {executions}"));
+            }
+        }
+        for id in self.requests.keys() {
+            if self.checker.lock().end_of(*id).is_none() {
+                return Err(format!("run {id} was acknowledged and has not ended"));
+            }
+        }
+        for slot in &self.slots {
+            if let Some(process) = &slot.process {
+                let in_flight = process.parts.shared.flow.in_flight();
+                if in_flight != 0 {
+                    let life = process.life;
+                    return Err(format!(
+                        "process {life} counts {in_flight} in flight for ever"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Slot {
+    /// The process, if it is there and not stopped.
+    fn awake(&mut self, now_ms: u64) -> Option<&mut Process> {
+        let process = self.process.as_mut();
+        process.filter(|process| process.stopped_until_ms.is_none_or(|until| now_ms >= until))
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.process.as_ref().is_none_or(|process| {
+            process.stopped_until_ms.is_none()
+                && process.calls.is_empty()
+                && process.store.deferred() == (0, 0)
+                && process.is_empty()
+        })
+    }
+
+    /// When something can happen here, on the monotonic clock.
+    fn next_ms(&self, now_ms: u64) -> u64 {
+        let Some(process) = &self.process else {
+            return self.begins_ms;
+        };
+        if let Some(until_ms) = process.stopped_until_ms.filter(|until| *until > now_ms) {
+            return until_ms;
+        }
+        process.next_ms(now_ms)
+    }
+}
