@@ -1,7 +1,8 @@
 //! Graphs as text, and runs driven by hand.
 //!
 //! A graph is written as lines: `a -> b`, `a.port -> b: condition`, `a -> b: else` for edges,
-//! and `a: key value, key value` for what a node has besides its name.
+//! and `a: key value, key value` for what a node has besides its name. Lines that begin with
+//! `f| ` are the body of the for-each `f`.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,10 @@ use serde_json::json;
 use windlass_engine::expr::Values;
 use windlass_engine::{Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, State};
 use windlass_model::definition::{
-    Backoff, Edge, Incidents, Join, Node, NodeKind, OnError, Options, Retry, UseRef, When,
+    Backoff, Body, Edge, ForEach, Incidents, Join, Node, NodeKind, OnError, OnItemError, Options,
+    Repeat, Retry, UseRef, When,
 };
-use windlass_model::{Class, Definition, Diagnostic};
+use windlass_model::{Class, Code, Definition, Diagnostic, Failure, ScopeNo};
 
 pub(crate) fn node() -> Node {
     Node::new(NodeKind::Use {
@@ -39,7 +41,14 @@ pub(crate) fn definition(text: &str) -> Definition {
         name: "test".into(),
         ..Definition::default()
     };
+    let mut bodies: BTreeMap<&str, String> = BTreeMap::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some((name, line)) = line.split_once("| ") {
+            let body = bodies.entry(name).or_default();
+            body.push_str(line);
+            body.push('\n');
+            continue;
+        }
         match line.split_once(" -> ") {
             Some((from, to)) => {
                 let (from, port) = from.split_once('.').unwrap_or((from, "done"));
@@ -66,6 +75,13 @@ pub(crate) fn definition(text: &str) -> Definition {
                 }
             }
         }
+    }
+    for (name, text) in bodies {
+        let inner = self::definition(&text);
+        let body = &mut for_each(&mut definition, name).body;
+        body.nodes = inner.nodes;
+        body.edges = inner.edges;
+        body.output = inner.output;
     }
     definition
 }
@@ -122,6 +138,25 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
             };
             *with = json!(next());
         }
+        "each" => {
+            let concurrency = next().parse().expect("a number");
+            let goes_on = words.next() == Some("continue");
+            let each = for_each(definition, name);
+            each.concurrency = concurrency;
+            if goes_on {
+                each.on_item_error = OnItemError::Continue;
+            }
+        }
+        "mutex" => node.mutex = Some(next().to_owned()),
+        "undo" => node.compensate = Some(next().to_owned()),
+        "wait-timeout" => node.wait_timeout_ms = Some(next().parse().expect("a number")),
+        "repeat" => {
+            node.repeat = Some(Repeat {
+                max: words.next().and_then(|max| max.parse().ok()),
+                every_ms: words.next().and_then(|every| every.parse().ok()),
+                until: words.next().map(str::to_owned),
+            });
+        }
         "continue" => node.on_error = OnError::Continue,
         "route" => node.on_error = OnError::Route,
         "total" => node.total_timeout_ms = Some(next().parse().expect("a number")),
@@ -140,6 +175,22 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
         }
         _ => panic!("no key {key}"),
     }
+}
+
+fn for_each<'a>(definition: &'a mut Definition, name: &str) -> &'a mut ForEach {
+    let node = definition.nodes.entry(name.to_owned()).or_insert_with(node);
+    if !matches!(node.kind, NodeKind::ForEach(_)) {
+        node.kind = NodeKind::ForEach(Box::new(ForEach {
+            list: json!("{{ input }}"),
+            concurrency: 16,
+            on_item_error: OnItemError::Fail,
+            body: Body::default(),
+        }));
+    }
+    let NodeKind::ForEach(each) = &mut node.kind else {
+        unreachable!("it was made one")
+    };
+    each
 }
 
 pub(crate) fn compile(definition: &Definition) -> Result<Graph, Vec<Diagnostic>> {
@@ -161,8 +212,107 @@ pub(crate) fn values(vars: &BTreeMap<String, bool>) -> Values {
     values
 }
 
+/// What a store would have of a run beside its head.
+#[derive(Default)]
+pub(crate) struct Stored {
+    pub(crate) scopes: BTreeMap<ScopeNo, Vec<u8>>,
+    /// Bytes written so far: heads, scopes and triggers.
+    pub(crate) written: usize,
+}
+
+impl Stored {
+    /// Stores what a step changed. Everything of a run that is over goes.
+    pub(crate) fn keep(&mut self, state: &mut State, commands: &[Command]) {
+        self.written += state.encode().len();
+        for (no, bytes) in state.drain_scopes() {
+            match bytes {
+                Some(bytes) => {
+                    self.written += bytes.len();
+                    self.scopes.insert(no, bytes);
+                }
+                None => {
+                    let known = self.scopes.remove(&no);
+                    assert!(known.is_some(), "only what is stored is removed");
+                }
+            }
+        }
+        for command in commands {
+            if let Command::Run(open) | Command::Schedule(open) = command {
+                self.written += open.encode_detail().len();
+            }
+        }
+    }
+}
+
+/// What comes with an event.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn<'a> {
+    pub(crate) now_ms: i64,
+    pub(crate) random: u64,
+    pub(crate) values: &'a Values,
+}
+
 /// Applies an event as a host would that crashes before every step and reads back what it
-/// stored.
+/// stored, and makes the outputs of items; `broken` says of which ones that fails.
+pub(crate) fn turn(
+    graph: &Graph,
+    state: &mut State,
+    stored: &mut Stored,
+    event: Event,
+    turn: Turn<'_>,
+    broken: &dyn Fn(ScopeNo) -> bool,
+) -> Result<Vec<Command>, windlass_engine::Stale> {
+    let before = state.clone();
+    *state = reread(graph, state, stored);
+    assert_eq!(*state, before, "what is read back is what was stored");
+    let commands = apply_whole(graph, state, event, turn, broken);
+    match &commands {
+        Ok(commands) => stored.keep(state, commands),
+        Err(_) => assert_eq!(*state, before, "a stale event changes nothing"),
+    }
+    commands
+}
+
+/// One step: an event, and the outputs of items that it asks for.
+pub(crate) fn apply_whole(
+    graph: &Graph,
+    state: &mut State,
+    event: Event,
+    turn: Turn<'_>,
+    broken: &dyn Fn(ScopeNo) -> bool,
+) -> Result<Vec<Command>, windlass_engine::Stale> {
+    let Turn {
+        now_ms,
+        random,
+        values,
+    } = turn;
+    let cx = Cx {
+        now_ms,
+        random,
+        values,
+        max_steps: MAX_STEPS,
+    };
+    let mut commands = windlass_engine::apply(graph, state, event, &cx)?;
+    let mut at = 0;
+    while let Some(command) = commands.get(at) {
+        at += 1;
+        let Command::Emit { scope, .. } = *command else {
+            continue;
+        };
+        let code = Code::new("WL-T002");
+        let result = if broken(scope) {
+            Err(Failure::new(Class::Invalid, code, "it cannot be made"))
+        } else {
+            Ok(())
+        };
+        let event = Event::Emitted { scope, result };
+        // An item that was closed meanwhile has no output.
+        commands.extend(windlass_engine::apply(graph, state, event, &cx).unwrap_or_default());
+    }
+    Ok(commands)
+}
+
+/// As [`turn`], for runs without for-each.
 pub(crate) fn step(
     graph: &Graph,
     state: &mut State,
@@ -171,25 +321,18 @@ pub(crate) fn step(
     random: u64,
     values: &Values,
 ) -> Result<Vec<Command>, windlass_engine::Stale> {
-    state.drain_scopes();
-    let before = state.clone();
-    *state = reread(graph, state);
-    assert_eq!(*state, before, "what is read back is what was stored");
-    let cx = Cx {
+    let of = Turn {
         now_ms,
         random,
         values,
-        max_steps: MAX_STEPS,
     };
-    let commands = windlass_engine::apply(graph, state, event, &cx);
-    if commands.is_err() {
-        assert_eq!(*state, before, "a stale event changes nothing");
-    }
-    commands
+    turn(graph, state, &mut Stored::default(), event, of, &|_| false)
 }
 
-pub(crate) fn reread(graph: &Graph, state: &State) -> State {
-    let mut read = State::decode(graph, &state.encode(), []).expect("the head can be read");
+pub(crate) fn reread(graph: &Graph, state: &State, stored: &Stored) -> State {
+    let scopes = stored.scopes.iter();
+    let scopes = scopes.map(|(no, bytes)| (*no, bytes.as_slice()));
+    let mut read = State::decode(graph, &state.encode(), scopes).expect("the state can be read");
     for open in state.open.values() {
         let Open {
             seq,

@@ -2,6 +2,8 @@
 
 // Said again here so that lints know these modules for tests.
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod graphs;
 #[cfg(test)]
 mod hostile;
@@ -13,5 +15,9 @@ mod player;
 mod properties;
 #[cfg(test)]
 mod runs;
+#[cfg(test)]
+mod scoped;
+#[cfg(test)]
+mod waiting;
 #[cfg(test)]
 mod wild;

@@ -3,15 +3,17 @@
 //! Each line of a script is `event => commands`. An event names a node whose oldest open run
 //! it is about: `a` is done, `a:left,right` is done by these ports, `a!retryable` failed,
 //! `a~100` asks to be called again after 100 ms, `a@100` waits until the instant 100, `a?100`
-//! is put off, `a.` ends its branch, `a..` ends the run. `cancel`, `timeout` and `+5` (time
-//! passes) name none. Words after it set variables: `a x=true`.
+//! is put off, `a.` ends its branch, `a..` ends the run, `a#3` has made a list of three, `a*` or
+//! `a*100` is suspended (until 100), `a&` waits for a child, `a-` is cancelled. `cancel`,
+//! `timeout` and `+5` (time passes) name none. Words after it set variables: `a x=true`; the
+//! outputs of items cannot be made while `broken` is true.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::kit;
 use windlass_engine::{Command, Event, Graph, State, begin};
-use windlass_model::{Class, Code, Failure, Payload, RunNo};
+use windlass_model::{Class, Code, Failure, Payload, RunNo, Seq};
 
 struct Player {
     graph: Graph,
@@ -19,6 +21,9 @@ struct Player {
     vars: BTreeMap<String, bool>,
     now_ms: i64,
     runs: i64,
+    stored: kit::Stored,
+    /// What was listed last, by node.
+    lists: BTreeMap<String, Seq>,
 }
 
 pub(crate) fn check(graph: &str, script: &str) {
@@ -30,6 +35,8 @@ pub(crate) fn check(graph: &str, script: &str) {
         vars: BTreeMap::new(),
         now_ms: 0,
         runs: 0,
+        stored: kit::Stored::default(),
+        lists: BTreeMap::new(),
     };
     let mut actual = format!("begin => {}\n", player.show(&commands));
     let lines = || {
@@ -70,7 +77,16 @@ impl Player {
         }
         let event = self.event(word);
         let values = kit::values(&self.vars);
-        match kit::step(&self.graph, &mut self.state, event, self.now_ms, 7, &values) {
+        let broken = self.vars.get("broken").copied().unwrap_or_default();
+        let turn = kit::Turn {
+            now_ms: self.now_ms,
+            random: 7,
+            values: &values,
+        };
+        let state = &mut self.state;
+        match kit::turn(&self.graph, state, &mut self.stored, event, turn, &|_| {
+            broken
+        }) {
             Ok(commands) => format!("{}[{}]", self.show(&commands), self.state.status),
             Err(_) => "stale".to_owned(),
         }
@@ -93,7 +109,9 @@ impl Player {
         let (name, rest) = word.split_at(end);
         let node = self.graph.find(name).expect("a node");
         let open = self.state.open.values().find(|open| open.node == node);
+        let open = open.cloned();
         let seq = open
+            .as_ref()
             .map(|open| open.seq)
             .unwrap_or(windlass_model::Seq(999));
         let done = |ports: Vec<String>, end| Event::Done {
@@ -127,6 +145,27 @@ impl Player {
                 run,
                 until_ms: value.parse().expect("a number"),
             },
+            '#' => {
+                self.lists.insert(name.to_owned(), seq);
+                Event::Listed {
+                    seq,
+                    run,
+                    count: value.parse().expect("a number"),
+                }
+            }
+            '*' => Event::Suspended {
+                seq,
+                run,
+                until_ms: value.parse().ok(),
+                left: None,
+            },
+            '&' => Event::Child { seq, run },
+            '-' => Event::CancelNode {
+                seq: open.map_or_else(
+                    || self.lists.get(name).copied().unwrap_or(seq),
+                    |open| open.seq,
+                ),
+            },
             '?' => Event::Later {
                 seq,
                 until_ms: value.parse().expect("a number"),
@@ -144,9 +183,12 @@ impl Player {
                     let from: Vec<_> = open.from.iter().map(|(node, _)| name(*node)).collect();
                     let _ = write!(text, "run {}({})", name(open.node), from.join(" "));
                     if open.phase > 0 {
-                        write!(text, "#{}", open.phase)
-                    } else {
-                        Ok(())
+                        let _ = write!(text, "#{}", open.phase);
+                    }
+                    match &open.collect {
+                        Some(collect) if collect.fault.is_some() => write!(text, " of a fault"),
+                        Some(collect) => write!(text, " of {}", collect.count),
+                        None => Ok(()),
                     }
                 }
                 Command::Schedule(open) => write!(

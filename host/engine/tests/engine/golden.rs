@@ -1,0 +1,170 @@
+//! What was stored by versions before this one is read as what it was.
+
+use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, State, begin};
+use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
+
+use crate::kit;
+
+const GRAPH: &str = "options: timeout 1000, output nodes.b.output
+    m: join each
+    a -> m
+    b -> m
+    m -> j
+    c -> j
+    a -> k
+    b -> k
+    k: join any
+    c -> l
+    l.again -> l
+    l.out -> z
+    e: end
+    d -> e";
+
+/// After each of these nodes was done: the head, and the details of what was open, as version
+/// 1 wrote them.
+const STORED: &[(&str, &str, &[&str])] = &[
+    (
+        "a",
+        "01010701000001d00f010600000206010100010801000282808080a00100",
+        &[
+            "",
+            "",
+            "",
+            "014400010082808080a001",
+            "014404010082808080a001",
+        ],
+    ),
+    (
+        "m",
+        "01010702000001d00f01060000030501000284808080a0010601010001080100020100",
+        &["", "", "", "014404010082808080a001"],
+    ),
+    (
+        "b",
+        "01010803000001d00f010600010186808080a00101050100020100",
+        &["", "", "014404010082808080a001", "014401010186808080a001"],
+    ),
+    (
+        "m",
+        "01010804000001d00f010600010186808080a0010105010003020101010400",
+        &["", "", "014404010082808080a001"],
+    ),
+    (
+        "k",
+        "01010805000001d00f010600010186808080a0010105010003020101010400",
+        &["", ""],
+    ),
+    (
+        "d",
+        "01010906000001d00f010600010186808080a0010105010003020101010400",
+        &["", "01440901038c808080a001"],
+    ),
+    (
+        "e",
+        "01010907000001d00f0106018e808080a001010186808080a0010105010003020101010400",
+        &[""],
+    ),
+    (
+        "c",
+        "01010b08000001d00f0106018e808080a001010186808080a0010105010002020100010000",
+        &[
+            "014402020290808080a0010884808080a001",
+            "014406010290808080a001",
+        ],
+    ),
+];
+
+const DETAIL: &str = "01ff020604090200feffffffffffffffff010201010a746578742f706c61696e01477368613235363a3264373131363432623732366230343430313632376361396662616333326635633835333066623139303363633464623032323538373137393231613438383101";
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = hex.as_bytes().chunks(2);
+    let digits = digits.map(|pair| std::str::from_utf8(pair).expect("digits"));
+    digits
+        .map(|pair| u8::from_str_radix(pair, 16).expect("a byte"))
+        .collect()
+}
+
+fn row(open: &Open) -> OpenRow {
+    let Open {
+        seq,
+        node,
+        kind,
+        attempt,
+        due_ms,
+        ..
+    } = *open;
+    let due_ms = due_ms.unwrap_or_default();
+    OpenRow {
+        seq,
+        node: node.0,
+        kind,
+        attempt,
+        due_ms,
+    }
+}
+
+fn oldest(graph: &Graph, state: &State, name: &str) -> Seq {
+    let node = graph.find(name).expect("a node");
+    let open = state.open.values().find(|open| open.node == node);
+    open.expect("it is open").seq
+}
+
+#[test]
+fn what_version_1_stored_is_read_and_goes_on() {
+    let graph = kit::graph(GRAPH);
+    let (mut state, _) = begin(&graph, 0);
+    let mut run = 5 << 32;
+    for (name, head, details) in STORED {
+        run += 1;
+        let event = Event::Done {
+            seq: oldest(&graph, &state, name),
+            run: RunNo(run),
+            ports: Vec::new(),
+            end: (*name == "e").then_some(false),
+        };
+        let values = kit::values(&[].into());
+        kit::step(&graph, &mut state, event, 0, 0, &values).expect("it is open");
+        let mut read = State::decode(&graph, &bytes(head), []).expect("the head can be read");
+        assert_eq!(state.open.len(), details.len());
+        for (open, detail) in state.open.values().zip(*details) {
+            let open = Open::decode_detail(&graph, row(open), &bytes(detail));
+            read.restore(&graph, open.expect("the trigger can be read"));
+        }
+        assert_eq!(read, state, "after {name}");
+        assert_eq!(state.encode(), bytes(head), "and is written as it was");
+    }
+}
+
+#[test]
+fn every_part_of_a_detail_of_version_1_is_read() {
+    let graph = kit::graph("a -> b\nb -> c\na -> c");
+    let open = Open {
+        seq: Seq(9),
+        first: Seq(3),
+        scope: ScopeNo::ROOT,
+        node: NodeIx(1),
+        edge: Some(windlass_engine::EdgeIx(2)),
+        kind: TriggerType::Loop,
+        attempt: 2,
+        phase: 4,
+        due_ms: Some(100),
+        give_up_ms: Some(-5),
+        give_up_wait_ms: None,
+        expires_ms: None,
+        from: vec![(NodeIx(0), RunNo(i64::MAX)), (NodeIx(2), RunNo(-1))],
+        left: Some(Payload {
+            content_type: Some("text/plain".into()),
+            body: Body::Blob(BlobRef {
+                digest: Digest::of(b"x"),
+                size: 1,
+            }),
+        }),
+        round: None,
+        collect: None,
+        waiting: true,
+    };
+    assert_eq!(
+        Open::decode_detail(&graph, row(&open), &bytes(DETAIL)),
+        Ok(open)
+    );
+}
