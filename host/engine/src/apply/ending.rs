@@ -41,11 +41,12 @@ impl Step<'_> {
     fn cancel_all(&mut self) {
         let open = std::mem::take(&mut self.state.open);
         let outside = std::mem::take(&mut self.state.outside);
-        self.commands.extend(
-            open.into_values()
-                .chain(outside.into_values())
-                .map(Command::Cancel),
-        );
+        for mut open in open.into_values().chain(outside.into_values()) {
+            if let Some(collect) = open.collect.take() {
+                self.commands.push(Command::DropList(collect.list));
+            }
+            self.commands.push(Command::Cancel(open));
+        }
         self.state.root.open.clear();
         self.dismiss();
         let lists: Vec<_> = self.state.root.lists.keys().copied().collect();

@@ -121,10 +121,10 @@ impl State {
         {
             return Err(Refused::NoNode);
         }
-        if let Some(mutex) = plan.mutex {
-            if !self.held.insert(mutex) {
-                return Err(Refused::Busy);
-            }
+        if let Some(mutex) = plan.mutex
+            && !self.held.insert(mutex)
+        {
+            return Err(Refused::Busy);
         }
         self.outside.insert(open.seq, open);
         Ok(())

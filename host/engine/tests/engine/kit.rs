@@ -218,6 +218,8 @@ pub(crate) struct Stored {
     pub(crate) scopes: BTreeMap<ScopeNo, Vec<u8>>,
     /// Bytes written so far: heads, scopes and triggers.
     pub(crate) written: usize,
+    /// Scopes and pages written or removed so far.
+    pub(crate) rows: usize,
 }
 
 impl Stored {
@@ -225,6 +227,7 @@ impl Stored {
     pub(crate) fn keep(&mut self, state: &mut State, commands: &[Command]) {
         self.written += state.encode().len();
         for (no, bytes) in state.drain_scopes() {
+            self.rows += 1;
             match bytes {
                 Some(bytes) => {
                     self.written += bytes.len();

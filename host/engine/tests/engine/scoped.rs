@@ -1,5 +1,9 @@
 //! For-each: scopes, their order, and how they end.
 
+use windlass_engine::{Command, Event, Open, begin};
+use windlass_model::RunNo;
+
+use crate::kit::{self, Stored, Turn};
 use crate::player::check;
 
 #[test]
@@ -212,4 +216,70 @@ fn what_items_did_is_undone() {
          u => run u(x); [running]
          u => finish; [cancelled]",
     );
+}
+
+/// Runs a for-each over so many items, of three nodes each, to its end. Says how many bytes a
+/// store would have written, how many commands there were, and how many rows the busiest step
+/// changed.
+fn cost(items: u32) -> (usize, usize, usize) {
+    let graph = kit::graph(
+        "f: each 16
+         f| j: with {{nodes.y.output}}
+         f| x -> y
+         f| x -> z
+         f| y -> j
+         f| z -> j
+         f -> b",
+    );
+    let (mut state, mut commands) = begin(&graph, 0);
+    let mut stored = Stored::default();
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    let (mut all, mut busiest) = (commands.len(), 0);
+    let mut ready: std::collections::VecDeque<Open> = [].into();
+    let mut run = 5 << 32;
+    loop {
+        ready.extend(commands.into_iter().filter_map(|command| match command {
+            Command::Run(open) => Some(open),
+            _ => None,
+        }));
+        let Some(open) = ready.pop_front() else { break };
+        run += 1;
+        let (seq, run) = (open.seq, RunNo(run));
+        let is_list = graph.node(open.node).is_some_and(|plan| plan.name == "f");
+        let event = if is_list && open.collect.is_none() {
+            let count = items;
+            Event::Listed { seq, run, count }
+        } else {
+            let (ports, end) = (Vec::new(), None);
+            Event::Done {
+                seq,
+                run,
+                ports,
+                end,
+            }
+        };
+        let step = kit::apply_whole(&graph, &mut state, event, turn, &|_| false);
+        commands = step.expect("it is open");
+        all += commands.len();
+        let before = stored.rows;
+        stored.keep(&mut state, &commands);
+        busiest = busiest.max(stored.rows - before);
+    }
+    assert_eq!(state.status, windlass_model::Status::Completed);
+    (stored.written, all, busiest)
+}
+
+#[test]
+fn the_cost_of_an_item_does_not_grow_with_the_list() {
+    let (small, large) = (cost(1_000), cost(10_000));
+    // Numbers grow by a digit, and with them what a number costs.
+    assert!(large.0 < small.0 * 12, "bytes: {small:?} {large:?}");
+    assert!(large.1 < small.1 * 11, "commands: {small:?} {large:?}");
+    // The first step opens as many scopes as may be open, and no other step more than one.
+    assert!(large.2 <= 16, "rows: {small:?} {large:?}");
 }

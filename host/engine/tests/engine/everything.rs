@@ -1,0 +1,624 @@
+//! Random workflows with all there is: for-each in for-each, critical sections, repetition,
+//! compensation, suspension, retries, cancelled nodes and triggers from outside.
+//!
+//! Every step goes through [`kit::turn`], which reads the state back from its stored form
+//! first, as after a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, State, begin};
+use windlass_model::definition::{Incidents, Join, NodeKind, OnError, OnItemError, Repeat, When};
+use windlass_model::{
+    Class, Code, Definition, Failure, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
+};
+
+use crate::kit::{self, Stored, Turn};
+use crate::wild::{Dice, Wild, wild};
+
+/// Steps after which no node takes an edge, and no list has items.
+const LIVELY: usize = 120;
+
+/// Steps after which a run has to be over.
+const END: usize = 6_000;
+
+/// What happened in one step.
+#[derive(Clone)]
+struct Played {
+    admitted: Option<Open>,
+    event: Event,
+    random: u64,
+    vars: BTreeMap<String, bool>,
+    broken: bool,
+    commands: Vec<Command>,
+}
+
+/// What an observer knows of a for-each.
+struct List {
+    node: NodeIx,
+    scope: ScopeNo,
+    run: RunNo,
+    next: u32,
+}
+
+/// Watches a run from outside, knowing only the graph and what was asked of it.
+struct Watch<'a> {
+    graph: &'a Graph,
+    open: BTreeMap<Seq, Open>,
+    outside: BTreeMap<Seq, Open>,
+    scopes: BTreeMap<ScopeNo, Seq>,
+    lists: BTreeMap<Seq, List>,
+    /// Edges taken and nodes that are over, by scope.
+    taken: BTreeSet<(ScopeNo, u32)>,
+    over: BTreeSet<(ScopeNo, NodeIx)>,
+    /// What completed and can be undone.
+    ledger: Vec<(NodeIx, RunNo)>,
+    undoing: bool,
+    /// Node runs that have begun.
+    firsts: BTreeSet<Seq>,
+    /// Whether a node is run in one round at most, so that joins can be checked.
+    strict: bool,
+    last_seq: Option<Seq>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(graph: &'a Graph, strict: bool) -> Self {
+        Self {
+            graph,
+            open: BTreeMap::new(),
+            outside: BTreeMap::new(),
+            scopes: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            over: BTreeSet::new(),
+            ledger: Vec::new(),
+            undoing: false,
+            firsts: BTreeSet::new(),
+            strict: strict && graph.loops().is_empty(),
+            last_seq: None,
+        }
+    }
+
+    /// Which execution an event is about.
+    fn subject(&mut self, event: &Event) -> Option<(Open, RunNo, bool)> {
+        let (seq, run, well) = match event {
+            Event::Done { seq, run, .. } => (seq, *run, true),
+            Event::Failed { seq, run, .. } => (seq, *run, false),
+            Event::Listed { seq, run, .. } | Event::Child { seq, run } => (seq, *run, false),
+            Event::Again { seq, run, .. }
+            | Event::Wait { seq, run, .. }
+            | Event::Suspended { seq, run, .. } => (seq, *run, false),
+            Event::Later { seq, .. } => (seq, RunNo(0), false),
+            _ => return None,
+        };
+        let open = self.open.remove(seq).or_else(|| self.outside.remove(seq));
+        Some((open.expect("it was ordered"), run, well))
+    }
+
+    fn saw(&mut self, event: &Event, commands: &[Command], state: &State) {
+        let subject = self.subject(event);
+        if let Some((open, run, well)) = subject {
+            self.ended(event, &open, run, well, commands);
+        }
+        for command in commands {
+            self.command(command, state);
+        }
+        self.at_rest(state);
+    }
+
+    /// An execution is over: perhaps its node is, too.
+    fn ended(&mut self, event: &Event, open: &Open, run: RunNo, well: bool, commands: &[Command]) {
+        if let Event::Listed { seq, run, .. } = event {
+            let list = List {
+                node: open.node,
+                scope: open.scope,
+                run: *run,
+                next: 0,
+            };
+            self.lists.insert(*seq, list);
+            return;
+        }
+        let goes_on = commands.iter().any(|command| match command {
+            Command::Run(next) | Command::Schedule(next) => next.first == open.first,
+            _ => false,
+        });
+        let refuted = commands
+            .iter()
+            .any(|command| matches!(command, Command::Refuted { .. }));
+        let plan = self.graph.node(open.node).expect("a node");
+        let passed = matches!(event, Event::Failed { .. }) && plan.on_error == OnError::Continue;
+        if goes_on || refuted {
+            return;
+        }
+        self.over.insert((open.scope, open.node));
+        if (well || passed) && !self.undoing {
+            // More than were taken, perhaps; never fewer.
+            let edges = plan.outbound.iter().map(|edge| (open.scope, edge.0));
+            self.taken.extend(edges);
+            if plan.compensate.is_some() {
+                self.ledger.push((open.node, run));
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command, state: &State) {
+        match command {
+            Command::Run(open) | Command::Schedule(open) if open.seq.is_outside() => {}
+            Command::Run(open) | Command::Schedule(open) => {
+                assert!(self.last_seq < Some(open.seq), "sequence numbers only grow");
+                self.last_seq = Some(open.seq);
+                let alive = open.scope == ScopeNo::ROOT || self.scopes.contains_key(&open.scope);
+                assert!(alive, "nothing runs in a scope that is closed");
+                if let Some(collect) = &open.collect {
+                    let list = self.lists.get(&collect.list).expect("it was listed");
+                    assert_eq!((list.node, list.run), (open.node, collect.run));
+                    assert!(collect.fault.is_some() || list.next == collect.count);
+                    let live = self.scopes.values().any(|of| *of == collect.list);
+                    assert!(!live, "nothing of its items is open");
+                }
+                if !open.first.is_outside() && self.firsts.insert(open.first) {
+                    self.begins(open);
+                }
+                self.open.insert(open.seq, open.clone());
+            }
+            Command::Cancel(open) => {
+                self.over.insert((open.scope, open.node));
+                self.open.remove(&open.seq);
+                self.outside.remove(&open.seq);
+            }
+            Command::OpenScope { scope, list, index } => {
+                let found = self.lists.iter_mut().find(|(_, known)| known.run == *list);
+                let (seq, list) = found.expect("it was listed");
+                assert_eq!(list.next, *index, "items are in order, each once");
+                list.next += 1;
+                assert!(self.scopes.insert(*scope, *seq).is_none());
+                let node = self.graph.node(list.node).expect("a node");
+                let PlanKind::ForEach { concurrency, .. } = node.kind else {
+                    panic!("a list of a for-each")
+                };
+                let live = self.scopes.values().filter(|of| *of == seq).count();
+                assert!(live <= concurrency as usize);
+            }
+            Command::CloseScope(scope) => {
+                assert!(self.scopes.remove(scope).is_some(), "it was open");
+                let left = self.open.values().any(|open| open.scope == *scope);
+                assert!(!left, "nothing is left in a scope that is closed");
+            }
+            Command::Emit { scope, .. } => assert!(self.scopes.contains_key(scope)),
+            Command::DropList(list) => {
+                let list = self.lists.remove(list).expect("it was listed");
+                self.over.insert((list.scope, list.node));
+            }
+            Command::Skip(node) => {
+                let scopes = self.scopes.keys().copied().chain([ScopeNo::ROOT]);
+                self.over.extend(scopes.map(|scope| (scope, *node)));
+            }
+            Command::Finish { status, .. } => {
+                assert_eq!(*status, state.status);
+                if *status != Status::Completed {
+                    assert!(self.ledger.is_empty(), "everything was undone");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A node begins: everything that its join waits for is there, or it undoes what
+    /// completed last.
+    fn begins(&mut self, open: &Open) {
+        let undoes = |graph: &Graph, (node, _): &(NodeIx, RunNo)| {
+            graph.node(*node).and_then(|plan| plan.compensate) == Some(open.node)
+        };
+        let plan = self.graph.node(open.node).expect("a node");
+        let compensating = plan.name.starts_with("undo");
+        if compensating {
+            self.undoing = true;
+            let last = self.ledger.pop().expect("there is something to undo");
+            assert!(undoes(self.graph, &last));
+            assert_eq!(open.from, [last], "in reverse order, each once");
+            let others = self.open.values().any(|other| other.seq != open.seq);
+            assert!(!others, "one after the other");
+            return;
+        }
+        assert!(!self.undoing || open.scope != ScopeNo::ROOT);
+        if !self.strict || plan.inbound.is_empty() {
+            return;
+        }
+        let edge = |at: &windlass_engine::EdgeIx| self.graph.edge(*at).expect("an edge");
+        let decided = |at| self.over.contains(&(open.scope, edge(at).from));
+        let taken = plan
+            .inbound
+            .iter()
+            .filter(|at| self.taken.contains(&(open.scope, at.0)))
+            .count();
+        assert!(match plan.join {
+            Join::AllActive => plan.inbound.iter().all(decided) && taken > 0,
+            Join::All => taken == plan.inbound.len(),
+            Join::Any | Join::Race | Join::Each => taken > 0,
+            Join::Count(n) => taken >= n as usize,
+        });
+    }
+
+    fn at_rest(&self, state: &State) {
+        let known: Vec<_> = self.open.keys().collect();
+        let held: Vec<_> = state.open.keys().collect();
+        assert_eq!(
+            known, held,
+            "what is open is what was ordered and is not over"
+        );
+        let waiting = state.open.values().filter(|open| open.waiting).count();
+        assert_eq!(state.waiting as usize, waiting);
+        // At most one of each critical section.
+        let open = state.open.values().map(|open| open.node);
+        let collected = state.open.values().filter_map(|open| open.collect.as_ref());
+        let done: BTreeSet<Seq> = collected.map(|collect| collect.list).collect();
+        let lists = self.lists.iter().filter(|(seq, _)| !done.contains(seq));
+        let mut inside = BTreeSet::new();
+        for node in open.chain(lists.map(|(_, list)| list.node)) {
+            if let Some(mutex) = self.graph.mutex_of(node) {
+                assert!(inside.insert(mutex), "one at a time in a critical section");
+            }
+        }
+    }
+}
+
+/// A workflow with for-each nodes and all the rest.
+fn assemble(parts: Vec<Wild>, seed: u64) -> Option<Definition> {
+    let mut dice = Dice(seed);
+    let mut all = Vec::new();
+    for (at, part) in parts.into_iter().enumerate() {
+        // One that cannot be mended is left out.
+        let mended = part.repair();
+        all.extend(mended.map(|part| renamed(part, &format!("p{at}_"))));
+    }
+    let mut inner: Option<Definition> = None;
+    // The last is the innermost.
+    while let Some(mut definition) = all.pop() {
+        if let Some(body) = inner.take() {
+            let names: Vec<String> = definition.nodes.keys().cloned().collect();
+            let name = &names[dice.below(names.len())];
+            let mut made = kit::definition("f: each 1\nf| x:").nodes;
+            let mut container = made.remove("f").expect("it was made");
+            let NodeKind::ForEach(each) = &mut container.kind else {
+                panic!("a for-each")
+            };
+            each.concurrency = 1 + u32::try_from(dice.below(3)).expect("few");
+            if dice.below(2) == 0 {
+                each.on_item_error = OnItemError::Continue;
+            }
+            each.body.nodes = body.nodes;
+            each.body.edges = body.edges;
+            let place = definition.nodes.get_mut(name).expect("a node");
+            container.join = place.join;
+            container.first = place.first;
+            container.start = place.start;
+            *place = container;
+            for edge in definition
+                .edges
+                .iter_mut()
+                .filter(|edge| edge.from == *name)
+            {
+                edge.port = "done".to_owned();
+                edge.when = When::Always;
+            }
+        }
+        decorate(&mut definition, &mut dice);
+        inner = Some(definition);
+    }
+    let mut definition = inner?;
+    if dice.below(2) == 0 {
+        definition.options.incidents = Incidents::Continue;
+    }
+    for at in 0..2 {
+        let mut undo = kit::node();
+        if at == 0 {
+            undo.retry = retry();
+        }
+        let name = format!("undo{at}");
+        let named = definition
+            .all_nodes()
+            .iter()
+            .any(|(_, _, node)| node.compensate.as_deref() == Some(name.as_str()));
+        // Nothing undone by it, it would be where the workflow begins.
+        if named {
+            definition.nodes.insert(name, undo);
+        }
+    }
+    kit::compile(&definition).ok()?;
+    Some(definition)
+}
+
+fn retry() -> Option<windlass_model::definition::Retry> {
+    kit::definition("a: retry 3 5 exponential jitter").nodes["a"]
+        .retry
+        .clone()
+}
+
+fn renamed(mut definition: Definition, prefix: &str) -> Definition {
+    let nodes = std::mem::take(&mut definition.nodes);
+    let nodes = nodes.into_iter();
+    definition.nodes = nodes
+        .map(|(name, node)| (format!("{prefix}{name}"), node))
+        .collect();
+    for edge in &mut definition.edges {
+        edge.from = format!("{prefix}{}", edge.from);
+        edge.to = format!("{prefix}{}", edge.to);
+    }
+    definition
+}
+
+fn decorate(definition: &mut Definition, dice: &mut Dice) {
+    for (name, node) in &mut definition.nodes {
+        let each = matches!(node.kind, NodeKind::ForEach(_));
+        match dice.below(12) {
+            // A key for each level, since a node must not wait for what is around it.
+            0 | 1 => node.mutex = Some(name[..2].to_owned()),
+            2 => {
+                node.repeat = Some(Repeat {
+                    max: Some(1 + u32::try_from(dice.below(3)).expect("few")),
+                    every_ms: Some(dice.below(2) as u64),
+                    until: (dice.below(2) == 0).then(|| "vars.x".to_owned()),
+                });
+            }
+            3 | 4 => node.retry = retry(),
+            5 => node.on_error = OnError::Continue,
+            6 => node.wait_timeout_ms = Some(50),
+            _ => {}
+        }
+        if !each && dice.below(4) == 0 {
+            node.compensate = Some(format!("undo{}", dice.below(2)));
+        }
+    }
+}
+
+/// How much may happen.
+#[derive(Clone, Copy)]
+struct Mood {
+    /// Nodes are cancelled, and triggers come from outside.
+    meddling: bool,
+    failures: bool,
+}
+
+fn failure(class: Class) -> Failure {
+    Failure::new(class, Code::new("WL-T001"), "it failed")
+}
+
+/// Something that may happen next to an execution.
+fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) -> Event {
+    let seq = open.seq;
+    let run = RunNo((3 << 32) + i64::try_from(step).expect("few steps"));
+    let plan = graph.node(open.node).expect("a node");
+    let tired = step >= LIVELY;
+    let done = |ports: &[&str]| Event::Done {
+        seq,
+        run,
+        ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+        end: None,
+    };
+    let failed = |failure| Event::Failed { seq, run, failure };
+    if matches!(plan.kind, PlanKind::ForEach { .. }) {
+        return match &open.collect {
+            None if tired => Event::Listed { seq, run, count: 0 },
+            None => {
+                let count = u32::try_from(dice.below(5)).expect("few");
+                Event::Listed { seq, run, count }
+            }
+            Some(collect) => match &collect.fault {
+                Some(fault) => failed(fault.clone()),
+                None if tired => done(&["none"]),
+                None => done(&[]),
+            },
+        };
+    }
+    if tired {
+        return done(&["none"]);
+    }
+    match dice.below(if mood.failures { 24 } else { 14 }) {
+        0..=7 => done(&[]),
+        8 => done(&["p"]),
+        9 => done(&["q", "done"]),
+        10 => done(&["none"]),
+        11 => Event::Suspended {
+            seq,
+            run,
+            until_ms: (dice.below(2) == 0).then_some(70),
+            left: None,
+        },
+        12 => Event::Child { seq, run },
+        13 => Event::Later { seq, until_ms: 40 },
+        14 | 15 => failed(failure(Class::Permanent)),
+        16..=18 => failed(failure(Class::Retryable)),
+        19 | 20 => Event::Again {
+            seq,
+            run,
+            after_ms: dice.below(3) as u64,
+            left: None,
+        },
+        21 => Event::Wait {
+            seq,
+            run,
+            until_ms: 50,
+        },
+        _ => done(&["p", "q"]),
+    }
+}
+
+/// A trigger from outside, aimed at a node outside of every for-each.
+fn outsider(graph: &Graph, dice: &mut Dice, step: usize) -> Option<Open> {
+    let roots: Vec<NodeIx> = graph
+        .nodes()
+        .filter(|(_, plan)| plan.body == windlass_engine::BodyIx::ROOT)
+        .filter(|(_, plan)| !plan.name.starts_with("undo"))
+        .map(|(at, _)| at)
+        .collect();
+    let node = *roots.get(dice.below(roots.len()))?;
+    let seq = Seq::outside(TriggerNo(i64::try_from(step).expect("few steps")));
+    Some(Open {
+        seq,
+        first: seq,
+        scope: ScopeNo::ROOT,
+        node,
+        edge: None,
+        kind: TriggerType::Manual,
+        attempt: 1,
+        phase: 0,
+        due_ms: None,
+        give_up_ms: None,
+        give_up_wait_ms: None,
+        expires_ms: None,
+        from: Vec::new(),
+        left: None,
+        round: None,
+        collect: None,
+        waiting: false,
+    })
+}
+
+struct Player<'a> {
+    graph: &'a Graph,
+    state: State,
+    stored: Stored,
+    log: Vec<Played>,
+}
+
+impl Player<'_> {
+    fn step(&mut self, dice: &mut Dice, mood: Mood, watch: &mut Watch<'_>) {
+        let (graph, step) = (self.graph, self.log.len());
+        let mut admitted = None;
+        let meddle = mood.meddling && step < LIVELY;
+        let event = if meddle && dice.below(12) == 0 {
+            let open = outsider(graph, dice, step).expect("there is a node");
+            let mut state = self.state.clone();
+            if state.admit(graph, open.clone()).is_err() {
+                return self.step(dice, mood, watch);
+            }
+            let event = next(graph, &open, dice, step, mood);
+            watch.outside.insert(open.seq, open.clone());
+            admitted = Some(open);
+            event
+        } else {
+            let at = dice.below(self.state.open.len());
+            let open = self.state.open.values().nth(at).expect("something is open");
+            match dice.below(40) {
+                0 | 1 if meddle => Event::CancelNode { seq: open.first },
+                2 if meddle && step > 30 => Event::Cancel,
+                _ => next(graph, open, dice, step, mood),
+            }
+        };
+        let played = Played {
+            admitted,
+            event,
+            random: dice.roll(),
+            vars: ["x", "y"]
+                .map(|name| (name.to_owned(), dice.below(2) == 1))
+                .into(),
+            broken: mood.failures && dice.below(6) == 0,
+            commands: Vec::new(),
+        };
+        self.play(played, watch);
+    }
+
+    /// Plays a step twice from what is stored, as if the host had died after the first.
+    fn play(&mut self, mut played: Played, watch: &mut Watch<'_>) {
+        let before = self.state.clone();
+        let mut once = kit::reread(self.graph, &before, &self.stored);
+        let mut twice = kit::reread(self.graph, &before, &self.stored);
+        assert_eq!(once, before, "what is read back is what was stored");
+        let commands = apply(self.graph, &mut once, &played);
+        assert_eq!(commands, apply(self.graph, &mut twice, &played));
+        assert_eq!(
+            written(&mut once.clone(), &commands),
+            written(&mut twice, &commands)
+        );
+        watch.saw(&played.event, &commands, &once);
+        self.stored.keep(&mut once, &commands);
+        self.state = once;
+        played.commands = commands;
+        self.log.push(played);
+    }
+}
+
+fn apply(graph: &Graph, state: &mut State, played: &Played) -> Vec<Command> {
+    if let Some(open) = &played.admitted {
+        state.admit(graph, open.clone()).expect("it was let in");
+    }
+    let turn = Turn {
+        now_ms: 0,
+        random: played.random,
+        values: &kit::values(&played.vars),
+    };
+    let broken = |scope: ScopeNo| played.broken && scope.0 % 2 == 0;
+    let commands = kit::apply_whole(graph, state, played.event.clone(), turn, &broken);
+    commands.expect("what is open is not stale")
+}
+
+/// Everything that a store gets from a step.
+fn written(state: &mut State, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
+    let mut written = vec![(0, state.encode())];
+    for (no, bytes) in state.drain_scopes() {
+        written.push((no.0, bytes.unwrap_or_default()));
+    }
+    for command in commands {
+        if let Command::Run(open) | Command::Schedule(open) = command {
+            written.push((open.seq.0, open.encode_detail()));
+        }
+    }
+    written
+}
+
+fn play(definition: &Definition, seed: u64, mood: Mood) -> State {
+    let graph = kit::compile(definition).expect("it compiled before");
+    let mut dice = Dice(seed);
+    let mut watch = Watch::new(&graph, !mood.meddling);
+    let (state, commands) = begin(&graph, 0);
+    for command in &commands {
+        watch.command(command, &state);
+    }
+    let mut player = Player {
+        graph: &graph,
+        state,
+        stored: Stored::default(),
+        log: Vec::new(),
+    };
+    while !player.state.status.is_final() {
+        assert!(player.log.len() < END, "the run ends");
+        player.step(&mut dice, mood, &mut watch);
+    }
+    assert!(player.state.open.is_empty() && player.state.waiting == 0);
+    assert!(watch.scopes.is_empty(), "every scope was closed");
+    assert!(watch.lists.is_empty(), "every list was dropped");
+    assert!(player.stored.scopes.is_empty(), "no scope stays stored");
+    let (mut state, _) = begin(&graph, 0);
+    for played in &player.log {
+        assert_eq!(apply(&graph, &mut state, played), played.commands);
+        state.drain_scopes();
+    }
+    assert_eq!(state, player.state, "the same state is reached");
+    player.state
+}
+
+fn parts() -> impl Strategy<Value = Vec<Wild>> {
+    prop::collection::vec(wild(2, false), 1..4)
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_workflow_has_its_runs_end_in_order(parts in parts(), seed in any::<u64>()) {
+        let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };
+        play(&definition, seed, Mood { meddling: false, failures: true });
+    }
+
+    #[test]
+    fn who_meddles_breaks_nothing(parts in parts(), seed in any::<u64>()) {
+        let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };
+        play(&definition, seed, Mood { meddling: true, failures: true });
+    }
+
+    /// What is played from the same stored bytes gives the same commands, sequence numbers and
+    /// bytes: [`Player::play`] does each step twice.
+    #[test]
+    fn a_step_done_again_writes_the_same_successors(parts in parts(), seed in any::<u64>()) {
+        let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };
+        play(&definition, seed, Mood { meddling: true, failures: false });
+    }
+}
