@@ -38,6 +38,20 @@ pub(crate) const OUTPUT: Code = Code::new("WL-U008");
 pub(crate) const NO_PLUGIN: Code = Code::new("WL-U009");
 /// The store that is to be looked at is not there.
 pub(crate) const NO_STORE: Code = Code::new("WL-U010");
+/// The file of the metrics cannot be written.
+pub(crate) const METRICS: Code = Code::new("WL-U020");
+/// No workflow of this name is published.
+pub(crate) const NO_WORKFLOW: Code = Code::new("WL-U011");
+/// What cannot be undone has to be confirmed.
+pub(crate) const CONFIRM: Code = Code::new("WL-U012");
+/// There is no such trigger.
+pub(crate) const NO_TRIGGER: Code = Code::new("WL-U013");
+/// There is no such bookmark, or nobody waits there any more.
+pub(crate) const NO_BOOKMARK: Code = Code::new("WL-U014");
+/// There is no such dead letter.
+pub(crate) const NO_LETTER: Code = Code::new("WL-U015");
+/// It is too late for what was asked.
+pub(crate) const TOO_LATE: Code = Code::new("WL-U016");
 
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");

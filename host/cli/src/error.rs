@@ -143,6 +143,13 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Conflict { message } => Expected::new(code, sentence(&message))
             .help("Take another `--id`, or give the same workflow and input as before.")
             .exit(Exit::Conflict),
+        Error::Refused { message, help, .. } => {
+            let expected = Expected::new(code, sentence(&message)).exit(Exit::Usage);
+            match help {
+                Some(help) => expected.help(sentence(&help)),
+                None => expected,
+            }
+        }
         Error::NotFound(_) => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
         }

@@ -13,6 +13,7 @@ mod exit;
 mod explain;
 mod graph;
 mod input;
+mod metrics;
 mod output;
 mod progress;
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //! Data goes to stdout; everything else (progress, notes, warnings, errors, logs) goes to
 //! stderr. So a command can be piped without care. A reader that goes away is no error.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::codes;
 use crate::error::Expected;
@@ -179,4 +180,34 @@ pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
+}
+
+/// The members of a document in this order, the short ones on a line each, the long ones
+/// indented below. Empty ones are left out.
+pub(crate) fn members(item: &Value, order: &[&str]) -> String {
+    let mut text = String::new();
+    for key in order {
+        let Some(value) = item.get(key).filter(|value| !is_empty(value)) else {
+            continue;
+        };
+        // Writing into a string cannot fail.
+        let _ = match value {
+            Value::String(line) => writeln!(text, "{key:<12} {line}"),
+            Value::Array(_) | Value::Object(_) if *key != "failure" => {
+                let long = format!("{value:#}").replace('\n', "\n  ");
+                writeln!(text, "{key}\n  {long}")
+            }
+            value => writeln!(text, "{key:<12} {value}"),
+        };
+    }
+    text
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use etcetera::BaseStrategy as _;
 use windlass_model::Clock;
+use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock};
@@ -28,6 +29,8 @@ pub(crate) struct Machine {
     pub(crate) clock: Arc<dyn Clock>,
     /// Where waiting is done.
     pub(crate) tokio: tokio::runtime::Runtime,
+    /// Where all parts of the process measure.
+    metrics: Arc<Metrics>,
 }
 
 impl Machine {
@@ -42,6 +45,7 @@ impl Machine {
             config,
             clock: Arc::new(SystemClock::new()),
             tokio,
+            metrics: Arc::default(),
         })
     }
 
@@ -56,6 +60,7 @@ impl Machine {
             })?;
         }
         let mut options = SqliteOptions::new(Arc::clone(&self.clock));
+        options.metrics = Arc::clone(&self.metrics);
         options.durability = match self.config.store.durability {
             config::Durability::Full => Durability::Full,
             config::Durability::Normal => Durability::Normal,
@@ -78,7 +83,8 @@ impl Machine {
 
     /// Starts the plugin host, with no plugin in it.
     pub(crate) fn host(&self) -> anyhow::Result<Arc<Host>> {
-        let options = plugin_options(&self.config)?;
+        let mut options = plugin_options(&self.config)?;
+        options.metrics = Arc::clone(&self.metrics);
         Ok(Host::start(
             options,
             Arc::clone(&self.clock),

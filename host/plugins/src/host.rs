@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Linker;
+use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, Digest};
 
 use crate::codes;
@@ -105,6 +106,7 @@ impl Host {
             clock,
             io,
         });
+        load::clean(&shared);
         let weak = Arc::downgrade(&shared);
         let ticker = std::thread::Builder::new()
             .name("windlass-epochs".to_owned())
@@ -120,6 +122,11 @@ impl Host {
     /// The plugins that new work is given to.
     pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// Where calls are measured, and whatever else this process does.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.options.metrics
     }
 
     /// Loads a file: checks, compiles and describes it. It is not yet in the registry. Takes

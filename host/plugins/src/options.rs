@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_model::metrics::Metrics;
+
 pub use crate::http::grant::Grant;
 
 /// How plugins are hosted.
@@ -36,6 +38,8 @@ pub struct Options {
     pub quarantine_after: Option<u32>,
     /// The largest component file, in bytes.
     pub max_component_bytes: u64,
+    /// Where calls are measured.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Options {
@@ -56,6 +60,7 @@ impl Options {
             secrets: Secrets::default(),
             quarantine_after: Some(10),
             max_component_bytes: 64 * 1024 * 1024,
+            metrics: Arc::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
 use windlass_model::Digest;
+use windlass_model::metrics::Histogram;
 
 use crate::bindings::{consumer, node};
 use crate::description::{Consumer, Description, NodeType};
@@ -31,12 +32,16 @@ pub struct Plugin {
     pub purity: Purity,
     /// The interfaces that it imports, WASI's included, in order.
     pub imports: Vec<String>,
+    /// Whether it can ask for memory or blobs.
+    pub reads: bool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) terms: Arc<Terms>,
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) entries: Entries,
     pub(crate) slots: Slots,
     pub(crate) quarantine: Quarantine,
+    /// How long its calls take, in microseconds.
+    pub(crate) calls: Arc<Histogram>,
     /// Its share of the fibers: never all of them, so that others get in beside it.
     pub(crate) fibers: Arc<Semaphore>,
     /// Some of its imports may wait, so that it can only run on a fiber.

@@ -464,6 +464,8 @@ impl Plugin {
             Err(_) => (Vec::new(), Effects::default()),
         };
         let took = now.saturating_sub(call.started);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.calls.record(took_us);
         Returned {
             result,
             logs,

@@ -34,3 +34,9 @@ pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 pub const WITH_INVALID: Code = Code::new("WL-D111");
 /// What the store has of a run cannot be understood.
 pub const STATE_UNREADABLE: Code = Code::new("WL-R083");
+/// The workflow of a run has no such node.
+pub const NO_SUCH_NODE: Code = Code::new("WL-R100");
+/// A stimulus is out of bounds.
+pub const BAD_STIMULUS: Code = Code::new("WL-R101");
+/// What a stimulus starts changes all the time.
+pub const STIMULUS_BUSY: Code = Code::new("WL-R102");

@@ -21,6 +21,16 @@ pub enum Error {
     /// There is no such run.
     #[error("there is no run {0}")]
     NotFound(String),
+    /// What was asked for cannot be done, and nothing was.
+    #[error("{message}")]
+    Refused {
+        /// The page that explains it.
+        code: Code,
+        /// Why, in one sentence.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
     /// The plugin host is in trouble.
     #[error(transparent)]
     Plugins(#[from] windlass_plugins::Error),
@@ -45,6 +55,7 @@ impl Error {
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
+            Self::Refused { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,

@@ -8,6 +8,7 @@
 //! (its acknowledgement, and the next trigger).
 
 mod catalog;
+pub mod client;
 mod clock;
 pub mod codes;
 mod error;

@@ -50,6 +50,7 @@ impl Parts {
         let shared = Arc::new(Shared {
             store,
             clock,
+            metrics: Arc::clone(plugins.metrics()),
             plugins,
             catalog: Catalog::default(),
             observer: options.observer,

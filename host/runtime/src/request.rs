@@ -9,9 +9,9 @@ use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger};
 use windlass_store::{Store, Write, Wrote};
 
 use crate::catalog::{Catalog, Prepared};
+use crate::client::{as_member, used_up};
 use crate::clock::new_instance_id;
 use crate::error::Error;
-use crate::scheduler::driver::Membership;
 
 /// A wish for a run.
 #[derive(Clone, Debug)]
@@ -86,7 +86,6 @@ impl StartRequest {
         owner: Option<Incarnation>,
         now_ms: i64,
     ) -> Result<(NewInstance, windlass_engine::State), Error> {
-        let used_up = || Error::Unreadable("the numbers of this membership are used up".to_owned());
         let (state, commands) = windlass_engine::begin(&prepared.graph, now_ms);
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {
@@ -158,32 +157,20 @@ pub fn enqueue(
 ) -> Result<Started, Error> {
     let prepared = Catalog::default().prepare(request.definition.clone(), plugins)?;
     request.check(&prepared)?;
-    // Numbers belong to members, so the writer is one for as long as it takes.
-    let membership = Membership::join(store, "start".to_owned(), LEASE_MS, now_ms)?;
-    let numbers = membership.numbers();
-    let answer = request
-        .instance(&prepared, &numbers, None, now_ms)
-        .and_then(|(new, _)| {
-            let (id, no) = (new.id, new.no);
-            match store.write(Write::Create(Box::new(new)))? {
-                Wrote::Created => Ok(Started {
-                    id,
-                    no,
-                    existing: None,
-                }),
-                Wrote::Exists(row) => request.existing(row),
-                other => Err(crate::store_answered(&other).into()),
-            }
-        });
-    store.write(Write::Leave {
-        incarnation: numbers.incarnation(),
-    })?;
-    store.notify();
-    answer
+    as_member(store, now_ms, |numbers| {
+        let (new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+        let (id, no) = (new.id, new.no);
+        match store.write(Write::Create(Box::new(new)))? {
+            Wrote::Created => Ok(Started {
+                id,
+                no,
+                existing: None,
+            }),
+            Wrote::Exists(row) => request.existing(row),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    })
 }
-
-/// The lease of a member that only writes a run down.
-const LEASE_MS: u64 = 30_000;
 
 fn input_error(reason: &str) -> Error {
     let place = windlass_model::Place::at("");

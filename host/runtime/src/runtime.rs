@@ -222,6 +222,13 @@ impl Runtime {
         result_of(store, row)
     }
 
+    /// What this process counts and measures, in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        let metrics = &self.shared.metrics;
+        metrics.triggers_due.set(u64::from(self.in_flight()));
+        metrics.text()
+    }
+
     /// Plugins have come or gone: what was put aside for want of one may run again.
     pub fn plugins_changed(&self) {
         unpark(self.shared.store.as_ref(), &self.sink);

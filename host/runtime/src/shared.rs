@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_store::Store;
 
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) plugins: Arc<windlass_plugins::Host>,
     pub(crate) catalog: Catalog,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) io: Handle,
     pub(crate) scheduler: Mailbox,
     pub(crate) shards: Vec<Arc<Shard>>,

@@ -1,13 +1,17 @@
 //! The commands, one file each.
 
+mod bookmark;
 mod completions;
 mod config;
+mod dead_letter;
 mod doctor;
+mod event;
 mod explain;
 mod instance;
 mod plugin;
 mod run;
 mod serve;
+mod trigger;
 mod workflow;
 
 use clap::Subcommand;
@@ -15,7 +19,7 @@ use clap::Subcommand;
 use crate::app::Context;
 use crate::exit::Exit;
 
-pub(crate) use instance::{mark, took, value};
+pub(crate) use instance::{definition, find, mark, moment, node_name, took, value};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -25,12 +29,24 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Carry out whatever is due in the store, until told to stop
     Serve(serve::Arguments),
-    /// Check and draw workflow files
+    /// Check, draw and publish workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
     /// Start runs, and look at them
     #[command(subcommand)]
     Instance(instance::Command),
+    /// Schedule triggers, and look after them
+    #[command(subcommand)]
+    Trigger(trigger::Command),
+    /// Tell workflows what has happened
+    #[command(subcommand)]
+    Event(event::Command),
+    /// Look at what runs wait for, and resume them
+    #[command(subcommand)]
+    Bookmark(bookmark::Command),
+    /// Look after what could not be delivered
+    #[command(subcommand)]
+    DeadLetter(dead_letter::Command),
     /// Look at plugins, and call them
     #[command(subcommand)]
     Plugin(plugin::Command),
@@ -53,6 +69,10 @@ impl Command {
             Self::Serve(arguments) => arguments.run(context),
             Self::Workflow(command) => command.run(context),
             Self::Instance(command) => command.run(context),
+            Self::Trigger(command) => command.run(context),
+            Self::Event(command) => command.run(context),
+            Self::Bookmark(command) => command.run(context),
+            Self::DeadLetter(command) => command.run(context),
             Self::Plugin(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(arguments) => arguments.run(context),

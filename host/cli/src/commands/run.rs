@@ -10,6 +10,7 @@ use windlass_store::Store;
 use crate::app::Context;
 use crate::config::Durability;
 use crate::exit::Exit;
+use crate::metrics::MetricsArguments;
 use crate::progress;
 use crate::request::RequestArguments;
 use crate::signals::Signals;
@@ -30,6 +31,8 @@ pub(crate) struct Arguments {
     /// Keep the run in a temporary place; nothing of it remains
     #[arg(long, conflicts_with_all = ["store", "id"])]
     ephemeral: bool,
+    #[command(flatten)]
+    metrics: MetricsArguments,
 }
 
 impl Arguments {
@@ -52,9 +55,11 @@ impl Arguments {
             shown = Some(progress);
         }
         let runtime = Runtime::start(options)?;
+        let metrics = self.metrics.begin(machine.tokio.handle(), &runtime)?;
         let outcome = machine
             .tokio
             .block_on(self.carry_out(context, &machine, &runtime, &request, &source));
+        metrics.end(&runtime);
         // The last one that may observe anything goes, so that the display ends.
         drop(runtime);
         if let Some(progress) = shown {

@@ -8,6 +8,7 @@ use windlass_runtime::{Runtime, Scope};
 
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
 use crate::wire::{self, Machine};
 
@@ -17,7 +18,10 @@ use crate::wire::{self, Machine};
     after_help = "SIGTERM or Ctrl-C drains: nothing new is begun, what runs is finished. \
     A second one ends the process at once; nothing that was acknowledged is lost."
 )]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    metrics: MetricsArguments,
+}
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -46,9 +50,11 @@ impl Arguments {
         let served = runtime.get_or_init(|| started);
         // One that was loaded while this was under way could not be told of.
         served.plugins_changed();
+        let metrics = self.metrics.begin(machine.tokio.handle(), served)?;
         let path = wire::store_path(&machine.config)?;
         tracing::info!(store = %path.display(), "serving");
         let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
+        metrics.end(served);
         drop(watch);
         store.close();
         if in_time {

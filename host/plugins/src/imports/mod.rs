@@ -33,6 +33,8 @@ pub(crate) struct Imports {
     pub(crate) effectful: bool,
     /// Requests are among it.
     pub(crate) http: bool,
+    /// Memory or blobs are among it.
+    pub(crate) reads: bool,
     /// WASI interfaces that this host does not have at all.
     absent: bool,
 }
@@ -63,6 +65,7 @@ impl Imports {
             waits: false,
             effectful: false,
             http: false,
+            reads: false,
             absent: false,
         };
         let mut unknown = Vec::new();
@@ -90,6 +93,7 @@ impl Imports {
                 WAITING.contains(&base)
             };
             imports.http |= base == "windlass:http/http";
+            imports.reads |= matches!(base, "windlass:memory/memory" | "windlass:blobs/blobs");
             imports.effectful |= matches!(base, "windlass:http/http" | "windlass:events/events");
             imports.absent |= wasi && !offered_wasi(base);
         }

@@ -6,8 +6,10 @@
 //! and the processor's features: code that another version compiled is compiled anew, which is
 //! how a fix in the compiler reaches it.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use wasmtime::component::Component;
 use windlass_model::Digest;
@@ -102,6 +104,56 @@ pub(super) fn keep_description(shared: &Shared, digest: &Digest, json: &[u8]) {
     if let Err(error) = kept {
         tracing::warn!(%digest, %error, "the description could not be kept");
     }
+}
+
+/// After how long nobody is expected to come back to another compiler's code.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How many folders one start removes at most, of how many that it looks at.
+const REMOVED: usize = 16;
+const LOOKED_AT: usize = 1_000;
+/// Its time says when a host last began to use the folder that it is in.
+const MARK: &str = "used";
+
+/// Notes that the folder of this compiler is in use, and removes those of others that nobody
+/// has used for long. Without either, the next start is slower and the disk fuller, nothing
+/// else.
+pub(crate) fn clean(shared: &Shared) {
+    let own = folder(shared);
+    let wall_ms = u64::try_from(shared.clock.wall_ms()).unwrap_or(0);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms);
+    let marked = std::fs::create_dir_all(&own)
+        .and_then(|()| File::create(own.join(MARK)))
+        .and_then(|mark| mark.set_modified(now));
+    if let Err(error) = marked {
+        tracing::warn!(folder = %own.display(), %error, "the cache cannot be written");
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(&shared.options.cache_dir) else {
+        return;
+    };
+    let folders = entries.flatten().take(LOOKED_AT).map(|entry| entry.path());
+    let unused = folders.filter(|path| *path != own && is_unused(path, now));
+    for path in unused.take(REMOVED) {
+        match std::fs::remove_dir_all(&path) {
+            Ok(()) => tracing::info!(folder = %path.display(), "removed unused compiled code"),
+            Err(error) => {
+                tracing::warn!(folder = %path.display(), %error, "unused compiled code stays");
+            }
+        }
+    }
+}
+
+/// Whether this is a folder of compiled code that was last used long ago.
+fn is_unused(path: &Path, now: SystemTime) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let is_ours = name
+        .is_some_and(|name| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    // Whoever wrote it before there were marks left the time of the folder itself.
+    let used = std::fs::symlink_metadata(path.join(MARK))
+        .or_else(|_| std::fs::symlink_metadata(path))
+        .and_then(|about| about.modified());
+    let since = used.ok().and_then(|used| now.duration_since(used).ok());
+    is_ours && path.is_dir() && !path.is_symlink() && since.is_some_and(|since| since > UNUSED)
 }
 
 fn folder(shared: &Shared) -> PathBuf {

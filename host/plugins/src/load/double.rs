@@ -43,6 +43,7 @@ impl Host {
             track: Arc::new(Track::new()),
         };
         let name = terms.name.clone();
+        let calls = shared.options.metrics.plugin_call(&description.package);
         let plugin = Arc::new(Plugin {
             digest: Digest::of(name.as_bytes()),
             file: PathBuf::from(&name),
@@ -55,8 +56,10 @@ impl Host {
             entries: Entries::default(),
             slots: Slots::new(Isolation::Warm),
             quarantine: Quarantine::new(None),
+            calls,
             fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
             waits: false,
+            reads: false,
         });
         let mut plugins = shared.plugins.lock();
         plugins.insert(plugin.digest, Arc::downgrade(&plugin));

@@ -11,6 +11,8 @@ mod double;
 mod shape;
 pub(crate) mod store;
 
+pub(crate) use cache::clean;
+
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -149,6 +151,7 @@ fn build(
         grants: grants(&settings, &description, &imports),
         track: Arc::new(Track::new()),
     };
+    let calls = shared.options.metrics.plugin_call(&description.package);
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
@@ -159,6 +162,7 @@ fn build(
         },
         imports: imports.names,
         waits: imports.waits,
+        reads: imports.reads,
         description,
         shared: Arc::clone(shared),
         terms: Arc::new(terms),
@@ -166,6 +170,7 @@ fn build(
         entries,
         slots: Slots::new(isolation),
         quarantine: Quarantine::new(shared.options.quarantine_after),
+        calls,
         fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
     });
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest

@@ -165,3 +165,30 @@ fn the_registry_says_what_is_missing() {
     let missing = ask("eco", "echo", None).unwrap_err();
     assert_eq!(missing.nearest.as_deref(), Some("echo/echo"));
 }
+
+/// A folder of code that another compiler made, last used so many days ago.
+fn other_compiler(rig: &Rig, name: &str, days: u64) -> std::path::PathBuf {
+    let folder = rig.dir.path().join("compiled").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("code.cwasm"), b"code").unwrap();
+    let now_ms = windlass_model::Clock::wall_ms(rig.clock.as_ref());
+    let used_ms = u64::try_from(now_ms).unwrap() - days * 24 * 60 * 60 * 1_000;
+    let used = std::time::UNIX_EPOCH + std::time::Duration::from_millis(used_ms);
+    let mark = std::fs::File::create(folder.join("used")).unwrap();
+    mark.set_modified(used).unwrap();
+    folder
+}
+
+#[test]
+fn compiled_code_that_nobody_has_used_for_long_is_removed() {
+    let rig = Rig::alone();
+    let old = other_compiler(&rig, "0123456789abcdef", 31);
+    let recent = other_compiler(&rig, "fedcba9876543210", 29);
+    let foreign = other_compiler(&rig, "not-ours", 400);
+    rig.plugin("echo");
+    let again = Rig::in_dir(rig.dir, |_| ());
+    assert!(!old.exists());
+    assert!(recent.exists() && foreign.exists());
+    let left = files(&again, "cwasm").len();
+    assert_eq!(left, 3, "the code of this compiler stays");
+}

@@ -6,14 +6,15 @@
 mod pins;
 mod prepare;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
 use windlass_model::definition::UseRef;
+use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::Schema;
-use windlass_model::{Class, Digest, Failure};
+use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
@@ -52,9 +53,18 @@ pub(crate) struct Executor {
     pub(crate) config: Option<Schema>,
     /// Whether the plugin can ask for memory or blobs.
     pub(crate) reads: bool,
+    /// How long it was executed, in microseconds, by the type of the trigger.
+    times: [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()],
 }
 
 impl Executor {
+    /// Where an execution is recorded. Looked up when the first one ends.
+    pub(crate) fn times(&self, kind: TriggerType, metrics: &Metrics) -> Option<&Histogram> {
+        let place = TriggerType::ALL.iter().position(|other| *other == kind)?;
+        let times = self.times.get(place)?;
+        Some(times.get_or_init(|| metrics.execution(kind, &self.name)))
+    }
+
     /// Checks a configuration that was rendered for this execution.
     pub(crate) fn check_config(&self, json: &[u8]) -> Result<(), Failure> {
         let Some(schema) = &self.config else {

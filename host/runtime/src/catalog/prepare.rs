@@ -199,18 +199,17 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
             node_type: Arc::from(""),
             config: None,
             reads: false,
+            times: Default::default(),
         };
     };
-    let reads = plugin.imports.iter().any(|import| {
-        import.starts_with("windlass:memory") || import.starts_with("windlass:blobs")
-    });
     Executor {
         name,
         plugin: Some(Arc::clone(plugin)),
         node_type: Arc::clone(&node.id),
         // The plugin's schemas were checked when it was loaded.
         config: Schema::compile(&node.config).ok(),
-        reads,
+        reads: plugin.reads,
+        times: Default::default(),
     }
 }
 

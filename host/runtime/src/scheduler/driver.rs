@@ -278,6 +278,7 @@ impl Driver {
     /// claim, here or elsewhere, under a new epoch.
     fn rejoin(&mut self) {
         tracing::error!("the membership is lost: interrupting everything and joining again");
+        self.shared.metrics.lease_lost.add(1);
         self.shared.broadcast(|| Message::Forget);
         let asked = self.shared.now();
         let membership = &self.membership;
@@ -313,6 +314,12 @@ impl Driver {
         for claimed in instances {
             let count = u32::try_from(claimed.claimed.len()).unwrap_or(u32::MAX);
             self.shared.flow.took(count);
+            for trigger in &claimed.claimed {
+                let late_ms = now.wall_ms.saturating_sub(trigger.due_ms);
+                let late_ms = u64::try_from(late_ms).unwrap_or(0);
+                let late_us = late_ms.saturating_mul(1_000);
+                self.shared.metrics.trigger_lateness.record(late_us);
+            }
             self.dispatch(claimed);
         }
         let event = Event::Claimed { more, next_due_ms };

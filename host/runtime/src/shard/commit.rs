@@ -285,6 +285,7 @@ impl Hot {
             token,
             suspicion: Suspicion::None,
             deliveries: 0,
+            noted: Vec::new(),
             stage,
         };
         self.held.insert(seq, held);

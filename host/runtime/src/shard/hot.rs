@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use windlass_model::{
-    Epoch, InstanceId, InstanceNo, Numbers, RunNo, Seq, Token, TriggerNo, Version,
+    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Token, TriggerNo, Version,
 };
 use windlass_plugins::Cancel;
 use windlass_store::rows::Suspicion;
@@ -41,6 +41,8 @@ pub(crate) struct Held {
     pub(crate) token: Token,
     pub(crate) suspicion: Suspicion,
     pub(crate) deliveries: u32,
+    /// What its consumer logged, until it is kept with the record of the execution.
+    pub(crate) noted: Vec<LogLine>,
     pub(crate) stage: Stage,
 }
 

@@ -107,7 +107,12 @@ impl Hot {
             blobs,
             patch,
         } = ran;
-        let mut record = self.record(to, took_us, logs);
+        let mut noted = match self.held.get_mut(&to.seq) {
+            Some(held) => std::mem::take(&mut held.noted),
+            None => Vec::new(),
+        };
+        noted.extend(logs);
+        let mut record = self.record(to, took_us, noted);
         let prepared = self.prepare(to, settled, patch, &mut record, (now_ms, random), shared);
         let Prepared {
             event,
@@ -151,6 +156,11 @@ impl Hot {
             record.skipped = skipped(&commands);
             self.keep_or_refute(record, &commands);
             self.observe(record, shared);
+            let executor = graph.nodes.get(NodeIx(record.node).at());
+            let times = executor.and_then(|it| it.times(record.kind, &shared.metrics));
+            if let Some(times) = times {
+                times.record(record.took_us);
+            }
         }
         let mut blobs: Vec<NewBlob> = blobs
             .into_iter()

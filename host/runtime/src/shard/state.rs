@@ -145,6 +145,9 @@ impl State {
                 return;
             }
         };
+        if claimed.row.version == BORN_VERSION {
+            shared.metrics.runs_started.add(1);
+        }
         // Whatever was known of an earlier burst is void: the epoch has moved on.
         if let Some(old) = self.hots.insert(no, hot) {
             self.dismiss(&old, shared);
@@ -298,6 +301,7 @@ impl State {
         if matches!(answer, Ok(Wrote::Created)) {
             let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
             seqs.sort_unstable();
+            shared.metrics.runs_started.add(1);
             self.hots.insert(no, hot);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
@@ -564,6 +568,7 @@ impl Hot {
                 token: Token(1),
                 suspicion: Suspicion::None,
                 deliveries: 0,
+                noted: Vec::new(),
                 stage: Stage::Ready,
             };
             (trigger.seq, held)
@@ -594,6 +599,7 @@ impl Held {
             token: row.token,
             suspicion: row.suspicion,
             deliveries: row.deliveries,
+            noted: Vec::new(),
             stage,
         }
     }

@@ -123,7 +123,7 @@ impl State {
         };
         let hot = self.hots.get_mut(&no)?;
         let cancel = Cancel::default();
-        let cx = hot.context(to, cancel.clone(), shared)?;
+        let cx = hot.context(to, cancel.clone(), consumer.reads, shared)?;
         let node = hot
             .prepared
             .nodes
@@ -152,6 +152,11 @@ impl State {
         back: Back<Disposition>,
         shared: &Arc<Shared>,
     ) -> Option<Work> {
+        if let Some(hot) = self.hots.get_mut(&to.instance)
+            && let Some(held) = hot.held.get_mut(&to.seq)
+        {
+            held.noted = back.logs;
+        }
         match back.result {
             Ok(Disposition::Execute { vars }) => match patch_of(vars) {
                 Ok(patch) => self.execute(to, patch, shared),
@@ -310,7 +315,13 @@ impl State {
 
 impl Hot {
     /// What a guest can ask about the call.
-    fn context(&self, to: Address, cancel: Cancel, shared: &Arc<Shared>) -> Option<CallContext> {
+    fn context(
+        &self,
+        to: Address,
+        cancel: Cancel,
+        reads: bool,
+        shared: &Arc<Shared>,
+    ) -> Option<CallContext> {
         let open = self.state.open.get(&to.seq)?;
         let node = self.prepared.nodes.get(open.node.at());
         let resumption = (open.phase > 0).then(|| {
@@ -319,7 +330,6 @@ impl Hot {
                 state: open.left.clone(),
             })
         });
-        let reads = node.is_some_and(|node| node.reads);
         Some(CallContext {
             instance: self.id,
             workflow: Arc::clone(&self.prepared.name),
@@ -367,7 +377,7 @@ impl Hot {
             Some(Stage::Running(cancel)) => cancel.clone(),
             _ => Cancel::default(),
         };
-        let Some(cx) = self.context(to, cancel, shared) else {
+        let Some(cx) = self.context(to, cancel, executor.reads, shared) else {
             return Err(Unread::Value(Failure::new(
                 Class::Cancelled,
                 codes::RENDER,

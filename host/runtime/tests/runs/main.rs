@@ -8,4 +8,5 @@
 mod bursts;
 mod failing;
 mod flow;
+mod metrics;
 mod rig;

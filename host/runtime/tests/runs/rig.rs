@@ -37,6 +37,8 @@ pub(crate) struct Ran {
     pub(crate) row: windlass_store::rows::InstanceRow,
     /// In the order in which they were handed over.
     pub(crate) commits: Vec<Commit>,
+    /// What the process had measured in the end.
+    pub(crate) metrics: String,
 }
 
 impl Setup {
@@ -78,6 +80,7 @@ impl Setup {
             let started = runtime.run(&request(workflow)).await.unwrap();
             runtime.wait(started.no).await.unwrap()
         });
+        let metrics = runtime.metrics();
         drop(runtime);
         let row = windlass_store::Reader::instance(&*store, result.id)
             .unwrap()
@@ -88,6 +91,7 @@ impl Setup {
             result,
             row,
             commits,
+            metrics,
         }
     }
 }

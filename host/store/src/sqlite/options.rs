@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_model::Clock;
+use windlass_model::metrics::Metrics;
 
 /// What a committed write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct SqliteOptions {
     pub max_bytes: Option<u64>,
     /// Leases count on its monotonic time.
     pub clock: Arc<dyn Clock>,
+    /// Where groups of writes are measured.
+    pub metrics: Arc<Metrics>,
 }
 
 impl SqliteOptions {
@@ -52,6 +55,7 @@ impl SqliteOptions {
             log_bytes_max: 1024 * 1024 * 1024,
             max_bytes: None,
             clock,
+            metrics: Arc::default(),
         }
     }
 }

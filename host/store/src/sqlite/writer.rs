@@ -6,6 +6,7 @@
 //! file: the connection is opened anew and the group looked for before anybody is answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use windlass_model::failpoint;
@@ -86,6 +87,10 @@ fn with_connection(shared: &Shared, connection: &Connection, round: &mut Round) 
             return false;
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn told(shared: &Shared, failed: Failed) -> Error {
@@ -173,10 +178,13 @@ impl Round {
     fn attempt(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> Attempt {
         let group = || self.items.iter().skip(self.next).take(size);
         let flush = group().any(|item| matches!(item.write, Write::Flush));
+        let clock = shared.options.clock.as_ref();
+        let asked = clock.monotonic();
         if let Err(failed) = begin(shared, session, flush) {
             session.roll_back();
             return Attempt::NotBegun(told(shared, failed));
         }
+        let begun = clock.monotonic();
         let group = self.items.iter_mut().skip(self.next).take(size);
         if let Err(failed) = carry_out(session, group) {
             session.roll_back();
@@ -188,6 +196,13 @@ impl Round {
             return Attempt::Unknown(explain(&shared.path, &error));
         }
         failpoint::pass("store-after-commit");
+        let metrics = &shared.options.metrics;
+        metrics
+            .lock_wait
+            .record(micros(begun.saturating_sub(asked)));
+        let took = clock.monotonic().saturating_sub(begun);
+        metrics.commit.record(micros(took));
+        metrics.commit_batch.record(size as u64);
         Attempt::Done
     }
 

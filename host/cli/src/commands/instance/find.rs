@@ -13,7 +13,7 @@ use crate::exit::Exit;
 const NAMED: u32 = 5;
 
 /// The only run whose id begins like this.
-pub(super) fn find(store: &dyn Store, prefix: &str) -> anyhow::Result<InstanceRow> {
+pub(crate) fn find(store: &dyn Store, prefix: &str) -> anyhow::Result<InstanceRow> {
     let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
     if prefix.is_empty() || !prefix.chars().all(is_id) {
         return Err(Expected::new(codes::NO_ID, format!("`{prefix}` is not the id of a run"))
@@ -42,7 +42,7 @@ pub(super) fn find(store: &dyn Store, prefix: &str) -> anyhow::Result<InstanceRo
 }
 
 /// The workflow of a run, if it can still be read.
-pub(super) fn definition(
+pub(crate) fn definition(
     store: &dyn Store,
     row: &InstanceRow,
 ) -> anyhow::Result<Option<Definition>> {
@@ -51,7 +51,7 @@ pub(super) fn definition(
 }
 
 /// The name of a node by its position.
-pub(super) fn node_name(definition: Option<&Definition>, position: u32) -> String {
+pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> String {
     let name = definition
         .and_then(|definition| definition.node_names().get(position as usize).copied())
         .map(str::to_owned);
@@ -75,7 +75,7 @@ pub(crate) fn value(store: &dyn Store, payload: &Payload) -> anyhow::Result<serd
 }
 
 /// A moment, for people and for programs alike.
-pub(super) fn moment(ms: i64) -> String {
+pub(crate) fn moment(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! `windlass instance`: runs that are in the store.
 
+mod cancel;
 mod find;
 mod list;
 mod result;
@@ -9,7 +10,7 @@ mod trace;
 
 use clap::Subcommand;
 
-pub(crate) use find::{took, value};
+pub(crate) use find::{definition, find, moment, node_name, took, value};
 pub(crate) use trace::mark;
 
 use crate::app::Context;
@@ -20,6 +21,8 @@ use crate::exit::Exit;
 pub(crate) enum Command {
     /// Write a run down for `windlass serve` to carry out
     Start(start::Arguments),
+    /// End a run: what runs is interrupted, what waits is dropped
+    Cancel(cancel::Arguments),
     /// Print what came out of a run
     Result(result::Arguments),
     /// List runs, the newest first
@@ -34,6 +37,7 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Start(arguments) => arguments.run(context),
+            Self::Cancel(arguments) => arguments.run(context),
             Self::Result(arguments) => arguments.run(context),
             Self::List(arguments) => arguments.run(context),
             Self::Show(arguments) => arguments.run(context),

@@ -1,7 +1,5 @@
 //! `windlass instance show`.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use serde_json::{Map, Value, json};
 use windlass_store::Store;
@@ -10,6 +8,7 @@ use windlass_store::rows::InstanceRow;
 use super::find::{definition, find, moment, node_name, value};
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::output::members;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -94,29 +93,5 @@ fn text(item: &Value) -> String {
         "triggers",
         "journal",
     ];
-    let mut text = String::new();
-    for key in order {
-        let Some(value) = item.get(key).filter(|value| !is_empty(value)) else {
-            continue;
-        };
-        // Writing into a string cannot fail.
-        let _ = match value {
-            Value::String(line) => writeln!(text, "{key:<12} {line}"),
-            Value::Array(_) | Value::Object(_) if key != "failure" => {
-                let long = format!("{value:#}").replace('\n', "\n  ");
-                writeln!(text, "{key}\n  {long}")
-            }
-            value => writeln!(text, "{key:<12} {value}"),
-        };
-    }
-    text
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        _ => false,
-    }
+    members(item, &order)
 }

@@ -1,9 +1,13 @@
-//! `windlass workflow`.
+//! `windlass workflow`: files, and what of them is published.
+
+mod published;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
+
+pub(crate) use published::{missing, schedules};
 
 use crate::app::Context;
 use crate::error::Expected;
@@ -13,13 +17,21 @@ use crate::report::diagnostics;
 use crate::source::Source;
 use crate::wire::Machine;
 
-/// What to do with workflow files.
+/// What to do with workflows.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Report everything that is wrong with workflow files
     Validate(Validate),
     /// Draw a workflow
     Graph(Graph),
+    /// Publish workflow files: from then on, their triggers start them
+    Publish(published::Publish),
+    /// List the workflows that are published
+    List(published::List),
+    /// Show a published workflow
+    Show(published::Show),
+    /// Take a workflow back: nothing starts it any more
+    Retract(published::Retract),
 }
 
 /// The arguments of `workflow validate`.
@@ -57,6 +69,10 @@ impl Command {
         match self {
             Self::Validate(validate) => validate.run(context),
             Self::Graph(graph) => graph.run(context),
+            Self::Publish(publish) => publish.run(context),
+            Self::List(list) => list.run(context),
+            Self::Show(show) => show.run(context),
+            Self::Retract(retract) => retract.run(context),
         }
     }
 }
@@ -94,7 +110,7 @@ impl Validate {
                 Ok(source) => {
                     items.push(json!({ "file": source.name, "valid": true, "diagnostics": [] }));
                     if output.is_text() {
-                        let count = source.definition.nodes.len();
+                        let count = source.definition.all_nodes().len();
                         let good = output.data.good("valid");
                         output.print(&format!("{}: {good}, {count} nodes", source.name))?;
                     }

@@ -1,0 +1,139 @@
+//! `windlass bookmark`: what runs wait for.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use windlass_model::{BookmarkNo, Payload};
+use windlass_runtime::client;
+use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
+
+use super::event;
+use crate::app::Context;
+use crate::codes;
+use crate::commands::{find, moment};
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::input;
+use crate::output::table;
+use crate::wire::Machine;
+
+/// What to do with bookmarks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List what runs wait for, the oldest first
+    List(List),
+    /// Let a run go on that waits there
+    Resume(Resume),
+}
+
+/// The arguments of `bookmark list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only of this run; the beginning of its id will do
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// Only of this name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only with this correlation
+    #[arg(long, value_name = "TEXT")]
+    correlation: Option<String>,
+    /// How many
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    limit: u32,
+}
+
+/// The arguments of `bookmark resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The number that `bookmark list` shows, or the token of the bookmark
+    bookmark: String,
+    /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    #[arg(short, long, value_name = "INPUT")]
+    input: Vec<String>,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::List(list) => list.run(context),
+            Self::Resume(resume) => resume.run(context),
+        }
+    }
+}
+
+impl List {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let instance = match &self.instance {
+            Some(prefix) => Some(find(store.as_ref(), prefix)?.no),
+            None => None,
+        };
+        let rows = store.bookmarks(&BookmarkQuery {
+            instance,
+            name: self.name,
+            correlation: self.correlation,
+            after: None,
+            limit: self.limit,
+        })?;
+        let items: Vec<_> = rows.iter().map(item).collect();
+        context.output.list(&items, || {
+            let lines = rows.iter().map(|row| {
+                let bookmark = &row.bookmark;
+                vec![
+                    row.no.to_string(),
+                    row.instance_id.to_string(),
+                    bookmark.name.clone(),
+                    String::from_utf8_lossy(&bookmark.matches).into_owned(),
+                    bookmark.correlation.clone().unwrap_or_default(),
+                    bookmark.expires_ms.map(moment).unwrap_or_default(),
+                ]
+            });
+            let head = ["no", "run", "name", "match", "correlation", "expires"];
+            table(&head, lines.collect())
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+/// A bookmark as it is shown: without its token, which only whoever was given it has.
+fn item(row: &BookmarkRow) -> Value {
+    let bookmark = &row.bookmark;
+    let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+    json!({
+        "no": row.no,
+        "instance": row.instance_id,
+        "name": bookmark.name,
+        "match": json(&bookmark.matches),
+        "correlation": bookmark.correlation,
+        "private": bookmark.private,
+        "auto-burn": bookmark.auto_burn,
+        "metadata": bookmark.metadata.as_deref().map(json),
+        "created": moment(bookmark.created_ms),
+        "expires": bookmark.expires_ms.map(moment),
+    })
+}
+
+impl Resume {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let input = Payload::of(&input::parse(&self.input)?);
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let now_ms = machine.clock.wall_ms();
+        let sent = match self.bookmark.parse() {
+            Ok(no) => client::resume_bookmark(store.as_ref(), now_ms, BookmarkNo(no), input)?,
+            Err(_) => client::resume(store.as_ref(), now_ms, &self.bookmark, input)?,
+        };
+        store.close();
+        if sent.dropped {
+            let text = format!("Nobody waits at `{}`", self.bookmark);
+            let help = "It was resumed already, it has expired, or the run is over. `windlass \
+                        bookmark list` shows what runs wait for.";
+            let expected = Expected::new(codes::NO_BOOKMARK, text).help(help);
+            return Err(expected.exit(Exit::NotFound).into());
+        }
+        let output = &context.output;
+        output.show(&event::item(&sent), || event::text(&sent))?;
+        Ok(Exit::Done)
+    }
+}

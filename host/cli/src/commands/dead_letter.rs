@@ -1,0 +1,254 @@
+//! `windlass dead-letter`: what could not be delivered.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use windlass_model::LetterNo;
+use windlass_runtime::client;
+use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
+
+use super::event::duration;
+use crate::app::Context;
+use crate::codes;
+use crate::commands::{find, moment};
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::output::{members, table};
+use crate::wire::Machine;
+
+/// Dead letters that are thrown away in one transaction.
+const SLICE: u32 = 1_000;
+
+/// What to do with dead letters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List dead letters, the oldest first
+    List(List),
+    /// Show a dead letter
+    Show(One),
+    /// Try it again, which can be done once
+    Replay(One),
+    /// Throw it away
+    Delete(Delete),
+    /// Throw all away that are older than this
+    Purge(Purge),
+}
+
+/// The arguments of `dead-letter list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only of this kind: trigger, resume or stimulus
+    #[arg(long, value_parser = kind, value_name = "KIND")]
+    kind: Option<LetterKind>,
+    /// Only of this run; the beginning of its id will do
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// How many
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    limit: u32,
+}
+
+/// The arguments of what is done with one.
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// Its number
+    no: i64,
+}
+
+/// The arguments of `dead-letter delete`.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// Its number
+    no: i64,
+    /// Do it: there is no way back
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The arguments of `dead-letter purge`.
+#[derive(Debug, Args)]
+pub(crate) struct Purge {
+    /// How old they are
+    #[arg(long, value_parser = duration, default_value = "7d", value_name = "DURATION")]
+    older_than: u64,
+    /// Do it: there is no way back
+    #[arg(long)]
+    yes: bool,
+}
+
+fn kind(text: &str) -> Result<LetterKind, String> {
+    let found = LetterKind::ALL.into_iter().find(|kind| kind.name() == text);
+    found.ok_or_else(|| "a kind is trigger, resume or stimulus".to_owned())
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::List(list) => list.run(context),
+            Self::Show(one) => one.show(context),
+            Self::Replay(one) => one.replay(context),
+            Self::Delete(delete) => delete.run(context),
+            Self::Purge(purge) => purge.run(context),
+        }
+    }
+}
+
+impl List {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let instance = match &self.instance {
+            Some(prefix) => Some(find(store.as_ref(), prefix)?.no),
+            None => None,
+        };
+        let rows = store.dead_letters(&LetterQuery {
+            kind: self.kind,
+            instance,
+            after: None,
+            limit: self.limit,
+        })?;
+        let items: Vec<_> = rows.iter().map(item).collect();
+        context.output.list(&items, || {
+            let lines = rows.iter().map(|row| {
+                let letter = &row.letter;
+                vec![
+                    row.no.to_string(),
+                    letter.body.kind().name().to_owned(),
+                    letter.reason.clone(),
+                    row.instance_id.map(|id| id.to_string()).unwrap_or_default(),
+                    moment(letter.at_ms),
+                    row.replayed_ms.map(moment).unwrap_or_default(),
+                ]
+            });
+            let head = ["no", "kind", "reason", "run", "died", "replayed"];
+            table(&head, lines.collect())
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn item(row: &LetterRow) -> Value {
+    let letter = &row.letter;
+    let read = |bytes: &[u8]| {
+        let text = || Value::from(String::from_utf8_lossy(bytes));
+        serde_json::from_slice::<Value>(bytes).unwrap_or_else(|_| text())
+    };
+    let body = match &letter.body {
+        LetterBody::Trigger(dead) => json!({
+            "seq": dead.seq,
+            "type": dead.kind,
+            "node": dead.node,
+            "priority": dead.priority,
+            "payload": dead.payload.as_deref().map(read),
+        }),
+        LetterBody::Stimulus(stimulus) => json!({
+            "id": stimulus.id,
+            "name": stimulus.name,
+            "match": read(&stimulus.matches),
+            "correlation": stimulus.correlation,
+            "delivery": stimulus.delivery,
+            "input": stimulus.input.inline().map(|bytes| read(bytes)),
+        }),
+    };
+    json!({
+        "no": row.no,
+        "kind": letter.body.kind().name(),
+        "reason": letter.reason,
+        "instance": row.instance_id,
+        "died": moment(letter.at_ms),
+        "replayed": row.replayed_ms.map(moment),
+        "failure": letter.failure,
+        "body": body,
+    })
+}
+
+impl One {
+    fn show(&self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let row = store.dead_letter(LetterNo(self.no))?;
+        let item = item(&row.ok_or_else(|| missing(self.no))?);
+        let order = [
+            "no", "kind", "reason", "instance", "died", "replayed", "failure", "body",
+        ];
+        context.output.show(&item, || members(&item, &order))?;
+        Ok(Exit::Done)
+    }
+
+    fn replay(&self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let now_ms = machine.clock.wall_ms();
+        let lettered = client::replay_letter(store.as_ref(), now_ms, LetterNo(self.no))?;
+        store.close();
+        tell(context, self.no, lettered, "replayed")
+    }
+}
+
+impl Delete {
+    fn run(&self, context: &Context) -> anyhow::Result<Exit> {
+        confirm(self.yes, "throws the dead letter away")?;
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let lettered = client::throw_letter_away(store.as_ref(), LetterNo(self.no))?;
+        store.close();
+        tell(context, self.no, lettered, "deleted")
+    }
+}
+
+impl Purge {
+    fn run(&self, context: &Context) -> anyhow::Result<Exit> {
+        confirm(self.yes, "throws dead letters away")?;
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let before_ms = machine
+            .clock
+            .wall_ms()
+            .saturating_sub_unsigned(self.older_than);
+        let mut count = 0_u64;
+        loop {
+            let slice = client::purge_letters(store.as_ref(), before_ms, SLICE)?;
+            count += u64::from(slice);
+            if slice < SLICE {
+                break;
+            }
+        }
+        store.close();
+        let item = json!({ "deleted": count });
+        context.output.show(&item, || format!("{count} deleted"))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What cannot be undone is not done by a slip of the fingers.
+fn confirm(yes: bool, what: &str) -> Result<(), Expected> {
+    if yes {
+        return Ok(());
+    }
+    Err(Expected::new(
+        codes::CONFIRM,
+        format!("This {what}, and there is no way back"),
+    )
+    .help("Add `--yes` to do it."))
+}
+
+fn tell(context: &Context, no: i64, lettered: Lettered, done: &str) -> anyhow::Result<Exit> {
+    let text = match lettered {
+        Lettered::Done => {
+            let item = json!({ "no": no, "result": done });
+            context.output.show(&item, || format!("{no} {done}"))?;
+            return Ok(Exit::Done);
+        }
+        Lettered::NotFound => return Err(missing(no).into()),
+        Lettered::Already => format!("Dead letter {no} was replayed already"),
+        Lettered::Closed => format!("The run of dead letter {no} has gone on without it"),
+    };
+    let help = "`windlass dead-letter show NO` says when, and what is in it.";
+    let expected = Expected::new(codes::TOO_LATE, text).help(help);
+    Err(expected.exit(Exit::Conflict).into())
+}
+
+fn missing(no: i64) -> Expected {
+    Expected::new(codes::NO_LETTER, format!("There is no dead letter {no}"))
+        .help("`windlass dead-letter list` shows those that there are.")
+        .exit(Exit::NotFound)
+}

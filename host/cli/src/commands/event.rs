@@ -1,0 +1,148 @@
+//! `windlass event`: stimuli.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use windlass_model::Payload;
+use windlass_model::file::parse_duration_ms;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_runtime::client;
+use windlass_store::stimuli::Sent;
+
+use crate::app::Context;
+use crate::codes;
+use crate::commands::find;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::input;
+use crate::wire::Machine;
+
+/// What to do with events.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send an event: what it starts is started, who waits for it goes on
+    Send(Send),
+}
+
+/// The arguments of `event send`.
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The name of the event
+    name: String,
+    /// What it has to match: JSON, equal to the `match` of whoever is meant [default: null]
+    #[arg(long = "match", value_name = "JSON")]
+    matches: Option<String>,
+    /// Only for who waits with this correlation
+    #[arg(long, value_name = "TEXT")]
+    correlation: Option<String>,
+    /// Only for this run; the beginning of its id will do
+    #[arg(long, value_name = "ID")]
+    instance: Option<String>,
+    /// What it brings: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    #[arg(short, long, value_name = "INPUT")]
+    input: Vec<String>,
+    /// start, resume, start-and-resume, or buffer, which keeps it if nobody waits yet [default:
+    /// buffer for one run or correlation, otherwise start-and-resume]
+    #[arg(long, value_parser = delivery, value_name = "HOW")]
+    delivery: Option<Delivery>,
+    /// How long it is kept if it is buffered
+    #[arg(long, value_parser = duration, default_value = "1h", value_name = "DURATION")]
+    ttl: u64,
+}
+
+fn delivery(text: &str) -> Result<Delivery, String> {
+    text.parse().map_err(|_| {
+        let names = Delivery::ALL.map(Delivery::name);
+        format!("it is one of {}", names.join(", "))
+    })
+}
+
+/// A duration, in milliseconds.
+pub(crate) fn duration(text: &str) -> Result<u64, String> {
+    let help = "durations are like `200ms`, `5s`, `1h30m` or `3d`";
+    parse_duration_ms(text).ok_or_else(|| help.to_owned())
+}
+
+/// JSON on the command line.
+pub(crate) fn json_argument(flag: &str, text: &str) -> Result<Value, Expected> {
+    serde_json::from_str(text).map_err(|error| {
+        Expected::new(
+            codes::INPUT,
+            format!("`{flag} {text}` is not JSON: {error}"),
+        )
+        .help("Put texts in double quotes, and the whole in single quotes for the shell.")
+    })
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::Send(send) => send.run(context),
+        }
+    }
+}
+
+impl Send {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let input = input::parse(&self.input)?;
+        let matches = self.matches.as_deref();
+        let matches = matches
+            .map(|text| json_argument("--match", text))
+            .transpose()?;
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.store()?;
+        let instance = match &self.instance {
+            Some(prefix) => Some(find(store.as_ref(), prefix)?.id),
+            None => None,
+        };
+        let narrowed = instance.is_some() || self.correlation.is_some();
+        let stimulus = Stimulus {
+            name: self.name,
+            matches: matches.unwrap_or_default(),
+            correlation: self.correlation,
+            instance,
+            input: Payload::of(&input),
+            delivery: self.delivery.unwrap_or_else(|| Delivery::unsaid(narrowed)),
+            ttl_ms: self.ttl,
+        };
+        let host = machine.loaded_host(&context.output)?;
+        let (id, now_ms) = (client::new_stimulus_id(), machine.clock.wall_ms());
+        let sent = client::send(store.as_ref(), &host, now_ms, id, &stimulus)?;
+        store.close();
+        context.output.show(&item(&sent), || text(&sent))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What a stimulus did, for programs.
+pub(crate) fn item(sent: &Sent) -> Value {
+    json!({
+        "started": sent.started,
+        "resumed": sent.resumed,
+        "reserved": sent.reserved,
+        "buffered": sent.buffered,
+        "dropped": sent.dropped,
+        "more": sent.more,
+    })
+}
+
+/// What a stimulus did, for people.
+pub(crate) fn text(sent: &Sent) -> String {
+    let mut lines = Vec::new();
+    for (what, instances) in [
+        ("started", &sent.started),
+        ("resumed", &sent.resumed),
+        ("refused", &sent.reserved),
+    ] {
+        lines.extend(instances.iter().map(|id| format!("{what}  {id}")));
+    }
+    for (is, line) in [
+        (sent.more, "more     the rest is resumed in the background"),
+        (sent.buffered, "buffered until somebody waits for it"),
+        (sent.dropped, "dropped  nobody was waiting for it"),
+    ] {
+        if is {
+            lines.push(line.to_owned());
+        }
+    }
+    lines.join("\n")
+}

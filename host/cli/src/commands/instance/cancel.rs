@@ -1,0 +1,40 @@
+//! `windlass instance cancel`.
+
+use clap::Args;
+use serde_json::json;
+use windlass_runtime::client;
+use windlass_store::outside::Touched;
+
+use super::find::find;
+use crate::app::Context;
+use crate::commands::trigger::refuse;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The request is written down, and carried out by whoever runs the run: \
+    `windlass instance result ID --wait` waits for the end."
+)]
+pub(crate) struct Arguments {
+    /// The id of the run, or its beginning
+    id: String,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let row = find(store.as_ref(), &self.id)?;
+        let now_ms = machine.clock.wall_ms();
+        let touched = client::cancel_instance(store.as_ref(), now_ms, row.id)?;
+        store.close();
+        if touched != Touched::Done {
+            return Err(refuse(touched, &format!("Run {}", row.id)).into());
+        }
+        let item = json!({ "id": row.id, "result": "cancelling" });
+        context.output.show(&item, || row.id.to_string())?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,110 @@
+//! Publishing: from then on, what a definition names starts it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::definition::StartTrigger;
+use windlass_model::schedule::{self, Schedule};
+use windlass_model::{Definition, stimulus};
+use windlass_plugins::Host;
+use windlass_store::published::{NewBinding, NewPublication, NewSchedule};
+use windlass_store::rows::DefinitionRow;
+use windlass_store::{Store, Write, Wrote};
+
+use super::{tell, unexpected};
+use crate::catalog::Catalog;
+use crate::error::Error;
+
+/// What became of a definition that was to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The workflow.
+    pub name: String,
+    /// Its version, from 1.
+    pub version: u32,
+    /// It was published already, just so.
+    pub unchanged: bool,
+    /// How many of its triggers wait for stimuli.
+    pub events: usize,
+    /// How many of its triggers wait for times.
+    pub schedules: usize,
+}
+
+/// Makes a definition the published version of its workflow. What runs stays on its version.
+///
+/// # Errors
+///
+/// Everything that is wrong with the definition on the plugins that there are, or the store is
+/// in trouble. Then the version before stays published.
+pub fn publish(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    definition: DefinitionRow,
+) -> Result<Published, Error> {
+    // What cannot run is not published: compiling it finds out.
+    Catalog::default().prepare(definition.clone(), plugins)?;
+    let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
+    let (bindings, schedules) = (bindings(&read), schedules(&read, now_ms));
+    let (name, events, planned) = (definition.name.clone(), bindings.len(), schedules.len());
+    let publication = NewPublication {
+        definition: Arc::new(definition),
+        bindings,
+        schedules,
+        at_ms: now_ms,
+    };
+    match tell(store, Write::Publish(Box::new(publication)))? {
+        Wrote::Published { version, unchanged } => Ok(Published {
+            name,
+            version,
+            unchanged,
+            events,
+            schedules: planned,
+        }),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Takes the published version of a workflow back, with what starts it. Answers the version,
+/// or none if there was no published one.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn retract(store: &dyn Store, now_ms: i64, name: &str) -> Result<Option<u32>, Error> {
+    let name = name.to_owned();
+    let at_ms = now_ms;
+    match tell(store, Write::Retract { name, at_ms })? {
+        Wrote::Retracted(version) => Ok(version),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn bindings(definition: &Definition) -> Vec<NewBinding> {
+    let of = |(key, trigger): (&String, &StartTrigger)| match trigger {
+        StartTrigger::Event { name, matches } => {
+            let matches = Bytes::from(stimulus::canonical(matches));
+            Some(NewBinding {
+                key: key.clone(),
+                name: name.clone(),
+                hash: stimulus::hash(name, &matches, None),
+                matches,
+                node: None,
+            })
+        }
+        StartTrigger::Cron { .. } | StartTrigger::Every { .. } => None,
+    };
+    definition.triggers.iter().filter_map(of).collect()
+}
+
+fn schedules(definition: &Definition, now_ms: i64) -> Vec<NewSchedule> {
+    let of = |(key, trigger): (&String, &StartTrigger)| {
+        let spec = schedule::encode(trigger)?;
+        // The file was checked, so there is nothing wrong with the schedule.
+        let schedule = Schedule::of(trigger)?.ok()?;
+        let next_ms = schedule.next_after(now_ms, now_ms).unwrap_or(i64::MAX);
+        let key = key.clone();
+        Some(NewSchedule { key, spec, next_ms })
+    };
+    definition.triggers.iter().filter_map(of).collect()
+}

@@ -1,0 +1,196 @@
+//! Sending: what a stimulus starts is prepared here, and what it resumes is found by the store.
+
+use bytes::Bytes;
+use windlass_model::limits::{MATCH_BYTES, STIMULUS_NAME_BYTES};
+use windlass_model::stimulus::{self, Stimulus};
+use windlass_model::{BookmarkNo, Numbers, Payload, StimulusId, TriggerType};
+use windlass_plugins::Host;
+use windlass_store::published::BindingRow;
+use windlass_store::rows::NewInstance;
+use windlass_store::stimuli::{NewStimulus, Resume, Send, Sent};
+use windlass_store::{Store, Write, Wrote};
+
+use super::{as_member, tell, unexpected};
+use crate::catalog::Catalog;
+use crate::codes;
+use crate::error::Error;
+use crate::request::StartRequest;
+
+/// How often what a stimulus starts is looked up again because somebody has published
+/// something in between.
+const TRIES: usize = 16;
+
+/// A new name for a stimulus.
+pub fn new_stimulus_id() -> StimulusId {
+    StimulusId(crate::clock::new_instance_id().0)
+}
+
+/// Sends a stimulus: starts what is bound to it and resumes who waits for it, in one
+/// transaction.
+///
+/// # Errors
+///
+/// The stimulus is out of bounds, its input does not fit a workflow that it starts, such a
+/// workflow cannot be prepared on the plugins that there are, or the store is in trouble. Then
+/// nothing has happened.
+pub fn send(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    id: StimulusId,
+    stimulus: &Stimulus,
+) -> Result<Sent, Error> {
+    let stimulus = written(id, stimulus, now_ms)?;
+    let catalog = Catalog::default();
+    as_member(store, now_ms, |numbers| {
+        deliver(store, plugins, &catalog, numbers, &stimulus, now_ms)
+    })
+}
+
+/// Resumes by a token that was given away.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn resume(store: &dyn Store, now_ms: i64, token: &str, input: Payload) -> Result<Sent, Error> {
+    let resume = Resume {
+        token: stimulus::token_digest(token),
+        input,
+        blobs: Vec::new(),
+        at_ms: now_ms,
+    };
+    match tell(store, Write::Resume(Box::new(resume)))? {
+        Wrote::Sent(sent) => Ok(sent),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Resumes a bookmark that is known by its number, as whoever operates the store may.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn resume_bookmark(
+    store: &dyn Store,
+    now_ms: i64,
+    no: BookmarkNo,
+    input: Payload,
+) -> Result<Sent, Error> {
+    let Some(row) = store.bookmark(no)? else {
+        return Ok(Sent {
+            dropped: true,
+            ..Sent::default()
+        });
+    };
+    let waits = row.bookmark;
+    let secret = store.secret()?;
+    let id = row.instance_id;
+    let token = stimulus::resume_token(&secret, id, waits.first, waits.phase, &waits.name);
+    resume(store, now_ms, &token, input)
+}
+
+/// A stimulus as the store takes it.
+fn written(id: StimulusId, stimulus: &Stimulus, now_ms: i64) -> Result<NewStimulus, Error> {
+    let refused = |message: String| Error::Refused {
+        code: codes::BAD_STIMULUS,
+        message,
+        help: None,
+    };
+    let name = stimulus.name.clone();
+    if name.is_empty() || name.len() > STIMULUS_NAME_BYTES {
+        let most = STIMULUS_NAME_BYTES;
+        return Err(refused(format!(
+            "the name of an event has 1 to {most} bytes"
+        )));
+    }
+    let matches = Bytes::from(stimulus::canonical(&stimulus.matches));
+    if matches.len() > MATCH_BYTES {
+        let message = format!("what an event is matched by has at most {MATCH_BYTES} bytes");
+        return Err(refused(message));
+    }
+    Ok(NewStimulus {
+        id,
+        hash: stimulus::hash(&name, &matches, None),
+        name,
+        matches,
+        correlation: stimulus.correlation.clone(),
+        instance: stimulus.instance,
+        input: stimulus.input.clone(),
+        blobs: Vec::new(),
+        delivery: stimulus.delivery,
+        ttl_ms: stimulus.ttl_ms,
+        at_ms: now_ms,
+    })
+}
+
+/// Prepares what a stimulus starts, and hands it over. Somebody may publish in between; then
+/// the store says so, and it is prepared again.
+pub(crate) fn deliver(
+    store: &dyn Store,
+    plugins: &Host,
+    catalog: &Catalog,
+    numbers: &Numbers,
+    stimulus: &NewStimulus,
+    now_ms: i64,
+) -> Result<Sent, Error> {
+    for _ in 0..TRIES {
+        let bindings = if stimulus.delivery.starts() && stimulus.instance.is_none() {
+            store.bindings(stimulus.hash)?
+        } else {
+            Vec::new()
+        };
+        let mut starts = Vec::with_capacity(bindings.len());
+        for binding in &bindings {
+            let new = started(store, plugins, catalog, numbers, stimulus, binding, now_ms)?;
+            starts.push((binding.no, new));
+        }
+        let send = Send {
+            stimulus: stimulus.clone(),
+            starts,
+            queued: None,
+            limit: Send::LIMIT,
+            at_ms: now_ms,
+        };
+        match store.write(Write::Send(Box::new(send)))? {
+            Wrote::Sent(sent) => return Ok(sent),
+            Wrote::Moved => {}
+            other => return Err(unexpected(&other)),
+        }
+    }
+    Err(Error::Refused {
+        code: codes::STIMULUS_BUSY,
+        message: "what the event starts was published anew again and again meanwhile".to_owned(),
+        help: Some("send it again".to_owned()),
+    })
+}
+
+/// The instance that a stimulus starts by one trigger of a workflow.
+fn started(
+    store: &dyn Store,
+    plugins: &Host,
+    catalog: &Catalog,
+    numbers: &Numbers,
+    stimulus: &NewStimulus,
+    binding: &BindingRow,
+    now_ms: i64,
+) -> Result<NewInstance, Error> {
+    let digest = binding.definition;
+    let definition = store.definition(digest)?.ok_or_else(|| {
+        Error::Unreadable(format!(
+            "the store has no definition {digest}, though it is published"
+        ))
+    })?;
+    let request = StartRequest {
+        definition: definition.clone(),
+        input: stimulus.input.clone(),
+        id: None,
+        correlation: stimulus.correlation.clone(),
+    };
+    let prepared = catalog.prepare(definition, plugins)?;
+    request.check(&prepared)?;
+    let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+    for trigger in &mut new.triggers {
+        trigger.kind = TriggerType::Event;
+    }
+    Ok(new)
+}

@@ -1,0 +1,164 @@
+//! Triggers that people schedule, and what they do with any trigger.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use windlass_model::nearest::did_you_mean;
+use windlass_model::{Definition, Digest, InstanceId, TriggerId, TriggerType, stimulus};
+use windlass_store::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
+use windlass_store::{Store, Write, Wrote};
+
+use super::{as_member, tell, unexpected, used_up};
+use crate::codes;
+use crate::error::Error;
+
+/// A wish for a trigger.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// Its name. The same name with the same wish is the same trigger.
+    pub id: Option<TriggerId>,
+    /// The instance that it is for, which it does not keep open.
+    pub instance: InstanceId,
+    /// The node to run.
+    pub node: String,
+    /// When, in epoch milliseconds; none: now.
+    pub due_ms: Option<i64>,
+    /// Merged into the variables before the node runs.
+    pub payload: Option<Map<String, Value>>,
+    /// Higher first among the due.
+    pub priority: i32,
+}
+
+/// Schedules a trigger. Answers its name, and what became of it.
+///
+/// # Errors
+///
+/// The instance's workflow has no such node, or the store is in trouble.
+pub fn schedule(
+    store: &dyn Store,
+    now_ms: i64,
+    wish: &Schedule,
+) -> Result<(TriggerId, Scheduled), Error> {
+    let id = wish
+        .id
+        .unwrap_or_else(|| TriggerId(crate::clock::new_instance_id().0));
+    let Some(row) = store.instance(wish.instance)? else {
+        return Ok((id, Scheduled::NoInstance));
+    };
+    let definition = definition(store, row.definition)?;
+    let node = position(&definition, &wish.node)?;
+    let payload = wish
+        .payload
+        .clone()
+        .map(|map| stimulus::canonical(&Value::Object(map)));
+    let payload = payload.map(Bytes::from);
+    let request = json!({
+        "instance": wish.instance,
+        "node": node,
+        "due": wish.due_ms,
+        "payload": wish.payload,
+        "priority": wish.priority,
+    });
+    as_member(store, now_ms, |numbers| {
+        let new = NewOutside {
+            no: numbers.trigger().ok_or_else(used_up)?,
+            id,
+            instance: wish.instance,
+            node: Some(node),
+            kind: match wish.due_ms {
+                Some(_) => TriggerType::Timer,
+                None => TriggerType::Manual,
+            },
+            due_ms: wish.due_ms.unwrap_or(now_ms),
+            payload,
+            priority: wish.priority,
+            detail: Bytes::new(),
+            request: Digest::of(&stimulus::canonical(&request)),
+        };
+        match store.write(Write::Schedule(Box::new(new)))? {
+            Wrote::Scheduled(scheduled) => Ok((id, scheduled)),
+            other => Err(unexpected(&other)),
+        }
+    })
+}
+
+/// Makes a trigger due now, whatever it says itself.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn fire(store: &dyn Store, now_ms: i64, target: TriggerTarget) -> Result<Touched, Error> {
+    let at_ms = now_ms;
+    touched(tell(store, Write::Fire { target, at_ms })?)
+}
+
+/// Makes a trigger due at another time, in epoch milliseconds.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn reschedule(store: &dyn Store, target: TriggerTarget, due_ms: i64) -> Result<Touched, Error> {
+    touched(tell(store, Write::Reschedule { target, due_ms })?)
+}
+
+/// Cancels a trigger; what runs is asked to stop.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn cancel_trigger(
+    store: &dyn Store,
+    now_ms: i64,
+    target: TriggerTarget,
+) -> Result<Touched, Error> {
+    let at_ms = now_ms;
+    touched(tell(store, Write::CancelTrigger { target, at_ms })?)
+}
+
+/// Asks for the end of an instance: what runs is interrupted, what waits is dropped.
+///
+/// # Errors
+///
+/// The store is in trouble.
+pub fn cancel_instance(
+    store: &dyn Store,
+    now_ms: i64,
+    instance: InstanceId,
+) -> Result<Touched, Error> {
+    as_member(store, now_ms, |numbers| {
+        let no = numbers.trigger().ok_or_else(used_up)?;
+        touched(store.write(Write::Control {
+            instance,
+            no,
+            kind: TriggerType::Cancel,
+            at_ms: now_ms,
+        })?)
+    })
+}
+
+fn touched(wrote: Wrote) -> Result<Touched, Error> {
+    match wrote {
+        Wrote::Touched(touched) => Ok(touched),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn definition(store: &dyn Store, digest: Digest) -> Result<Definition, Error> {
+    let row = store.definition(digest)?.ok_or_else(|| {
+        Error::Unreadable(format!(
+            "the store has no definition {digest}, though a run names it"
+        ))
+    })?;
+    windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)
+}
+
+/// Nodes are numbered by name, those of all bodies together.
+fn position(definition: &Definition, name: &str) -> Result<u32, Error> {
+    let names = definition.node_names();
+    let at = names.binary_search(&name).ok();
+    at.and_then(|at| u32::try_from(at).ok())
+        .ok_or_else(|| Error::Refused {
+            code: codes::NO_SUCH_NODE,
+            message: format!("the workflow `{}` has no node `{name}`", definition.name),
+            help: did_you_mean(name, names.iter().copied()),
+        })
+}

@@ -1,0 +1,26 @@
+//! What a process measures while it runs something.
+
+use crate::rig::Setup;
+
+#[test]
+fn a_run_is_counted_and_its_executions_are_measured() {
+    let ran = Setup::default().run(
+        r#"
+workflow: two
+nodes:
+  first: { set: { n: 1 } }
+  second: { set: { n: 2 } }
+edges: [first -> second]
+"#,
+    );
+    let has = |line: &str| {
+        let metrics = &ran.metrics;
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    };
+    has("\nwindlass_runs_started_total 1\n");
+    has("\ntrigger_execution_seconds_count{type=\"start\",node=\"first\"} 1\n");
+    has("\ntrigger_execution_seconds_count{type=\"next\",node=\"second\"} 1\n");
+    has("\nwindlass_plugin_call_seconds_count{plugin=\"chain-executor\"} 2\n");
+    has("\nwindlass_triggers_due 0\n");
+    has("\nwindlass_lease_lost_total 0\n");
+}
