@@ -28,6 +28,8 @@ pub const PARKED: Code = Code::new("WL-R080");
 pub const OUTPUT: Code = Code::new("WL-R081");
 /// The value is larger than a payload may be.
 pub const PAYLOAD_TOO_LARGE: Code = Code::new("WL-R082");
+/// What is to be forgotten cannot be written down before.
+pub const ARCHIVE: Code = Code::new("WL-R090");
 /// A plugin that the workflow uses is not there.
 pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 /// The configuration of a node does not fit the plugin's schema.

@@ -40,6 +40,14 @@ pub enum Error {
     /// What the store has cannot be understood.
     #[error("{0}")]
     Unreadable(String),
+    /// What is to be forgotten cannot be written down before.
+    #[error("the archive {} cannot be written: {error}", directory.display())]
+    Archive {
+        /// The directory.
+        directory: std::path::PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// A thread or the tokio runtime could not be started.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
@@ -59,6 +67,7 @@ impl Error {
             Self::Plugins(error) => error.code.clone(),
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
+            Self::Archive { .. } => crate::codes::ARCHIVE,
             Self::Start(_) => Code::new("WL-X001"),
         }
     }

@@ -17,6 +17,7 @@ mod observe;
 mod options;
 mod parts;
 mod request;
+pub mod retention;
 mod runtime;
 pub mod scheduler;
 mod schedules;

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
 use crate::request::{StartRequest, Started};
+use crate::retention;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules::Service;
@@ -227,6 +228,18 @@ impl Runtime {
         let metrics = &self.shared.metrics;
         metrics.triggers_due.set(u64::from(self.in_flight()));
         metrics.text()
+    }
+
+    /// Begins to forget what is over, for as long as what it gives back is kept.
+    ///
+    /// # Errors
+    ///
+    /// There is no thread to be had.
+    pub fn retain(&self, options: retention::Options) -> Result<retention::Service, Error> {
+        let (store, clock) = (&self.shared.store, &self.shared.clock);
+        let sweeper = retention::Sweeper::new(Arc::clone(store), Arc::clone(clock), options);
+        let membership = Arc::clone(&self.membership);
+        retention::Service::start(sweeper, move || membership.numbers().incarnation())
     }
 
     /// Plugins have come or gone: what was put aside for want of one may run again.

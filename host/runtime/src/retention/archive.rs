@@ -1,0 +1,129 @@
+//! Runs written down before they are forgotten: one file for each day, one line for each run.
+//!
+//! A line is on the disk before its run is deleted. A death in between leaves a run that is
+//! archived again, so a run may have more than one line; and a death in the middle of a line
+//! leaves a torn one, which the next line does not continue.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use windlass_model::{BlobRef, Body, Payload};
+use windlass_store::Store;
+use windlass_store::rows::InstanceRow;
+
+use super::line::{Head, Line, Names};
+use crate::error::Error;
+
+/// Records that are in memory at once.
+const PAGE: u32 = 256;
+
+/// A directory that runs are written down in.
+pub(super) struct Archive {
+    directory: PathBuf,
+}
+
+impl Archive {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Adds a run, with everything that is known of it, and flushes it to the disk.
+    pub(super) fn add(&self, store: &dyn Store, row: &InstanceRow) -> Result<(), Error> {
+        let names = Names::of(store, row)?;
+        let head = Head::read(store, row)?;
+        let journal = store.journal(row.no)?;
+        for payload in head.payloads() {
+            self.keep_blob(store, payload)?;
+        }
+        let failed = |error| self.failed(error);
+        let file = self.open(row.finished_ms.unwrap_or_default())?;
+        let mut line = Line::begin(file, &head, &journal).map_err(failed)?;
+        let mut before = None;
+        loop {
+            let runs = store.runs(row.no, before, PAGE)?;
+            let Some(last) = runs.last() else { break };
+            before = Some(last.no);
+            for run in &runs {
+                if let Some(payload) = &run.output {
+                    self.keep_blob(store, payload)?;
+                }
+                line.add(run, &names).map_err(failed)?;
+            }
+        }
+        let file = line.end().map_err(failed)?;
+        let file = file
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        file.sync_data().map_err(failed)
+    }
+
+    /// The file of a day, ready for another line.
+    fn open(&self, finished_ms: i64) -> Result<BufWriter<File>, Error> {
+        let open = || {
+            fs::create_dir_all(&self.directory)?;
+            let path = self.directory.join(format!("{}.ndjson", day(finished_ms)));
+            let mut file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(path)?;
+            if !ends_a_line(&mut file)? {
+                file.write_all(b"\n")?;
+            }
+            Ok(BufWriter::new(file))
+        };
+        open().map_err(|error| self.failed(error))
+    }
+
+    /// Copies a large value beside the files, unless it is there.
+    fn keep_blob(&self, store: &dyn Store, payload: &Payload) -> Result<(), Error> {
+        let Body::Blob(blob) = &payload.body else {
+            return Ok(());
+        };
+        let directory = self.directory.join("blobs");
+        let path = directory.join(blob.digest.hex());
+        if path.exists() {
+            return Ok(());
+        }
+        match store.blob(*blob)? {
+            Some(bytes) => {
+                write_whole(&directory, &path, blob, &bytes).map_err(|error| self.failed(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        let directory = self.directory.clone();
+        Error::Archive { directory, error }
+    }
+}
+
+/// A file that is there is whole.
+fn write_whole(directory: &Path, path: &Path, blob: &BlobRef, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let unfinished = directory.join(format!("{}.part", blob.digest.hex()));
+    let mut file = File::create(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    fs::rename(&unfinished, path)
+}
+
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// The day of a moment, in UTC.
+fn day(at_ms: i64) -> String {
+    let moment = Timestamp::from_millisecond(at_ms).unwrap_or_default();
+    moment.to_zoned(TimeZone::UTC).date().to_string()
+}

@@ -1,0 +1,225 @@
+//! How a run looks in the archive.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use windlass_model::{
+    Body, Digest, Failure, InstanceId, LogLine, Payload, RunStatus, ScopeNo, Status, TriggerType,
+};
+use windlass_store::Store;
+use windlass_store::rows::{DefinitionRow, InstanceRow, JournalRow, RunRow};
+
+use crate::error::Error;
+
+/// The version of the lines.
+const VERSION: u32 = 1;
+
+/// What a line says first.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Head {
+    v: u32,
+    id: InstanceId,
+    workflow: Option<String>,
+    definition: Digest,
+    pins: Digest,
+    correlation: Option<String>,
+    status: Status,
+    created_ms: i64,
+    finished_ms: Option<i64>,
+    failure: Option<Failure>,
+    #[serde(skip)]
+    input: Option<Payload>,
+    #[serde(skip)]
+    vars: Vec<(String, Payload)>,
+    #[serde(skip)]
+    output: Option<Payload>,
+}
+
+impl Head {
+    pub(super) fn read(store: &dyn Store, row: &InstanceRow) -> Result<Self, Error> {
+        let definition = store.definition(row.definition)?;
+        Ok(Self {
+            v: VERSION,
+            id: row.id,
+            workflow: definition.map(|definition| definition.name),
+            definition: row.definition,
+            pins: row.pins,
+            correlation: row.correlation.clone(),
+            status: row.status,
+            created_ms: row.created_ms,
+            finished_ms: row.finished_ms,
+            failure: row.failure.clone(),
+            input: store.input(row.no)?,
+            vars: store.vars(row.no, ScopeNo::ROOT)?,
+            output: store.output(row.no)?,
+        })
+    }
+
+    /// Every value of it.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = &Payload> {
+        let vars = self.vars.iter().map(|(_, value)| value);
+        self.input.iter().chain(vars).chain(&self.output)
+    }
+}
+
+/// The names of the nodes, by number.
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    pub(super) fn of(store: &dyn Store, row: &InstanceRow) -> Result<Self, Error> {
+        let stored = store.definition(row.definition)?;
+        let read = |stored: DefinitionRow| windlass_model::file::read_canonical(&stored.json).ok();
+        let definition = stored.and_then(read);
+        // Nodes are numbered by name, those of bodies among the others.
+        let names: BTreeSet<String> = definition
+            .iter()
+            .flat_map(|definition| definition.all_nodes())
+            .map(|(_, name, _)| name.to_owned())
+            .collect();
+        Ok(Self(names.into_iter().collect()))
+    }
+
+    fn get(&self, number: u32) -> Option<&str> {
+        self.0.get(number as usize).map(String::as_str)
+    }
+}
+
+/// The execution of a node.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Record<'a> {
+    node: Option<&'a str>,
+    number: u32,
+    seq: u64,
+    first: u64,
+    #[serde(rename = "type")]
+    kind: TriggerType,
+    attempt: u32,
+    status: RunStatus,
+    started_ms: i64,
+    took_us: u64,
+    failure: Option<&'a Failure>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    logs: &'a [LogLine],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    skipped: &'a [u32],
+}
+
+impl<'a> Record<'a> {
+    fn of(run: &'a RunRow, names: &'a Names) -> Self {
+        Self {
+            node: names.get(run.node),
+            number: run.node,
+            seq: run.seq.0,
+            first: run.first.0,
+            kind: run.kind,
+            attempt: run.attempt,
+            status: run.status,
+            started_ms: run.started_ms,
+            took_us: run.took_us,
+            failure: run.failure.as_ref(),
+            logs: &run.logs,
+            skipped: &run.skipped,
+        }
+    }
+}
+
+/// Writes a run, its executions as they come: there may be many.
+pub(super) struct Line<W: Write> {
+    file: W,
+    first: bool,
+}
+
+impl<W: Write> Line<W> {
+    /// Begins a line, up to the list of executions.
+    pub(super) fn begin(mut file: W, head: &Head, journal: &[JournalRow]) -> io::Result<Self> {
+        open(&mut file, head)?;
+        for (name, value) in [("input", &head.input), ("output", &head.output)] {
+            if let Some(value) = value {
+                write!(file, ",\"{name}\":")?;
+                write_value(&mut file, value)?;
+            }
+        }
+        file.write_all(b",\"vars\":{")?;
+        for (place, (name, value)) in head.vars.iter().enumerate() {
+            separate(&mut file, place == 0)?;
+            serde_json::to_writer(&mut file, name)?;
+            file.write_all(b":")?;
+            write_value(&mut file, value)?;
+        }
+        file.write_all(b"},\"journal\":[")?;
+        for (place, row) in journal.iter().enumerate() {
+            separate(&mut file, place == 0)?;
+            write!(file, "{{\"at-ms\":{},\"kind\":", row.at_ms)?;
+            serde_json::to_writer(&mut file, &row.kind)?;
+            file.write_all(b",\"detail\":")?;
+            write_value(&mut file, &Payload::json(row.detail.clone()))?;
+            file.write_all(b"}")?;
+        }
+        file.write_all(b"],\"runs\":[")?;
+        let first = true;
+        Ok(Self { file, first })
+    }
+
+    /// Adds an execution.
+    pub(super) fn add(&mut self, run: &RunRow, names: &Names) -> io::Result<()> {
+        separate(&mut self.file, self.first)?;
+        self.first = false;
+        open(&mut self.file, &Record::of(run, names))?;
+        if let Some(output) = &run.output {
+            self.file.write_all(b",\"output\":")?;
+            write_value(&mut self.file, output)?;
+        }
+        self.file.write_all(b"}")
+    }
+
+    /// Ends the line.
+    pub(super) fn end(mut self) -> io::Result<W> {
+        self.file.write_all(b"]}\n")?;
+        Ok(self.file)
+    }
+}
+
+fn separate(file: &mut impl Write, first: bool) -> io::Result<()> {
+    if first { Ok(()) } else { file.write_all(b",") }
+}
+
+/// Writes an object without its closing brace, so that members can follow.
+fn open(file: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_vec(value)?;
+    text.pop();
+    file.write_all(&text)
+}
+
+/// A value as what it is: `json`, or `base64`, or `blob`, which is the name of a file beside.
+fn write_value(file: &mut impl Write, value: &Payload) -> io::Result<()> {
+    match &value.body {
+        Body::Blob(blob) => {
+            let (name, size) = (blob.digest.hex(), blob.size);
+            write!(file, "{{\"blob\":\"{name}\",\"size\":{size}")?;
+        }
+        Body::Inline(bytes) if is_json(value, bytes) => {
+            file.write_all(b"{\"json\":")?;
+            // The text as it is, numbers to the last digit, but on one line: a line break in
+            // JSON is never part of a string.
+            for part in bytes.split(|byte| matches!(byte, b'\n' | b'\r')) {
+                file.write_all(part)?;
+            }
+        }
+        Body::Inline(bytes) => write!(file, "{{\"base64\":\"{}\"", STANDARD.encode(bytes))?,
+    }
+    if let Some(content_type) = &value.content_type {
+        file.write_all(b",\"content-type\":")?;
+        serde_json::to_writer(&mut *file, content_type)?;
+    }
+    file.write_all(b"}")
+}
+
+fn is_json(value: &Payload, bytes: &[u8]) -> bool {
+    value.is_json() && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}

@@ -1,0 +1,166 @@
+//! One round of retention.
+
+use std::sync::Arc;
+
+use windlass_model::{Clock, Incarnation, InstanceNo};
+use windlass_store::retention::{ExpiredRow, Sweep};
+use windlass_store::{Store, Write, Wrote};
+
+use super::Options;
+use super::archive::Archive;
+use crate::error::Error;
+
+/// The duty that the processes on a store share.
+const DUTY: &str = "retention";
+
+/// Runs that are looked up at once.
+const PAGE: u32 = 256;
+
+/// What one round did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Runs that are gone.
+    pub forgotten: u64,
+    /// Other things that are gone: large values, free pages.
+    pub swept: u64,
+}
+
+/// Does the rounds; whoever calls it says when.
+pub struct Sweeper {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    archive: Option<Archive>,
+}
+
+impl Sweeper {
+    /// A sweeper that has done nothing yet.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, options: Options) -> Self {
+        let archive = options.archive.clone().map(Archive::new);
+        Self {
+            store,
+            clock,
+            options,
+            archive,
+        }
+    }
+
+    /// How the sweeper was set up.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Forgets what is over, if that is this member's duty now; none if it is not. Ends early
+    /// once `stop` says so, between two slices.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble, or the archive cannot be written: what could not be archived
+    /// is kept.
+    pub fn round(
+        &self,
+        incarnation: Incarnation,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Round>, Error> {
+        let at_ms = self.clock.wall_ms();
+        if !self.is_my_duty(incarnation, at_ms)? {
+            return Ok(None);
+        }
+        let mut round = Round::default();
+        let before_ms = at_ms.saturating_sub_unsigned(self.options.keep_ms);
+        let mut last = Vec::new();
+        while !stop() {
+            let expired = self.store.expired(before_ms, PAGE)?;
+            // What was there before and still is cannot be forgotten now.
+            if expired.is_empty() || expired == last {
+                break;
+            }
+            for row in &expired {
+                if stop() {
+                    return Ok(Some(round));
+                }
+                self.archive(row)?;
+                self.forget(row.no, before_ms, at_ms, stop)?;
+                round.forgotten += 1;
+            }
+            last = expired;
+        }
+        for what in Sweep::ALL {
+            round.swept += self.sweep(what, at_ms, stop)?;
+        }
+        Ok(Some(round))
+    }
+
+    fn is_my_duty(&self, incarnation: Incarnation, at_ms: i64) -> Result<bool, Error> {
+        let duty = Write::Duty {
+            name: DUTY.to_owned(),
+            incarnation,
+            // Those who ask do not wake at the same moment: half of the interval keeps them
+            // from all coming too early.
+            every_ms: self.options.every_ms / 2,
+            at_ms,
+        };
+        match self.store.write(duty)? {
+            Wrote::Duty(mine) => Ok(mine),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
+
+    fn archive(&self, expired: &ExpiredRow) -> Result<(), Error> {
+        // One that has begun to be forgotten was archived before that.
+        let (Some(archive), Some(_)) = (&self.archive, expired.id) else {
+            return Ok(());
+        };
+        match self.store.instance_by_no(expired.no)? {
+            Some(row) => archive.add(self.store.as_ref(), &row),
+            None => Ok(()),
+        }
+    }
+
+    fn forget(
+        &self,
+        instance: InstanceNo,
+        before_ms: i64,
+        at_ms: i64,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        loop {
+            let forget = Write::Forget {
+                instance,
+                before_ms,
+                rows: self.options.slice_rows,
+                at_ms,
+            };
+            match self.store.write(forget)? {
+                Wrote::Forgotten { more: true } if !stop() => {}
+                Wrote::Forgotten { .. } => return Ok(()),
+                other => return Err(crate::store_answered(&other).into()),
+            }
+        }
+    }
+
+    fn sweep(&self, what: Sweep, at_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
+        let kept_ms = match what {
+            Sweep::Blobs => self.options.grace_ms,
+            Sweep::Pages => 0,
+        };
+        let mut swept = 0;
+        while !stop() {
+            let sweep = Write::Sweep {
+                what,
+                before_ms: at_ms.saturating_sub_unsigned(kept_ms),
+                rows: self.options.slice_rows,
+            };
+            match self.store.write(sweep)? {
+                Wrote::Swept { count, more } => {
+                    swept += u64::from(count);
+                    if !more {
+                        break;
+                    }
+                }
+                other => return Err(crate::store_answered(&other).into()),
+            }
+        }
+        Ok(swept)
+    }
+}

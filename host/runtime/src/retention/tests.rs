@@ -1,0 +1,404 @@
+//! Rounds over a store in memory, with a clock that moves when it is told to.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+use windlass_model::{
+    Clock, Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunStatus, Seq, Status,
+    Token, TriggerType,
+};
+use windlass_store::rows::{
+    BORN_EPOCH, BORN_VERSION, DefinitionRow, JournalRow, NewInstance, NewTrigger, PinsRow, RunRow,
+};
+use windlass_store::write::{Commit, Fence, Finish, NewMember, TriggerFence};
+use windlass_store::{MemoryStore, Reader as _, Store, Write, Wrote};
+
+use super::{Options, Round, Sweeper};
+use crate::error::Error;
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+#[derive(Default)]
+struct TestClock(AtomicI64);
+
+impl TestClock {
+    fn set(&self, ms: i64) {
+        self.0.store(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn wall_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.wall_ms().unsigned_abs())
+    }
+}
+
+/// A member of a store in memory.
+struct World {
+    clock: Arc<TestClock>,
+    store: Arc<MemoryStore>,
+    numbers: Numbers,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = Arc::new(TestClock::default());
+        let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let numbers = Numbers::new(join(&store));
+        Self {
+            clock,
+            store,
+            numbers,
+        }
+    }
+
+    fn sweeper(&self, archive: Option<&Path>) -> Sweeper {
+        let options = Options {
+            archive: archive.map(Path::to_owned),
+            ..Options::default()
+        };
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        Sweeper::new(store, Arc::clone(&self.clock) as Arc<dyn Clock>, options)
+    }
+
+    fn round(&self, sweeper: &Sweeper) -> Result<Option<Round>, Error> {
+        sweeper.round(self.numbers.incarnation(), &|| false)
+    }
+
+    /// A run of so many executions that ends now.
+    fn ended(&self, executions: u32, output: &Payload) -> (InstanceNo, InstanceId) {
+        let (no, trigger) = (
+            self.numbers.instance().unwrap(),
+            self.numbers.trigger().unwrap(),
+        );
+        let id = InstanceId(Uuid::from_u128(no.0 as u128));
+        let at_ms = self.clock.wall_ms();
+        let text = "workflow: orders
+nodes:
+  pack:
+    use: data/set@1
+";
+        let definition = windlass_model::file::read(text, "orders.yaml").canonical();
+        let definition = Bytes::from(definition.unwrap());
+        let owner = self.numbers.incarnation();
+        let new = NewInstance {
+            no,
+            id,
+            definition: Arc::new(DefinitionRow {
+                digest: Digest::of(&definition),
+                name: "orders".into(),
+                json: definition,
+            }),
+            pins: Arc::new(PinsRow {
+                digest: Digest::of(b"{}"),
+                json: "{}".into(),
+            }),
+            correlation: Some("order 7".into()),
+            request: Digest::of(b"request"),
+            owner: Some(owner),
+            state: Bytes::new(),
+            input: Payload::json("{\n  \"n\": 12345678901234567890123\n}"),
+            vars: vec![("v".into(), output.clone())],
+            triggers: vec![NewTrigger {
+                no: trigger,
+                seq: Seq(1),
+                kind: TriggerType::Start,
+                node: Some(0),
+                due_ms: 0,
+                claimed: true,
+                attempt: 1,
+                detail: Bytes::new(),
+                payload: None,
+                priority: 0,
+            }],
+            parent: None,
+            reserves: Vec::new(),
+            exclusive: None,
+            blobs: Vec::new(),
+            created_ms: at_ms,
+        };
+        let created = self.store.write(Write::Create(Box::new(new))).unwrap();
+        assert!(matches!(created, Wrote::Created));
+        let mut previous = None;
+        let runs = (0..executions).map(|_| {
+            let run = self.run(no, previous, output);
+            previous = Some(run.no);
+            run
+        });
+        let (kind, detail) = ("completed".into(), "{\"why\":\"done\"}".into());
+        let commit = Commit {
+            fence: Fence {
+                incarnation: owner,
+                instance: no,
+                epoch: BORN_EPOCH,
+                version: BORN_VERSION,
+            },
+            trigger: TriggerFence {
+                no: trigger,
+                token: Token(1),
+            },
+            status: Status::Completed,
+            state: Bytes::new(),
+            runs: runs.collect(),
+            triggers: Vec::new(),
+            removed: Vec::new(),
+            vars: Vec::new(),
+            scopes: Vec::new(),
+            items: Vec::new(),
+            lists_done: Vec::new(),
+            burned: Vec::new(),
+            bookmarks: Vec::new(),
+            sends: Vec::new(),
+            children: Vec::new(),
+            cancels: Vec::new(),
+            dead: Vec::new(),
+            blobs: Vec::new(),
+            journal: vec![JournalRow {
+                at_ms,
+                kind,
+                detail,
+            }],
+            finish: Some(Finish {
+                output: Some(output.clone()),
+                failure: None,
+            }),
+            release: false,
+            at_ms,
+        };
+        let done = self.store.write(Write::Commit(Box::new(commit))).unwrap();
+        assert!(matches!(done, Wrote::Done));
+        (no, id)
+    }
+
+    fn run(
+        &self,
+        instance: InstanceNo,
+        previous: Option<windlass_model::RunNo>,
+        output: &Payload,
+    ) -> RunRow {
+        RunRow {
+            no: self.numbers.run().unwrap(),
+            instance,
+            previous,
+            seq: Seq(1),
+            first: Seq(1),
+            node: 0,
+            kind: TriggerType::Start,
+            attempt: 1,
+            status: RunStatus::Completed,
+            started_ms: 20,
+            took_us: 30,
+            output: Some(output.clone()),
+            failure: None,
+            logs: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    fn instances(&self) -> u64 {
+        self.store.counts().unwrap().instances
+    }
+}
+
+fn join(store: &Arc<MemoryStore>) -> Incarnation {
+    let (name, lease_ms, joined_ms) = ("case".into(), 1, 0);
+    let member = NewMember {
+        name,
+        lease_ms,
+        joined_ms,
+    };
+    match store.write(Write::Join(member)).unwrap() {
+        Wrote::Joined(incarnation) => incarnation,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lines(directory: &Path, file: &str) -> Vec<Value> {
+    let text = fs::read_to_string(directory.join(file)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or(Value::Null))
+        .collect()
+}
+
+#[test]
+fn what_has_ended_is_kept_for_seven_days() {
+    let world = World::new();
+    let sweeper = world.sweeper(None);
+    world.ended(1, &Payload::null());
+    world.clock.set(DAY_MS);
+    world.ended(1, &Payload::null());
+    for (at_ms, left) in [
+        (7 * DAY_MS, 2),
+        (7 * DAY_MS + 60_000, 1),
+        (8 * DAY_MS, 1),
+        (9 * DAY_MS, 0),
+    ] {
+        world.clock.set(at_ms);
+        assert!(world.round(&sweeper).unwrap().is_some());
+        assert_eq!(world.instances(), left, "after {at_ms} ms");
+    }
+}
+
+#[test]
+fn one_member_does_it_for_all() {
+    let world = World::new();
+    let (sweeper, other) = (world.sweeper(None), join(&world.store));
+    assert!(world.round(&sweeper).unwrap().is_some());
+    assert_eq!(sweeper.round(other, &|| false).unwrap(), None);
+    world.clock.set(60_000);
+    assert!(sweeper.round(other, &|| false).unwrap().is_some());
+    assert_eq!(world.round(&sweeper).unwrap(), None);
+}
+
+#[test]
+fn large_values_go_once_their_grace_period_is_over() {
+    let world = World::new();
+    let sweeper = world.sweeper(None);
+    world.ended(1, &Payload::json(format!("\"{}\"", "x".repeat(70_000))));
+    world.clock.set(8 * DAY_MS);
+    assert_eq!(
+        world.round(&sweeper).unwrap(),
+        Some(Round {
+            forgotten: 1,
+            swept: 0
+        })
+    );
+    world.clock.set(8 * DAY_MS + 3_600_000);
+    assert_eq!(world.round(&sweeper).unwrap(), Some(Round::default()));
+    world.clock.set(8 * DAY_MS + 3_700_000);
+    assert_eq!(
+        world.round(&sweeper).unwrap(),
+        Some(Round {
+            forgotten: 0,
+            swept: 1
+        })
+    );
+    assert_eq!(world.store.counts().unwrap().blobs, 0);
+}
+
+#[test]
+fn a_round_that_is_stopped_leaves_the_rest() {
+    let world = World::new();
+    let sweeper = world.sweeper(None);
+    for _ in 0..5 {
+        world.ended(1, &Payload::null());
+    }
+    world.clock.set(8 * DAY_MS);
+    let asked = AtomicI64::new(0);
+    let stop = || asked.fetch_add(1, Ordering::SeqCst) > 2;
+    let round = sweeper.round(world.numbers.incarnation(), &stop).unwrap();
+    assert_eq!(round.unwrap().forgotten + world.instances(), 5);
+    assert!(world.instances() > 0);
+    world.clock.set(9 * DAY_MS);
+    world.round(&sweeper).unwrap();
+    assert_eq!(world.instances(), 0);
+}
+
+#[test]
+fn runs_are_archived_by_the_day_they_ended() {
+    let world = World::new();
+    let directory = TempDir::new().unwrap();
+    let sweeper = world.sweeper(Some(directory.path()));
+    let text = Payload {
+        content_type: Some("text/plain".into()),
+        ..Payload::json("a\nb")
+    };
+    let (_, first) = world.ended(700, &Payload::json("[1,\n2]"));
+    let (_, second) = world.ended(1, &text);
+    world.clock.set(DAY_MS);
+    let (_, third) = world.ended(1, &Payload::json("no json"));
+    world.clock.set(9 * DAY_MS);
+    assert_eq!(world.round(&sweeper).unwrap().unwrap().forgotten, 3);
+    let found = lines(directory.path(), "1970-01-01.ndjson");
+    assert_eq!(found.len(), 2);
+    let run = &found[0];
+    assert_eq!((&run["v"], &run["id"]), (&json!(1), &json!(first)));
+    assert_eq!(
+        (&run["workflow"], &run["status"]),
+        (&json!("orders"), &json!("completed"))
+    );
+    assert_eq!(run["correlation"], json!("order 7"));
+    assert_eq!(run["vars"]["v"], json!({ "json": [1, 2] }));
+    assert_eq!(run["output"], json!({ "json": [1, 2] }));
+    assert_eq!(run["journal"][0]["detail"]["json"]["why"], json!("done"));
+    let runs = run["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 700);
+    assert_eq!(
+        (&runs[0]["node"], &runs[0]["status"]),
+        (&json!("pack"), &json!("completed"))
+    );
+    assert_eq!(runs[0]["output"], json!({ "json": [1, 2] }));
+    let whole = fs::read_to_string(directory.path().join("1970-01-01.ndjson")).unwrap();
+    assert!(
+        whole.contains("12345678901234567890123"),
+        "numbers are kept to the last digit"
+    );
+    let wanted = json!({ "base64": "YQpi", "content-type": "text/plain" });
+    assert_eq!(
+        (&found[1]["id"], &found[1]["output"]),
+        (&json!(second), &wanted)
+    );
+    let found = lines(directory.path(), "1970-01-02.ndjson");
+    assert_eq!((&found[0]["id"], found.len()), (&json!(third), 1));
+    assert_eq!(found[0]["output"], json!({ "base64": "bm8ganNvbg==" }));
+}
+
+#[test]
+fn large_values_are_archived_beside_the_lines() {
+    let world = World::new();
+    let directory = TempDir::new().unwrap();
+    let sweeper = world.sweeper(Some(directory.path()));
+    let text = format!("\"{}\"", "x".repeat(70_000));
+    world.ended(2, &Payload::json(text.clone()));
+    world.clock.set(8 * DAY_MS);
+    world.round(&sweeper).unwrap();
+    let found = lines(directory.path(), "1970-01-01.ndjson");
+    let name = Digest::of(text.as_bytes()).hex();
+    assert_eq!(
+        found[0]["output"],
+        json!({ "blob": name, "size": text.len() })
+    );
+    assert_eq!(found[0]["runs"][1]["output"]["blob"], json!(name));
+    let kept = fs::read_to_string(directory.path().join("blobs").join(name)).unwrap();
+    assert!(kept == text);
+}
+
+#[test]
+fn a_torn_line_spoils_only_itself() {
+    let world = World::new();
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("1970-01-01.ndjson");
+    fs::write(&file, "{\"v\":1,\"id\":\"torn").unwrap();
+    let sweeper = world.sweeper(Some(directory.path()));
+    let (_, id) = world.ended(1, &Payload::null());
+    world.clock.set(8 * DAY_MS);
+    world.round(&sweeper).unwrap();
+    let found = lines(directory.path(), "1970-01-01.ndjson");
+    assert_eq!(found.len(), 2);
+    assert_eq!((&found[0], &found[1]["id"]), (&Value::Null, &json!(id)));
+}
+
+#[test]
+fn what_cannot_be_archived_is_kept() {
+    let world = World::new();
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("a file");
+    fs::write(&file, "in the way").unwrap();
+    let sweeper = world.sweeper(Some(&file));
+    world.ended(1, &Payload::null());
+    world.clock.set(8 * DAY_MS);
+    let error = world.round(&sweeper).unwrap_err();
+    assert_eq!(error.code(), crate::codes::ARCHIVE);
+    assert_eq!(world.instances(), 1);
+}
