@@ -154,6 +154,9 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
         }
         Error::Unreadable(_) => Expected::new(code, sentence(&error.to_string())).exit(Exit::Store),
+        Error::Archive { .. } => {
+            Expected::new(code, sentence(&error.to_string())).exit(Exit::Store)
+        }
         Error::Start(_) => bug(&error.to_string()),
         other => Expected::new(code, sentence(&other.to_string())),
     }

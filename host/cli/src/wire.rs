@@ -10,7 +10,7 @@ use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
-use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock};
+use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, retention};
 use windlass_store::Store;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -107,6 +107,18 @@ impl Machine {
             }
         }
         Ok(host)
+    }
+
+    /// How long what is over is kept.
+    pub(crate) fn retention(&self) -> retention::Options {
+        let section = &self.config.retention;
+        retention::Options {
+            keep_ms: section.keep.0,
+            every_ms: section.every.0,
+            grace_ms: section.grace.0,
+            archive: section.archive.clone(),
+            slice_rows: section.slice_rows,
+        }
     }
 
     /// The options of a runtime.

@@ -51,9 +51,11 @@ impl Arguments {
         // One that was loaded while this was under way could not be told of.
         served.plugins_changed();
         let metrics = self.metrics.begin(machine.tokio.handle(), served)?;
+        let retention = served.retain(machine.retention())?;
         let path = wire::store_path(&machine.config)?;
         tracing::info!(store = %path.display(), "serving");
         let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
+        drop(retention);
         metrics.end(served);
         drop(watch);
         store.close();

@@ -333,6 +333,16 @@ impl Config {
             ),
             ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
             (
+                "retention.every",
+                self.retention.every.0 >= 1000,
+                "at least 1s",
+            ),
+            (
+                "retention.slice-rows",
+                self.retention.slice_rows > 0,
+                "at least 1",
+            ),
+            (
                 "plugins.pool.instances",
                 self.plugins.pool.instances > 0,
                 "at least 1",
@@ -413,6 +423,9 @@ fn rebase(table: &mut Table, base: &Path) {
         if let Some(path) = text_at(table, "plugins", key) {
             *path = under(base, path);
         }
+    }
+    if let Some(path) = text_at(table, "retention", "archive") {
+        *path = under(base, path);
     }
     if let Some(Value::Table(secrets)) = table.get_mut("secrets") {
         for (_, source) in secrets.iter_mut() {

@@ -30,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) scheduler: Scheduler,
     /// Which plugins there are, and what they may do.
     pub(crate) plugins: plugins::Plugins,
+    /// How long `serve` keeps what is over, and what becomes of it then.
+    pub(crate) retention: Retention,
     /// The secrets that plugins may be given, by name; each is read from an environment
     /// variable or a file when the host starts.
     #[schemars(extend("x-sample" = SECRETS))]
@@ -95,6 +97,23 @@ pub(crate) struct Scheduler {
     pub(crate) max_steps: u64,
 }
 
+/// How long `serve` keeps what is over, and what becomes of it then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Retention {
+    /// How long a run is kept after it has ended. What waits is kept however long it waits.
+    pub(crate) keep: Millis,
+    /// How often it is looked for what is over. At least 1s.
+    pub(crate) every: Millis,
+    /// How long a large value is kept that nothing refers to any more.
+    pub(crate) grace: Millis,
+    /// A directory in which runs are written down before they are forgotten, as
+    /// newline-delimited JSON, a file for each day. Default: nowhere.
+    pub(crate) archive: Option<PathBuf>,
+    /// Rows that are deleted at once; more of them make other writes wait for longer.
+    pub(crate) slice_rows: u32,
+}
+
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -134,6 +153,18 @@ impl Default for Store {
         Self {
             url: "sqlite:.windlass/windlass.db".into(),
             durability: Durability::Full,
+        }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            keep: Millis(7 * 24 * 3_600_000),
+            every: Millis(60_000),
+            grace: Millis(3_600_000),
+            archive: None,
+            slice_rows: 500,
         }
     }
 }

@@ -125,7 +125,8 @@ fn what_looks_like_a_number_is_text_where_text_is_wanted() {
 #[test]
 fn relative_paths_of_a_file_count_from_its_directory() {
     let layers = Layers {
-        project: "[store]\nurl = \"sqlite:data/w.db\"\n[plugins]\nlibrary = \"/abs\"",
+        project: "[store]\nurl = \"sqlite:data/w.db\"\n[plugins]\nlibrary = \"/abs\"\n\
+            [retention]\narchive = \"old\"",
         ..Layers::default()
     };
     let (directory, loaded) = load(&layers);
@@ -137,6 +138,7 @@ fn relative_paths_of_a_file_count_from_its_directory() {
     );
     assert_eq!(config.plugins.directory, under(".windlass/plugins"));
     assert_eq!(config.plugins.library, Some("/abs".into()));
+    assert_eq!(config.retention.archive, Some(under("old")));
 }
 
 fn check_warning(layers: &Layers, part: &str) {

@@ -1,6 +1,5 @@
 //! How a run looks in the archive.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use base64::Engine as _;
@@ -75,13 +74,10 @@ impl Names {
         let stored = store.definition(row.definition)?;
         let read = |stored: DefinitionRow| windlass_model::file::read_canonical(&stored.json).ok();
         let definition = stored.and_then(read);
-        // Nodes are numbered by name, those of bodies among the others.
-        let names: BTreeSet<String> = definition
+        let names = definition
             .iter()
-            .flat_map(|definition| definition.all_nodes())
-            .map(|(_, name, _)| name.to_owned())
-            .collect();
-        Ok(Self(names.into_iter().collect()))
+            .flat_map(|definition| definition.node_names());
+        Ok(Self(names.map(str::to_owned).collect()))
     }
 
     fn get(&self, number: u32) -> Option<&str> {
