@@ -43,7 +43,7 @@ const TRIGGERS_DUE: About = About {
     name: "windlass_triggers_due",
     kind: "gauge",
     labels: &[],
-    help: "Triggers that this process has claimed and not finished.",
+    help: "Triggers in the store that are due and not claimed, counted up to 10,000.",
 };
 const TRIGGER_LATENESS: About = About {
     name: "windlass_trigger_lateness_seconds",
@@ -85,7 +85,7 @@ const DEAD_TRIGGERS: About = About {
     name: "windlass_dead_triggers",
     kind: "gauge",
     labels: &[],
-    help: "Triggers in the store that will not run any more and wait for somebody to look.",
+    help: "Dead letters in the store that were not tried again, counted up to 10,000.",
 };
 
 /// Everything that one process counts and measures.
@@ -95,7 +95,7 @@ pub struct Metrics {
     plugin_calls: Family,
     /// Runs that this process began.
     pub runs_started: Counter,
-    /// Claimed and not finished.
+    /// In the store.
     pub triggers_due: Gauge,
     /// Microseconds.
     pub trigger_lateness: Histogram,

@@ -31,6 +31,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// How often a drain looks whether it is through.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
 
+/// How far what waits in the store is counted for the metrics.
+const BACKLOG: u32 = 10_000;
+
 /// How long interrupted guests get to return.
 const INTERRUPT: Duration = Duration::from_secs(2);
 
@@ -224,9 +227,16 @@ impl Runtime {
     }
 
     /// What this process counts and measures, in the text format of Prometheus.
+    /// Looks into the store for what waits there; if that fails, what was known stands.
     pub fn metrics(&self) -> String {
-        let metrics = &self.shared.metrics;
-        metrics.triggers_due.set(u64::from(self.in_flight()));
+        let (shared, metrics) = (&self.shared, &self.shared.metrics);
+        match shared.store.backlog(shared.clock.wall_ms(), BACKLOG) {
+            Ok(backlog) => {
+                metrics.triggers_due.set(backlog.due);
+                metrics.dead_triggers.set(backlog.dead);
+            }
+            Err(error) => tracing::debug!(%error, "cannot count what waits"),
+        }
         metrics.text()
     }
 

@@ -132,8 +132,20 @@ pub trait Reader {
     /// Who is a member.
     fn members(&self) -> Result<Vec<MemberRow>>;
 
+    /// How much waits, each counted up to `limit`, so that it costs little however much it is.
+    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog>;
+
     /// Counts, for `doctor` and for tests.
     fn counts(&self) -> Result<Counts>;
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Triggers that are due and that nobody has claimed.
+    pub due: u64,
+    /// Dead letters that were not tried again.
+    pub dead: u64,
 }
 
 /// Which instances to list.

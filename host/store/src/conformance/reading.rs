@@ -37,6 +37,27 @@ pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     assert_eq!(runs(foreign, 3), []);
 }
 
+pub(super) fn what_waits_is_counted(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let backlog = |limit| {
+        let found = member.store.backlog(1_000, limit).unwrap();
+        (found.due, found.dead)
+    };
+    assert_eq!(backlog(10), (0, 0));
+    for (place, priority) in [3, -2, 0, 0, 7].into_iter().enumerate() {
+        let mut new = member.draft(1);
+        // The last one is not due yet.
+        new.triggers[0].due_ms = if place == 4 { 1_001 } else { 1_000 };
+        new.triggers[0].priority = priority;
+        member.create(new);
+    }
+    assert_eq!(backlog(10), (4, 0));
+    assert_eq!(backlog(3), (3, 0));
+    let claims = member.claim(1_000, 10, 10);
+    assert_eq!(claims.instances.len(), 4);
+    assert_eq!(backlog(10), (0, 0));
+}
+
 pub(super) fn instances_are_found_by_prefix(harness: &dyn Harness) {
     let member = Member::join(harness);
     let ids = [

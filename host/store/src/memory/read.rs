@@ -16,7 +16,7 @@ use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Counts, InstanceQuery, Reader};
+use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
@@ -332,6 +332,18 @@ impl Reader for MemoryStore {
             .values()
             .map(|member| member.row.clone())
             .collect())
+    }
+
+    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
+        let data = self.common.data.lock();
+        let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
+        let due = rows.filter(|row| row.due_ms <= now_ms);
+        let dead = data.letters.values();
+        let dead = dead.filter(|letter| letter.replayed_ms.is_none());
+        Ok(Backlog {
+            due: due.take(limit as usize).count() as u64,
+            dead: dead.take(limit as usize).count() as u64,
+        })
     }
 
     fn counts(&self) -> Result<Counts> {

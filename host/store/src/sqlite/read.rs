@@ -19,7 +19,7 @@ use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Counts, InstanceQuery, Reader};
+use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
@@ -326,6 +326,29 @@ impl Reader for SqliteStore {
                     pid: row.get(2)?,
                     joined_ms: row.get(3)?,
                 })
+            })
+        })
+    }
+
+    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
+        // The due index begins with the priority, so each is looked at by itself.
+        const DUE: &str = "WITH RECURSIVE ranks (priority) AS (
+                SELECT max(priority) FROM trigger WHERE state = 0
+                UNION ALL
+                SELECT (SELECT max(t.priority) FROM trigger t
+                    WHERE t.state = 0 AND t.priority < ranks.priority)
+                FROM ranks WHERE ranks.priority IS NOT NULL)
+            SELECT count(*) FROM (SELECT 1 FROM ranks
+                JOIN trigger t ON t.state = 0 AND t.priority = ranks.priority AND t.due_ms <= ?1
+                LIMIT ?2)";
+        const DEAD: &str = "SELECT count(*) FROM
+            (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL LIMIT ?1)";
+        self.pool.read(|c| {
+            let due = one(c, DUE, (now_ms, limit), |row| unsigned(row, 0))?;
+            let dead = one(c, DEAD, [limit], |row| unsigned(row, 0))?;
+            Ok(Backlog {
+                due: due.unwrap_or(0),
+                dead: dead.unwrap_or(0),
             })
         })
     }
