@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use windlass_model::{InstanceId, Payload};
-use windlass_runtime::StartRequest;
+use windlass_runtime::{Beside, StartRequest};
 
 use crate::codes;
 use crate::error::Expected;
@@ -40,6 +40,21 @@ impl RequestArguments {
             correlation: self.correlation.clone(),
         };
         Ok((request, source))
+    }
+
+    /// Finds workflows that the run calls in files beside its own: `NAME.yaml`.
+    pub(crate) fn beside(&self) -> Beside {
+        let directory = self.file.parent().map(PathBuf::from).unwrap_or_default();
+        Box::new(move |name| {
+            let file = directory.join(name).with_extension("yaml");
+            if !file.is_file() {
+                return Ok(None);
+            }
+            match Source::read(&file) {
+                Ok(source) => Ok(Some(source.row())),
+                Err(error) => Err(windlass_runtime::Error::Unreadable(error.to_string())),
+            }
+        })
     }
 
     /// As the user named it.

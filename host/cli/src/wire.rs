@@ -153,6 +153,7 @@ impl Machine {
                 steps: scheduler.burst_steps,
                 time_ms: scheduler.burst_time.0,
             },
+            beside: None,
             max_steps: scheduler.max_steps,
             observer: None,
         }

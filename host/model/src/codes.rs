@@ -47,22 +47,12 @@ pub const NO_WEB_SERVER: Code = Code::new("WL-D020");
 pub const NO_BURST: Code = Code::new("WL-D038");
 /// An activation other than `always` is not built yet.
 pub const NO_ACTIVATION: Code = Code::new("WL-D039");
-/// `for-each` is not built yet.
-pub const NO_FOR_EACH: Code = Code::new("WL-D040");
 /// Sub-workflows are not built yet.
 pub const NO_SUB_WORKFLOW: Code = Code::new("WL-D041");
 /// `event` is not built yet.
 pub const NO_EVENT: Code = Code::new("WL-D042");
-/// `compensate` is not built yet.
-pub const NO_COMPENSATE: Code = Code::new("WL-D044");
-/// `repeat` is not built yet.
-pub const NO_REPEAT: Code = Code::new("WL-D045");
-/// `mutex` is not built yet.
-pub const NO_MUTEX: Code = Code::new("WL-D046");
 /// `wait-timeout` is not built yet.
 pub const NO_WAIT_TIMEOUT: Code = Code::new("WL-D047");
-/// `route` is not built yet.
-pub const NO_ROUTE: Code = Code::new("WL-D048");
 /// `priority` is not built yet.
 pub const NO_PRIORITY: Code = Code::new("WL-D049");
 

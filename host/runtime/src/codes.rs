@@ -10,7 +10,7 @@ pub const ID_CONFLICT: Code = Code::new("WL-R071");
 pub const NOT_FOUND: Code = Code::new("WL-R072");
 /// The host died too often while this ran.
 pub const LOST: Code = Code::new("WL-R073");
-/// The node suspended, which this host does not support yet.
+/// The node suspended in a way that cannot be.
 pub const SUSPENDED: Code = Code::new("WL-R074");
 /// A template of the node could not be rendered.
 pub const RENDER: Code = Code::new("WL-R075");
@@ -20,6 +20,10 @@ pub const CONFIG_INVALID: Code = Code::new("WL-R076");
 pub const REJECTED: Code = Code::new("WL-R077");
 /// The node failed on purpose.
 pub const FAIL_NODE: Code = Code::new("WL-R078");
+/// The sub-workflow cannot be started, or did not complete.
+pub const CHILD: Code = Code::new("WL-R084");
+/// A trigger from outside cannot be carried out.
+pub const OUTSIDE: Code = Code::new("WL-R103");
 /// The process is shutting down and takes no more work.
 pub const DRAINING: Code = Code::new("WL-R079");
 /// The trigger's consumer or a plugin of the run is missing.

@@ -31,6 +31,9 @@ pub enum Error {
         /// What to do about it.
         help: Option<String>,
     },
+    /// There is no workflow of this name.
+    #[error("there is no published workflow `{0}`")]
+    NoWorkflow(String),
     /// The plugin host is in trouble.
     #[error(transparent)]
     Plugins(#[from] windlass_plugins::Error),
@@ -62,6 +65,7 @@ impl Error {
                 .first()
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
+            Self::NoWorkflow(_) => crate::codes::CHILD,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
             Self::Refused { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use windlass_model::{BlobRef, Body, Digest, InstanceNo, Payload, RunNo};
+use windlass_model::{BlobRef, Body, Digest, InstanceNo, Payload, RunNo, ScopeNo};
 use windlass_plugins::{BlobError, Blobs, Memory, MemoryError};
 use windlass_store::Store;
 
@@ -17,20 +17,25 @@ use crate::shared::Shared;
 struct View {
     store: Arc<dyn Store>,
     instance: InstanceNo,
+    /// The scopes that are seen, from the inside.
+    scopes: Vec<ScopeNo>,
     latest: FxHashMap<String, RunNo>,
 }
 
 /// What a guest that is called for this instance can read.
-pub(crate) fn memory(hot: &Hot, shared: &Shared) -> Arc<dyn Memory> {
+pub(crate) fn memory(hot: &Hot, scope: ScopeNo, shared: &Shared) -> Arc<dyn Memory> {
     let graph = &hot.prepared.graph;
-    let latest = hot
-        .state
-        .seen(windlass_model::ScopeNo::ROOT)
-        .filter_map(|(node, run)| Some((graph.node(node)?.name.clone(), run)))
+    let named = graph.nodes().filter(|(_, plan)| plan.named);
+    let latest = named
+        .filter_map(|(node, plan)| {
+            let run = hot.state.latest(graph, scope, node)?;
+            Some((plan.name.clone(), run))
+        })
         .collect();
     Arc::new(View {
         store: Arc::clone(&shared.store),
         instance: hot.no,
+        scopes: hot.state.around(scope).collect(),
         latest,
     })
 }
@@ -50,13 +55,7 @@ impl Memory for View {
             Some("input") => self.store.input(self.instance).map_err(failed)?,
             Some("vars") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
-                let vars = self
-                    .store
-                    .vars(self.instance, windlass_model::ScopeNo::ROOT)
-                    .map_err(failed)?;
-                vars.into_iter()
-                    .find(|(var, _)| var == name)
-                    .map(|(_, payload)| payload)
+                self.var(name).map_err(failed)?
             }
             Some("nodes") => {
                 let name = parts.next().ok_or_else(|| invalid(path))?;
@@ -79,6 +78,17 @@ impl Memory for View {
 }
 
 impl View {
+    /// A variable: that of the innermost scope which has it.
+    fn var(&self, name: &str) -> windlass_store::Result<Option<Payload>> {
+        for scope in &self.scopes {
+            let vars = self.store.vars(self.instance, *scope)?;
+            if let Some((_, payload)) = vars.into_iter().find(|(var, _)| var == name) {
+                return Ok(Some(payload));
+            }
+        }
+        Ok(None)
+    }
+
     fn inside(&self, payload: &Payload, path: &[&str]) -> Result<Option<Payload>, MemoryError> {
         let bytes = match &payload.body {
             Body::Inline(bytes) => Some(bytes.clone()),

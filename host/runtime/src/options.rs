@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use windlass_model::Clock;
 use windlass_store::Store;
+use windlass_store::rows::DefinitionRow;
 
+use crate::error::Error;
 use crate::observe::Observer;
 use crate::scheduler::core::Settings;
 pub use crate::scheduler::driver::Scope;
 pub use crate::shard::BurstBounds;
+
+/// Finds a workflow by its name: none if there is none. Called where blocking is allowed.
+pub type Beside = Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
 
 /// How a process takes part. What is not here is decided by the store and the plugin host
 /// that are passed in.
@@ -33,6 +38,8 @@ pub struct Options {
     pub spare_workers: usize,
     /// How long an instance is kept before others get their turn.
     pub burst: BurstBounds,
+    /// Workflows that a run may call although they are not published.
+    pub beside: Option<Beside>,
     /// Executions that one run may have.
     pub max_steps: u64,
     /// Who is told what happens.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
-use windlass_model::InstanceNo;
 use windlass_store::{Sink, Write};
 
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::options::{Options, Scope};
+use crate::queue::Bell;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
-use crate::shard::Shard;
+use crate::shard::{Shard, Tokens};
 use crate::shared::{Flow, Shared, Suspects, Waiters};
 
 /// A member of the store, and everything that makes up its process.
@@ -22,9 +22,6 @@ pub(crate) struct Parts {
     pub(crate) driver: Driver,
     pub(crate) inbox: Inbox,
     pub(crate) membership: Arc<Membership>,
-    /// The instances that a process claims which claims only its own.
-    pub(crate) own: Arc<Mutex<Vec<InstanceNo>>>,
-    pub(crate) scope: Scope,
     /// Where the store answers the scheduler.
     pub(crate) sink: Arc<dyn Sink>,
 }
@@ -41,8 +38,10 @@ impl Parts {
             scope,
             scheduler,
             workers,
+            beside,
             ..
         } = options;
+        let secret = store.secret()?;
         let (mailbox, inbox) = Mailbox::new();
         let lease_ms = scheduler.lease_ms;
         let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
@@ -63,16 +62,17 @@ impl Parts {
             draining: AtomicBool::new(false),
             max_steps: options.max_steps,
             burst: options.burst,
+            tokens: Arc::new(Tokens(secret)),
+            queue: Bell::default(),
+            beside,
+            own: (scope == Scope::Own).then(Mutex::default),
         });
         // What was put aside may run with the plugins that there are now.
         shared.store.write(Write::Unpark)?;
-        let own = Arc::new(Mutex::new(Vec::new()));
         let sink = sink(&mailbox);
         let driver = Driver {
             shared: Arc::clone(&shared),
             core: Core::new(scheduler),
-            scope: scope.clone(),
-            own: Arc::clone(&own),
             membership: Arc::clone(&membership),
             sink: Arc::clone(&sink),
         };
@@ -81,8 +81,6 @@ impl Parts {
             driver,
             inbox,
             membership,
-            own,
-            scope,
             sink,
         })
     }

@@ -102,7 +102,10 @@ impl StartRequest {
                 attempt: open.attempt,
                 detail: Bytes::from(open.encode_detail()),
                 payload: None,
-                priority: 0,
+                priority: prepared
+                    .graph
+                    .node(open.node)
+                    .map_or(0, |plan| plan.priority),
             });
         }
         let vars = prepared.vars.iter();

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use windlass_model::{InstanceNo, Payload};
+use windlass_model::{InstanceNo, Payload, Status};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
-use crate::options::{Options, Scope};
+use crate::options::Options;
 use crate::parts::Parts;
 use crate::request::{StartRequest, Started};
 use crate::retention;
@@ -42,14 +42,20 @@ pub struct Runtime {
     shared: Arc<Shared>,
     crew: Arc<Crew>,
     membership: Arc<Membership>,
-    own: Arc<Mutex<Vec<InstanceNo>>>,
-    scope: Scope,
     sink: Arc<dyn Sink>,
-    scheduler: Mutex<Option<JoinHandle<()>>>,
+    /// The scheduler, and the worker that sends what nodes have sent.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     /// Only where everything is claimed: others plan nothing.
     schedules: Mutex<Option<Service>>,
     _listener: Listener,
     stopped: AtomicBool,
+}
+
+/// How far a run is.
+enum Look {
+    Ended(RunResult),
+    Suspended,
+    Running,
 }
 
 /// How a drain went.
@@ -74,8 +80,6 @@ impl Runtime {
             driver,
             inbox,
             membership,
-            own,
-            scope,
             sink,
         } = parts;
         let crew = Crew::new(workers + spare_workers + 1);
@@ -83,14 +87,17 @@ impl Runtime {
         let thread = std::thread::Builder::new()
             .name("windlass-scheduler".to_owned())
             .spawn(move || driver.run(&inbox))?;
-        let schedules = match scope {
-            Scope::All => Some(Service::start(&shared, &membership, scan_ms)?),
-            Scope::Own => None,
+        let queue = crate::queue::start(&shared, &membership)?;
+        // Who claims only its own plans nothing.
+        let schedules = match &shared.own {
+            None => Some(Service::start(&shared, &membership, scan_ms)?),
+            Some(_) => None,
         };
-        let wake = shared.scheduler.clone();
+        let wake = Arc::clone(&shared);
         let look = schedules.as_ref().map(Service::look);
         let listener = shared.store.listen(Box::new(move || {
-            wake.send(Event::Woken);
+            wake.scheduler.send(Event::Woken);
+            wake.queue.ring();
             if let Some(look) = &look {
                 look();
             }
@@ -99,10 +106,8 @@ impl Runtime {
             shared,
             crew,
             membership,
-            own,
-            scope,
             sink,
-            scheduler: Mutex::new(Some(thread)),
+            threads: Mutex::new(vec![thread, queue]),
             schedules: Mutex::new(schedules),
             _listener: listener,
             stopped: AtomicBool::new(false),
@@ -142,7 +147,7 @@ impl Runtime {
         shard.send(Message::Born(Box::new(birth)));
         match answer.await.map_err(|_| Error::Draining)?? {
             Wrote::Created => {
-                self.claim_too(no);
+                shared.claim_too(no);
                 Ok(Started {
                     id,
                     no,
@@ -173,15 +178,8 @@ impl Runtime {
     /// Makes this process claim a run that was started before, by itself or by another that
     /// is gone.
     pub fn adopt(&self, no: InstanceNo) {
-        self.claim_too(no);
+        self.shared.claim_too(no);
         self.shared.scheduler.send(Event::Woken);
-    }
-
-    /// Notes an instance for a process that claims only its own.
-    fn claim_too(&self, no: InstanceNo) {
-        if self.scope == Scope::Own {
-            self.own.lock().push(no);
-        }
     }
 
     /// Waits until a run has ended, whoever runs it.
@@ -190,13 +188,30 @@ impl Runtime {
     ///
     /// There is no such run, or the store is in trouble.
     pub async fn wait(&self, no: InstanceNo) -> Result<RunResult, Error> {
+        let ended = self.until(no, true).await?;
+        ended.ok_or_else(|| Error::NotFound(no.to_string()))
+    }
+
+    /// Waits until a run has ended, or until nothing of it goes on before somebody resumes it
+    /// or a time comes: none then.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or the store is in trouble.
+    pub async fn wait_unless_suspended(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
+        self.until(no, false).await
+    }
+
+    async fn until(&self, no: InstanceNo, patient: bool) -> Result<Option<RunResult>, Error> {
         loop {
             let waiter = self.shared.waiters.add(no);
-            if let Some(result) = self.look(no)? {
-                return Ok(result);
+            match self.look(no)? {
+                Look::Ended(result) => return Ok(Some(result)),
+                Look::Suspended if !patient => return Ok(None),
+                Look::Suspended | Look::Running => {}
             }
             match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
-                Ok(Ok(Ended::Finally(result))) => return Ok(result),
+                Ok(Ok(Ended::Finally(result))) => return Ok(Some(result)),
                 Ok(Ok(Ended::Interrupted {
                     code,
                     message,
@@ -218,12 +233,17 @@ impl Runtime {
         }
     }
 
-    fn look(&self, no: InstanceNo) -> Result<Option<RunResult>, Error> {
+    fn look(&self, no: InstanceNo) -> Result<Look, Error> {
         let store = self.shared.store.as_ref();
         let row = store
             .instance_by_no(no)?
             .ok_or_else(|| Error::NotFound(no.to_string()))?;
-        result_of(store, row)
+        let suspended = row.status == Status::Suspended;
+        Ok(match result_of(store, row)? {
+            Some(result) => Look::Ended(result),
+            None if suspended => Look::Suspended,
+            None => Look::Running,
+        })
     }
 
     /// What this process counts and measures, in the text format of Prometheus.
@@ -293,7 +313,8 @@ impl Runtime {
         }
         self.stop_planning();
         self.shared.scheduler.stop();
-        if let Some(thread) = self.scheduler.lock().take() {
+        self.shared.queue.stop();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
             let _ = thread.join();
         }
         let incarnation = self.membership.numbers().incarnation();

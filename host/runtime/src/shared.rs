@@ -10,10 +10,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
+use windlass_plugins::ResumeTokens;
 use windlass_store::Store;
 
 use crate::catalog::Catalog;
 use crate::observe::Observer;
+use crate::options::Beside;
+use crate::queue::Bell;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
 use crate::shard::{BurstBounds, Message, Shard};
@@ -36,6 +39,14 @@ pub(crate) struct Shared {
     pub(crate) draining: AtomicBool,
     pub(crate) max_steps: u64,
     pub(crate) burst: BurstBounds,
+    /// Makes the resume tokens of this store.
+    pub(crate) tokens: Arc<dyn ResumeTokens>,
+    /// Wakes the worker that sends what nodes have sent.
+    pub(crate) queue: Bell,
+    /// Workflows that are not published, by name.
+    pub(crate) beside: Option<Beside>,
+    /// The instances that a process claims which claims only its own.
+    pub(crate) own: Option<Mutex<Vec<InstanceNo>>>,
 }
 
 impl Shared {
@@ -65,6 +76,13 @@ impl Shared {
     pub(crate) fn landed(&self, count: u32) {
         if self.flow.landed(count) {
             self.scheduler.send(Event::Room);
+        }
+    }
+
+    /// Notes an instance for a process that claims only its own.
+    pub(crate) fn claim_too(&self, no: InstanceNo) {
+        if let Some(own) = &self.own {
+            own.lock().push(no);
         }
     }
 

@@ -99,6 +99,7 @@ pub fn start(
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         spare_workers: 4,
         burst: BurstBounds::default(),
+        beside: None,
         max_steps: 1_000_000,
         observer,
     })?)

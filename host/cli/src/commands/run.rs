@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use windlass_model::InstanceNo;
+use windlass_model::{InstanceNo, Status};
 use windlass_runtime::{Runtime, Scope, StartRequest, Started};
 use windlass_store::Store;
 
@@ -22,7 +22,7 @@ use crate::{codes, ended};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The output is printed on stdout, as JSON unless it is a text. The exit code tells the outcome: \
-    0 completed, 10 faulted, 11 cancelled, 12 timed out, 20 the file is not valid.\n\n\
+    0 completed, 10 faulted, 11 cancelled, 12 timed out, 13 suspended (with --no-wait), 20 the file is not valid.\n\n\
     Interrupted with Ctrl-C, a run is not lost: the same command with its --id continues it."
 )]
 pub(crate) struct Arguments {
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     ephemeral: bool,
     #[command(flatten)]
     metrics: MetricsArguments,
+    /// Do not wait for what a person or another system has to do: end once the run is suspended
+    #[arg(long)]
+    no_wait: bool,
 }
 
 impl Arguments {
@@ -48,6 +51,7 @@ impl Arguments {
         let host = machine.loaded_host(&context.output)?;
         let store = machine.store()?;
         let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host);
+        options.beside = Some(self.request.beside());
         let mut shown = None;
         if context.output.watched && context.output.is_text() {
             let (watcher, progress) = progress::begin(context.output.notes)?;
@@ -92,7 +96,7 @@ impl Arguments {
         {
             runtime.adopt(started.no);
         }
-        let waited = signals.unless(runtime.wait(started.no)).await;
+        let waited = signals.unless(self.wait(runtime, started.no)).await;
         if waited.is_none() && context.output.is_text() {
             context
                 .output
@@ -106,6 +110,15 @@ impl Arguments {
                 .map_err(|error| source.explain(error)),
             None if drained.is_none() => std::process::exit(i32::from(Exit::Interrupted.number())),
             None => Ok(started),
+        }
+    }
+
+    /// Waits until the run has ended; or until it is suspended, if that is enough.
+    async fn wait(&self, runtime: &Runtime, no: InstanceNo) -> Result<(), windlass_runtime::Error> {
+        if self.no_wait {
+            runtime.wait_unless_suspended(no).await.map(drop)
+        } else {
+            runtime.wait(no).await.map(drop)
         }
     }
 
@@ -125,10 +138,14 @@ impl Arguments {
                 .note("The run was ephemeral: nothing of it is kept.");
             return Ok(Exit::Interrupted);
         }
+        let exit = match row.status {
+            Status::Suspended if self.no_wait => Exit::Suspended,
+            _ => Exit::Interrupted,
+        };
         let again = format!("windlass run {} --id {}", self.request.file(), row.id);
         let text = format!("The run is kept. `{again}` with the same input continues it.");
         context.output.note(&text);
-        Ok(Exit::Interrupted)
+        Ok(exit)
     }
 }
 

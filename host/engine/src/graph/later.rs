@@ -28,11 +28,6 @@ fn of_node(node: &Node) -> impl Iterator<Item = (&'static str, Code)> {
     let is = |kind: bool, key, code| kind.then_some((key, code));
     [
         is(
-            matches!(node.kind, NodeKind::ForEach(_)),
-            "for-each",
-            codes::NO_FOR_EACH,
-        ),
-        is(
             matches!(node.kind, NodeKind::Workflow { .. }),
             "workflow",
             codes::NO_SUB_WORKFLOW,
@@ -43,18 +38,10 @@ fn of_node(node: &Node) -> impl Iterator<Item = (&'static str, Code)> {
             codes::NO_EVENT,
         ),
         is(
-            node.compensate.is_some(),
-            "compensate",
-            codes::NO_COMPENSATE,
-        ),
-        is(node.repeat.is_some(), "repeat", codes::NO_REPEAT),
-        is(node.mutex.is_some(), "mutex", codes::NO_MUTEX),
-        is(
             node.wait_timeout_ms.is_some(),
             "wait-timeout",
             codes::NO_WAIT_TIMEOUT,
         ),
-        is(node.route.is_some(), "route", codes::NO_ROUTE),
         is(node.priority != 0, "priority", codes::NO_PRIORITY),
     ]
     .into_iter()

@@ -37,6 +37,8 @@ pub(crate) struct Prepared {
     /// Which component each use was pinned to.
     pub(crate) uses: Vec<(UseRef, Digest)>,
     pub(crate) input: Option<Schema>,
+    /// Whether incidents start it: what such a run comes to is not announced in turn.
+    pub(crate) hears_incidents: bool,
     /// The values that `vars` begin with, as JSON.
     pub(crate) vars: Vec<(String, bytes::Bytes)>,
 }

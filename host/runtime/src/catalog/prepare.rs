@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use windlass_engine::{Graph, PlanKind, unsupported};
-use windlass_model::definition::{NodeKind, UseRef};
+use windlass_model::definition::{NodeKind, StartTrigger, UseRef};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Digest, Place};
 use windlass_plugins::{Host, NodeType, Plugin};
@@ -16,6 +16,7 @@ use super::pins::Pins;
 use super::{Executor, Prepared};
 use crate::codes;
 use crate::error::Error;
+use crate::shard::INCIDENT;
 
 /// Who runs what a definition uses.
 type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
@@ -35,7 +36,8 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
 /// The definition behind a row, and the components that it would run on if it started now.
 pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
-    let (uses, wrong) = find(&definition, plugins);
+    let (uses, mut wrong) = find(&definition, plugins);
+    wrong.extend(unsupported(&definition));
     if !wrong.is_empty() {
         return Err(Error::Definition(wrong));
     }
@@ -77,7 +79,7 @@ pub(super) fn from_store(
 fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
     let mut uses = Uses::new();
     let mut wrong = Vec::new();
-    for (name, node) in &definition.nodes {
+    for (pointer, _, node) in definition.all_nodes() {
         let NodeKind::Use { node_type, .. } = &node.kind else {
             continue;
         };
@@ -89,7 +91,7 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
                 uses.insert(node_type.clone(), found);
             }
             Err(missing) => {
-                let place = Place::at(format!("/nodes/{name}/use"));
+                let place = Place::at(format!("{pointer}/use"));
                 let diagnostic =
                     Diagnostic::new(codes::PLUGIN_MISSING, missing.message.clone(), place);
                 let help = match &missing.nearest {
@@ -128,9 +130,9 @@ fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Use
 
 fn asked_for(definition: &Definition) -> BTreeSet<UseRef> {
     let uses = definition
-        .nodes
-        .values()
-        .filter_map(|node| match &node.kind {
+        .all_nodes()
+        .into_iter()
+        .filter_map(|(_, _, node)| match &node.kind {
             NodeKind::Use { node_type, .. } => Some(node_type.clone()),
             _ => None,
         });
@@ -149,10 +151,6 @@ fn build(
     pins: PinsRow,
     uses: &Uses,
 ) -> Result<Prepared, Error> {
-    let refused = unsupported(definition);
-    if !refused.is_empty() {
-        return Err(Error::Definition(refused));
-    }
     let graph =
         Graph::compile(definition, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let nodes = graph
@@ -179,11 +177,16 @@ fn build(
             .iter()
             .map(|(asked, (plugin, _))| (asked.clone(), plugin.digest))
             .collect(),
+        hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
         input,
         vars,
     })
+}
+
+fn hears_incidents(trigger: &StartTrigger) -> bool {
+    matches!(trigger, StartTrigger::Event { name, .. } if name == INCIDENT)
 }
 
 fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {

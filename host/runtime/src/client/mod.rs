@@ -14,6 +14,7 @@ mod triggers;
 
 pub use definitions::{Published, publish, retract};
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
+pub(crate) use stimuli::deliver;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
 

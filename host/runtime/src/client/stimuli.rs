@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use windlass_model::limits::{MATCH_BYTES, STIMULUS_NAME_BYTES};
 use windlass_model::stimulus::{self, Stimulus};
-use windlass_model::{BookmarkNo, Numbers, Payload, StimulusId, TriggerType};
+use windlass_model::{BookmarkNo, Numbers, Payload, StimulusId, StimulusNo, TriggerType};
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
 use windlass_store::rows::NewInstance;
@@ -43,7 +43,8 @@ pub fn send(
     let stimulus = written(id, stimulus, now_ms)?;
     let catalog = Catalog::default();
     as_member(store, now_ms, |numbers| {
-        deliver(store, plugins, &catalog, numbers, &stimulus, now_ms)
+        let sent = deliver(store, plugins, &catalog, numbers, (&stimulus, None), now_ms)?;
+        sent.ok_or_else(|| unexpected(&Wrote::Fenced))
     })
 }
 
@@ -124,15 +125,16 @@ fn written(id: StimulusId, stimulus: &Stimulus, now_ms: i64) -> Result<NewStimul
 }
 
 /// Prepares what a stimulus starts, and hands it over. Somebody may publish in between; then
-/// the store says so, and it is prepared again.
+/// the store says so, and it is prepared again. None: it was to come from the queue, and
+/// somebody else has delivered it.
 pub(crate) fn deliver(
     store: &dyn Store,
     plugins: &Host,
     catalog: &Catalog,
     numbers: &Numbers,
-    stimulus: &NewStimulus,
+    (stimulus, queued): (&NewStimulus, Option<StimulusNo>),
     now_ms: i64,
-) -> Result<Sent, Error> {
+) -> Result<Option<Sent>, Error> {
     for _ in 0..TRIES {
         let bindings = if stimulus.delivery.starts() && stimulus.instance.is_none() {
             store.bindings(stimulus.hash)?
@@ -147,12 +149,13 @@ pub(crate) fn deliver(
         let send = Send {
             stimulus: stimulus.clone(),
             starts,
-            queued: None,
+            queued,
             limit: Send::LIMIT,
             at_ms: now_ms,
         };
         match store.write(Write::Send(Box::new(send)))? {
-            Wrote::Sent(sent) => return Ok(sent),
+            Wrote::Sent(sent) => return Ok(Some(sent)),
+            Wrote::Fenced => return Ok(None),
             Wrote::Moved => {}
             other => return Err(unexpected(&other)),
         }

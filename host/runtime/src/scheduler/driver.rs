@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use windlass_model::{InstanceNo, Numbers};
+use windlass_model::Numbers;
 use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, NewMember};
 use windlass_store::{Sink, Ticket, Write, Wrote};
 
@@ -69,8 +69,6 @@ pub enum Scope {
 pub(crate) struct Driver {
     pub(crate) shared: Arc<Shared>,
     pub(crate) core: Core,
-    pub(crate) scope: Scope,
-    pub(crate) own: Arc<Mutex<Vec<InstanceNo>>>,
     pub(crate) membership: Arc<Membership>,
     pub(crate) sink: Arc<dyn Sink>,
 }
@@ -239,9 +237,9 @@ impl Driver {
                 instances,
                 triggers,
             } => {
-                let scope = match self.scope {
-                    Scope::All => ClaimScope::All,
-                    Scope::Own => ClaimScope::Only(self.own.lock().clone()),
+                let scope = match &self.shared.own {
+                    None => ClaimScope::All,
+                    Some(own) => ClaimScope::Only(own.lock().clone()),
                 };
                 let now_ms = self.shared.now().wall_ms;
                 let claim = Claim {

@@ -1,12 +1,13 @@
 //! Nodes that the host runs itself: `set`, `wait`, `end` and `fail`.
 
-use windlass_engine::expr::{Alias, Template};
+use windlass_engine::Open;
+use windlass_engine::expr::Template;
 use windlass_model::file::{parse_duration_ms, parse_instant_ms};
 use windlass_model::{Class, Failure, Payload};
 
 use super::hot::Hot;
 use super::memory::Unread;
-use super::settle::Settled;
+use super::outcome::Settled;
 use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Shared;
@@ -24,11 +25,12 @@ impl Hot {
     pub(super) fn wait_until(
         &mut self,
         to: Address,
+        open: &Open,
         template: &Template,
         patch: &Patch,
         shared: &Shared,
     ) -> Result<Settled, Unread> {
-        let json = self.render(template, patch, shared)?;
+        let json = self.render(open.scope, template, patch, shared)?;
         let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
         let until_ms = match &value {
             serde_json::Value::String(text) => until(text, to.started_ms),
@@ -54,13 +56,17 @@ impl Hot {
     /// The variables that a `set` node assigns. All of them see the values from before it.
     pub(super) fn assignments(
         &mut self,
+        open: &Open,
         assignments: &[(String, Template)],
         patch: &Patch,
         shared: &Shared,
     ) -> Result<Settled, Unread> {
         let mut assigned = Patch::with_capacity(assignments.len());
         for (name, template) in assignments {
-            assigned.push((name.clone(), self.render(template, patch, shared)?));
+            assigned.push((
+                name.clone(),
+                self.render(open.scope, template, patch, shared)?,
+            ));
         }
         Ok(Settled::Set(assigned))
     }
@@ -68,13 +74,14 @@ impl Hot {
     /// What an `end` node ends with.
     pub(super) fn end(
         &mut self,
+        open: &Open,
         terminate: bool,
         output: Option<&Template>,
         patch: &Patch,
         shared: &Shared,
     ) -> Result<Settled, Unread> {
         let output = match output {
-            Some(template) => Payload::json(self.render(template, patch, shared)?),
+            Some(template) => Payload::json(self.render(open.scope, template, patch, shared)?),
             None => Payload::null(),
         };
         Ok(Settled::Done {
@@ -87,11 +94,12 @@ impl Hot {
     /// How a `fail` node fails.
     pub(super) fn fail(
         &mut self,
+        open: &Open,
         template: &Template,
         patch: &Patch,
         shared: &Shared,
     ) -> Result<Settled, Unread> {
-        let json = self.render(template, patch, shared)?;
+        let json = self.render(open.scope, template, patch, shared)?;
         let message = match serde_json::from_slice(&json) {
             Ok(serde_json::Value::String(text)) => text,
             Ok(other) => other.to_string(),
@@ -102,31 +110,5 @@ impl Hot {
             codes::FAIL_NODE,
             message,
         )))
-    }
-
-    /// The value that a template passes on whole, if it can be passed on without parsing.
-    pub(super) fn aliased(
-        &mut self,
-        alias: &Alias,
-        patch: &Patch,
-        shared: &Shared,
-    ) -> Result<Option<Payload>, Unread> {
-        let store = shared.store.as_ref();
-        match alias {
-            Alias::Input => self.memory.input(store, self.no).map(Some),
-            Alias::Output(name) => {
-                let graph = &self.prepared.graph;
-                let node = graph.find(name);
-                let root = windlass_model::ScopeNo::ROOT;
-                match node.and_then(|node| self.state.latest(graph, root, node)) {
-                    Some(run) => self.memory.output(store, run).map(Some),
-                    None => Ok(None),
-                }
-            }
-            Alias::Item => Ok(None),
-            // A variable may be patched for this attempt alone: let the template see to that.
-            Alias::Var(_) if !patch.is_empty() => Ok(None),
-            Alias::Var(name) => self.memory.var(store, self.no, name),
-        }
     }
 }

@@ -3,29 +3,60 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_engine::{Command, NodeIx, Open};
+use windlass_engine::{Command, Open};
 use windlass_model::{
-    Failure, Payload, RunStatus, ScopeNo, Seq, Status, Token, TriggerNo, TriggerType,
+    Bookmark, Failure, InstanceId, Payload, RunStatus, ScopeNo, Seq, Status, Token, TriggerNo,
+    TriggerType,
 };
+use windlass_plugins::call::Effects;
 use windlass_store::Write;
-use windlass_store::rows::{JournalRow, NewBlob, NewTrigger, RunRow, Suspicion};
-use windlass_store::write::{Commit, Finish};
+use windlass_store::letters::NewDeadLetter;
+use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
+use windlass_store::write::{Commit, Finish, NewItem};
 
-use super::hot::{Held, Hot, Stage};
+use super::hot::{Held, Hot, Outside, Stage};
+use super::settle::Before;
 use super::state::{Pending, State, Then};
 use super::work::Address;
+use crate::derived;
 use crate::shared::Shared;
 use crate::wait::RunResult;
 
 /// What a step did, ready to be committed.
+#[derive(Default)]
 pub(super) struct Step {
+    /// The node run that it was part of, as it was before.
+    pub(super) before: Option<Before>,
     pub(super) record: Option<RunRow>,
     pub(super) commands: Vec<Command>,
-    pub(super) vars: Vec<(String, Payload)>,
+    pub(super) vars: Vec<(ScopeNo, String, Payload)>,
     pub(super) blobs: Vec<NewBlob>,
+    pub(super) effects: Effects,
+    /// What the node run waits for from now on.
+    pub(super) bookmarks: Vec<Bookmark>,
+    /// Whom it waits for from now on.
+    pub(super) child: Option<Box<NewInstance>>,
+    pub(super) items: Vec<NewItem>,
+    pub(super) lists_done: Vec<Seq>,
+    pub(super) dead: Vec<NewDeadLetter>,
+    /// Further rows that are not wanted any more.
+    pub(super) removed: Vec<TriggerNo>,
+    /// A trigger from outside is offered again then, in epoch milliseconds.
+    pub(super) again_ms: Option<i64>,
     pub(super) now_ms: i64,
     /// How the run ends, if it does.
     pub(super) finish: Option<Ending>,
+}
+
+impl Step {
+    /// A step of a node run, or of none, that has done nothing yet.
+    pub(super) fn new(before: Option<Before>, now_ms: i64) -> Self {
+        Self {
+            before,
+            now_ms,
+            ..Self::default()
+        }
+    }
 }
 
 /// How a run ends.
@@ -37,14 +68,26 @@ pub(super) struct Ending {
 
 /// What the commands of a step come to.
 #[derive(Default)]
-struct Rows {
-    triggers: Vec<NewTrigger>,
+pub(super) struct Rows {
+    pub(super) triggers: Vec<NewTrigger>,
     removed: Vec<TriggerNo>,
-    lists_done: Vec<Seq>,
     cancelled: Vec<Open>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
     due_ms: Vec<i64>,
+    burned: Vec<Seq>,
+    cancels: Vec<InstanceId>,
+    /// The row that waits for a bookmark or a child from now on.
+    waits: Option<(TriggerNo, Seq)>,
+    /// Whether the node run that the step is part of goes on in the same phase.
+    same_phase: bool,
+}
+
+/// The trigger that a step uses up, and the node run behind it.
+struct Used {
+    held: Held,
+    before: Option<Before>,
+    now_ms: i64,
 }
 
 impl State {
@@ -69,89 +112,92 @@ impl State {
 }
 
 impl Hot {
-    fn commit(&mut self, to: Address, step: Step, shared: &Arc<Shared>) -> Option<(Commit, Then)> {
-        let Step {
-            record,
-            commands,
-            vars,
-            blobs,
+    fn commit(
+        &mut self,
+        to: Address,
+        mut step: Step,
+        shared: &Arc<Shared>,
+    ) -> Option<(Commit, Then)> {
+        let now_ms = step.now_ms;
+        let used = Used {
+            held: self.held.remove(&to.seq)?,
+            before: step.before,
             now_ms,
-            finish,
-        } = step;
-        let used = self.held.remove(&to.seq)?;
+        };
         shared.landed(1);
         self.burst.count(shared.burst, shared.clock.monotonic());
         let mut rows = Rows::default();
-        for command in commands {
-            self.carry_out(command, &used, now_ms, &mut rows, shared)?;
+        for command in std::mem::take(&mut step.commands) {
+            self.carry_out(command, &used, &mut rows, shared)?;
         }
-        let runs = self.records(record, rows.cancelled, now_ms)?;
+        self.go_on(to, &step, &used, &mut rows, shared)?;
+        let runs = self.records(
+            step.record.take(),
+            std::mem::take(&mut rows.cancelled),
+            now_ms,
+        )?;
+        let sends = self.sends(to, &step);
+        let (bookmarks, children) = self.waits(&mut step, &rows, shared);
         let fence = self.fence();
         self.version.0 += 1;
         self.unacknowledged += 1;
-        let ended = finish.map(
-            |Ending {
-                 status,
-                 output,
-                 failure,
-             }| {
-                self.state.status = status;
-                RunResult {
-                    id: self.id,
-                    status,
-                    output,
-                    failure,
-                }
-            },
-        );
+        let finish = step.finish.as_ref().map(|ending| Finish {
+            output: ending.output.clone(),
+            failure: ending.failure.clone(),
+        });
+        let ended = step.finish.map(|ending| self.ended(ending));
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
             self.let_go(shared);
         }
+        rows.removed.extend(used.held.replaces);
+        rows.removed.append(&mut step.removed);
+        let then = Then::Committed {
+            dispatch: rows.dispatch,
+            due_ms: rows.due_ms,
+            suspect: (used.held.suspicion != Suspicion::None).then_some(to.seq),
+            ended,
+            sent: !sends.is_empty(),
+        };
+        let scopes = self.state.drain_scopes().into_iter();
         let commit = Commit {
             fence,
-            trigger: used.fence(),
+            trigger: used.held.fence(),
             status: self.state.status,
             state: Bytes::from(self.state.encode()),
             runs,
             triggers: rows.triggers,
             removed: rows.removed,
-            vars: vars
-                .into_iter()
-                .map(|(name, value)| (ScopeNo::ROOT, name, value))
-                .collect(),
-            scopes: self
-                .state
-                .drain_scopes()
-                .into_iter()
+            vars: step.vars,
+            scopes: scopes
                 .map(|(no, bytes)| (no, bytes.map(Bytes::from)))
                 .collect(),
-            items: Vec::new(),
-            lists_done: rows.lists_done,
-            burned: Vec::new(),
-            bookmarks: Vec::new(),
-            sends: Vec::new(),
-            children: Vec::new(),
-            cancels: Vec::new(),
-            dead: Vec::new(),
-            blobs,
+            items: step.items,
+            lists_done: step.lists_done,
+            burned: rows.burned,
+            bookmarks,
+            sends,
+            children,
+            cancels: rows.cancels,
+            dead: step.dead,
+            blobs: step.blobs,
             journal: rows.journal,
-            finish: ended.as_ref().map(|ended| Finish {
-                output: ended.output.clone(),
-                failure: ended.failure.clone(),
-            }),
+            finish,
             release,
             at_ms: now_ms,
         };
-        let suspect = (used.suspicion != Suspicion::None).then_some(to.seq);
-        let then = Then::Committed {
-            dispatch: rows.dispatch,
-            due_ms: rows.due_ms,
-            suspect,
-            ended,
-        };
         Some((commit, then))
+    }
+
+    fn ended(&mut self, ending: Ending) -> RunResult {
+        self.state.status = ending.status;
+        RunResult {
+            id: self.id,
+            status: ending.status,
+            output: ending.output,
+            failure: ending.failure,
+        }
     }
 
     /// Whether the instance is given back with the step that is being lined up: nothing of it
@@ -167,16 +213,17 @@ impl Hot {
     fn carry_out(
         &mut self,
         command: Command,
-        used: &Held,
-        now_ms: i64,
+        used: &Used,
         rows: &mut Rows,
         shared: &Arc<Shared>,
     ) -> Option<()> {
         match command {
-            Command::Run(open) => self.write_open(&open, used, now_ms, rows, shared),
-            Command::Schedule(open) => self.write_open(&open, used, now_ms, rows, shared),
+            Command::Run(open) | Command::Schedule(open) => {
+                self.write_open(&open, used, rows, shared)?;
+            }
             Command::Timeout { seq, due_ms } => {
-                let blank = Trigger {
+                let trigger = NewTrigger {
+                    no: TriggerNo(0),
                     seq,
                     kind: TriggerType::Timer,
                     node: None,
@@ -184,21 +231,12 @@ impl Hot {
                     claimed: false,
                     attempt: 1,
                     detail: Bytes::new(),
+                    payload: None,
+                    priority: 0,
                 };
-                self.write_trigger(blank, used, rows)
+                self.write_trigger(trigger, &used.held, rows)?;
             }
-            Command::Cancel(open) => {
-                if let Some(held) = self.held.remove(&open.seq) {
-                    held.interrupt();
-                    shared.landed(u32::from(held.is_claimed()));
-                    if held.suspicion != Suspicion::None {
-                        shared.suspect_left(self.no, open.seq);
-                    }
-                    rows.removed.push(held.no);
-                }
-                rows.cancelled.push(open);
-                Some(())
-            }
+            Command::Cancel(open) => self.cancel(open, rows, shared),
             Command::Incident { seq, node, failure } => {
                 let name = self
                     .prepared
@@ -208,23 +246,43 @@ impl Hot {
                 let detail = serde_json::json!({ "seq": seq.0, "node": name, "failure": failure });
                 let detail = Bytes::from(detail.to_string());
                 rows.journal.push(JournalRow {
-                    at_ms: now_ms,
+                    at_ms: used.now_ms,
                     kind: "incident".to_owned(),
                     detail,
                 });
-                Some(())
             }
-            Command::DropList(list) => {
-                rows.lists_done.push(list);
-                Some(())
-            }
-            Command::OpenScope { .. }
+            // The rest was carried out before the commit was lined up.
+            Command::Skip(_)
+            | Command::Refuted { .. }
+            | Command::Finish { .. }
+            | Command::OpenScope { .. }
             | Command::CloseScope(_)
             | Command::Emit { .. }
-            | Command::Skip(_)
-            | Command::Refuted { .. }
-            | Command::Finish { .. } => Some(()),
+            | Command::DropList(_) => {}
         }
+        Some(())
+    }
+
+    /// Something open is not wanted any more, nor is what it waits for.
+    fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
+        if let Some(held) = self.held.remove(&open.seq) {
+            held.interrupt();
+            shared.landed(u32::from(held.is_claimed()));
+            if held.suspicion != Suspicion::None {
+                shared.suspect_left(self.no, open.seq);
+            }
+            rows.removed.push(held.no);
+            rows.removed.extend(held.replaces);
+        }
+        match open.kind {
+            TriggerType::Resume => rows.burned.push(open.first),
+            TriggerType::Child => {
+                let child = derived::child(self.id, open.first, open.phase);
+                rows.cancels.push(child);
+            }
+            _ => {}
+        }
+        rows.cancelled.push(open);
     }
 
     /// Writes the trigger row of something that is to be executed. It is written as claimed,
@@ -232,77 +290,186 @@ impl Hot {
     fn write_open(
         &mut self,
         open: &Open,
-        used: &Held,
-        now_ms: i64,
+        used: &Used,
         rows: &mut Rows,
         shared: &Arc<Shared>,
     ) -> Option<()> {
-        let claimed = open.due_ms.is_none()
+        let run = used.before.filter(|before| before.first == open.first);
+        let same_phase = run.is_some_and(|before| before.phase == open.phase);
+        let mut payload = used.held.given.clone().filter(|_| same_phase);
+        let mut due_ms = open.due_ms;
+        if open.kind == TriggerType::Resume
+            && !same_phase
+            && let Some(given) = self.take_late(open.first, rows, shared)
+        {
+            // Somebody has resumed it while it was not waiting.
+            (payload, due_ms) = (Some(given), None);
+        }
+        let claimed = due_ms.is_none()
             && !self.burst.is_over()
             && !shared.is_draining()
             && shared.flow.try_take();
-        let due_ms = open.due_ms.unwrap_or(now_ms);
+        let due_ms = due_ms.unwrap_or(used.now_ms);
         if claimed {
             rows.dispatch.push(open.seq);
-        } else {
+        } else if due_ms != i64::MAX {
             rows.due_ms.push(due_ms);
         }
-        let trigger = Trigger {
+        let priority = self
+            .prepared
+            .graph
+            .node(open.node)
+            .map_or(0, |plan| plan.priority);
+        let trigger = NewTrigger {
+            no: TriggerNo(0),
             seq: open.seq,
             kind: open.kind,
-            node: Some(open.node),
+            node: Some(open.node.0),
             due_ms,
             claimed,
             attempt: open.attempt,
             detail: Bytes::from(open.encode_detail()),
+            payload,
+            priority,
         };
-        self.write_trigger(trigger, used, rows)
+        rows.same_phase |= same_phase;
+        let no = self.write_trigger(trigger, &used.held, rows)?;
+        if run.is_some() && matches!(open.kind, TriggerType::Resume | TriggerType::Child) {
+            rows.waits = Some((no, open.seq));
+        }
+        Some(())
     }
 
-    fn write_trigger(&mut self, trigger: Trigger, used: &Held, rows: &mut Rows) -> Option<()> {
+    /// Takes a resumption that came while a node run was not waiting.
+    fn take_late(&mut self, first: Seq, rows: &mut Rows, shared: &Shared) -> Option<Bytes> {
+        let seq = self.late_for(first)?;
+        let held = self.held.remove(&seq)?;
+        shared.landed(u32::from(held.is_claimed()));
+        self.gone.insert(seq);
+        rows.removed.push(held.no);
+        held.given
+    }
+
+    fn write_trigger(
+        &mut self,
+        mut trigger: NewTrigger,
+        used: &Held,
+        rows: &mut Rows,
+    ) -> Option<TriggerNo> {
         // The first successor takes the place of the row that is used up.
         let (no, token) = if rows.triggers.is_empty() {
             (used.no, Token(used.token.0 + 1))
         } else {
             (self.numbers.trigger()?, Token(1))
         };
-        let Trigger {
-            seq,
-            kind,
-            node,
-            due_ms,
-            claimed,
-            attempt,
-            detail,
-        } = trigger;
-        let stage = if claimed {
+        trigger.no = no;
+        let stage = if trigger.claimed {
             Stage::Written
         } else {
             Stage::Waiting
         };
         let held = Held {
-            no,
-            token,
-            suspicion: Suspicion::None,
-            deliveries: 0,
-            noted: Vec::new(),
-            stage,
+            given: trigger.payload.clone(),
+            ..Held::new(no, token, stage)
         };
-        self.held.insert(seq, held);
-        let node = node.map(|node| node.0);
-        rows.triggers.push(NewTrigger {
-            no,
-            seq,
-            kind,
-            node,
-            due_ms,
-            claimed,
-            attempt,
-            detail,
-            payload: None,
-            priority: 0,
-        });
+        self.held.insert(trigger.seq, held);
+        rows.triggers.push(trigger);
+        Some(no)
+    }
+
+    /// What else follows from a step: triggers that a guest scheduled, the trigger from
+    /// outside itself if it is offered again, and the end of bookmarks.
+    fn go_on(
+        &mut self,
+        to: Address,
+        step: &Step,
+        used: &Used,
+        rows: &mut Rows,
+        shared: &Shared,
+    ) -> Option<()> {
+        if let (Some(again_ms), Some(outside)) = (step.again_ms, &used.held.outside) {
+            let trigger = outside_row(outside, to.seq, again_ms, used.held.given.clone());
+            rows.due_ms.push(again_ms);
+            self.write_trigger(trigger, &used.held, rows)?;
+            if let Some(held) = self.held.get_mut(&to.seq) {
+                held.outside = Some(outside.clone());
+            }
+        }
+        if let Some(before) = used.before
+            && before.phase > 0
+            && matches!(before.kind, TriggerType::Resume | TriggerType::Retry)
+            && !rows.same_phase
+        {
+            rows.burned.push(before.first);
+        }
+        if step.finish.is_none() {
+            self.schedule(step, used, rows)?;
+        }
+        let _ = shared;
         Some(())
+    }
+
+    /// Triggers that a guest scheduled for its own run.
+    fn schedule(&mut self, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
+        for scheduled in &step.effects.scheduled {
+            let no = self.numbers.trigger()?;
+            let seq = Seq::outside(no);
+            let node = self.prepared.graph.find(&scheduled.node);
+            let outside = Outside {
+                kind: TriggerType::Timer,
+                node: node.map(|node| node.0),
+                priority: 0,
+                detail: Bytes::new(),
+            };
+            let vars = scheduled.vars.as_ref();
+            let given = vars.and_then(|vars| vars.inline().cloned());
+            let mut trigger = outside_row(&outside, seq, scheduled.at_ms, given);
+            trigger.no = no;
+            let held = Held {
+                given: trigger.payload.clone(),
+                outside: Some(Box::new(outside)),
+                ..Held::new(no, Token(1), Stage::Waiting)
+            };
+            if rows.triggers.is_empty() {
+                // Nothing else takes the place of the row that is used up, and this one has a
+                // number of its own: that row is turned into it under the other's number.
+                let (used_no, token) = (used.held.no, Token(used.held.token.0 + 1));
+                trigger.no = used_no;
+                self.held.insert(
+                    seq,
+                    Held {
+                        no: used_no,
+                        token,
+                        ..held
+                    },
+                );
+            } else {
+                self.held.insert(seq, held);
+            }
+            rows.due_ms.push(scheduled.at_ms);
+            rows.triggers.push(trigger);
+        }
+        Some(())
+    }
+
+    /// The bookmarks and children that a node run waits for, tied to its row.
+    fn waits(
+        &self,
+        step: &mut Step,
+        rows: &Rows,
+        shared: &Shared,
+    ) -> (Vec<windlass_store::stimuli::NewBookmark>, Vec<NewInstance>) {
+        let (Some((no, seq)), Some(before)) = (rows.waits, step.before) else {
+            return (Vec::new(), Vec::new());
+        };
+        let run = (before.first, before.phase);
+        let bookmarks = std::mem::take(&mut step.bookmarks);
+        let bookmarks = self.bookmarks(&bookmarks, run, no, shared.tokens.as_ref(), step.now_ms);
+        let child = step.child.take().map(|child| self.tie(*child, no, seq));
+        if let Some(child) = &child {
+            shared.claim_too(child.no);
+        }
+        (bookmarks, child.into_iter().collect())
     }
 
     /// The records of a step: of what was executed, and of what it cancelled.
@@ -352,13 +519,18 @@ impl Hot {
     }
 }
 
-/// A trigger row before it has a number.
-struct Trigger {
-    seq: Seq,
-    kind: TriggerType,
-    node: Option<NodeIx>,
-    due_ms: i64,
-    claimed: bool,
-    attempt: u32,
-    detail: Bytes,
+/// The row of a trigger from outside.
+fn outside_row(outside: &Outside, seq: Seq, due_ms: i64, payload: Option<Bytes>) -> NewTrigger {
+    NewTrigger {
+        no: TriggerNo(0),
+        seq,
+        kind: outside.kind,
+        node: outside.node,
+        due_ms,
+        claimed: false,
+        attempt: 1,
+        detail: outside.detail.clone(),
+        payload,
+        priority: outside.priority,
+    }
 }

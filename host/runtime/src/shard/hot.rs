@@ -1,14 +1,18 @@
 //! An instance that this process owns, as it is kept in memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use bytes::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use windlass_engine::{Open, OpenRow};
 use windlass_model::{
-    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Token, TriggerNo, Version,
+    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Token, TriggerNo, TriggerType,
+    Version,
 };
 use windlass_plugins::Cancel;
-use windlass_store::rows::Suspicion;
-use windlass_store::write::{Fence, TriggerFence};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
+use windlass_store::write::{ClaimedInstance, Fence, TriggerFence};
 
 use super::burst::Burst;
 use super::memory::Memory;
@@ -18,6 +22,8 @@ use crate::catalog::Prepared;
 pub(crate) struct Hot {
     pub(crate) no: InstanceNo,
     pub(crate) id: InstanceId,
+    /// How many parents are above it.
+    pub(crate) depth: u32,
     pub(crate) epoch: Epoch,
     /// The version that the next commit expects, counting commits that are not durable yet.
     pub(crate) version: Version,
@@ -28,6 +34,8 @@ pub(crate) struct Hot {
     pub(crate) memory: Memory,
     pub(crate) last_run: Option<RunNo>,
     pub(crate) held: FxHashMap<Seq, Held>,
+    /// Triggers from outside that a commit on its way removes.
+    pub(crate) gone: FxHashSet<Seq>,
     /// Commits on their way.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
@@ -44,6 +52,22 @@ pub(crate) struct Held {
     /// What its consumer logged, until it is kept with the record of the execution.
     pub(crate) noted: Vec<LogLine>,
     pub(crate) stage: Stage,
+    /// What it was given from outside: for a node run that was suspended a
+    /// [`windlass_model::Resumption`], otherwise an object of variables.
+    pub(crate) given: Option<Bytes>,
+    /// Another row that goes with this one.
+    pub(crate) replaces: Option<TriggerNo>,
+    /// Set for what the engine did not make.
+    pub(crate) outside: Option<Box<Outside>>,
+}
+
+/// What a row says that the engine did not make.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(crate) kind: TriggerType,
+    pub(crate) node: Option<u32>,
+    pub(crate) priority: i32,
+    pub(crate) detail: Bytes,
 }
 
 /// How far something outstanding is.
@@ -59,6 +83,40 @@ pub(crate) enum Stage {
 }
 
 impl Held {
+    /// A row that was just written.
+    pub(crate) fn new(no: TriggerNo, token: Token, stage: Stage) -> Self {
+        Self {
+            no,
+            token,
+            suspicion: Suspicion::None,
+            deliveries: 0,
+            noted: Vec::new(),
+            stage,
+            given: None,
+            replaces: None,
+            outside: None,
+        }
+    }
+
+    /// A row as the store has it.
+    pub(crate) fn of(row: &TriggerRow, stage: Stage) -> Self {
+        let outside = row.seq.is_outside().then(|| {
+            Box::new(Outside {
+                kind: row.kind,
+                node: row.node,
+                priority: row.priority,
+                detail: row.detail.clone(),
+            })
+        });
+        Self {
+            suspicion: row.suspicion,
+            deliveries: row.deliveries,
+            given: row.payload.clone(),
+            outside,
+            ..Self::new(row.no, row.token, stage)
+        }
+    }
+
     pub(crate) fn is_claimed(&self) -> bool {
         !matches!(self.stage, Stage::Waiting)
     }
@@ -79,6 +137,88 @@ impl Held {
 }
 
 impl Hot {
+    /// An instance that was just taken.
+    pub(crate) fn from_claim(
+        claimed: &ClaimedInstance,
+        prepared: Arc<Prepared>,
+        numbers: Arc<Numbers>,
+        now: Duration,
+    ) -> Result<Self, String> {
+        let row = &claimed.row;
+        let graph = &prepared.graph;
+        let scopes = claimed.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
+        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
+            .map_err(|error| error.to_string())?;
+        let mut held = FxHashMap::default();
+        let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
+        let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
+        for (trigger, stage) in claimed_rows.chain(other_rows) {
+            if let Some(node) = trigger.node.filter(|_| !trigger.seq.is_outside()) {
+                let open = OpenRow {
+                    seq: trigger.seq,
+                    node,
+                    kind: trigger.kind,
+                    attempt: trigger.attempt,
+                    due_ms: trigger.due_ms,
+                };
+                let open = Open::decode_detail(graph, open, &trigger.detail)
+                    .map_err(|error| error.to_string())?;
+                state.restore(graph, open);
+            }
+            held.insert(trigger.seq, Held::of(trigger, stage));
+        }
+        Ok(Self {
+            no: row.no,
+            id: row.id,
+            depth: row.parent.map_or(0, |parent| parent.depth),
+            epoch: row.epoch,
+            version: row.version,
+            correlation: row.correlation.as_deref().map(Arc::from),
+            prepared,
+            numbers,
+            state,
+            memory: Memory::default(),
+            last_run: row.last_run,
+            held,
+            gone: FxHashSet::default(),
+            unacknowledged: 0,
+            burst: Burst::begin(now),
+            leaving: false,
+        })
+    }
+
+    /// An instance that is being created here.
+    pub(crate) fn from_birth(
+        new: &NewInstance,
+        state: windlass_engine::State,
+        prepared: Arc<Prepared>,
+        numbers: Arc<Numbers>,
+        now: Duration,
+    ) -> Self {
+        let held = new.triggers.iter().map(|trigger| {
+            let held = Held::new(trigger.no, Token(1), Stage::Ready);
+            (trigger.seq, held)
+        });
+        Self {
+            no: new.no,
+            id: new.id,
+            depth: new.parent.map_or(0, |parent| parent.depth),
+            epoch: BORN_EPOCH,
+            version: BORN_VERSION,
+            correlation: new.correlation.as_deref().map(Arc::from),
+            prepared,
+            numbers,
+            state,
+            memory: Memory::born(new.input.clone(), &new.vars),
+            last_run: None,
+            held: held.collect(),
+            gone: FxHashSet::default(),
+            unacknowledged: 0,
+            burst: Burst::begin(now),
+            leaving: false,
+        }
+    }
+
     pub(crate) fn fence(&self) -> Fence {
         Fence {
             incarnation: self.numbers.incarnation(),

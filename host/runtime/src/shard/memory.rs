@@ -1,10 +1,13 @@
 //! What an instance knows, read from the store only where an expression looks.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
 use windlass_engine::expr::{Needs, Values};
-use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo};
+use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
 use super::hot::Hot;
@@ -14,6 +17,12 @@ use crate::codes;
 /// Outputs that are kept in memory at most once nothing is on its way to the store.
 const KEPT_OUTPUTS: usize = 64;
 
+/// Lists that are kept in memory at most once nothing is on its way to the store.
+const KEPT_LISTS: usize = 16;
+
+/// Items of a for-each that are read at once.
+const PAGE: u32 = 256;
+
 /// The largest payload that an expression may look into, in bytes.
 const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -21,11 +30,21 @@ const EXPRESSION_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Default)]
 pub(crate) struct Memory {
     input: Option<Payload>,
-    vars: Option<FxHashMap<String, Payload>>,
-    /// What was assigned while the others had not been read: the store may not have it yet.
-    assigned: FxHashMap<String, Payload>,
+    vars: FxHashMap<ScopeNo, Vars>,
     /// Every output whose commit is on its way is here.
     outputs: FxHashMap<RunNo, Payload>,
+    /// Lists of for-eaches, taken apart.
+    lists: FxHashMap<RunNo, Arc<[Bytes]>>,
+    /// What came out of items, by list and place. Every one whose commit is on its way is here.
+    items: FxHashMap<Seq, BTreeMap<u32, Payload>>,
+}
+
+/// The variables of one scope.
+#[derive(Default)]
+struct Vars {
+    /// Whether these are all; otherwise those that were assigned since the store was read.
+    all: bool,
+    known: FxHashMap<String, Payload>,
 }
 
 /// Why something could not be read.
@@ -45,12 +64,29 @@ impl From<windlass_store::Error> for Unread {
 impl Memory {
     /// The memory of an instance that is being created.
     pub(crate) fn born(input: Payload, vars: &[(String, Payload)]) -> Self {
+        let root = Vars {
+            all: true,
+            known: vars.iter().cloned().collect(),
+        };
         Self {
             input: Some(input),
-            vars: Some(vars.iter().cloned().collect()),
-            assigned: FxHashMap::default(),
-            outputs: FxHashMap::default(),
+            vars: std::iter::once((ScopeNo::ROOT, root)).collect(),
+            ..Self::default()
         }
+    }
+
+    /// A scope begins, with no variables.
+    pub(crate) fn open_scope(&mut self, scope: ScopeNo) {
+        let vars = Vars {
+            all: true,
+            ..Vars::default()
+        };
+        self.vars.insert(scope, vars);
+    }
+
+    /// A scope is over.
+    pub(crate) fn close_scope(&mut self, scope: ScopeNo) {
+        self.vars.remove(&scope);
     }
 
     /// What the run works on.
@@ -62,33 +98,32 @@ impl Memory {
         Ok(self.input.insert(input).clone())
     }
 
-    fn vars(
+    /// The variables of one scope, without those around it.
+    pub(crate) fn vars(
         &mut self,
         store: &dyn Store,
         no: InstanceNo,
-    ) -> Result<&mut FxHashMap<String, Payload>, Unread> {
-        if self.vars.is_none() {
-            let mut vars: FxHashMap<_, _> = store.vars(no, ScopeNo::ROOT)?.into_iter().collect();
-            vars.extend(self.assigned.drain());
-            self.vars = Some(vars);
+        scope: ScopeNo,
+    ) -> Result<&FxHashMap<String, Payload>, Unread> {
+        let vars = self.vars.entry(scope).or_default();
+        if !vars.all {
+            // What was assigned here may not have reached the store yet.
+            let mut all: FxHashMap<_, _> = store.vars(no, scope)?.into_iter().collect();
+            all.extend(vars.known.drain());
+            *vars = Vars {
+                all: true,
+                known: all,
+            };
         }
-        Ok(self.vars.get_or_insert_default())
-    }
-
-    /// One variable.
-    pub(crate) fn var(
-        &mut self,
-        store: &dyn Store,
-        no: InstanceNo,
-        name: &str,
-    ) -> Result<Option<Payload>, Unread> {
-        Ok(self.vars(store, no)?.get(name).cloned())
+        Ok(&vars.known)
     }
 
     /// Notes variables whose assignment is on its way to the store.
-    pub(crate) fn assign(&mut self, assigned: &[(String, Payload)]) {
-        let known = self.vars.as_mut().unwrap_or(&mut self.assigned);
-        known.extend(assigned.iter().cloned());
+    pub(crate) fn assign(&mut self, scope: ScopeNo, assigned: &[(String, Payload)]) {
+        if !assigned.is_empty() {
+            let vars = self.vars.entry(scope).or_default();
+            vars.known.extend(assigned.iter().cloned());
+        }
     }
 
     /// Notes an output whose record is on its way to the store.
@@ -106,12 +141,107 @@ impl Memory {
         Ok(output)
     }
 
+    /// One item of a list, as JSON.
+    pub(crate) fn item(
+        &mut self,
+        store: &dyn Store,
+        list: RunNo,
+        index: u32,
+    ) -> Result<Bytes, Unread> {
+        let items = match self.lists.get(&list) {
+            Some(items) => Arc::clone(items),
+            None => {
+                let payload = self.output(store, list)?;
+                let items = take_apart(&json_of(store, &payload)?).map_err(Unread::Value)?;
+                self.outputs.remove(&list);
+                self.lists.insert(list, Arc::clone(&items));
+                items
+            }
+        };
+        Ok(items.get(index as usize).cloned().unwrap_or_default())
+    }
+
+    /// Notes a list that was just made.
+    pub(crate) fn keep_list(&mut self, list: RunNo, items: Arc<[Bytes]>) {
+        self.lists.insert(list, items);
+    }
+
+    /// Notes what came out of an item; it is on its way to the store.
+    pub(crate) fn keep_item(&mut self, list: Seq, index: u32, output: Payload) {
+        self.items.entry(list).or_default().insert(index, output);
+    }
+
+    /// What came out of the items of a list, as a JSON array with a place for each item.
+    pub(crate) fn collect(
+        &mut self,
+        store: &dyn Store,
+        no: InstanceNo,
+        list: Seq,
+        count: u32,
+    ) -> Result<Bytes, Unread> {
+        let mut json = vec![b'['];
+        let mut page = Vec::new().into_iter().peekable();
+        let mut read = 0;
+        for index in 0..count {
+            if index > 0 {
+                json.push(b',');
+            }
+            if index >= read {
+                page = store.items(no, list, index, PAGE)?.into_iter().peekable();
+                read = index.saturating_add(PAGE);
+            }
+            // A page is by place, and need not have every one.
+            while page.next_if(|(at, _)| *at < index).is_some() {}
+            let stored = page.next_if(|(at, _)| *at == index);
+            let fresh = self.items.get(&list).and_then(|kept| kept.get(&index));
+            match fresh.or(stored.as_ref().map(|(_, output)| output)) {
+                Some(output) => json.extend_from_slice(&json_of(store, output)?),
+                None => json.extend_from_slice(b"null"),
+            }
+            if json.len() as u64 > EXPRESSION_BYTES {
+                return Err(Unread::Value(Failure::new(
+                    Class::Limit,
+                    codes::PAYLOAD_TOO_LARGE,
+                    format!(
+                        "what the items came to is larger together than {EXPRESSION_BYTES} bytes"
+                    ),
+                )));
+            }
+        }
+        json.push(b']');
+        Ok(json.into())
+    }
+
+    /// A for-each is over.
+    pub(crate) fn forget_list(&mut self, list: Seq) {
+        self.items.remove(&list);
+    }
+
     /// Lets go of what the store has. Only to be called while nothing is on its way there.
     pub(crate) fn shrink(&mut self) {
-        self.assigned.clear();
         if self.outputs.len() > KEPT_OUTPUTS {
             self.outputs.clear();
         }
+        if self.lists.len() > KEPT_LISTS {
+            self.lists.clear();
+        }
+        self.items.retain(|_, items| items.len() <= KEPT_OUTPUTS);
+        self.vars.retain(|_, vars| vars.all);
+    }
+}
+
+/// A JSON array as its items.
+pub(crate) fn take_apart(json: &[u8]) -> Result<Arc<[Bytes]>, Failure> {
+    let invalid = |what: String| Failure::new(Class::Invalid, codes::RENDER, what);
+    match serde_json::from_slice(json) {
+        Ok(serde_json::Value::Array(items)) => Ok(items
+            .into_iter()
+            .map(|item| Bytes::from(item.to_string()))
+            .collect()),
+        Ok(_) => Err(invalid("what a for-each works on is not a list".to_owned())),
+        Err(error) => Err(invalid(format!(
+            "the list of a for-each is not JSON: {error}"
+        ))),
     }
 }
 
@@ -139,10 +269,12 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
 }
 
 impl Hot {
-    /// The values that compiled expressions name, with a consumer's patch laid over them.
+    /// The values that compiled expressions name, as a scope sees them, with a consumer's
+    /// patch laid over them.
     pub(crate) fn values(
         &mut self,
         store: &dyn Store,
+        scope: ScopeNo,
         needs: &Needs,
         patch: &Patch,
     ) -> Result<Values, Unread> {
@@ -154,18 +286,20 @@ impl Hot {
             let input = self.memory.input(store, self.no)?;
             values.input(&json_of(store, &input)?).map_err(unusable)?;
         }
-        if needs.all_vars || !needs.vars.is_empty() {
-            self.fill_vars(store, needs, patch, &mut values)?;
+        if needs.item || needs.index {
+            self.fill_item(store, scope, needs, &mut values)?;
         }
+        if needs.all_vars || !needs.vars.is_empty() {
+            self.fill_vars(store, scope, needs, patch, &mut values)?;
+        }
+        let prepared = Arc::clone(&self.prepared);
         if needs.all_nodes {
-            let prepared = std::sync::Arc::clone(&self.prepared);
             for (_, plan) in prepared.graph.nodes() {
-                self.fill_output(store, &prepared.graph, &plan.name, &mut values)?;
+                self.fill_output(store, &prepared.graph, scope, &plan.name, &mut values)?;
             }
         } else {
-            let prepared = std::sync::Arc::clone(&self.prepared);
             for name in &needs.nodes {
-                self.fill_output(store, &prepared.graph, name, &mut values)?;
+                self.fill_output(store, &prepared.graph, scope, name, &mut values)?;
             }
         }
         if needs.instance {
@@ -177,19 +311,71 @@ impl Hot {
         Ok(values)
     }
 
+    fn fill_item(
+        &mut self,
+        store: &dyn Store,
+        scope: ScopeNo,
+        needs: &Needs,
+        values: &mut Values,
+    ) -> Result<(), Unread> {
+        if needs.item
+            && let Some(item) = self.item(store, scope)?
+        {
+            values.item(&item).map_err(unusable)?;
+        }
+        if needs.index
+            && let Some(around) = self.state.scope(scope)
+        {
+            values.index(around.index);
+        }
+        Ok(())
+    }
+
+    /// The item that a scope is for, as JSON; none outside of every for-each.
+    pub(crate) fn item(
+        &mut self,
+        store: &dyn Store,
+        scope: ScopeNo,
+    ) -> Result<Option<Bytes>, Unread> {
+        let Some((list, index)) = self.state.scope(scope).map(|at| (at.run, at.index)) else {
+            return Ok(None);
+        };
+        self.memory.item(store, list, index).map(Some)
+    }
+
+    /// A variable, as a scope sees it: its own, or else that of the nearest scope around it.
+    pub(crate) fn var(
+        &mut self,
+        store: &dyn Store,
+        scope: ScopeNo,
+        name: &str,
+    ) -> Result<Option<Payload>, Unread> {
+        for around in self.state.around(scope) {
+            let vars = self.memory.vars(store, self.no, around)?;
+            if let Some(found) = vars.get(name) {
+                return Ok(Some(found.clone()));
+            }
+        }
+        Ok(None)
+    }
+
     fn fill_vars(
         &mut self,
         store: &dyn Store,
+        scope: ScopeNo,
         needs: &Needs,
         patch: &Patch,
         values: &mut Values,
     ) -> Result<(), Unread> {
-        let vars = self.memory.vars(store, self.no)?;
-        for (name, payload) in vars.iter() {
-            if needs.all_vars || needs.vars.contains(name) {
-                values
-                    .var(name, &json_of(store, payload)?)
-                    .map_err(unusable)?;
+        // The last of several with one name counts: so what is around comes first.
+        let around: Vec<ScopeNo> = self.state.around(scope).collect();
+        for scope in around.into_iter().rev() {
+            for (name, payload) in self.memory.vars(store, self.no, scope)? {
+                if needs.all_vars || needs.vars.contains(name) {
+                    values
+                        .var(name, &json_of(store, payload)?)
+                        .map_err(unusable)?;
+                }
             }
         }
         for (name, json) in patch {
@@ -204,12 +390,13 @@ impl Hot {
         &mut self,
         store: &dyn Store,
         graph: &Graph,
+        scope: ScopeNo,
         name: &str,
         values: &mut Values,
     ) -> Result<(), Unread> {
         let latest = graph
             .find(name)
-            .and_then(|node| self.state.latest(graph, ScopeNo::ROOT, node));
+            .and_then(|node| self.state.latest(graph, scope, node));
         let json = match latest {
             Some(run) => {
                 let output = self.memory.output(store, run)?;

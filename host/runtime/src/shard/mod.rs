@@ -6,13 +6,21 @@
 
 mod builtin;
 mod burst;
+mod call;
+mod child;
 mod commit;
+mod execute;
+mod finish;
 mod hot;
 mod mark;
 mod memory;
+mod outcome;
+mod outside;
+mod sends;
 mod settle;
 mod state;
 mod step;
+mod suspend;
 pub(crate) mod work;
 pub(crate) mod worker;
 
@@ -28,12 +36,15 @@ use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
+use child::Resolved;
 use mark::GuestMark;
 use work::Returned;
 
 pub use burst::BurstBounds;
 pub(crate) use hot::Hot;
+pub(crate) use sends::INCIDENT;
 pub(crate) use state::State;
+pub(crate) use suspend::Tokens;
 
 /// What other threads hand to a shard.
 pub(crate) enum Message {
@@ -41,6 +52,8 @@ pub(crate) enum Message {
     Arrived(Box<Arrival>),
     /// A new instance, to be written and then run.
     Born(Box<Birth>),
+    /// What a node run starts as its child has been looked up.
+    Resolved(Box<Resolved>),
     /// A guest call has returned on some other thread.
     Returned(Box<Returned>),
     /// Answers of the store.

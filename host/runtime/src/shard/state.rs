@@ -2,22 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
-use windlass_engine::{Open, OpenRow};
-use windlass_model::{Epoch, InstanceNo, Numbers, Seq, Token};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
+use windlass_model::{Epoch, InstanceNo, Seq};
+use windlass_store::rows::{BORN_VERSION, Suspicion};
 use windlass_store::write::Fence;
 use windlass_store::{Ticket, Write, Wrote};
 
-use super::burst::Burst;
 use super::hot::{Held, Hot, Stage};
-use super::memory::Memory;
 use super::work::Work;
 use super::{Arrival, Birth, Message};
-use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::Shared;
@@ -61,6 +56,8 @@ pub(super) enum Then {
         suspect: Option<Seq>,
         /// How the run ended.
         ended: Option<RunResult>,
+        /// Whether something was put into the queue of stimuli.
+        sent: bool,
     },
     /// A new instance is written.
     Created(Box<(Hot, oneshot::Sender<Result<Wrote, Error>>)>),
@@ -88,6 +85,7 @@ impl State {
             Message::Retry => self.retry(),
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
+            Message::Resolved(resolved) => self.resolved(*resolved, shared),
             // Returned calls are the worker's to handle: they may lead to the next call.
             Message::Returned(_) => {}
         }
@@ -173,14 +171,14 @@ impl State {
         };
         let mut ready = Vec::new();
         for row in claimed.claimed {
-            let Some(held) = hot.held.get_mut(&row.seq).filter(|held| !held.is_claimed()) else {
+            let known = hot.held.get(&row.seq);
+            let fresh = row.seq.is_outside() && !hot.gone.contains(&row.seq);
+            if known.map_or(!fresh, Held::is_claimed) {
                 // The step that did away with it is on its way to the store.
                 shared.landed(1);
                 continue;
-            };
-            (held.no, held.token) = (row.no, row.token);
-            (held.suspicion, held.deliveries) = (row.suspicion, row.deliveries);
-            held.stage = Stage::Ready;
+            }
+            hot.held.insert(row.seq, Held::of(&row, Stage::Ready));
             ready.push(row.seq);
         }
         for seq in ready {
@@ -189,7 +187,7 @@ impl State {
     }
 
     /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
-    fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+    pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
         windlass_model::failpoint::pass("after-claim");
         let suspicious = self
             .hots
@@ -286,6 +284,10 @@ impl State {
             }
             (Then::Released(_), Ok(_)) => {}
             (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
+            (then, Ok(Wrote::DoneDue)) => {
+                self.durable(pending.instance, pending.epoch, then, shared);
+                shared.scheduler.send(Event::Due(shared.now().wall_ms));
+            }
             (_, Ok(_)) => self.fenced(pending.instance, pending.epoch, shared),
             (_, Err(error)) => self.failed(pending.instance, pending.epoch, &error, shared),
         }
@@ -327,6 +329,7 @@ impl State {
                 dispatch,
                 due_ms,
                 ended,
+                sent,
                 ..
             } => {
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
@@ -342,6 +345,10 @@ impl State {
                 }
                 if hot.unacknowledged == 0 {
                     hot.memory.shrink();
+                    hot.gone.clear();
+                }
+                if sent {
+                    shared.queue.ring();
                 }
                 let cut_short = gone && hot.burst.is_over() && ended.is_none();
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
@@ -501,106 +508,5 @@ impl Shared {
             observer.observe(&crate::observe::Observed::Ended { instance, status });
         }
         self.waiters.tell(no, &Ended::Finally(result));
-    }
-}
-
-impl Hot {
-    /// An instance that was just taken.
-    fn from_claim(
-        claimed: &windlass_store::write::ClaimedInstance,
-        prepared: Arc<Prepared>,
-        numbers: Arc<Numbers>,
-        now: Duration,
-    ) -> Result<Self, String> {
-        let row = &claimed.row;
-        let graph = &prepared.graph;
-        let scopes = claimed.scopes.iter();
-        let scopes = scopes.map(|(no, bytes)| (*no, bytes.as_ref()));
-        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
-            .map_err(|error| error.to_string())?;
-        let mut held = FxHashMap::default();
-        let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
-        let other_rows = claimed.others.iter().map(|row| (row, Stage::Waiting));
-        for (trigger, stage) in claimed_rows.chain(other_rows) {
-            if let Some(node) = trigger.node {
-                let open = OpenRow {
-                    seq: trigger.seq,
-                    node,
-                    kind: trigger.kind,
-                    attempt: trigger.attempt,
-                    due_ms: trigger.due_ms,
-                };
-                let open = Open::decode_detail(graph, open, &trigger.detail)
-                    .map_err(|error| error.to_string())?;
-                state.restore(graph, open);
-            }
-            held.insert(trigger.seq, Held::of(trigger, stage));
-        }
-        Ok(Self {
-            no: row.no,
-            id: row.id,
-            epoch: row.epoch,
-            version: row.version,
-            correlation: row.correlation.as_deref().map(Arc::from),
-            prepared,
-            numbers,
-            state,
-            memory: Memory::default(),
-            last_run: row.last_run,
-            held,
-            unacknowledged: 0,
-            burst: Burst::begin(now),
-            leaving: false,
-        })
-    }
-
-    /// An instance that is being created here.
-    fn from_birth(
-        new: &NewInstance,
-        state: windlass_engine::State,
-        prepared: Arc<Prepared>,
-        numbers: Arc<Numbers>,
-        now: Duration,
-    ) -> Self {
-        let held = new.triggers.iter().map(|trigger| {
-            let held = Held {
-                no: trigger.no,
-                token: Token(1),
-                suspicion: Suspicion::None,
-                deliveries: 0,
-                noted: Vec::new(),
-                stage: Stage::Ready,
-            };
-            (trigger.seq, held)
-        });
-        Self {
-            no: new.no,
-            id: new.id,
-            epoch: BORN_EPOCH,
-            version: BORN_VERSION,
-            correlation: new.correlation.as_deref().map(Arc::from),
-            prepared,
-            numbers,
-            state,
-            memory: Memory::born(new.input.clone(), &new.vars),
-            last_run: None,
-            held: held.collect(),
-            unacknowledged: 0,
-            burst: Burst::begin(now),
-            leaving: false,
-        }
-    }
-}
-
-impl Held {
-    fn of(row: &TriggerRow, stage: Stage) -> Self {
-        Self {
-            no: row.no,
-            token: row.token,
-            suspicion: row.suspicion,
-            deliveries: row.deliveries,
-            noted: Vec::new(),
-            stage,
-        }
     }
 }

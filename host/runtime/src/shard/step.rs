@@ -1,26 +1,20 @@
 //! From a claimed trigger to the guest call that it asks for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use windlass_engine::expr::Template;
-use windlass_engine::{NodeIx, PlanKind};
-use windlass_model::{Class, Failure, InstanceNo, Outcome, Payload, Seq, TriggerType};
-use windlass_plugins::{
-    Accept, Call, CallContext, Cancel, Disposition, Reason, Resumption, Returned as Back,
-};
+use windlass_engine::waited_too_long;
+use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
+use windlass_plugins::{Accept, Cancel, Disposition, Returned as Back};
 use windlass_store::Write;
 
+use super::call::patch_of;
 use super::hot::{Hot, Stage};
-use super::memory::{Unread, json_of};
-use super::settle::{Ran, Settled};
+use super::memory::Unread;
+use super::outcome::{Ran, Settled};
+use super::outside::Fate;
 use super::state::{Pending, State, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
-use crate::catalog::Executor;
 use crate::codes;
-use crate::guest_view;
-use crate::observe::Observed;
 use crate::shared::Shared;
 
 /// How often a host may die with one trigger.
@@ -85,55 +79,56 @@ impl State {
             started_ms: shared.clock.wall_ms(),
         };
         if hot.state.timeout == Some(seq) {
-            self.settle(to, Settled::TimedOut, Ran::none(), shared);
+            self.settle(to, Settled::TimedOut, Ran::default(), shared);
             return None;
         }
-        let Some(open) = hot.state.open.get(&seq) else {
+        if held.outside.is_some() && self.control(to, shared) {
+            return None;
+        }
+        let hot = self.hots.get_mut(&no)?;
+        let Some(asked) = hot.asked(seq) else {
             // A row that the state knows nothing of: never run what cannot be accounted for.
             tracing::error!(instance = %hot.id, %seq, "a trigger belongs to nothing");
             return None;
         };
-        if held.deliveries >= DELIVERIES {
-            let message = format!("the host died {} times while this ran", held.deliveries);
-            let failure = Failure::new(Class::Lost, codes::LOST, message);
-            self.settle(to, Settled::Failed(failure), Ran::none(), shared);
+        if let Some(failure) = hot.too_late(to) {
+            self.give_up(to, failure, shared);
             return None;
         }
-        if open
-            .give_up_ms
-            .is_some_and(|give_up_ms| give_up_ms <= to.started_ms)
-        {
-            let message = "it was not finished within the node's `total-timeout`";
-            let failure = Failure::new(
-                Class::Deadline,
-                windlass_engine::codes::TOTAL_TIMEOUT,
-                message,
-            );
-            self.settle(to, Settled::Failed(failure), Ran::none(), shared);
-            return None;
-        }
-        let (kind, node) = (open.kind, open.node);
-        let Some(consumer) = shared.plugins.registry().consumer(kind, None) else {
-            self.park(
-                to,
-                format!("no plugin consumes triggers of type `{}`", kind.name()),
-                shared,
-            );
+        let plan = asked.node.and_then(|node| hot.prepared.graph.node(node));
+        let route = plan.and_then(|plan| plan.route.as_deref());
+        let kind = hot.kind(seq);
+        let Some(consumer) = shared.plugins.registry().consumer(kind, route) else {
+            let route = route.map_or_else(String::new, |route| format!(" on the route `{route}`"));
+            let kind = kind.name();
+            let reason = format!("no plugin consumes triggers of type `{kind}`{route}");
+            self.park(to, reason);
             return None;
         };
-        let hot = self.hots.get_mut(&no)?;
-        let cancel = Cancel::default();
-        let cx = hot.context(to, cancel.clone(), consumer.reads, shared)?;
-        let node = hot
-            .prepared
-            .nodes
-            .get(node.at())
+        let node = asked
+            .node
+            .and_then(|node| hot.prepared.nodes.get(node.at()))
             .map(|node| Arc::clone(&node.name));
-        hot.held.get_mut(&seq)?.stage = Stage::Running(cancel);
+        let cancel = Cancel::default();
+        let cx = match hot.context(to, cancel.clone(), consumer.reads, shared) {
+            Ok(cx) => cx,
+            Err(Unread::Value(failure)) => {
+                self.give_up(to, failure, shared);
+                return None;
+            }
+            Err(Unread::Store(error)) => {
+                self.failed(to.instance, to.epoch, &error, shared);
+                return None;
+            }
+        };
+        let held = hot.held.get_mut(&seq)?;
+        held.stage = Stage::Running(cancel);
+        // What resumes a node run is the node's to see.
+        let payload = held.given.clone().filter(|_| asked.phase == 0);
         let accept = Accept {
             kind,
             node,
-            payload: None,
+            payload: payload.map(Payload::json),
             cx,
             slot_key: no.0,
             timeout: None,
@@ -145,6 +140,19 @@ impl State {
         })
     }
 
+    /// Ends an execution before it has begun.
+    fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<Shared>) {
+        let from_outside = self
+            .hots
+            .get(&to.instance)
+            .is_some_and(|hot| hot.outside(to.seq).is_some());
+        if from_outside {
+            self.conclude(to, Fate::Dead("failed", Some(failure)), shared);
+        } else {
+            self.settle(to, Settled::Failed(failure), Ran::default(), shared);
+        }
+    }
+
     /// The consumer has decided.
     fn accepted(
         &mut self,
@@ -152,32 +160,33 @@ impl State {
         back: Back<Disposition>,
         shared: &Arc<Shared>,
     ) -> Option<Work> {
-        if let Some(hot) = self.hots.get_mut(&to.instance)
-            && let Some(held) = hot.held.get_mut(&to.seq)
-        {
+        let hot = self.hots.get_mut(&to.instance)?;
+        if let Some(held) = hot.held.get_mut(&to.seq) {
             held.noted = back.logs;
         }
+        let outside = hot.outside(to.seq).is_some();
         match back.result {
-            Ok(Disposition::Execute { vars }) => match patch_of(vars) {
-                Ok(patch) => self.execute(to, patch, shared),
-                Err(failure) => {
-                    self.settle(to, Settled::Failed(failure), Ran::none(), shared);
-                    None
-                }
-            },
+            Ok(Disposition::Execute { vars }) => self.admitted(to, vars, shared),
+            Ok(Disposition::Handled) if outside => {
+                self.conclude(to, Fate::Used, shared);
+                None
+            }
             Ok(Disposition::Handled) => {
                 let settled = Settled::done(Payload::null());
-                self.settle(to, settled, Ran::none(), shared);
+                self.settle(to, settled, Ran::default(), shared);
                 None
             }
             Ok(Disposition::Later { after_ms }) => {
-                let until_ms = to.started_ms.saturating_add_unsigned(after_ms);
-                self.settle(to, Settled::Later { until_ms }, Ran::none(), shared);
+                self.put_off(to, to.started_ms.saturating_add_unsigned(after_ms), shared);
                 None
             }
             Ok(Disposition::Reject { reason }) => {
                 let failure = Failure::new(Class::Rejected, codes::REJECTED, reason);
-                self.settle(to, Settled::Failed(failure), Ran::none(), shared);
+                if outside {
+                    self.conclude(to, Fate::Dead("rejected", Some(failure)), shared);
+                } else {
+                    self.settle(to, Settled::Failed(failure), Ran::default(), shared);
+                }
                 None
             }
             Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
@@ -188,96 +197,49 @@ impl State {
                 // The trigger is kept: a consumer that fails loses nothing.
                 tracing::warn!(code = %failure.code, %failure, "a consumer failed; offering the trigger again");
                 let until_ms = to.started_ms.saturating_add(CONSUMER_BACKOFF_MS);
-                self.settle(to, Settled::Later { until_ms }, Ran::none(), shared);
+                self.put_off(to, until_ms, shared);
                 None
             }
         }
     }
 
-    /// Runs the node that the trigger is aimed at, or asks a guest to.
-    fn execute(&mut self, to: Address, patch: Patch, shared: &Arc<Shared>) -> Option<Work> {
-        let hot = self.hots.get_mut(&to.instance)?;
-        let open = hot.state.open.get(&to.seq)?;
-        let (node, attempt) = (open.node, open.attempt);
-        // A schedule starts with a trigger of this type, too, but then nothing has been waited
-        // for yet.
-        let waited = open.kind == TriggerType::Timer && open.phase > 0;
-        let prepared = Arc::clone(&hot.prepared);
-        let (plan, executor) = (prepared.graph.node(node)?, prepared.nodes.get(node.at())?);
-        if let Some(observer) = &shared.observer {
-            observer.observe(&Observed::Started {
-                instance: hot.id,
-                node: &plan.name,
-                attempt,
-            });
+    /// A consumer lets a trigger through.
+    fn admitted(
+        &mut self,
+        to: Address,
+        vars: Option<Payload>,
+        shared: &Arc<Shared>,
+    ) -> Option<Work> {
+        if let Err(fate) = self.admit(to) {
+            self.conclude(to, fate, shared);
+            return None;
         }
-        windlass_model::failpoint::pass_for("execute", &plan.name);
-        let settled = match &plan.kind {
-            PlanKind::Use { with, .. } => {
-                match hot.call(to, node, with, executor, &patch, shared) {
-                    Ok(call) => return hot.work(to, executor, call, patch),
-                    Err(unread) => Err(unread),
-                }
+        let patch = self.hots.get(&to.instance)?.patch(to.seq, vars.as_ref());
+        match patch {
+            Ok(patch) => self.execute(to, patch, shared),
+            Err(failure) => {
+                self.settle(to, Settled::Failed(failure), Ran::default(), shared);
+                None
             }
-            PlanKind::Wait(_) if waited => Ok(Settled::done(Payload::null())),
-            PlanKind::Wait(template) => hot.wait_until(to, template, &patch, shared),
-            PlanKind::ForEach { .. } | PlanKind::Workflow { .. } | PlanKind::Event { .. } => {
-                // Refused before a run could begin.
-                let message = "this host cannot run such a node";
-                let failure = Failure::new(Class::Permanent, codes::RENDER, message);
-                Ok(Settled::Failed(failure))
-            }
-            PlanKind::Set(assignments) => hot.assignments(assignments, &patch, shared),
-            PlanKind::End { terminate, output } => {
-                hot.end(*terminate, output.as_ref(), &patch, shared)
-            }
-            PlanKind::Fail(template) => hot.fail(template, &patch, shared),
-        };
-        match settled {
-            Ok(settled) => {
-                let ran = Ran {
-                    patch,
-                    ..Ran::none()
-                };
-                self.settle(to, settled, ran, shared);
-            }
-            Err(Unread::Value(failure)) => {
-                self.settle(to, Settled::Failed(failure), Ran::none(), shared);
-            }
-            Err(Unread::Store(error)) => self.failed(to.instance, to.epoch, &error, shared),
         }
-        None
     }
 
-    /// The node has returned.
-    fn executed(&mut self, to: Address, back: Back<Outcome>, patch: Patch, shared: &Arc<Shared>) {
-        let ran = Ran {
-            took_us: u64::try_from(back.took.as_micros()).unwrap_or(u64::MAX),
-            logs: back.logs,
-            blobs: back.blobs,
-            patch,
-        };
-        let settled = match back.result {
-            Ok(Outcome::Done(done)) => Settled::Done {
-                output: done.output,
-                ports: done.ports,
-                end: None,
-            },
-            Ok(Outcome::Again(again)) => Settled::Again(again),
-            Ok(Outcome::Suspend(suspension)) => Settled::Failed(suspended(&suspension)),
-            Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
-                // A shutdown is never a failure of the run.
-                self.interrupted(to, shared);
-                return;
-            }
-            Err(failure) => Settled::Failed(failure),
-        };
-        self.settle(to, settled, ran, shared);
+    /// Offers a trigger again at this moment.
+    fn put_off(&mut self, to: Address, until_ms: i64, shared: &Arc<Shared>) {
+        let outside = self
+            .hots
+            .get(&to.instance)
+            .is_some_and(|hot| hot.outside(to.seq).is_some());
+        if outside {
+            self.conclude(to, Fate::Again(until_ms), shared);
+        } else {
+            self.settle(to, Settled::Later { until_ms }, Ran::default(), shared);
+        }
     }
 
     /// A guest was interrupted because the process shuts down: the trigger stays as it is and
     /// is given back with its instance.
-    fn interrupted(&mut self, to: Address, shared: &Shared) {
+    pub(super) fn interrupted(&mut self, to: Address, shared: &Shared) {
         if let Some(hot) = self.hots.get_mut(&to.instance)
             && let Some(held) = hot.held.get_mut(&to.seq)
         {
@@ -287,7 +249,7 @@ impl State {
     }
 
     /// Puts a trigger aside that cannot run here now.
-    fn park(&mut self, to: Address, reason: String, shared: &Shared) {
+    fn park(&mut self, to: Address, reason: String) {
         let Some(hot) = self.hots.get(&to.instance) else {
             return;
         };
@@ -309,222 +271,45 @@ impl State {
             },
             write,
         );
-        let _ = shared;
     }
 }
 
 impl Hot {
-    /// What a guest can ask about the call.
-    fn context(
-        &self,
-        to: Address,
-        cancel: Cancel,
-        reads: bool,
-        shared: &Arc<Shared>,
-    ) -> Option<CallContext> {
-        let open = self.state.open.get(&to.seq)?;
-        let node = self.prepared.nodes.get(open.node.at());
-        let resumption = (open.phase > 0).then(|| {
-            Arc::new(Resumption {
-                reason: Reason::Again,
-                state: open.left.clone(),
-            })
-        });
-        Some(CallContext {
-            instance: self.id,
-            workflow: Arc::clone(&self.prepared.name),
-            node: node.map(|node| Arc::clone(&node.name)),
-            seq: to.seq,
-            first: open.first,
-            phase: open.phase,
-            attempt: open.attempt,
-            correlation: self.correlation.clone(),
-            trace_parent: None,
-            resumption,
-            memory: reads.then(|| guest_view::memory(self, shared)),
-            blobs: reads.then(|| guest_view::blobs(shared)),
-            tokens: None,
-            cancel,
-        })
-    }
-
-    /// The call that runs a node.
-    fn call(
-        &mut self,
-        to: Address,
-        node: NodeIx,
-        with: &Template,
-        executor: &Executor,
-        patch: &Patch,
-        shared: &Arc<Shared>,
-    ) -> Result<Call, Unread> {
-        let store = shared.store.as_ref();
-        let config = match with.constant() {
-            Some(constant) => constant.clone(),
-            None => {
-                let rendered = self.render(with, patch, shared)?;
-                executor.check_config(&rendered).map_err(Unread::Value)?;
-                rendered
-            }
-        };
-        let prepared = Arc::clone(&self.prepared);
-        let plan = prepared.graph.node(node);
-        let input = match plan.and_then(|plan| plan.input.as_ref()) {
-            Some(template) => self.render_input(template, patch, shared)?,
-            None => self.default_input(to.seq, plan.is_some_and(|plan| plan.gathers), store)?,
-        };
-        let cancel = match self.held.get(&to.seq).map(|held| &held.stage) {
-            Some(Stage::Running(cancel)) => cancel.clone(),
-            _ => Cancel::default(),
-        };
-        let Some(cx) = self.context(to, cancel, executor.reads, shared) else {
-            return Err(Unread::Value(Failure::new(
-                Class::Cancelled,
-                codes::RENDER,
-                "it is gone",
-            )));
-        };
-        Ok(Call {
-            node_type: Arc::clone(&executor.node_type),
-            config: Payload::json(config),
-            input,
-            cx,
-            slot_key: self.no.0,
-            timeout: self.time_left(to, plan.and_then(|plan| plan.timeout_ms)),
-        })
-    }
-
-    /// How long this execution may take: what is left of all attempts bounds it.
-    fn time_left(&self, to: Address, timeout_ms: Option<u64>) -> Option<Duration> {
-        let give_up_ms = self
-            .state
-            .open
-            .get(&to.seq)
-            .and_then(|open| open.give_up_ms);
-        let left_ms = give_up_ms
-            .map(|give_up_ms| u64::try_from(give_up_ms.saturating_sub(to.started_ms)).unwrap_or(0));
-        let ms = match (timeout_ms, left_ms) {
-            (Some(timeout), Some(left)) => Some(timeout.min(left)),
-            (timeout, left) => timeout.or(left),
-        };
-        ms.map(Duration::from_millis)
-    }
-
-    fn work(&self, to: Address, executor: &Executor, call: Call, patch: Patch) -> Option<Work> {
-        let plugin = Arc::clone(executor.plugin.as_ref()?);
-        Some(Work {
-            to,
-            plugin,
-            ask: Ask::Execute(call, patch),
-        })
-    }
-
-    /// Renders a template with what it names.
-    pub(super) fn render(
-        &mut self,
-        template: &Template,
-        patch: &Patch,
-        shared: &Shared,
-    ) -> Result<Bytes, Unread> {
-        if let Some(constant) = template.constant() {
-            return Ok(constant.clone());
+    /// What brought a trigger about.
+    fn kind(&self, seq: Seq) -> TriggerType {
+        if let Some(open) = self.state.run_of(seq) {
+            return open.kind;
         }
-        let values = self.values(shared.store.as_ref(), template.needs(), patch)?;
-        template.render(&values).map_err(|error| {
-            Unread::Value(Failure::new(
-                Class::Invalid,
-                codes::RENDER,
-                error.to_string(),
-            ))
-        })
+        let outside = self.held.get(&seq).and_then(|held| held.outside.as_ref());
+        outside.map_or(TriggerType::Next, |outside| outside.kind)
     }
 
-    /// Renders an input; one that is passed on whole is never parsed.
-    fn render_input(
-        &mut self,
-        template: &Template,
-        patch: &Patch,
-        shared: &Shared,
-    ) -> Result<Payload, Unread> {
-        if let Some(alias) = template.alias()
-            && let Some(payload) = self.aliased(&alias, patch, shared)?
-        {
-            return Ok(payload);
+    /// Why an execution does not begin, if it does not.
+    fn too_late(&self, to: Address) -> Option<Failure> {
+        let held = self.held.get(&to.seq)?;
+        if held.deliveries >= DELIVERIES {
+            let message = format!("the host died {} times while this ran", held.deliveries);
+            return Some(Failure::new(Class::Lost, codes::LOST, message));
         }
-        self.render(template, patch, shared).map(Payload::json)
+        let open = self.state.run_of(to.seq)?;
+        let past = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms <= to.started_ms);
+        if past(open.give_up_ms) {
+            let message = "it was not finished within the node's `total-timeout`";
+            let code = windlass_engine::codes::TOTAL_TIMEOUT;
+            return Some(Failure::new(Class::Deadline, code, message));
+        }
+        let waits = matches!(open.kind, TriggerType::Resume | TriggerType::Child);
+        (waits && held.given.is_none() && past(open.give_up_wait_ms)).then(waited_too_long)
     }
 
-    /// The output of what came before, byte for byte; several as an object by node.
-    fn default_input(
-        &mut self,
-        seq: Seq,
-        gathers: bool,
-        store: &dyn windlass_store::Store,
-    ) -> Result<Payload, Unread> {
-        let from = self
-            .state
-            .open
-            .get(&seq)
-            .map(|open| open.from.clone())
-            .unwrap_or_default();
-        if !gathers {
-            return match from.first() {
-                Some((_, run)) => self.memory.output(store, *run),
-                None => self.memory.input(store, self.no),
-            };
-        }
-        let mut json = vec![b'{'];
-        for (node, run) in from {
-            let Some(name) = self
-                .prepared
-                .nodes
-                .get(node.at())
-                .map(|node| Arc::clone(&node.name))
-            else {
-                continue;
-            };
-            if json.len() > 1 {
-                json.push(b',');
-            }
-            // Names of nodes need no escaping.
-            json.extend_from_slice(format!("\"{name}\":").as_bytes());
-            let output = self.memory.output(store, run)?;
-            json.extend_from_slice(&json_of(store, &output)?);
-        }
-        json.push(b'}');
-        Ok(Payload::json(json))
+    /// The variables that came with a trigger, and over them those that its consumer assigns.
+    fn patch(&self, seq: Seq, vars: Option<&Payload>) -> Result<Patch, Failure> {
+        let mut patch = self.brought(seq)?;
+        let Some(vars) = vars else {
+            return Ok(patch);
+        };
+        let bytes = vars.inline().map(|bytes| &**bytes).unwrap_or_default();
+        patch.extend(patch_of(bytes, "the consumer's patch")?);
+        Ok(patch)
     }
-}
-
-/// The variables that a consumer assigns.
-fn patch_of(vars: Option<Payload>) -> Result<Patch, Failure> {
-    let Some(vars) = vars else {
-        return Ok(Patch::new());
-    };
-    let invalid = |reason: String| {
-        let message = format!("the consumer's patch is not a JSON object: {reason}");
-        Failure::new(Class::Invalid, codes::RENDER, message)
-    };
-    let bytes = vars
-        .inline()
-        .ok_or_else(|| invalid("it is a blob".to_owned()))?;
-    let object: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
-    Ok(object
-        .into_iter()
-        .map(|(name, value)| (name, Bytes::from(value.to_string())))
-        .collect())
-}
-
-fn suspended(suspension: &windlass_model::Suspension) -> Failure {
-    let names: Vec<&str> = suspension
-        .bookmarks
-        .iter()
-        .map(|mark| mark.name.as_str())
-        .collect();
-    let message = format!(
-        "the node wants to wait for {}, but this host cannot keep bookmarks",
-        names.join(", ")
-    );
-    Failure::new(Class::Permanent, codes::SUSPENDED, message)
 }

@@ -112,6 +112,7 @@ impl Process {
             workers: from.workers,
             spare_workers: 0,
             burst: from.burst,
+            beside: None,
             max_steps: from.max_steps,
             observer: None,
         };

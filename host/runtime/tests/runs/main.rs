@@ -6,7 +6,9 @@
 )]
 
 mod bursts;
+mod control;
 mod failing;
 mod flow;
+mod lists;
 mod metrics;
 mod rig;

@@ -72,6 +72,7 @@ impl Setup {
             workers: 2,
             spare_workers: 1,
             burst: self.burst,
+            beside: None,
             max_steps: 10_000,
             observer: None,
         })

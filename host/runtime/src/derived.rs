@@ -1,0 +1,63 @@
+//! Names that follow from what they are for: doing a step again after a crash gives the same.
+
+use uuid::{Builder, Uuid};
+use windlass_model::{Digest, InstanceId, Seq, StimulusId};
+
+/// What a derived name is for. Told apart so that no two uses ever meet.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Use {
+    Child = 1,
+    Sent = 2,
+    Incident = 3,
+}
+
+/// The child that a node run starts in this phase.
+pub(crate) fn child(parent: InstanceId, first: Seq, phase: u32) -> InstanceId {
+    InstanceId(derive(Use::Child, parent.0, first.0, u64::from(phase)))
+}
+
+/// A stimulus that an execution sends: the one at this place among them.
+pub(crate) fn sent(instance: InstanceId, seq: Seq, place: usize) -> StimulusId {
+    StimulusId(derive(Use::Sent, instance.0, seq.0, place as u64))
+}
+
+/// The stimulus that announces what went wrong for good in a step.
+pub(crate) fn incident(instance: InstanceId, seq: Seq) -> StimulusId {
+    StimulusId(derive(Use::Incident, instance.0, seq.0, 0))
+}
+
+fn derive(what: Use, from: Uuid, one: u64, two: u64) -> Uuid {
+    let mut bytes = vec![what as u8];
+    bytes.extend_from_slice(from.as_bytes());
+    bytes.extend_from_slice(&one.to_be_bytes());
+    bytes.extend_from_slice(&two.to_be_bytes());
+    let digest = Digest::of(&bytes);
+    let mut half = [0; 16];
+    for (byte, hashed) in half.iter_mut().zip(digest.0) {
+        *byte = hashed;
+    }
+    Builder::from_random_bytes(half).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_same_again_and_differ_from_each_other() {
+        let run = InstanceId(Uuid::from_u128(7));
+        let names = [
+            child(run, Seq(1), 0).0,
+            child(run, Seq(1), 1).0,
+            child(run, Seq(2), 0).0,
+            sent(run, Seq(1), 0).0,
+            sent(run, Seq(1), 1).0,
+            incident(run, Seq(1)).0,
+        ];
+        for (place, name) in names.iter().enumerate() {
+            assert!(!names[..place].contains(name), "{place}");
+        }
+        assert_eq!(child(run, Seq(1), 0).0, names[0]);
+    }
+}

@@ -1,0 +1,286 @@
+//! What goes into a guest call: its context, its configuration and its input.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use windlass_engine::expr::{Alias, Template};
+use windlass_engine::{NodeIx, Open};
+use windlass_model::{Class, Failure, Payload, ScopeNo, Seq};
+use windlass_plugins::{Call, CallContext, Cancel, Resumption};
+use windlass_store::Store;
+
+use super::hot::{Hot, Stage};
+use super::memory::{Unread, json_of};
+use super::work::{Address, Ask, Patch, Work};
+use crate::catalog::Executor;
+use crate::codes;
+use crate::guest_view;
+use crate::shared::Shared;
+
+/// What is known of an execution before it begins, whoever made its trigger.
+pub(super) struct Asked {
+    pub(super) node: Option<NodeIx>,
+    pub(super) scope: ScopeNo,
+    pub(super) first: Seq,
+    pub(super) phase: u32,
+    pub(super) attempt: u32,
+}
+
+impl Hot {
+    /// What a trigger asks for. None: it belongs to nothing.
+    pub(super) fn asked(&self, seq: Seq) -> Option<Asked> {
+        if let Some(open) = self.state.run_of(seq) {
+            return Some(Asked {
+                node: Some(open.node),
+                scope: open.scope,
+                first: open.first,
+                phase: open.phase,
+                attempt: open.attempt,
+            });
+        }
+        let outside = self.held.get(&seq)?.outside.as_ref()?;
+        Some(Asked {
+            node: outside.node.map(NodeIx),
+            scope: ScopeNo::ROOT,
+            first: seq,
+            phase: 0,
+            attempt: 1,
+        })
+    }
+
+    /// What a guest can ask about the call.
+    pub(super) fn context(
+        &self,
+        to: Address,
+        cancel: Cancel,
+        reads: bool,
+        shared: &Arc<Shared>,
+    ) -> Result<CallContext, Unread> {
+        let asked = self.asked(to.seq).ok_or_else(gone)?;
+        let node = asked
+            .node
+            .and_then(|node| self.prepared.nodes.get(node.at()));
+        let resumption = match self.state.run_of(to.seq) {
+            Some(open) if open.phase > 0 => Some(Arc::new(Resumption {
+                reason: self.reason(to.seq, shared.store.as_ref())?,
+                state: open.left.clone(),
+            })),
+            _ => None,
+        };
+        Ok(CallContext {
+            instance: self.id,
+            workflow: Arc::clone(&self.prepared.name),
+            node: node.map(|node| Arc::clone(&node.name)),
+            seq: to.seq,
+            first: asked.first,
+            phase: asked.phase,
+            attempt: asked.attempt,
+            correlation: self.correlation.clone(),
+            trace_parent: None,
+            resumption,
+            memory: reads.then(|| guest_view::memory(self, asked.scope, shared)),
+            blobs: reads.then(|| guest_view::blobs(shared)),
+            tokens: Some(Arc::clone(&shared.tokens)),
+            cancel,
+        })
+    }
+
+    /// The call that runs a node.
+    pub(super) fn call(
+        &mut self,
+        to: Address,
+        open: &Open,
+        with: &Template,
+        executor: &Executor,
+        patch: &Patch,
+        shared: &Arc<Shared>,
+    ) -> Result<Call, Unread> {
+        let config = match with.constant() {
+            Some(constant) => constant.clone(),
+            None => {
+                let rendered = self.render(open.scope, with, patch, shared)?;
+                executor.check_config(&rendered).map_err(Unread::Value)?;
+                rendered
+            }
+        };
+        let input = self.input(open, patch, shared)?;
+        let cancel = match self.held.get(&to.seq).map(|held| &held.stage) {
+            Some(Stage::Running(cancel)) => cancel.clone(),
+            _ => Cancel::default(),
+        };
+        let plan = self.prepared.graph.node(open.node);
+        let timeout = time_left(open, to, plan.and_then(|plan| plan.timeout_ms));
+        Ok(Call {
+            node_type: Arc::clone(&executor.node_type),
+            config: Payload::json(config),
+            input,
+            cx: self.context(to, cancel, executor.reads, shared)?,
+            slot_key: self.no.0,
+            timeout,
+        })
+    }
+
+    /// What a node gets to work on.
+    pub(super) fn input(
+        &mut self,
+        open: &Open,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Payload, Unread> {
+        let prepared = Arc::clone(&self.prepared);
+        let plan = prepared.graph.node(open.node);
+        match plan.and_then(|plan| plan.input.as_ref()) {
+            Some(template) => self.render_whole(open.scope, template, patch, shared),
+            None => {
+                let gathers = plan.is_some_and(|plan| plan.gathers);
+                self.default_input(open, gathers, shared.store.as_ref())
+            }
+        }
+    }
+
+    pub(super) fn work(
+        &self,
+        to: Address,
+        executor: &Executor,
+        call: Call,
+        patch: Patch,
+    ) -> Option<Work> {
+        let plugin = Arc::clone(executor.plugin.as_ref()?);
+        Some(Work {
+            to,
+            plugin,
+            ask: Ask::Execute(call, patch),
+        })
+    }
+
+    /// Renders a template with what it names.
+    pub(super) fn render(
+        &mut self,
+        scope: ScopeNo,
+        template: &Template,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Bytes, Unread> {
+        if let Some(constant) = template.constant() {
+            return Ok(constant.clone());
+        }
+        let values = self.values(shared.store.as_ref(), scope, template.needs(), patch)?;
+        template.render(&values).map_err(|error| {
+            Unread::Value(Failure::new(
+                Class::Invalid,
+                codes::RENDER,
+                error.to_string(),
+            ))
+        })
+    }
+
+    /// Renders a whole value; one that is passed on as it is is never parsed.
+    pub(super) fn render_whole(
+        &mut self,
+        scope: ScopeNo,
+        template: &Template,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Payload, Unread> {
+        if let Some(alias) = template.alias()
+            && let Some(payload) = self.aliased(scope, &alias, patch, shared)?
+        {
+            return Ok(payload);
+        }
+        self.render(scope, template, patch, shared)
+            .map(Payload::json)
+    }
+
+    /// The value that a template passes on whole, if it can be passed on without parsing.
+    fn aliased(
+        &mut self,
+        scope: ScopeNo,
+        alias: &Alias,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Option<Payload>, Unread> {
+        let store = shared.store.as_ref();
+        match alias {
+            Alias::Input => self.memory.input(store, self.no).map(Some),
+            Alias::Item => Ok(self.item(store, scope)?.map(Payload::json)),
+            Alias::Output(name) => {
+                let graph = &self.prepared.graph;
+                let node = graph.find(name);
+                match node.and_then(|node| self.state.latest(graph, scope, node)) {
+                    Some(run) => self.memory.output(store, run).map(Some),
+                    None => Ok(None),
+                }
+            }
+            // A variable may be patched for this attempt alone: let the template see to that.
+            Alias::Var(_) if !patch.is_empty() => Ok(None),
+            Alias::Var(name) => self.var(store, scope, name),
+        }
+    }
+
+    /// The output of what came before, byte for byte; several as an object by node. An entry
+    /// of the workflow gets the run's input, and one of a for-each the item.
+    fn default_input(
+        &mut self,
+        open: &Open,
+        gathers: bool,
+        store: &dyn Store,
+    ) -> Result<Payload, Unread> {
+        if !gathers {
+            return match open.from.first() {
+                Some((_, run)) => self.memory.output(store, *run),
+                None => match self.item(store, open.scope)? {
+                    Some(item) => Ok(Payload::json(item)),
+                    None => self.memory.input(store, self.no),
+                },
+            };
+        }
+        let mut json = vec![b'{'];
+        for (node, run) in &open.from {
+            let nodes = &self.prepared.nodes;
+            let Some(name) = nodes.get(node.at()).map(|node| Arc::clone(&node.name)) else {
+                continue;
+            };
+            if json.len() > 1 {
+                json.push(b',');
+            }
+            // Names of nodes need no escaping.
+            json.extend_from_slice(format!("\"{name}\":").as_bytes());
+            let output = self.memory.output(store, *run)?;
+            json.extend_from_slice(&json_of(store, &output)?);
+        }
+        json.push(b'}');
+        Ok(Payload::json(json))
+    }
+}
+
+/// How long this execution may take: what is left of all attempts bounds it.
+fn time_left(open: &Open, to: Address, timeout_ms: Option<u64>) -> Option<Duration> {
+    let left_ms = open
+        .give_up_ms
+        .map(|give_up_ms| u64::try_from(give_up_ms.saturating_sub(to.started_ms)).unwrap_or(0));
+    let ms = match (timeout_ms, left_ms) {
+        (Some(timeout), Some(left)) => Some(timeout.min(left)),
+        (timeout, left) => timeout.or(left),
+    };
+    ms.map(Duration::from_millis)
+}
+
+/// What is asked about is not there any more.
+pub(super) fn gone() -> Unread {
+    Unread::Value(Failure::new(Class::Cancelled, codes::RENDER, "it is gone"))
+}
+
+/// The members of a JSON object, to be assigned to variables.
+pub(super) fn patch_of(json: &[u8], whose: &str) -> Result<Patch, Failure> {
+    let invalid = |reason: String| {
+        let message = format!("{whose} is not a JSON object: {reason}");
+        Failure::new(Class::Invalid, codes::RENDER, message)
+    };
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
+    Ok(object
+        .into_iter()
+        .map(|(name, value)| (name, Bytes::from(value.to_string())))
+        .collect())
+}

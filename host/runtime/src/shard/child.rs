@@ -1,0 +1,201 @@
+//! Sub-workflows: a node run that waits for an instance of its own.
+
+use std::sync::Arc;
+
+use windlass_engine::{Open, waited_too_long};
+use windlass_model::{Class, Failure, Payload, Resumption, Status, TriggerNo, TriggerType};
+use windlass_store::rows::{NewInstance, Parent};
+
+use super::Message;
+use super::execute::Begun;
+use super::hot::{Hot, Stage};
+use super::memory::Unread;
+use super::outcome::{Ran, Settled};
+use super::state::State;
+use super::work::{Address, Patch};
+use crate::catalog::Prepared;
+use crate::codes;
+use crate::derived;
+use crate::error::Error;
+use crate::request::StartRequest;
+use crate::shared::Shared;
+
+/// How many parents an instance may have above it.
+const DEPTH: u32 = 32;
+
+/// What a node run starts as its child has been looked up.
+pub(crate) struct Resolved {
+    to: Address,
+    input: Payload,
+    patch: Patch,
+    found: Result<Arc<Prepared>, Error>,
+}
+
+impl Hot {
+    /// Begins a node that runs a workflow, or ends it once that has ended.
+    pub(super) fn child(
+        &mut self,
+        to: Address,
+        open: &Open,
+        name: &str,
+        patch: &Patch,
+        shared: &Arc<Shared>,
+    ) -> Result<Begun, Unread> {
+        match self.given(open)? {
+            Some(Resumption::Child {
+                status,
+                output,
+                failure,
+                ..
+            }) => return Ok(Begun::Settled(reported(&status, output, failure))),
+            None if open.kind == TriggerType::Child => {
+                return Ok(Begun::Settled(Settled::Failed(waited_too_long())));
+            }
+            _ => {}
+        }
+        if self.depth >= DEPTH {
+            let message = format!("workflows call each other more than {DEPTH} deep");
+            let failure = Failure::new(Class::Limit, codes::CHILD, message);
+            return Ok(Begun::Settled(Settled::Failed(failure)));
+        }
+        let input = self.input(open, patch, shared)?;
+        let (patch, name) = (patch.clone(), name.to_owned());
+        let shared = Arc::clone(shared);
+        // Looking a workflow up reads the store, and preparing it may compile.
+        shared.io.clone().spawn_blocking(move || {
+            let found = shared.resolve(&name);
+            if let Some(shard) = shared.shard(to.instance) {
+                shard.send(Message::Resolved(Box::new(Resolved {
+                    to,
+                    input,
+                    patch,
+                    found,
+                })));
+            }
+        });
+        Ok(Begun::Elsewhere)
+    }
+
+    /// The child, but for the row that waits for it.
+    fn new_child(
+        &self,
+        to: Address,
+        input: Payload,
+        prepared: &Prepared,
+        shared: &Shared,
+    ) -> Result<NewInstance, Error> {
+        let open = self.state.run_of(to.seq);
+        let (first, phase) = open.map_or((to.seq, 0), |open| (open.first, open.phase));
+        let request = StartRequest {
+            definition: (*prepared.definition).clone(),
+            input,
+            // Named by the phase in which it is waited for.
+            id: Some(derived::child(self.id, first, phase.saturating_add(1))),
+            correlation: self.correlation.as_deref().map(str::to_owned),
+        };
+        request.check(prepared)?;
+        let now_ms = shared.clock.wall_ms();
+        let (new, _) = request.instance(prepared, &self.numbers, None, now_ms)?;
+        Ok(new)
+    }
+
+    /// Ties a child to the row that waits for it.
+    pub(super) fn tie(
+        &self,
+        mut child: NewInstance,
+        trigger: TriggerNo,
+        seq: windlass_model::Seq,
+    ) -> NewInstance {
+        child.parent = Some(Parent {
+            instance: self.no,
+            id: self.id,
+            trigger,
+            seq,
+            depth: self.depth.saturating_add(1),
+        });
+        child
+    }
+}
+
+impl State {
+    /// What a node run starts has been looked up.
+    pub(super) fn resolved(&mut self, resolved: Resolved, shared: &Arc<Shared>) {
+        let Resolved {
+            to,
+            input,
+            patch,
+            found,
+        } = resolved;
+        let Some(hot) = self
+            .hots
+            .get(&to.instance)
+            .filter(|hot| hot.epoch == to.epoch)
+        else {
+            return;
+        };
+        let held = hot.held.get(&to.seq);
+        if !held.is_some_and(|held| matches!(held.stage, Stage::Running(_))) {
+            return;
+        }
+        if shared.is_draining() {
+            return self.interrupted(to, shared);
+        }
+        let child = found.and_then(|prepared| hot.new_child(to, input, &prepared, shared));
+        let settled = match child {
+            Ok(child) => Settled::Child(Box::new(child)),
+            Err(Error::Store(error)) => {
+                return self.failed(to.instance, to.epoch, &error, shared);
+            }
+            Err(error) => Settled::Failed(unstartable(&error)),
+        };
+        let ran = Ran {
+            patch,
+            ..Ran::default()
+        };
+        self.settle(to, settled, ran, shared);
+    }
+}
+
+impl Shared {
+    /// The workflow of this name: the published version, or else what lies beside the file that
+    /// is being run.
+    fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {
+        let published = match self.store.published(name)? {
+            Some(row) => self.store.definition(row.definition)?,
+            None => None,
+        };
+        let found = match (published, &self.beside) {
+            (Some(row), _) => Some(row),
+            (None, Some(beside)) => beside(name)?,
+            (None, None) => None,
+        };
+        let row = found.ok_or_else(|| Error::NoWorkflow(name.to_owned()))?;
+        self.catalog.prepare(row, &self.plugins)
+    }
+}
+
+/// How a node run ends whose child has ended.
+fn reported(status: &str, output: Option<Payload>, failure: Option<Failure>) -> Settled {
+    if status == Status::Completed.name() {
+        return Settled::done(output.unwrap_or_else(Payload::null));
+    }
+    let failure = failure.unwrap_or_else(|| {
+        let class = if status == Status::Cancelled.name() {
+            Class::Cancelled
+        } else {
+            Class::Permanent
+        };
+        Failure::new(class, codes::CHILD, format!("the sub-workflow is {status}"))
+    });
+    Settled::Failed(failure)
+}
+
+fn unstartable(error: &Error) -> Failure {
+    let mut message = error.to_string();
+    if let Error::Definition(wrong) | Error::Input(wrong) = error {
+        for diagnostic in wrong {
+            message = format!("{message}; {}", diagnostic.message);
+        }
+    }
+    Failure::new(Class::Invalid, error.code(), message)
+}

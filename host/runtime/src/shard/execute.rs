@@ -1,0 +1,230 @@
+//! Runs the node that a trigger is aimed at, or asks a guest to.
+
+use std::sync::Arc;
+
+use windlass_engine::expr::Template;
+use windlass_engine::{Open, PlanKind, waited_too_long};
+use windlass_model::{Bookmark, Class, Failure, Outcome, Payload, Resumption, TriggerType};
+use windlass_plugins::Returned as Back;
+
+use super::call::gone;
+use super::hot::Hot;
+use super::memory::{Unread, json_of, take_apart};
+use super::outcome::{Ran, Settled};
+use super::state::State;
+use super::suspend;
+use super::work::{Address, Patch, Work};
+use crate::observe::Observed;
+use crate::shared::Shared;
+
+/// How a node begins.
+pub(super) enum Begun {
+    /// It is over already.
+    Settled(Settled),
+    /// A guest is to be called.
+    Work(Option<Work>),
+    /// Somebody looks up what it needs, and tells.
+    Elsewhere,
+}
+
+impl State {
+    /// Runs the node, with what a consumer assigned.
+    pub(super) fn execute(
+        &mut self,
+        to: Address,
+        patch: Patch,
+        shared: &Arc<Shared>,
+    ) -> Option<Work> {
+        let hot = self.hots.get_mut(&to.instance)?;
+        let open = hot.state.run_of(to.seq)?.clone();
+        let prepared = Arc::clone(&hot.prepared);
+        let plan = prepared.graph.node(open.node)?;
+        if let Some(observer) = &shared.observer {
+            observer.observe(&Observed::Started {
+                instance: hot.id,
+                node: &plan.name,
+                attempt: open.attempt,
+            });
+        }
+        windlass_model::failpoint::pass_for("execute", &plan.name);
+        match hot.begin_node(to, &open, &plan.kind, &patch, shared) {
+            Ok(Begun::Work(work)) => return work,
+            Ok(Begun::Elsewhere) => {}
+            Ok(Begun::Settled(settled)) => {
+                let ran = Ran {
+                    patch,
+                    ..Ran::default()
+                };
+                self.settle(to, settled, ran, shared);
+            }
+            Err(Unread::Value(failure)) => {
+                self.settle(to, Settled::Failed(failure), Ran::default(), shared);
+            }
+            Err(Unread::Store(error)) => self.failed(to.instance, to.epoch, &error, shared),
+        }
+        None
+    }
+
+    /// The node has returned.
+    pub(super) fn executed(
+        &mut self,
+        to: Address,
+        back: Back<Outcome>,
+        patch: Patch,
+        shared: &Arc<Shared>,
+    ) {
+        let ran = Ran {
+            took_us: u64::try_from(back.took.as_micros()).unwrap_or(u64::MAX),
+            logs: back.logs,
+            blobs: back.blobs,
+            effects: back.effects,
+            patch,
+        };
+        let settled = match back.result {
+            Ok(Outcome::Done(done)) => Settled::Done {
+                output: done.output,
+                ports: done.ports,
+                end: None,
+            },
+            Ok(Outcome::Again(again)) => Settled::Again(again),
+            Ok(Outcome::Suspend(suspension)) => match suspend::refused(&suspension.bookmarks) {
+                Some(failure) => Settled::Failed(failure),
+                None => Settled::Suspended {
+                    bookmarks: suspension.bookmarks,
+                    left: suspension.state,
+                },
+            },
+            Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
+                // A shutdown is never a failure of the run.
+                self.interrupted(to, shared);
+                return;
+            }
+            Err(failure) => Settled::Failed(failure),
+        };
+        self.settle(to, settled, ran, shared);
+    }
+}
+
+impl Hot {
+    fn begin_node(
+        &mut self,
+        to: Address,
+        open: &Open,
+        kind: &PlanKind,
+        patch: &Patch,
+        shared: &Arc<Shared>,
+    ) -> Result<Begun, Unread> {
+        let settled = match kind {
+            PlanKind::Use { with, .. } => {
+                let prepared = Arc::clone(&self.prepared);
+                let executor = prepared.nodes.get(open.node.at()).ok_or_else(gone)?;
+                let call = self.call(to, open, with, executor, patch, shared)?;
+                return Ok(Begun::Work(self.work(to, executor, call, patch.clone())));
+            }
+            PlanKind::Workflow { name } => {
+                return self.child(to, open, name, patch, shared);
+            }
+            PlanKind::ForEach { list, .. } => self.for_each(open, list, patch, shared)?,
+            PlanKind::Event {
+                name,
+                matches,
+                correlation,
+            } => {
+                let templates = (name, matches, correlation.as_ref());
+                self.event(open, templates, patch, shared)?
+            }
+            PlanKind::Wait(_) if open.kind == TriggerType::Timer && open.phase > 0 => {
+                Settled::done(Payload::null())
+            }
+            PlanKind::Wait(template) => self.wait_until(to, open, template, patch, shared)?,
+            PlanKind::Set(assignments) => self.assignments(open, assignments, patch, shared)?,
+            PlanKind::End { terminate, output } => {
+                self.end(open, *terminate, output.as_ref(), patch, shared)?
+            }
+            PlanKind::Fail(template) => self.fail(open, template, patch, shared)?,
+        };
+        Ok(Begun::Settled(settled))
+    }
+
+    /// An `event` node: it waits for a stimulus, and results in what that brought.
+    fn event(
+        &mut self,
+        open: &Open,
+        (name, matches, correlation): (&Template, &Template, Option<&Template>),
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        match self.given(open)? {
+            Some(Resumption::Resumed { input, .. }) => return Ok(Settled::done(input)),
+            None if open.kind == TriggerType::Resume => {
+                return Ok(Settled::Failed(waited_too_long()));
+            }
+            _ => {}
+        }
+        let scope = open.scope;
+        let name = self.text(scope, name, "the name of the event", patch, shared)?;
+        let matches = self.render(scope, matches, patch, shared)?;
+        let correlation = correlation
+            .map(|template| self.text(scope, template, "the correlation", patch, shared))
+            .transpose()?;
+        let bookmarks = vec![Bookmark {
+            name,
+            matches: serde_json::from_slice(&matches).unwrap_or_default(),
+            correlation,
+            private: false,
+            auto_burn: true,
+            metadata: None,
+            expires_ms: None,
+        }];
+        Ok(match suspend::refused(&bookmarks) {
+            Some(failure) => Settled::Failed(failure),
+            None => Settled::Suspended {
+                bookmarks,
+                left: None,
+            },
+        })
+    }
+
+    /// A template that gives text.
+    fn text(
+        &mut self,
+        scope: windlass_model::ScopeNo,
+        template: &Template,
+        what: &str,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<String, Unread> {
+        let json = self.render(scope, template, patch, shared)?;
+        match serde_json::from_slice(&json) {
+            Ok(serde_json::Value::String(text)) => Ok(text),
+            _ => Err(Unread::Value(Failure::new(
+                Class::Invalid,
+                crate::codes::RENDER,
+                format!("{what} is not a text"),
+            ))),
+        }
+    }
+
+    /// A for-each: first its list, and after the last item what they all came to.
+    fn for_each(
+        &mut self,
+        open: &Open,
+        list: &Template,
+        patch: &Patch,
+        shared: &Shared,
+    ) -> Result<Settled, Unread> {
+        let store = shared.store.as_ref();
+        let Some(collect) = &open.collect else {
+            let output = self.render_whole(open.scope, list, patch, shared)?;
+            let items = take_apart(&json_of(store, &output)?).map_err(Unread::Value)?;
+            return Ok(Settled::Listed { output, items });
+        };
+        if let Some(failure) = &collect.fault {
+            return Ok(Settled::Failed(failure.clone()));
+        }
+        let json = self
+            .memory
+            .collect(store, self.no, collect.list, collect.count)?;
+        Ok(Settled::done(Payload::json(json)))
+    }
+}

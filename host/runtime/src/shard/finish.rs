@@ -1,0 +1,162 @@
+//! How items and runs end: their outputs are rendered.
+
+use std::sync::Arc;
+
+use windlass_engine::{Command, Cx, Event, apply, fail_output};
+use windlass_model::{Payload, RunNo, ScopeNo, Seq, Status};
+use windlass_store::write::NewItem;
+
+use super::commit::{Ending, Step};
+use super::hot::Hot;
+use super::memory::Unread;
+use super::work::Patch;
+use crate::codes;
+use crate::shared::Shared;
+
+impl Hot {
+    /// Renders what the items of for-eaches come to, as often as the engine asks for it.
+    /// What follows from that is part of the same step.
+    pub(super) fn emit(&mut self, step: &mut Step, shared: &Shared) -> windlass_store::Result<()> {
+        let graph = Arc::clone(&self.prepared);
+        let mut next = 0;
+        while let Some(command) = step.commands.get(next) {
+            next += 1;
+            match command {
+                Command::OpenScope { scope, .. } => self.memory.open_scope(*scope),
+                Command::CloseScope(scope) => self.memory.close_scope(*scope),
+                Command::DropList(list) => {
+                    self.memory.forget_list(*list);
+                    step.lists_done.push(*list);
+                }
+                Command::Emit {
+                    scope,
+                    list,
+                    index,
+                    output,
+                } => {
+                    let (scope, list, index, output) = (*scope, *list, *index, *output);
+                    let result = match self.item_output(scope, output, shared) {
+                        Ok(output) => {
+                            self.keep_item(step, list, index, output);
+                            Ok(())
+                        }
+                        Err(Unread::Store(error)) => return Err(error),
+                        Err(Unread::Value(failure)) => Err(failure),
+                    };
+                    let cx = Cx {
+                        now_ms: step.now_ms,
+                        random: 0,
+                        values: &windlass_engine::expr::Values::new(),
+                        max_steps: shared.max_steps,
+                    };
+                    let event = Event::Emitted { scope, result };
+                    if let Ok(more) = apply(&graph.graph, &mut self.state, event, &cx) {
+                        step.commands.extend(more);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_item(&mut self, step: &mut Step, list: Seq, index: u32, output: Payload) {
+        self.memory.keep_item(list, index, output.clone());
+        step.items.push(NewItem {
+            list,
+            index,
+            output,
+        });
+    }
+
+    /// What one item comes to.
+    fn item_output(
+        &mut self,
+        scope: ScopeNo,
+        from: Option<RunNo>,
+        shared: &Shared,
+    ) -> Result<Payload, Unread> {
+        if let Some(run) = from {
+            return self.memory.output(shared.store.as_ref(), run);
+        }
+        let prepared = Arc::clone(&self.prepared);
+        let graph = &prepared.graph;
+        let container = self.state.scope(scope).map(|scope| scope.node);
+        let body = container.and_then(|node| graph.body(graph.body_of(node)));
+        match body.and_then(|body| body.output.as_ref()) {
+            Some(template) => self.render_whole(scope, template, &Patch::new(), shared),
+            None => Ok(Payload::null()),
+        }
+    }
+
+    /// How the run ends, if the step ends it. Renders the workflow's output; if that cannot be
+    /// made, the run has failed after all, and what can be undone is.
+    pub(super) fn finish(
+        &mut self,
+        step: &mut Step,
+        shared: &Shared,
+    ) -> windlass_store::Result<Option<Ending>> {
+        let Some((Status::Completed, output)) = ended(&step.commands) else {
+            return Ok(failed(&step.commands));
+        };
+        match self.final_output(output, shared) {
+            Ok(output) => {
+                let output = Some(output);
+                Ok(Some(Ending {
+                    status: Status::Completed,
+                    output,
+                    failure: None,
+                }))
+            }
+            Err(Unread::Store(error)) => Err(error),
+            Err(Unread::Value(mut failure)) => {
+                failure.code = codes::OUTPUT;
+                failure.message = format!("the workflow's output: {}", failure.message);
+                step.commands.pop();
+                let graph = Arc::clone(&self.prepared);
+                let cx = Cx {
+                    now_ms: step.now_ms,
+                    random: 0,
+                    values: &windlass_engine::expr::Values::new(),
+                    max_steps: shared.max_steps,
+                };
+                let more = fail_output(&graph.graph, &mut self.state, failure, &cx);
+                step.commands.extend(more);
+                Ok(failed(&step.commands))
+            }
+        }
+    }
+
+    fn final_output(&mut self, from: Option<RunNo>, shared: &Shared) -> Result<Payload, Unread> {
+        if let Some(run) = from {
+            return self.memory.output(shared.store.as_ref(), run);
+        }
+        let prepared = Arc::clone(&self.prepared);
+        match prepared.graph.output() {
+            Some(template) => self.render_whole(ScopeNo::ROOT, template, &Patch::new(), shared),
+            None => Ok(Payload::null()),
+        }
+    }
+}
+
+/// How the run ends with these commands, and whose output is its.
+fn ended(commands: &[Command]) -> Option<(Status, Option<RunNo>)> {
+    match commands.last() {
+        Some(Command::Finish { status, output, .. }) => Some((*status, *output)),
+        _ => None,
+    }
+}
+
+/// How the run ends with these commands, if it has no output.
+fn failed(commands: &[Command]) -> Option<Ending> {
+    match commands.last() {
+        Some(Command::Finish {
+            status, failure, ..
+        }) => Some(Ending {
+            status: *status,
+            output: None,
+            failure: failure.clone(),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,248 @@
+//! Triggers that the engine did not make: control, late resumptions, and what people schedule.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_engine::{NodeIx, Open, Refused};
+use windlass_model::resumption::About;
+use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
+use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
+
+use super::commit::Step;
+use super::hot::{Hot, Outside, Stage};
+use super::outcome::{Ran, Settled};
+use super::state::State;
+use super::work::{Address, Patch};
+use crate::codes;
+use crate::shared::Shared;
+
+/// How long a late resumption waits for its node run to be suspended again, and a trigger for
+/// a critical section, before it looks again.
+const AGAIN_MS: i64 = 1_000;
+
+/// What becomes of a trigger from outside that runs no node.
+pub(super) enum Fate {
+    /// It is used up.
+    Used,
+    /// It is offered again then, in epoch milliseconds.
+    Again(i64),
+    /// It is a dead letter.
+    Dead(&'static str, Option<Failure>),
+}
+
+impl State {
+    /// Carries out what needs no consumer. Answers false if the trigger goes to one.
+    pub(super) fn control(&mut self, to: Address, shared: &Arc<Shared>) -> bool {
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return true;
+        };
+        let Some(outside) = hot.outside(to.seq) else {
+            return false;
+        };
+        match outside.kind {
+            TriggerType::Cancel => self.settle(to, Settled::Cancel, Ran::default(), shared),
+            TriggerType::Alter => match About::decode(&outside.detail) {
+                Ok(About::Cancel { target }) => self.cancel_one(to, target, shared),
+                _ => self.conclude(to, Fate::Dead("failed", Some(unknown())), shared),
+            },
+            TriggerType::Resume => self.late(to, &outside.detail, shared),
+            kind if kind.is_control() => {
+                self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn cancel_one(&mut self, to: Address, target: Seq, shared: &Arc<Shared>) {
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return;
+        };
+        if hot.state.run_of(target).is_none() && target.is_outside() {
+            let mut step = Step::new(None, shared.clock.wall_ms());
+            if let Some(held) = hot.held.remove(&target) {
+                held.interrupt();
+                shared.landed(u32::from(held.is_claimed()));
+                hot.gone.insert(target);
+                step.removed.push(held.no);
+            }
+            return self.commit(to, step, shared);
+        }
+        self.settle(to, Settled::CancelNode(target), Ran::default(), shared);
+    }
+
+    /// A resumption that came while its node run was not waiting.
+    fn late(&mut self, to: Address, detail: &Bytes, shared: &Arc<Shared>) {
+        let Ok(About::Resume { first }) = About::decode(detail) else {
+            return self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
+        };
+        let Some(hot) = self.hots.get(&to.instance) else {
+            return;
+        };
+        let waits = hot.state.open.values().find(|open| open.first == first);
+        match waits.map(|open| open.seq) {
+            None => self.conclude(to, Fate::Dead("stale", None), shared),
+            Some(seq) if hot.is_unresumed(seq) => self.deliver(to, seq, shared),
+            Some(_) => {
+                let again_ms = to.started_ms.saturating_add(AGAIN_MS);
+                self.conclude(to, Fate::Again(again_ms), shared);
+            }
+        }
+    }
+
+    /// Resumes a node run with a late resumption: its row takes the place of the one that
+    /// waits, which goes with it.
+    fn deliver(&mut self, to: Address, waiting: Seq, shared: &Arc<Shared>) {
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return;
+        };
+        let (Some(mut late), Some(row)) = (hot.held.remove(&to.seq), hot.held.remove(&waiting))
+        else {
+            return;
+        };
+        hot.gone.insert(to.seq);
+        late.outside = None;
+        late.replaces = Some(row.no);
+        late.stage = Stage::Ready;
+        hot.held.insert(waiting, late);
+        self.make_ready(to.instance, waiting, shared);
+    }
+
+    /// Ends a trigger from outside without an execution.
+    pub(super) fn conclude(&mut self, to: Address, fate: Fate, shared: &Arc<Shared>) {
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return;
+        };
+        let now_ms = shared.clock.wall_ms();
+        let mut step = Step::new(None, now_ms);
+        match fate {
+            Fate::Used => {}
+            Fate::Again(again_ms) => step.again_ms = Some(again_ms),
+            Fate::Dead(reason, failure) => {
+                tracing::warn!(instance = %hot.id, seq = %to.seq, reason, "a trigger is a dead letter");
+                step.dead
+                    .extend(hot.letter(to.seq, reason, failure, now_ms));
+            }
+        }
+        self.commit(to, step, shared);
+    }
+
+    /// Lets a trigger from outside run its node. If it cannot, says what becomes of it.
+    pub(super) fn admit(&mut self, to: Address) -> Result<(), Fate> {
+        let Some(hot) = self.hots.get_mut(&to.instance) else {
+            return Ok(());
+        };
+        let Some(outside) = hot.outside(to.seq) else {
+            return Ok(());
+        };
+        let Some(node) = outside.node.map(NodeIx) else {
+            return Err(Fate::Dead("failed", Some(no_node())));
+        };
+        let open = Open {
+            seq: to.seq,
+            first: to.seq,
+            scope: ScopeNo::ROOT,
+            node,
+            edge: None,
+            kind: outside.kind,
+            attempt: 1,
+            phase: 0,
+            due_ms: None,
+            give_up_ms: None,
+            give_up_wait_ms: None,
+            expires_ms: None,
+            from: Vec::new(),
+            left: None,
+            round: None,
+            collect: None,
+            waiting: false,
+        };
+        let prepared = Arc::clone(&hot.prepared);
+        match hot.state.admit(&prepared.graph, open) {
+            Ok(()) => Ok(()),
+            Err(Refused::Busy) => Err(Fate::Again(to.started_ms.saturating_add(AGAIN_MS))),
+            Err(Refused::Closed) => Err(Fate::Dead("closed", None)),
+            Err(Refused::NoNode) => Err(Fate::Dead("failed", Some(no_node()))),
+        }
+    }
+}
+
+impl Hot {
+    /// What a trigger from outside says, as long as it is not being executed.
+    pub(super) fn outside(&self, seq: Seq) -> Option<Outside> {
+        if self.state.run_of(seq).is_some() {
+            return None;
+        }
+        let outside = self.held.get(&seq)?.outside.as_ref()?;
+        Some(Outside::clone(outside))
+    }
+
+    /// The variables that came with a trigger, if it runs its node for the first time.
+    pub(super) fn brought(&self, seq: Seq) -> Result<Patch, Failure> {
+        let phase = self.state.run_of(seq).map_or(0, |open| open.phase);
+        let given = self.held.get(&seq).and_then(|held| held.given.as_ref());
+        match given.filter(|_| phase == 0) {
+            Some(json) => super::call::patch_of(json, "the payload of the trigger"),
+            None => Ok(Patch::new()),
+        }
+    }
+
+    /// Whether a node run is suspended, and nobody has resumed it as far as is known here.
+    fn is_unresumed(&self, seq: Seq) -> bool {
+        let suspended = self
+            .state
+            .open
+            .get(&seq)
+            .is_some_and(|open| open.kind == TriggerType::Resume);
+        let row = self.held.get(&seq);
+        suspended
+            && row.is_some_and(|row| matches!(row.stage, Stage::Waiting) && row.given.is_none())
+    }
+
+    /// The late resumptions that are here for a node run: the oldest.
+    pub(super) fn late_for(&self, first: Seq) -> Option<Seq> {
+        let late = self.held.iter().filter(|(_, held)| {
+            let outside = held.outside.as_ref();
+            let about = outside
+                .filter(|outside| outside.kind == TriggerType::Resume)
+                .and_then(|outside| About::decode(&outside.detail).ok());
+            about == Some(About::Resume { first })
+        });
+        late.map(|(seq, _)| *seq).min()
+    }
+
+    fn letter(
+        &self,
+        seq: Seq,
+        reason: &str,
+        failure: Option<Failure>,
+        at_ms: i64,
+    ) -> Option<NewDeadLetter> {
+        let held = self.held.get(&seq)?;
+        let outside = held.outside.as_ref()?;
+        Some(NewDeadLetter {
+            reason: reason.to_owned(),
+            body: LetterBody::Trigger(DeadTrigger {
+                instance: self.no,
+                seq,
+                kind: outside.kind,
+                node: outside.node,
+                priority: outside.priority,
+                payload: held.given.clone(),
+                detail: outside.detail.clone(),
+            }),
+            failure,
+            at_ms,
+        })
+    }
+}
+
+fn unknown() -> Failure {
+    let message = "this host does not know what the trigger asks for";
+    Failure::new(Class::Invalid, codes::OUTSIDE, message)
+}
+
+fn no_node() -> Failure {
+    let message = "the trigger names no node outside of every for-each";
+    Failure::new(Class::Invalid, codes::OUTSIDE, message)
+}

@@ -1,0 +1,96 @@
+//! The stimuli that a step sends: what its guest sent, and the alarm if the run has faulted.
+
+use bytes::Bytes;
+use serde_json::json;
+use windlass_model::stimulus::{canonical, hash};
+use windlass_model::{Delivery, Failure, Payload, Status};
+use windlass_plugins::SentStimulus;
+use windlass_store::stimuli::NewStimulus;
+
+use super::commit::Step;
+use super::hot::Hot;
+use super::work::Address;
+use crate::derived;
+
+/// The name of the stimulus that announces what went wrong for good. Its match is `null`.
+pub(crate) const INCIDENT: &str = "incident";
+
+/// How long a stimulus that a node sends is kept if nobody waits for it, in milliseconds.
+const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
+
+impl Hot {
+    /// What a step sends.
+    pub(super) fn sends(&self, to: Address, step: &Step) -> Vec<NewStimulus> {
+        let mut sends: Vec<NewStimulus> = (0..)
+            .zip(&step.effects.sent)
+            .map(|(place, sent)| self.sent(to, place, sent, step.now_ms))
+            .collect();
+        let faulted = step
+            .finish
+            .as_ref()
+            .filter(|ending| ending.status == Status::Faulted);
+        let dead = step
+            .dead
+            .iter()
+            .filter(|letter| letter.failure.is_some())
+            .map(|letter| (letter.reason.as_str(), letter.failure.as_ref()));
+        let faulted = faulted.map(|ending| ("faulted", ending.failure.as_ref()));
+        if !self.prepared.hears_incidents {
+            for (what, failure) in dead.chain(faulted) {
+                sends.push(self.incident(to, what, failure, step.now_ms));
+            }
+        }
+        sends
+    }
+
+    fn sent(&self, to: Address, place: usize, sent: &SentStimulus, at_ms: i64) -> NewStimulus {
+        let matches = canonical(&sent.matches);
+        NewStimulus {
+            id: derived::sent(self.id, to.seq, place),
+            name: sent.name.clone(),
+            hash: hash(&sent.name, &matches, None),
+            matches: Bytes::from(matches),
+            correlation: sent.correlation.clone(),
+            instance: sent.instance,
+            input: sent.input.clone(),
+            // The commit writes those of its guest.
+            blobs: Vec::new(),
+            delivery: Delivery::unsaid(sent.correlation.is_some() || sent.instance.is_some()),
+            ttl_ms: TTL_MS,
+            at_ms,
+        }
+    }
+
+    fn incident(
+        &self,
+        to: Address,
+        what: &str,
+        failure: Option<&Failure>,
+        at_ms: i64,
+    ) -> NewStimulus {
+        let input = json!({
+            "what": what,
+            "instance": self.id.to_string(),
+            "workflow": &*self.prepared.name,
+            "correlation": self.correlation.as_deref(),
+            "failure": failure.map(|failure| json!({
+                "class": failure.class.name(),
+                "code": failure.code.as_str(),
+                "message": failure.message,
+            })),
+        });
+        NewStimulus {
+            id: derived::incident(self.id, to.seq),
+            name: INCIDENT.to_owned(),
+            hash: hash(INCIDENT, b"null", None),
+            matches: Bytes::from_static(b"null"),
+            correlation: None,
+            instance: None,
+            input: Payload::of(&input),
+            blobs: Vec::new(),
+            delivery: Delivery::StartAndResume,
+            ttl_ms: TTL_MS,
+            at_ms,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Nodes that wait for a bookmark, and why they go on.
+
+use windlass_engine::Open;
+use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
+use windlass_model::{
+    Bookmark, Class, Failure, InstanceId, Payload, Resumption, Seq, TriggerNo, TriggerType, limits,
+};
+use windlass_plugins::{Reason, ResumeTokens};
+use windlass_store::Store;
+use windlass_store::stimuli::{BookmarkQuery, NewBookmark};
+
+use super::hot::Hot;
+use super::memory::Unread;
+use crate::codes;
+
+/// Makes resume tokens with the secret of a store.
+pub(crate) struct Tokens(pub(crate) [u8; 32]);
+
+impl ResumeTokens for Tokens {
+    fn token(&self, instance: InstanceId, first: Seq, phase: u32, bookmark: &str) -> String {
+        resume_token(&self.0, instance, first, phase, bookmark)
+    }
+}
+
+/// What is wrong with the bookmarks of a suspension.
+pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
+    let long = |mark: &Bookmark| canonical(&mark.matches).len() > limits::MATCH_BYTES;
+    let reason = if bookmarks.is_empty() {
+        "it names no bookmark".to_owned()
+    } else if bookmarks.len() > limits::BOOKMARKS {
+        format!("it names more than {} bookmarks", limits::BOOKMARKS)
+    } else if bookmarks
+        .iter()
+        .any(|mark| mark.name.is_empty() || mark.name.len() > limits::STIMULUS_NAME_BYTES)
+    {
+        let most = limits::STIMULUS_NAME_BYTES;
+        format!("the name of a bookmark has 1 to {most} bytes")
+    } else if bookmarks.iter().any(long) {
+        let most = limits::MATCH_BYTES;
+        format!("what a bookmark is matched by is over {most} bytes long")
+    } else {
+        return None;
+    };
+    let message = format!("the node cannot wait: {reason}");
+    Some(Failure::new(Class::Invalid, codes::SUSPENDED, message))
+}
+
+/// When the first of these bookmarks expires.
+pub(super) fn expiry(bookmarks: &[Bookmark]) -> Option<i64> {
+    bookmarks.iter().filter_map(|mark| mark.expires_ms).min()
+}
+
+impl Hot {
+    /// The rows of the bookmarks that an execution of this phase made.
+    pub(super) fn bookmarks(
+        &self,
+        bookmarks: &[Bookmark],
+        (first, phase): (Seq, u32),
+        trigger: TriggerNo,
+        tokens: &dyn ResumeTokens,
+        now_ms: i64,
+    ) -> Vec<NewBookmark> {
+        let row = |mark: &Bookmark| {
+            let matches = canonical(&mark.matches);
+            let token = tokens.token(self.id, first, phase, &mark.name);
+            NewBookmark {
+                first,
+                trigger,
+                phase,
+                name: mark.name.clone(),
+                hash: hash(
+                    &mark.name,
+                    &matches,
+                    mark.private.then_some((self.id, first)),
+                ),
+                matches: matches.into(),
+                correlation: mark.correlation.clone(),
+                private: mark.private,
+                auto_burn: mark.auto_burn,
+                metadata: mark
+                    .metadata
+                    .as_ref()
+                    .map(|metadata| metadata.to_string().into()),
+                token: token_digest(&token),
+                expires_ms: mark.expires_ms,
+                created_ms: now_ms,
+            }
+        };
+        bookmarks.iter().map(row).collect()
+    }
+
+    /// What a suspended node run was given, if it was.
+    pub(super) fn given(&self, open: &Open) -> Result<Option<Resumption>, Unread> {
+        let held = self.held.get(&open.seq);
+        let Some(given) = held.and_then(|held| held.given.as_ref()) else {
+            return Ok(None);
+        };
+        let given = Resumption::decode(given).map_err(|error| {
+            let failure = Failure::new(Class::Invalid, codes::SUSPENDED, error.to_string());
+            Unread::Value(failure)
+        });
+        given.map(Some)
+    }
+
+    /// Why a node is called again.
+    pub(super) fn reason(&self, seq: Seq, store: &dyn Store) -> Result<Reason, Unread> {
+        let Some(open) = self.state.run_of(seq) else {
+            return Err(super::call::gone());
+        };
+        match self.given(open)? {
+            Some(Resumption::Resumed {
+                bookmark,
+                input,
+                metadata,
+            }) => Ok(Reason::Resumed {
+                bookmark,
+                input,
+                metadata: metadata.as_ref().map(Payload::of),
+            }),
+            None if open.kind == TriggerType::Resume => self.expired(open, store),
+            Some(Resumption::Child { .. }) | None => Ok(Reason::Again),
+        }
+    }
+
+    /// Nobody has resumed a node run in time: which of its bookmarks expired.
+    fn expired(&self, open: &Open, store: &dyn Store) -> Result<Reason, Unread> {
+        let query = BookmarkQuery {
+            instance: Some(self.no),
+            limit: u32::MAX,
+            ..BookmarkQuery::default()
+        };
+        let rows = store.bookmarks(&query)?;
+        let own = rows
+            .into_iter()
+            .filter(|row| row.bookmark.first == open.first);
+        let name = own
+            .filter_map(|row| Some((row.bookmark.expires_ms?, row.bookmark.name)))
+            .min()
+            .map_or_else(String::new, |(_, name)| name);
+        Ok(Reason::Expired(name))
+    }
+}

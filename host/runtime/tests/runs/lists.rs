@@ -1,0 +1,152 @@
+//! For-each: a scope for each item, and what they come to in the order of the list.
+
+use serde_json::{Value, json};
+use windlass_model::Status;
+
+use crate::rig::Setup;
+
+/// Runs a workflow and compares what comes out.
+fn check(workflow: &str, expected: &Value) {
+    let ran = Setup::default().run(workflow);
+    assert_eq!(ran.output(), *expected);
+}
+
+#[test]
+fn items_come_out_in_the_order_of_the_list() {
+    check(
+        r#"
+workflow: doubles
+vars: { factor: 2, list: [3, 1, 2, 5, 4] }
+nodes:
+  each:
+    for-each: "{{ vars.list }}"
+    concurrency: 2
+    nodes:
+      double: { set: { doubled: "{{ item * vars.factor }}" } }
+      named: { set: { named: "{{ [index, vars.doubled] }}" } }
+    edges: [double -> named]
+    output: "{{ vars.named }}"
+output: "{{ nodes.each.output }}"
+"#,
+        &json!([[0, 6], [1, 2], [2, 4], [3, 10], [4, 8]]),
+    );
+}
+
+#[test]
+fn what_is_assigned_for_an_item_is_the_items_own() {
+    check(
+        r#"
+workflow: own
+vars: { seen: outside }
+nodes:
+  each:
+    for-each: [a, b]
+    nodes:
+      keep: { set: { seen: "{{ item }}" } }
+    output: "{{ vars.seen }}"
+output: "{{ [vars.seen, nodes.each.output] }}"
+"#,
+        &json!(["outside", ["a", "b"]]),
+    );
+}
+
+#[test]
+fn an_empty_list_comes_to_nothing() {
+    check(
+        r#"
+workflow: empty
+nodes:
+  each:
+    for-each: []
+    nodes:
+      keep: { set: { seen: "{{ item }}" } }
+  after: { set: { after: 1 } }
+edges: [each -> after]
+output: "{{ [nodes.each.output, vars.after] }}"
+"#,
+        &json!([[], 1]),
+    );
+}
+
+#[test]
+fn lists_nest() {
+    check(
+        r#"
+workflow: nested
+nodes:
+  outer:
+    for-each: [[1, 2], [3]]
+    nodes:
+      inner:
+        for-each: "{{ item }}"
+        nodes:
+          more: { set: { more: "{{ item + 10 }}" } }
+        output: "{{ vars.more }}"
+    output: "{{ nodes.inner.output }}"
+output: "{{ nodes.outer.output }}"
+"#,
+        &json!([[11, 12], [13]]),
+    );
+}
+
+#[test]
+fn an_item_that_fails_comes_to_null_if_the_others_may_go_on() {
+    check(
+        r#"
+workflow: lenient
+nodes:
+  each:
+    for-each: [1, 2, 3]
+    on-item-error: continue
+    nodes:
+      odd: { set: { odd: "{{ item }}" } }
+      bad: { fail: "two is no good" }
+    edges:
+      - { from: odd, to: bad, when: "item == 2" }
+    output: "{{ vars.odd }}"
+output: "{{ nodes.each.output }}"
+"#,
+        &json!([1, null, 3]),
+    );
+}
+
+#[test]
+fn an_item_that_fails_fails_its_for_each() {
+    let ran = Setup::default().run(
+        r#"
+workflow: strict
+nodes:
+  each:
+    for-each: [1, 2, 3]
+    nodes:
+      bad: { fail: "{{ item }} is no good" }
+"#,
+    );
+    assert_eq!(ran.result.status, Status::Faulted);
+    let message = ran.result.failure.unwrap().message;
+    assert!(message.contains("is no good"), "{message}");
+}
+
+#[test]
+fn a_long_list_survives_changing_hands() {
+    let mut setup = Setup::default();
+    setup.burst.steps = 7;
+    let ran = setup.run(
+        r#"
+workflow: long
+vars: { list: [] }
+nodes:
+  make: { set: { list: "{{ range(100) | list }}" } }
+  each:
+    for-each: "{{ vars.list }}"
+    concurrency: 3
+    nodes:
+      more: { set: { more: "{{ item + 1 }}" } }
+    output: "{{ vars.more }}"
+edges: [make -> each]
+output: "{{ nodes.each.output | sum }}"
+"#,
+    );
+    assert_eq!(ran.output(), json!(5_050));
+    assert!(ran.row.epoch.0 > 5, "{:?}", ran.row.epoch);
+}
