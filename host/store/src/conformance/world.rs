@@ -123,19 +123,9 @@ impl Member {
         let mut new = self.draft(1);
         new.owner = Some(self.incarnation);
         new.triggers[0].claimed = true;
-        let trigger = TriggerFence {
-            no: new.triggers[0].no,
-            token: Token(1),
-        };
-        let instance = self.create(new);
-        let (epoch, version) = (BORN_EPOCH, BORN_VERSION);
-        let fence = Fence {
-            incarnation: self.incarnation,
-            instance,
-            epoch,
-            version,
-        };
-        Held { fence, trigger }
+        let held = Held::born(&new);
+        self.create(new);
+        held
     }
 
     pub(crate) fn claim(&self, now_ms: i64, instances: u32, triggers: u32) -> Claims {
@@ -297,6 +287,21 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// The first trigger of an instance that is owned from birth.
+    pub(crate) fn born(new: &NewInstance) -> Self {
+        let fence = Fence {
+            incarnation: new.owner.unwrap(),
+            instance: new.no,
+            epoch: BORN_EPOCH,
+            version: BORN_VERSION,
+        };
+        let trigger = TriggerFence {
+            no: new.triggers[0].no,
+            token: Token(1),
+        };
+        Self { fence, trigger }
+    }
+
     /// The same trigger row after a step that turned it into a claimed successor.
     pub(crate) fn next(mut self) -> Self {
         self.fence.version.0 += 1;

@@ -4,6 +4,7 @@ mod crashing;
 mod forgetting;
 mod opening;
 mod sharing;
+mod tearing;
 mod troubles;
 
 use std::sync::Arc;

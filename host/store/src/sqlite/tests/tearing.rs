@@ -1,0 +1,294 @@
+//! Power cuts: what was flushed is on the disk; what was not may be there, or not, or in parts.
+//!
+//! A file-system driver that forgets what was not flushed cannot be put under SQLite without
+//! unsafe code. But nothing is in flight while the store is at rest, so two pictures of its
+//! files, taken at rest before and after one change, tell every sector that the change wrote.
+//! A power cut in the middle of it leaves any mixture of the two. Each mixture is opened, and
+//! must hold exactly what the model in memory holds after some of the change's transactions:
+//! all that were acknowledged before it, and nothing by halves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::{InstanceNo, Payload, ScopeNo};
+
+use super::{OnDisk, on_disk};
+use crate::conformance::TestClock;
+use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::sqlite::{SqliteOptions, SqliteStore};
+use crate::{MemoryStore, Store, Write};
+
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+
+/// Histories, changes in each, and power cuts in each change.
+const HISTORIES: u64 = 6;
+const CHANGES: u32 = 12;
+const CUTS: u32 = 3;
+
+/// Numbers that a seed determines: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % most as u64) as usize
+    }
+}
+
+/// The files of a store at rest.
+#[derive(Clone, PartialEq)]
+struct Picture {
+    database: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Picture {
+    fn take(path: &Path) -> Self {
+        Self {
+            database: fs::read(path).unwrap(),
+            log: fs::read(beside(path)).unwrap_or_default(),
+        }
+    }
+
+    fn hang(&self, path: &Path) {
+        fs::write(path, &self.database).unwrap();
+        fs::write(beside(path), &self.log).unwrap();
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// What is left of a file whose change from one content to another was cut off.
+fn torn(before: &[u8], after: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let longest = before.len().max(after.len());
+    let (kept, odds) = (before.len().min(after.len()), 1 + dice.below(4));
+    let length = match dice.below(3) {
+        0 => kept,
+        1 => longest,
+        _ => kept + dice.below(longest - kept + 1),
+    };
+    let mut left = vec![0; length];
+    for (at, sector) in left.chunks_mut(SECTOR).enumerate() {
+        let from = match dice.below(odds + 2) {
+            0 => before,
+            // Where the file has become longer there may be anything.
+            1 if at * SECTOR >= before.len() => {
+                sector.fill(dice.below(256) as u8);
+                continue;
+            }
+            _ => after,
+        };
+        let end = from.len().min(at * SECTOR + sector.len());
+        if let Some(there) = from.get(at * SECTOR..end) {
+            sector[..there.len()].copy_from_slice(there);
+        }
+    }
+    left
+}
+
+/// What a power cut between two pictures leaves. A change writes either the log, or what the
+/// log had flushed before into the database; never both at once.
+fn cut(before: &Picture, after: &Picture, dice: &mut Dice) -> Picture {
+    match dice.below(8) {
+        0 => return before.clone(),
+        1 => return after.clone(),
+        _ => {}
+    }
+    assert!(before.database == after.database || before.log == after.log);
+    Picture {
+        database: torn(&before.database, &after.database, dice),
+        log: torn(&before.log, &after.log, dice),
+    }
+}
+
+/// A history on a store, and on the model.
+struct History {
+    path: PathBuf,
+    store: Arc<SqliteStore>,
+    model: Arc<MemoryStore>,
+    member: Member,
+    held: Vec<Held>,
+    instances: Vec<InstanceNo>,
+    dice: Dice,
+}
+
+impl History {
+    /// Everything that is known of every instance.
+    fn told(&self, store: &dyn Store) -> String {
+        let told = self.instances.iter().map(|no| {
+            let vars = store.vars(*no, ScopeNo::ROOT).unwrap();
+            let runs = store.runs(*no, None, u32::MAX).unwrap();
+            let outputs = runs
+                .iter()
+                .filter_map(|run| match &run.output.as_ref()?.body {
+                    windlass_model::Body::Blob(blob) => Some(store.blob(*blob).unwrap().is_some()),
+                    windlass_model::Body::Inline(_) => None,
+                });
+            let outputs: Vec<bool> = outputs.collect();
+            let (row, triggers) = (store.instance_by_no(*no), store.triggers(*no));
+            let (row, triggers) = (row.unwrap(), triggers.unwrap());
+            format!("{row:?} {triggers:?} {vars:?} {runs:?} {outputs:?}\n")
+        });
+        told.collect()
+    }
+
+    /// A group of steps and births, each a transaction of its own.
+    fn writes(&mut self) -> Vec<Write> {
+        let mut writes = Vec::new();
+        if self.held.len() < 3 || self.dice.below(4) == 0 {
+            let mut new = self.member.draft(1);
+            new.owner = Some(self.member.incarnation);
+            new.triggers[0].claimed = true;
+            self.instances.push(new.no);
+            self.held.push(Held::born(&new));
+            writes.push(Write::Create(Box::new(new)));
+        }
+        for at in (0..self.held.len()).rev() {
+            let held = self.held[at];
+            let mut step = match self.dice.below(8) {
+                0 => continue,
+                1 => {
+                    self.held.swap_remove(at);
+                    self.member.last(&held)
+                }
+                _ => {
+                    self.held[at] = held.next();
+                    self.member.chained(&held, 2)
+                }
+            };
+            // From a few bytes to what is kept as a blob.
+            let size = [10, 400, 5_000, 300_000][self.dice.below(4)];
+            let payload = Payload::json(Bytes::from(vec![b'7'; size]));
+            step.vars = vec![(
+                ScopeNo::ROOT,
+                format!("v{}", held.fence.version),
+                payload.clone(),
+            )];
+            step.runs[0].output = Some(payload);
+            writes.push(Write::Commit(Box::new(step)));
+        }
+        writes
+    }
+
+    /// Changes the store; answers what may be left after a power cut meanwhile.
+    fn change(&mut self) -> Vec<String> {
+        if self.dice.below(4) == 0 {
+            // As SQLite does by itself when the log has grown.
+            let connection = rusqlite::Connection::open(&self.path).unwrap();
+            let mode = ["PASSIVE", "FULL", "RESTART"][self.dice.below(3)];
+            let pragma = format!("PRAGMA wal_checkpoint({mode})");
+            connection.query_row(&pragma, [], |_| Ok(())).unwrap();
+            return vec![self.told(&*self.model)];
+        }
+        let writes = self.writes();
+        let mut may_be = vec![self.told(&*self.model)];
+        for write in writes.clone() {
+            let answer = &batch(&*self.model, vec![write])[0];
+            assert!(
+                answer
+                    .as_ref()
+                    .is_ok_and(|wrote| is_done(wrote) || is_created(wrote))
+            );
+            may_be.push(self.told(&*self.model));
+        }
+        let answers = batch(&*self.store, writes);
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        may_be
+    }
+
+    /// Opens what a power cut left: what is there of every instance.
+    fn open(&self, left: &Picture) -> String {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("windlass.db");
+        left.hang(&path);
+        let options = SqliteOptions::new(Arc::<TestClock>::default());
+        let store = SqliteStore::open(&path, options).unwrap();
+        let found = self.told(&*store);
+        store.write(Write::Unpark).unwrap();
+        store.close();
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let sound: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(sound, "ok");
+        found
+    }
+}
+
+fn is_created(wrote: &crate::Wrote) -> bool {
+    matches!(wrote, crate::Wrote::Created)
+}
+
+/// A history that has not begun yet.
+fn history(disk: &OnDisk, seed: u64) -> History {
+    let store = disk.store();
+    let clock = Arc::new(TestClock::default()) as Arc<dyn windlass_model::Clock>;
+    let model = MemoryStore::new(clock);
+    let modelled = Member::of(Arc::clone(&model) as Arc<dyn Store>);
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    assert_eq!(modelled.incarnation, member.incarnation);
+    History {
+        path: disk.path(),
+        store,
+        model,
+        member,
+        held: Vec::new(),
+        instances: Vec::new(),
+        dice: Dice(seed),
+    }
+}
+
+#[test]
+fn a_power_cut_leaves_whole_transactions_and_all_that_were_acknowledged() {
+    let seed = std::env::var("WINDLASS_SEED").ok();
+    let seeds = match seed.and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 1..HISTORIES + 1,
+    };
+    let mut torn = 0;
+    for seed in seeds {
+        let disk = on_disk();
+        let mut history = history(&disk, seed);
+        let mut before = Picture::take(&disk.path());
+        for change in 0..CHANGES {
+            let may_be = history.change();
+            let after = Picture::take(&disk.path());
+            for _ in 0..CUTS {
+                let left = cut(&before, &after, &mut history.dice);
+                torn += u32::from(left != before && left != after);
+                let found = history.open(&left);
+                assert!(
+                    may_be.contains(&found),
+                    "WINDLASS_SEED={seed}, change {change}: {found}\nis none of {may_be:#?}"
+                );
+            }
+            before = after;
+        }
+    }
+    assert!(torn > 0, "nothing was torn");
+}
+
+#[test]
+fn a_disk_that_forgets_what_it_flushed_is_noticed() {
+    let disk = on_disk();
+    let mut history = history(&disk, 1);
+    history.change();
+    let early = Picture::take(&disk.path());
+    let may_be = loop {
+        let may_be = history.change();
+        if may_be.len() > 1 && early != Picture::take(&disk.path()) {
+            break history.change();
+        }
+    };
+    assert!(!may_be.contains(&history.open(&early)));
+}
