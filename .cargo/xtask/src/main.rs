@@ -9,6 +9,7 @@ mod demo;
 mod guests;
 mod host;
 mod place;
+mod simulate;
 mod test;
 mod tidy;
 mod toolchain;
@@ -26,6 +27,8 @@ enum Command {
     Demo,
     /// Build everything and run every test.
     Test(test::Args),
+    /// Run simulated processes on a simulated store, from seeds.
+    Simulate(simulate::Args),
     /// Measure the whole path and print a table.
     Bench(bench::Args),
     /// Check the rules of the house that no compiler checks.
@@ -39,6 +42,7 @@ fn main() -> Result<()> {
         Command::Guests(args) => guests::run(&args),
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bless => bless::run(),
