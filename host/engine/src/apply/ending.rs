@@ -56,7 +56,7 @@ impl Step<'_> {
             }
         }
         self.state.waiting = 0;
-        self.state.root.joins.clear();
+        self.state.drop_joins(ScopeNo::ROOT);
         self.state.root.loops.clear();
         self.state.held.clear();
         self.state.emitting.clear();

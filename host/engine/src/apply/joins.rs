@@ -50,6 +50,7 @@ impl Step<'_> {
         {
             self.open(scope, node, Some(edge), vec![(from, run)]);
         }
+        self.state.put_away(scope, node, slot);
         loop {
             let Some(joining) = self.joining(scope, node) else {
                 return;
@@ -58,7 +59,10 @@ impl Step<'_> {
             if round == Round::Open {
                 break;
             }
-            let taken = joining.close();
+            let (taken, unneeded) = joining.close();
+            for page in unneeded {
+                self.state.drop_page(page);
+            }
             match round {
                 Round::Runs => self.run_joined(scope, node, plan, &taken),
                 Round::Skips => self.skip(scope, node),
@@ -178,7 +182,7 @@ impl Joining {
                 self.taken += u32::from(decision != Decision::Dead);
             }
             Some(Decision::Taken(_)) if loose => {}
-            Some(_) => slot.rest.push_back(decision),
+            Some(_) => slot.rest.push(decision),
         }
         Some(slot.rest.len() + 1)
     }
@@ -199,24 +203,29 @@ impl Joining {
         }
     }
 
-    /// Closes a round. Says which of its edges were taken.
-    fn close(&mut self) -> Vec<(usize, RunNo)> {
+    /// Closes a round. Says which of its edges were taken, and which pages are not needed any
+    /// more.
+    fn close(&mut self) -> (Vec<(usize, RunNo)>, Vec<ScopeNo>) {
         let mut taken = Vec::with_capacity(self.taken as usize);
+        let mut unneeded = Vec::new();
         (self.filled, self.taken, self.owing) = (0, 0, 0);
         for (at, slot) in self.slots.iter_mut().enumerate() {
             match slot.head.take() {
                 None => slot.owed = slot.owed.saturating_add(1),
-                Some(Decision::Dead) => slot.head = slot.rest.pop_front(),
-                Some(Decision::Taken(run)) => {
-                    taken.push((at, run));
-                    slot.head = slot.rest.pop_front();
+                Some(decision) => {
+                    if let Decision::Taken(run) = decision {
+                        taken.push((at, run));
+                    }
+                    let (next, page) = slot.rest.pop();
+                    slot.head = next;
+                    unneeded.extend(page);
                 }
             }
             self.filled += u32::from(slot.head.is_some());
             self.taken += u32::from(matches!(slot.head, Some(Decision::Taken(_))));
             self.owing += u32::from(slot.owed > 0);
         }
-        taken
+        (taken, unneeded)
     }
 
     /// Whether it is as if nothing had ever arrived.
@@ -228,6 +237,6 @@ impl Joining {
         let taken = |decision: &Decision| matches!(decision, Decision::Taken(_));
         self.slots
             .iter()
-            .any(|Slot { head, rest, .. }| head.iter().chain(rest).any(taken))
+            .any(|Slot { head, rest, .. }| head.iter().chain(rest.iter()).any(taken))
     }
 }

@@ -255,6 +255,7 @@ impl Step<'_> {
             self.cancel(no, seq);
         }
         self.state.emitting.remove(&no);
+        self.state.drop_joins(no);
         let Some(scope) = self.state.scopes.remove(&no) else {
             return;
         };

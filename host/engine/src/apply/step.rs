@@ -88,7 +88,9 @@ impl<'a> Step<'a> {
         }
         self.leave(open.scope, open.node);
         self.free(open.node);
-        self.quiet.insert(open.scope);
+        if open.scope != ScopeNo::ROOT {
+            self.quiet.insert(open.scope);
+        }
         Ok(open)
     }
 

@@ -1,21 +1,16 @@
 //! The head as bytes: a version, and what differs from nothing.
 //!
-//! Numbers of run records are written as differences from the one before, since those of one
-//! run lie close together: a join over a hundred branches then costs a few hundred bytes.
-//!
 //! What came with version 2 follows the rest, and is only written where there is some of it. A
 //! scope other than the root is written by itself, much like the head.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
 
+use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
-use super::{
-    Corrupt, Decision, Joining, Listing, Local, Looping, Open, OpenRow, Round, Scope, Slot, State,
-    Undoing,
-};
+use super::{Corrupt, Listing, Local, Looping, Open, OpenRow, Round, Scope, State, Undoing};
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
 const FIRST_VERSION: u8 = 1;
@@ -24,6 +19,7 @@ const VERSION: u8 = 2;
 /// What a row beside the head is, after its version.
 const SCOPE: u8 = 0;
 const LEDGER: u8 = 1;
+const WAITING: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Wire {
@@ -89,51 +85,6 @@ struct WireQueued {
     detail: Vec<u8>,
 }
 
-/// One slot that is not at rest.
-#[derive(Serialize, Deserialize)]
-struct WireSlot {
-    at: u32,
-    kind: WireKind,
-}
-
-#[derive(Serialize, Deserialize)]
-enum WireKind {
-    Owed(u32),
-    Dead,
-    Taken(i64),
-    Waiting(Vec<Option<i64>>),
-}
-
-/// Turns run numbers into differences and back.
-#[derive(Default)]
-struct Near(i64);
-
-impl Near {
-    fn shrink(&mut self, run: RunNo) -> i64 {
-        let difference = run.0.wrapping_sub(self.0);
-        self.0 = run.0;
-        difference
-    }
-
-    fn grow(&mut self, difference: i64) -> RunNo {
-        self.0 = self.0.wrapping_add(difference);
-        RunNo(self.0)
-    }
-
-    fn shrink_decision(&mut self, decision: Decision) -> Option<i64> {
-        match decision {
-            Decision::Dead => None,
-            Decision::Taken(run) => Some(self.shrink(run)),
-        }
-    }
-
-    fn grow_decision(&mut self, difference: Option<i64>) -> Decision {
-        difference.map_or(Decision::Dead, |difference| {
-            Decision::Taken(self.grow(difference))
-        })
-    }
-}
-
 impl State {
     /// The head as bytes: without [`State::open`] and the scopes other than the root.
     pub fn encode(&self) -> Vec<u8> {
@@ -151,14 +102,18 @@ impl State {
             joins: shrink_joins(&self.root, &mut near),
             loops: loops(&self.root),
         };
-        let more = WireMore {
+        let mut more = WireMore {
             numbered: self.numbered,
             lists: shrink_lists(&self.root),
             queued: shrink_queued(&self.root),
-            ledger: shrink_entries(self.ledger.tail(), &mut near),
-            pages: self.ledger.pages.clone(),
             undoing: self.undoing.clone(),
+            ..WireMore::default()
         };
+        // Of a run that is over nothing is undone any more, and no page is stored.
+        if !self.status.is_final() {
+            more.ledger = shrink_entries(self.ledger.tail(), &mut near);
+            more.pages.clone_from(&self.ledger.pages);
+        }
         // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
         // it do so all the same, empty bytes are refused by `decode`.
         let mut bytes = Vec::with_capacity(64);
@@ -179,6 +134,10 @@ impl State {
             bytes.extend([VERSION, LEDGER]);
             let entries = shrink_entries(self.ledger.page(at), &mut near);
             return Some(postcard::to_extend(&entries, bytes).unwrap_or_default());
+        }
+        if let Some(waiting) = self.page(no) {
+            bytes.extend([VERSION, WAITING]);
+            return Some(postcard::to_extend(&waiting, bytes).unwrap_or_default());
         }
         let scope = self.scopes.get(&no)?;
         bytes.extend([VERSION, SCOPE]);
@@ -224,10 +183,25 @@ impl State {
         }
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
+        let mut rows = Vec::new();
+        let (mut entries, mut waiting) = (BTreeMap::new(), Pages::new());
+        for (no, bytes) in scopes {
+            match bytes {
+                [VERSION, SCOPE, bytes @ ..] => rows.push((no, whole::<WireScope>(bytes)?)),
+                [VERSION, LEDGER, bytes @ ..] => {
+                    let page = grow_entries(graph, whole(bytes)?, &mut Near::default())?;
+                    entries.insert(no, page);
+                }
+                [VERSION, WAITING, bytes @ ..] => {
+                    waiting.insert(no, whole(bytes)?);
+                }
+                _ => return Err(corrupt("the version of a scope is unknown")),
+            }
+        }
         let mut near = Near::default();
         let root = Local {
             latest: grow_latest(graph, wire.latest, &mut near)?,
-            joins: grow_joins(graph, wire.joins, &mut near)?,
+            joins: grow_joins(graph, wire.joins, &mut near, &mut waiting)?,
             loops: grow_loops(graph, wire.loops)?,
             ..Local::default()
         };
@@ -248,36 +222,34 @@ impl State {
         };
         state.grow_lists(graph, ScopeNo::ROOT, more.lists)?;
         state.grow_queued(graph, ScopeNo::ROOT, more.queued)?;
-        let mut pages = BTreeMap::new();
-        for (no, bytes) in scopes {
-            match bytes {
-                [VERSION, SCOPE, bytes @ ..] => state.grow_scope(graph, no, bytes)?,
-                [VERSION, LEDGER, bytes @ ..] => {
-                    let (entries, []) = take(bytes)? else {
-                        return Err(corrupt("something follows a page"));
-                    };
-                    pages.insert(no, grow_entries(graph, entries, &mut Near::default())?);
-                }
-                _ => return Err(corrupt("the version of a scope is unknown")),
-            }
+        for (no, row) in rows {
+            state.grow_scope(graph, no, row, &mut waiting)?;
         }
-        let mut entries = Vec::new();
-        for page in &more.pages {
-            let page = pages.remove(page).filter(|page| page.len() == ledger::PAGE);
-            entries.extend(page.ok_or_else(|| corrupt("a page is missing"))?);
-        }
-        entries.extend(tail);
-        state.ledger = Ledger {
-            entries,
-            pages: more.pages,
-        };
+        state.find_pages();
+        state.ledger = grow_ledger(more.pages, entries, tail)?;
         Ok(state)
     }
 
-    fn grow_scope(&mut self, graph: &Graph, no: ScopeNo, bytes: &[u8]) -> Result<(), Corrupt> {
-        let (wire, []) = take::<WireScope>(bytes)? else {
-            return Err(corrupt("something follows a scope"));
-        };
+    fn find_pages(&mut self) {
+        let root = std::iter::once((ScopeNo::ROOT, &self.root));
+        let scopes = self.scopes.iter().map(|(no, scope)| (*no, &scope.local));
+        let pages = root.chain(scopes).flat_map(|(scope, local)| {
+            let joins = local.joins.iter();
+            joins.flat_map(move |(node, joining)| {
+                let pages = joining.pages();
+                pages.map(move |(page, slot)| (page, (scope, *node, slot)))
+            })
+        });
+        self.pages = pages.collect();
+    }
+
+    fn grow_scope(
+        &mut self,
+        graph: &Graph,
+        no: ScopeNo,
+        wire: WireScope,
+        waiting: &mut Pages,
+    ) -> Result<(), Corrupt> {
         let around = self.quietly(wire.parent);
         let listing = around.and_then(|local| local.lists.get_mut(&wire.list));
         let listing = listing.ok_or_else(|| corrupt("a scope belongs to no list"))?;
@@ -288,7 +260,7 @@ impl State {
         let mut near = Near::default();
         let local = Local {
             latest: grow_latest(graph, wire.latest, &mut near)?,
-            joins: grow_joins(graph, wire.joins, &mut near)?,
+            joins: grow_joins(graph, wire.joins, &mut near, waiting)?,
             loops: grow_loops(graph, wire.loops)?,
             ..Local::default()
         };
@@ -375,6 +347,27 @@ fn take<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, &'a [u8]), Corrup
     postcard::take_from_bytes(bytes).map_err(|_| corrupt("it is cut off or damaged"))
 }
 
+fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Corrupt> {
+    match take(bytes)? {
+        (value, []) => Ok(value),
+        _ => Err(corrupt("something follows a scope")),
+    }
+}
+
+fn grow_ledger(
+    pages: Vec<ScopeNo>,
+    mut read: BTreeMap<ScopeNo, Vec<(NodeIx, RunNo)>>,
+    tail: Vec<(NodeIx, RunNo)>,
+) -> Result<Ledger, Corrupt> {
+    let mut entries = Vec::new();
+    for page in &pages {
+        let page = read.remove(page).filter(|page| page.len() == ledger::PAGE);
+        entries.extend(page.ok_or_else(|| corrupt("a page is missing"))?);
+    }
+    entries.extend(tail);
+    Ok(Ledger { entries, pages })
+}
+
 fn shrink_latest(local: &Local, near: &mut Near) -> Vec<(NodeIx, i64)> {
     let latest = local.latest.iter();
     latest
@@ -423,14 +416,15 @@ fn grow_joins(
     graph: &Graph,
     wire: Vec<(NodeIx, Vec<WireSlot>)>,
     near: &mut Near,
+    pages: &mut Pages,
 ) -> Result<BTreeMap<NodeIx, Joining>, Corrupt> {
     let mut joins = BTreeMap::new();
     for (node, slots) in wire {
         let plan = graph
             .node(node)
             .ok_or_else(|| corrupt("it names a join that does not exist"))?;
-        let joining = grow_slots(slots, plan.inbound.len(), near)
-            .ok_or_else(|| corrupt("a join has another number of edges"))?;
+        let joining = grow_slots(slots, plan.inbound.len(), near, pages)
+            .ok_or_else(|| corrupt("a join has other edges or pages"))?;
         joins.insert(node, joining);
     }
     Ok(joins)
@@ -489,61 +483,4 @@ fn shrink_queued(local: &Local) -> Vec<WireQueued> {
             detail: open.encode_detail(),
         })
         .collect()
-}
-
-fn shrink_slots(slots: &[Slot], near: &mut Near) -> Vec<WireSlot> {
-    let mut wire = Vec::new();
-    for (at, slot) in (0..).zip(slots) {
-        let kind = match slot {
-            Slot {
-                head: Some(head),
-                rest,
-                ..
-            } if !rest.is_empty() => WireKind::Waiting(
-                std::iter::once(head)
-                    .chain(rest)
-                    .map(|d| near.shrink_decision(*d))
-                    .collect(),
-            ),
-            Slot {
-                head: Some(Decision::Dead),
-                ..
-            } => WireKind::Dead,
-            Slot {
-                head: Some(Decision::Taken(run)),
-                ..
-            } => WireKind::Taken(near.shrink(*run)),
-            Slot { owed: 0, .. } => continue,
-            Slot { owed, .. } => WireKind::Owed(*owed),
-        };
-        wire.push(WireSlot { at, kind });
-    }
-    wire
-}
-
-fn grow_slots(wire: Vec<WireSlot>, len: usize, near: &mut Near) -> Option<Joining> {
-    let mut joining = Joining::of(len);
-    for WireSlot { at, kind } in wire {
-        let mut slot = Slot::default();
-        match kind {
-            WireKind::Owed(owed) => slot.owed = owed,
-            WireKind::Dead => slot.head = Some(Decision::Dead),
-            WireKind::Taken(run) => slot.head = Some(Decision::Taken(near.grow(run))),
-            WireKind::Waiting(all) => {
-                let mut all: VecDeque<Decision> =
-                    all.into_iter().map(|run| near.grow_decision(run)).collect();
-                slot.head = all.pop_front();
-                slot.rest = all;
-            }
-        }
-        let place = joining.slots.get_mut(at as usize)?;
-        if *place != Slot::default() || slot == Slot::default() {
-            return None;
-        }
-        joining.filled += u32::from(slot.head.is_some());
-        joining.taken += u32::from(matches!(slot.head, Some(Decision::Taken(_))));
-        joining.owing += u32::from(slot.owed > 0);
-        *place = slot;
-    }
-    Some(joining)
 }

@@ -5,10 +5,12 @@
 
 mod detail;
 mod head;
+mod joining;
 mod ledger;
+mod queue;
 mod scope;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType};
@@ -16,6 +18,7 @@ use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType}
 use crate::graph::{EdgeIx, MutexIx, NodeIx};
 
 pub use detail::OpenRow;
+pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
 pub(crate) use scope::{Listing, Local};
 pub use scope::{Refused, Scope};
@@ -53,6 +56,8 @@ pub struct State {
     pub(crate) scopes: BTreeMap<ScopeNo, Scope>,
     /// How many scopes, and pages that are stored like scopes, there have been.
     pub(crate) numbered: u64,
+    /// Where the pages are of joins at which much waits: scope, node and slot.
+    pub(crate) pages: BTreeMap<ScopeNo, (ScopeNo, NodeIx, u32)>,
     /// Completed nodes that can be undone.
     pub(crate) ledger: Ledger,
     /// How the run ends once everything that can be undone is.
@@ -148,30 +153,6 @@ pub struct Collect {
     pub fault: Option<Failure>,
 }
 
-/// A join in the middle of a round.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Joining {
-    /// One for each inbound forward edge.
-    pub(crate) slots: Vec<Slot>,
-    /// How many slots have a decision waiting.
-    pub(crate) filled: u32,
-    /// In how many of those the one that waits longest is a taken edge.
-    pub(crate) taken: u32,
-    /// How many slots owe a decision.
-    pub(crate) owing: u32,
-}
-
-/// What is known of one inbound edge, relative to the rounds of its join that are over.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Slot {
-    /// Decisions still to come that belong to rounds which closed without them.
-    pub(crate) owed: u32,
-    /// The decision that waits longest. Never together with `owed`.
-    pub(crate) head: Option<Decision>,
-    /// Those behind it.
-    pub(crate) rest: VecDeque<Decision>,
-}
-
 /// What became of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Decision {
@@ -200,14 +181,4 @@ pub struct Corrupt {
     pub what: &'static str,
     /// What is wrong.
     pub reason: &'static str,
-}
-
-impl Joining {
-    /// A join at rest, with this many inbound edges.
-    pub(crate) fn of(len: usize) -> Self {
-        Self {
-            slots: vec![Slot::default(); len],
-            ..Self::default()
-        }
-    }
 }

@@ -547,7 +547,7 @@ fn apply(graph: &Graph, state: &mut State, played: &Played) -> Vec<Command> {
         random: played.random,
         values: &kit::values(&played.vars),
     };
-    let broken = |scope: ScopeNo| played.broken && scope.0 % 2 == 0;
+    let broken = |scope: ScopeNo| played.broken && scope.0.is_multiple_of(2);
     let commands = kit::apply_whole(graph, state, played.event.clone(), turn, &broken);
     commands.expect("what is open is not stale")
 }

@@ -1,6 +1,10 @@
 //! Nodes that wait for others: bookmarks, children, critical sections, rounds, and what they
 //! undo.
 
+use windlass_engine::{Command, Event, begin};
+use windlass_model::RunNo;
+
+use crate::kit::{self, Stored, Turn};
 use crate::player::check;
 
 #[test]
@@ -235,4 +239,71 @@ fn every_execution_of_a_loop_is_undone() {
          u => run u(a); [running]
          u => finish; [cancelled]",
     );
+}
+
+#[test]
+fn what_waits_at_a_join_does_not_make_every_step_dear() {
+    const ROUNDS: i64 = 900;
+    let graph = kit::graph(
+        "l.again -> l
+         c.again -> c
+         s -> l
+         t -> c
+         l -> j
+         c -> j",
+    );
+    let (mut state, _) = begin(&graph, 0);
+    let mut stored = Stored::default();
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    let mut run = 0;
+    let mut largest = 0;
+    let mut joined = Vec::new();
+    let mut play = |name: &str, ports: &[&str]| {
+        run += 1;
+        let node = graph.find(name).expect("a node");
+        let open = state.open.values().find(|open| open.node == node);
+        let event = Event::Done {
+            seq: open.expect("it is open").seq,
+            run: RunNo(run),
+            ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+            end: None,
+        };
+        let commands = kit::turn(&graph, &mut state, &mut stored, event, turn, &|_| false);
+        largest = largest.max(state.encode().len());
+        for command in commands.expect("it is open") {
+            if let Command::Run(open) = command
+                && graph.find("j") == Some(open.node)
+            {
+                joined.push(open.from);
+            }
+        }
+        stored.scopes.len()
+    };
+    play("s", &[]);
+    play("t", &[]);
+    let mut pages = 0;
+    for _ in 0..ROUNDS {
+        pages = play("l", &["done", "again"]);
+    }
+    assert!(pages > 10, "most of it is put away, but in {pages} pages");
+    for _ in 0..ROUNDS {
+        pages = play("c", &["done", "again"]);
+    }
+    assert_eq!(pages, 0, "and comes back in time");
+    assert!(largest < 600, "the head has {largest} bytes");
+    let runs = joined.iter().map(|from| {
+        let of = |name| {
+            from.iter()
+                .find(|(node, _)| Some(*node) == graph.find(name))
+        };
+        let run = |name| of(name).expect("it was taken").1.0;
+        (run("l"), run("c"))
+    });
+    let expected = (0..ROUNDS).map(|at| (3 + at, 3 + ROUNDS + at));
+    assert!(runs.eq(expected), "each meets its own");
 }
