@@ -18,11 +18,13 @@ pub(crate) mod forgetting;
 mod history;
 mod holding;
 mod large;
+mod outside;
 mod planning;
 mod publishing;
 mod reading;
 mod scoping;
 mod stepping;
+mod waiting;
 pub(crate) mod world;
 
 use std::sync::Arc;
@@ -126,6 +128,19 @@ macro_rules! conformance {
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
                 an_instance_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
                 a_blob_that_is_wanted_again_stays;
+            waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
+                what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
+                without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
+                correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
+                what_expires_is_claimed_without_a_payload, large_inputs_are_blobs,
+                more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+                what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
+                many_stimuli_resume_many_at_the_same_moment;
+            outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,
+                control_comes_before_everything, the_highest_priority_is_claimed_first,
+                pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
+                a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
+                a_step_cancels_children, dead_letters_are_tried_again_once;
             history: random_histories_agree_with_the_model;
         }
     };

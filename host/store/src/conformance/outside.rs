@@ -1,0 +1,495 @@
+//! Triggers from outside, priorities, children and dead letters.
+
+use bytes::Bytes;
+use uuid::Uuid;
+use windlass_model::limits::CONTROL_PRIORITY;
+use windlass_model::resumption::About;
+use windlass_model::{
+    Class, Code, Digest, Failure, InstanceId, InstanceNo, Resumption, Seq, Status, TriggerId,
+    TriggerState, TriggerType,
+};
+
+use super::Harness;
+use super::world::{Held, Member, is_done};
+use crate::letters::{
+    DeadLetterOp, DeadTrigger, LetterBody, LetterKind, LetterQuery, Lettered, NewDeadLetter,
+};
+use crate::outside::{DuePlace, DueQuery, NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::rows::Parent;
+use crate::write::Commit;
+use crate::{Write, Wrote};
+
+fn name(number: u128) -> TriggerId {
+    TriggerId(Uuid::from_u128(number))
+}
+
+impl Member {
+    fn outside(&self, id: u128, instance: InstanceNo) -> NewOutside {
+        NewOutside {
+            no: self.numbers.trigger().unwrap(),
+            id: name(id),
+            instance: self.head(instance).id,
+            node: Some(4),
+            kind: TriggerType::Manual,
+            due_ms: 100,
+            payload: Some(Bytes::from_static(b"{\"a\":1}")),
+            priority: 3,
+            detail: Bytes::from_static(b"outside"),
+            request: Digest::of(b"request"),
+        }
+    }
+
+    fn schedule(&self, new: &NewOutside) -> Scheduled {
+        match self.write(Write::Schedule(Box::new(new.clone()))) {
+            Wrote::Scheduled(scheduled) => scheduled,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn touched(&self, write: Write) -> Touched {
+        match self.write(write) {
+            Wrote::Touched(touched) => touched,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn fire(&self, target: TriggerTarget) -> Touched {
+        self.touched(Write::Fire { target, at_ms: 20 })
+    }
+
+    fn cancel(&self, target: TriggerTarget) -> Touched {
+        self.touched(Write::CancelTrigger { target, at_ms: 20 })
+    }
+
+    fn letter(&self, op: DeadLetterOp) -> Lettered {
+        match self.write(Write::DeadLetter(op)) {
+            Wrote::Letter(lettered) => lettered,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&self, instance: InstanceId) -> Touched {
+        self.touched(Write::Control {
+            instance,
+            no: self.numbers.trigger().unwrap(),
+            kind: TriggerType::Cancel,
+            at_ms: 20,
+        })
+    }
+}
+
+pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.draft(1));
+    let new = member.outside(1, no);
+    let target = TriggerTarget::Outside(new.id);
+    assert_eq!(member.fire(target), Touched::NotFound);
+    assert_eq!(member.schedule(&new), Scheduled::New);
+    assert_eq!(member.schedule(&new), Scheduled::Already);
+    let other = NewOutside {
+        request: Digest::of(b"another"),
+        ..member.outside(1, no)
+    };
+    assert_eq!(member.schedule(&other), Scheduled::Conflict);
+    let mut nowhere = member.outside(2, no);
+    nowhere.instance = InstanceId(Uuid::from_u128(77));
+    assert_eq!(member.schedule(&nowhere), Scheduled::NoInstance);
+    let row = member.store.trigger(target).unwrap().unwrap();
+    assert_eq!((row.no, row.seq), (new.no, Seq::outside(new.no)));
+    assert_eq!(
+        (row.kind, row.node, row.due_ms, row.priority),
+        (new.kind, new.node, 100, 3)
+    );
+    assert_eq!((&row.payload, &row.detail), (&new.payload, &new.detail));
+    let known = member.store.outside(new.id).unwrap().unwrap();
+    assert_eq!(
+        (known.instance, known.seq, known.row, known.closed),
+        (no, row.seq, Some(row), false)
+    );
+    assert_eq!(member.schedule(&member.outside(3, no)), Scheduled::New);
+    // One is run; the other is left when the instance ends.
+    let all = member.claim_all(10);
+    assert_eq!(all.len(), 1);
+    assert_eq!(member.fire(target), Touched::Done);
+    let claims = member.claim(20, 10, 10);
+    assert_eq!(claims.instances[0].claimed[0].payload, new.payload);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert_eq!(member.fire(target), Touched::Running);
+    assert!(is_done(&member.commit(member.chained(&held, 5))));
+    assert_eq!(member.fire(target), Touched::AlreadyFinished);
+    assert_eq!(member.schedule(&new), Scheduled::Finished);
+    assert!(is_done(&member.commit(member.last(&held.next()))));
+    assert_eq!(member.triggers(no), []);
+    assert_eq!(member.fire(target), Touched::AlreadyFinished);
+    let left = TriggerTarget::Outside(name(3));
+    assert_eq!(member.fire(left), Touched::Closed);
+    assert_eq!(member.cancel(left), Touched::Closed);
+    assert_eq!(member.schedule(&member.outside(3, no)), Scheduled::Closed);
+    assert_eq!(member.schedule(&member.outside(4, no)), Scheduled::Closed);
+}
+
+pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.draft(2));
+    let new = member.outside(1, no);
+    assert_eq!(member.schedule(&new), Scheduled::New);
+    let target = TriggerTarget::Outside(new.id);
+    let move_to = |target, due_ms| member.touched(Write::Reschedule { target, due_ms });
+    assert_eq!(move_to(target, 300), Touched::Done);
+    let row = member.store.trigger(target).unwrap().unwrap();
+    assert_eq!((row.due_ms, row.token.0), (300, 1));
+    // What the engine made can be fired, too.
+    let second = TriggerTarget::Row(no, Seq(2));
+    assert_eq!(move_to(second, 500), Touched::Done);
+    assert_eq!(member.claim_all(10).len(), 1);
+    assert_eq!(member.fire(second), Touched::Done);
+    assert_eq!(member.claim_all(19).len(), 0);
+    let held = member.claim_all(20);
+    assert_eq!(held.len(), 1);
+    assert_eq!(member.fire(second), Touched::Running);
+    assert_eq!(move_to(second, 1), Touched::Running);
+    assert_eq!(
+        member.fire(TriggerTarget::Row(no, Seq(9))),
+        Touched::NotFound
+    );
+    // Cancelling removes it, or asks.
+    assert_eq!(member.cancel(target), Touched::Done);
+    assert_eq!(member.store.trigger(target).unwrap(), None);
+    assert_eq!(member.cancel(target), Touched::AlreadyFinished);
+    assert_eq!(member.cancel(second), Touched::Running);
+    assert_eq!(member.cancel(second), Touched::Running);
+    let rows = member.triggers(no);
+    let control: Vec<_> = rows.iter().filter(|row| row.kind.is_control()).collect();
+    assert_eq!(control.len(), 1, "asking again asks once");
+    let about = About::Cancel { target: Seq(2) };
+    assert_eq!(About::decode(&control[0].detail).unwrap(), about);
+    assert_eq!(
+        (control[0].kind, control[0].due_ms, control[0].priority),
+        (TriggerType::Alter, 20, CONTROL_PRIORITY)
+    );
+}
+
+pub(super) fn control_comes_before_everything(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.draft(5));
+    let id = member.head(no).id;
+    assert_eq!(member.ask(id), Touched::Done);
+    assert_eq!(member.ask(id), Touched::Done);
+    let nobody = InstanceId(Uuid::from_u128(3));
+    assert_eq!(member.ask(nobody), Touched::NotFound);
+    assert_eq!(member.triggers(no).len(), 6);
+    let claims = member.claim(20, 1, 1);
+    let claimed = &claims.instances[0].claimed[0];
+    assert_eq!(claimed.kind, TriggerType::Cancel);
+    let held = member.held(&claims.instances[0].row, claimed);
+    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.ask(id), Touched::Closed);
+}
+
+pub(super) fn the_highest_priority_is_claimed_first(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut expected = Vec::new();
+    for (priority, due_ms) in [
+        (0, 1),
+        (5, 9),
+        (-3, 0),
+        (5, 8),
+        (0, 2),
+        (9999, 10),
+        (i32::MIN, 0),
+    ] {
+        let mut new = member.draft(1);
+        new.triggers[0].priority = priority;
+        new.triggers[0].due_ms = due_ms;
+        expected.push((std::cmp::Reverse(priority), due_ms, new.no));
+        member.create(new);
+    }
+    let later = member.create({
+        let mut new = member.draft(1);
+        new.triggers[0].priority = 50;
+        new.triggers[0].due_ms = 60;
+        new
+    });
+    expected.sort_unstable();
+    let mut order = Vec::new();
+    loop {
+        let claims = member.claim(10, 1, 1);
+        let Some(claimed) = claims.instances.first() else {
+            assert_eq!((claims.more, claims.next_due_ms), (false, Some(60)));
+            break;
+        };
+        let row = &claimed.claimed[0];
+        order.push(row.instance);
+        let held = member.held(&claimed.row, row);
+        assert!(is_done(&member.commit(member.last(&held))));
+    }
+    let expected: Vec<_> = expected.into_iter().map(|(.., no)| no).collect();
+    assert_eq!(order, expected);
+    // What becomes urgent while there is much to do does not wait for all of it.
+    let crowd: Vec<_> = (0..20).map(|_| member.create(member.draft(1))).collect();
+    assert_eq!(member.claim(10, 2, 1).instances.len(), 2);
+    let urgent = member.create({
+        let mut new = member.draft(1);
+        new.triggers[0].priority = 1;
+        new
+    });
+    assert_eq!(member.claim(10, 1, 1).instances[0].row.no, urgent);
+    let rest = member.claim_all(10);
+    assert_eq!(rest.len(), crowd.len() - 2);
+    assert_eq!(member.claim_all(60)[0].fence.instance, later);
+}
+
+pub(super) fn pending_triggers_are_listed_by_their_time(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    for (due_ms, priority) in [(30, 0), (10, 2), (20, 0), (40, -1), (20, 7)] {
+        let mut new = member.draft(1);
+        new.triggers[0].due_ms = due_ms;
+        new.triggers[0].priority = priority;
+        member.create(new);
+    }
+    let list = |after, until_ms, limit| {
+        let query = DueQuery {
+            after,
+            until_ms,
+            limit,
+        };
+        member.store.due(&query).unwrap()
+    };
+    let all = list(None, i64::MAX, 10);
+    let due: Vec<_> = all.iter().map(|row| row.due_ms).collect();
+    assert_eq!(due, [10, 20, 20, 30, 40]);
+    assert_eq!(list(None, 20, 10), all[..3]);
+    assert_eq!(list(None, 100, 2), all[..2]);
+    let after = Some(DuePlace::from(&all[1]));
+    assert_eq!(list(after, 100, 2), all[2..4]);
+    let after = Some(DuePlace::from(&all[4]));
+    assert_eq!(list(after, 100, 2), []);
+}
+
+/// A parent with a child, and the child's work.
+fn family(member: &Member) -> (Held, Held, Parent) {
+    let held = member.born();
+    let mut row = member.trigger(2);
+    row.kind = TriggerType::Child;
+    row.due_ms = i64::MAX;
+    let parent = Parent {
+        instance: held.fence.instance,
+        id: member.head(held.fence.instance).id,
+        trigger: held.trigger.no,
+        seq: Seq(2),
+        depth: 1,
+    };
+    let mut child = member.draft(1);
+    child.parent = Some(parent);
+    let no = child.no;
+    let step = Commit {
+        triggers: vec![row],
+        children: vec![child],
+        ..member.step(&held)
+    };
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let child = member.claim_all(10)[0];
+    assert_eq!(child.fence.instance, no);
+    (held.next(), child, parent)
+}
+
+pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (held, child, parent) = family(&member);
+    let no = held.fence.instance;
+    let row = member.head(child.fence.instance);
+    assert_eq!(row.parent, Some(parent));
+    assert_eq!(member.store.children(no, None, 9).unwrap(), [row.clone()]);
+    assert_eq!(member.store.children(no, Some(row.no), 9).unwrap(), []);
+    assert!(member.only_trigger(no).waits());
+    assert!(matches!(member.commit(member.last(&child)), Wrote::DoneDue));
+    let told = member.only_trigger(no);
+    assert_eq!(told.due_ms, 40);
+    let expected = Resumption::Child {
+        instance: row.id,
+        status: "completed".into(),
+        output: Some(windlass_model::Payload::json("2")),
+        failure: None,
+    };
+    let payload = told.payload.unwrap();
+    assert_eq!(Resumption::decode(&payload).unwrap(), expected);
+    let claimed = member.claim_all(40);
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].fence.instance, no);
+}
+
+pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    // Claimed because its time is over, then given back: the answer is there.
+    let (held, child, _) = family(&member);
+    let no = held.fence.instance;
+    let late = member.claim_all(i64::MAX);
+    assert_eq!(late.len(), 1);
+    assert!(matches!(member.commit(member.last(&child)), Wrote::DoneDue));
+    let row = member.only_trigger(no);
+    assert_eq!((row.state, row.waits()), (TriggerState::Claimed, false));
+    let fence = late[0].fence;
+    assert!(is_done(&member.write(Write::Release { fence })));
+    assert!(member.only_trigger(no).payload.is_some());
+    // Gone on without it: another row has the place.
+    let (_, child, _) = family(&member);
+    let late = member.claim_all(i64::MAX);
+    let late = late.last().unwrap();
+    let mut other = member.trigger(3);
+    other.kind = TriggerType::Child;
+    let step = Commit {
+        triggers: vec![other],
+        ..member.step(late)
+    };
+    assert!(is_done(&member.commit(step)));
+    assert!(is_done(&member.commit(member.last(&child))));
+    assert!(member.only_trigger(late.fence.instance).waits());
+}
+
+pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut first = member.draft(1);
+    first.reserves = vec!["one".into()];
+    first.triggers[0].due_ms = 1000;
+    member.create(first);
+    let held = member.born();
+    let mut row = member.trigger(2);
+    row.kind = TriggerType::Child;
+    row.due_ms = i64::MAX;
+    let mut child = member.draft(1);
+    let id = child.id;
+    child.exclusive = Some("one".into());
+    child.parent = Some(Parent {
+        instance: held.fence.instance,
+        id: member.head(held.fence.instance).id,
+        trigger: held.trigger.no,
+        seq: Seq(2),
+        depth: 1,
+    });
+    let step = Commit {
+        triggers: vec![row],
+        children: vec![child],
+        ..member.step(&held)
+    };
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let row = member.only_trigger(held.fence.instance);
+    let told = Resumption::decode(&row.payload.unwrap()).unwrap();
+    let Resumption::Child {
+        instance,
+        status,
+        failure: Some(failure),
+        ..
+    } = told
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!((instance, status.as_str()), (id, "faulted"));
+    assert_eq!(failure.class, Class::Rejected);
+}
+
+pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (held, child, _) = family(&member);
+    let id = member.head(child.fence.instance).id;
+    let over = member.draft(0);
+    let over_id = over.id;
+    member.create(over);
+    let late = member.claim_all(i64::MAX)[0];
+    let step = Commit {
+        cancels: vec![id, id, InstanceId(Uuid::from_u128(4))],
+        ..member.chained(&late, 7)
+    };
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let rows = member.triggers(child.fence.instance);
+    let asked = rows.iter().filter(|row| row.kind == TriggerType::Cancel);
+    assert_eq!(asked.count(), 1);
+    let claims = member.claim(40, 10, 10);
+    assert_eq!(claims.instances.len(), 1);
+    let cancel = &claims.instances[0].claimed[0];
+    let mut last = member.last(&member.held(&claims.instances[0].row, cancel));
+    last.status = Status::Cancelled;
+    assert!(is_done(&member.commit(last)), "nobody waits any more");
+    let step = Commit {
+        cancels: vec![id],
+        ..member.chained(&late.next(), 8)
+    };
+    assert!(is_done(&member.commit(step)), "it is over");
+    assert_ne!(over_id, id);
+    assert_eq!(member.head(held.fence.instance).version.0, 3);
+}
+
+pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let no = member.create(member.draft(1));
+    let new = member.outside(1, no);
+    assert_eq!(member.schedule(&new), Scheduled::New);
+    let target = TriggerTarget::Outside(new.id);
+    assert_eq!(member.fire(target), Touched::Done);
+    let claims = member.claim(20, 1, 2);
+    let rows = &claims.instances[0].claimed;
+    let row = rows.iter().find(|row| row.seq.is_outside()).unwrap();
+    let held = member.held(&claims.instances[0].row, row);
+    let failure = Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed");
+    let letter = |seq, kind| NewDeadLetter {
+        reason: "failed".into(),
+        body: LetterBody::Trigger(DeadTrigger {
+            instance: no,
+            seq,
+            kind,
+            node: row.node,
+            priority: row.priority,
+            payload: row.payload.clone(),
+            detail: row.detail.clone(),
+        }),
+        failure: Some(failure.clone()),
+        at_ms: 40,
+    };
+    let step = Commit {
+        dead: vec![
+            letter(row.seq, TriggerType::Manual),
+            letter(Seq(7), TriggerType::Next),
+            letter(Seq(8), TriggerType::Resume),
+        ],
+        ..member.step(&held)
+    };
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.fire(target), Touched::Dead);
+    let list = |kind, limit| {
+        let query = LetterQuery {
+            kind,
+            instance: Some(no),
+            after: None,
+            limit,
+        };
+        member.store.dead_letters(&query).unwrap()
+    };
+    let all = list(None, 10);
+    assert_eq!(all.len(), 3);
+    assert_eq!(list(Some(LetterKind::Resume), 10), all[2..]);
+    assert_eq!(list(None, 2), all[..2]);
+    assert_eq!(all[0].letter, letter(row.seq, TriggerType::Manual));
+    assert_eq!(all[0].instance_id, Some(member.head(no).id));
+    let replay = |no| DeadLetterOp::Replay {
+        no,
+        trigger: member.numbers.trigger().unwrap(),
+        at_ms: 55,
+    };
+    assert_eq!(member.letter(replay(all[0].no)), Lettered::Done);
+    assert_eq!(member.letter(replay(all[0].no)), Lettered::Already);
+    assert_eq!(member.letter(replay(all[1].no)), Lettered::Closed);
+    let again = member.store.trigger(target).unwrap().unwrap();
+    assert_eq!((again.due_ms, again.payload), (55, row.payload.clone()));
+    let read = member.store.dead_letter(all[0].no).unwrap().unwrap();
+    assert_eq!(read.replayed_ms, Some(55));
+    let delete = DeadLetterOp::Delete { no: all[0].no };
+    assert_eq!(member.letter(delete.clone()), Lettered::Done);
+    assert_eq!(member.letter(delete), Lettered::NotFound);
+    assert_eq!(member.letter(replay(all[0].no)), Lettered::NotFound);
+    let purge = |before_ms| {
+        let limit = 10;
+        let purged = member.write(Write::DeadLetter(DeadLetterOp::Purge { before_ms, limit }));
+        matches!(purged, Wrote::Freed(count) if count == 2)
+    };
+    assert!(!purge(40) && purge(41));
+    assert_eq!(list(None, 10), []);
+}

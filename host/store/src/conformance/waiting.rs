@@ -1,0 +1,708 @@
+//! Bookmarks and stimuli: each meeting happens, and happens once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use bytes::Bytes;
+use uuid::Uuid;
+use windlass_model::limits::INLINE_PAYLOAD_BYTES;
+use windlass_model::resumption::About;
+use windlass_model::{
+    Body, BookmarkNo, Class, Code, Delivery, Digest, Failure, InstanceId, InstanceNo, Payload,
+    Resumption, Seq, Status, StimulusId, TriggerState, TriggerType, stimulus,
+};
+
+use super::Harness;
+use super::world::{Held, Member, is_done};
+use crate::letters::{LetterBody, LetterQuery};
+use crate::rows::TriggerRow;
+use crate::stimuli::{
+    BookmarkQuery, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent, StimulusQuery,
+};
+use crate::write::Commit;
+use crate::{Write, Wrote};
+
+/// When what waits without a time is due.
+const NEVER: i64 = i64::MAX;
+
+impl Member {
+    /// What a run that is held waits for: the row that it holds.
+    pub(crate) fn bookmark(&self, held: &Held, name: &str) -> NewBookmark {
+        let matches = Bytes::from_static(b"{}");
+        NewBookmark {
+            first: Seq(1),
+            trigger: held.trigger.no,
+            phase: 1,
+            name: name.into(),
+            hash: stimulus::hash(name, &matches, None),
+            matches,
+            correlation: None,
+            private: false,
+            auto_burn: true,
+            metadata: Some(Bytes::from_static(b"{\"m\":1}")),
+            token: Digest::of(format!("{name} {}", held.fence.instance).as_bytes()),
+            expires_ms: None,
+            created_ms: 40,
+        }
+    }
+
+    /// A step that suspends, and gives the instance back.
+    pub(crate) fn suspending(&self, held: &Held, bookmarks: Vec<NewBookmark>) -> Commit {
+        let mut row = self.trigger(2);
+        row.kind = TriggerType::Resume;
+        row.due_ms = NEVER;
+        Commit {
+            status: Status::Suspended,
+            triggers: vec![row],
+            bookmarks,
+            release: true,
+            ..self.step(held)
+        }
+    }
+
+    /// An instance that waits for a stimulus of this name.
+    pub(crate) fn waiting(&self, name: &str) -> (InstanceNo, InstanceId) {
+        self.waiting_for(|held| vec![self.bookmark(held, name)])
+    }
+
+    fn waiting_for(
+        &self,
+        bookmarks: impl FnOnce(&Held) -> Vec<NewBookmark>,
+    ) -> (InstanceNo, InstanceId) {
+        let held = self.born();
+        let step = self.suspending(&held, bookmarks(&held));
+        assert!(is_done(&self.commit(step)));
+        (held.fence.instance, self.head(held.fence.instance).id)
+    }
+
+    pub(crate) fn send(&self, stimulus: NewStimulus) -> Sent {
+        self.send_at_most(stimulus, Send::LIMIT)
+    }
+
+    fn send_at_most(&self, stimulus: NewStimulus, limit: u32) -> Sent {
+        let at_ms = stimulus.at_ms;
+        let send = Send {
+            stimulus,
+            starts: Vec::new(),
+            queued: None,
+            limit,
+            at_ms,
+        };
+        self.sent(Write::Send(Box::new(send)))
+    }
+
+    fn sent(&self, write: Write) -> Sent {
+        match self.write(write) {
+            Wrote::Sent(sent) => sent,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn resume(&self, bookmark: &NewBookmark, at_ms: i64) -> Sent {
+        let resume = Resume {
+            token: bookmark.token,
+            input: Payload::json("\"token\""),
+            blobs: Vec::new(),
+            at_ms,
+        };
+        self.sent(Write::Resume(Box::new(resume)))
+    }
+
+    fn bookmarks(&self) -> u64 {
+        self.store.counts().unwrap().bookmarks
+    }
+}
+
+/// A stimulus at 50.
+pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
+    let matches = Bytes::from_static(b"{}");
+    NewStimulus {
+        id: StimulusId(Uuid::from_u128(9)),
+        name: name.into(),
+        hash: stimulus::hash(name, &matches, None),
+        matches,
+        correlation: None,
+        instance: None,
+        input: Payload::json("\"sent\""),
+        blobs: Vec::new(),
+        delivery,
+        ttl_ms: 100,
+        at_ms: 50,
+    }
+}
+
+fn dropped() -> Sent {
+    Sent {
+        dropped: true,
+        ..Sent::default()
+    }
+}
+
+fn buffered() -> Sent {
+    Sent {
+        buffered: true,
+        ..Sent::default()
+    }
+}
+
+fn resumed(id: InstanceId) -> Sent {
+    Sent {
+        resumed: vec![id],
+        ..Sent::default()
+    }
+}
+
+#[track_caller]
+fn check_resumed(row: &TriggerRow, name: &str, input: &str, due_ms: i64) {
+    assert_eq!((row.state, row.due_ms), (TriggerState::Pending, due_ms));
+    let payload = row.payload.as_deref().unwrap();
+    let expected = Resumption::Resumed {
+        bookmark: name.into(),
+        input: Payload::json(input.to_owned()),
+        metadata: Some(serde_json::json!({"m": 1})),
+    };
+    assert_eq!(Resumption::decode(payload).unwrap(), expected);
+}
+
+pub(super) fn a_stimulus_resumes_who_waits_for_it(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let (no, id) = member.waiting("ok");
+    let (stranger, _) = member.waiting("other");
+    assert!(member.claim_all(NEVER - 1).is_empty(), "nothing is due");
+    let claims = member.claim(100, 10, 10);
+    assert_eq!((claims.more, claims.next_due_ms), (false, None));
+    let before = member.only_trigger(no);
+    assert!(before.waits());
+    assert_eq!(
+        other.send(stimulus("ok", Delivery::StartAndResume)),
+        resumed(id)
+    );
+    let after = member.only_trigger(no);
+    check_resumed(&after, "ok", "\"sent\"", 50);
+    assert_eq!(after.token.0, before.token.0 + 1);
+    assert_eq!(after.no, before.no);
+    assert_eq!(member.only_trigger(stranger).payload, None);
+    assert_eq!(member.bookmarks(), 1);
+    // Claimed like everything that is due, with what it was given.
+    let claims = other.claim(60, 10, 10);
+    assert_eq!(claims.instances.len(), 1);
+    assert_eq!(claims.instances[0].claimed[0].payload, after.payload);
+    let held = other.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert!(is_done(&other.commit(other.chained(&held, 3))));
+    assert_eq!(other.only_trigger(no).payload, None, "it was used up");
+    assert_eq!(
+        other.send(stimulus("ok", Delivery::StartAndResume)),
+        dropped()
+    );
+}
+
+pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    assert_eq!(member.send(stimulus("ok", Delivery::Buffer)), buffered());
+    let listed = member.store.buffered(&StimulusQuery {
+        limit: 10,
+        ..StimulusQuery::default()
+    });
+    let listed = listed.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(
+        (&listed[0].stimulus, listed[0].expires_ms),
+        (&stimulus("ok", Delivery::Buffer), 150)
+    );
+    let held = member.born();
+    let mut other = member.bookmark(&held, "no");
+    other.token = Digest::of(b"another");
+    let mut step = member.suspending(&held, vec![other, member.bookmark(&held, "ok")]);
+    step.at_ms = 60;
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let no = held.fence.instance;
+    check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 60);
+    let counts = member.store.counts().unwrap();
+    assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
+    // The next one of that name finds nothing.
+    member.waiting("ok");
+    assert_eq!(member.bookmarks(), 1);
+}
+
+pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let about = |text: &str| Some(text.to_owned());
+    let with = |correlation: Option<String>, instance, ttl_ms| NewStimulus {
+        correlation,
+        instance,
+        ttl_ms,
+        ..stimulus("ok", Delivery::Buffer)
+    };
+    let held = member.born();
+    let id = member.head(held.fence.instance).id;
+    let nobody = InstanceId(Uuid::from_u128(1));
+    for buffered in [
+        with(about("b"), None, 100),
+        with(None, Some(nobody), 100),
+        with(None, None, 0),
+    ] {
+        assert!(member.send(buffered).buffered);
+    }
+    let bookmark = NewBookmark {
+        correlation: about("a"),
+        ..member.bookmark(&held, "ok")
+    };
+    let mut step = member.suspending(&held, vec![bookmark]);
+    step.at_ms = 60;
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.store.counts().unwrap().buffered, 3);
+    // The oldest of those that it meets.
+    let late = member.born();
+    let late_id = member.head(late.fence.instance).id;
+    for (buffered, text) in [
+        (with(about("c"), Some(late_id), 100), "\"first\""),
+        (with(None, Some(late_id), 100), "\"second\""),
+    ] {
+        let input = Payload::json(text);
+        assert!(member.send(NewStimulus { input, ..buffered }).buffered);
+    }
+    let bookmark = NewBookmark {
+        correlation: about("c"),
+        ..member.bookmark(&late, "ok")
+    };
+    let mut step = member.suspending(&late, vec![bookmark]);
+    step.at_ms = 60;
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let row = member.only_trigger(late.fence.instance);
+    check_resumed(&row, "ok", "\"first\"", 60);
+    assert_eq!(member.store.counts().unwrap().buffered, 4);
+    assert_eq!(member.only_trigger(held.fence.instance).payload, None);
+    // Nobody can come any more.
+    assert_eq!(member.send(with(None, Some(id), 100)), resumed(id));
+    for held in member.claim_all(100) {
+        assert!(is_done(&member.commit(member.last(&held))));
+    }
+    assert_eq!(member.send(with(None, Some(id), 100)), dropped());
+}
+
+pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, id) = member.waiting_for(|held| {
+        vec![
+            member.bookmark(held, "yes"),
+            member.bookmark(held, "no"),
+            member.bookmark(held, "yes"),
+        ]
+    });
+    assert_eq!(member.bookmarks(), 3);
+    assert_eq!(
+        member.send(stimulus("yes", Delivery::Resume)),
+        resumed(id),
+        "once, although it meets two of the group"
+    );
+    assert_eq!(member.bookmarks(), 0);
+    assert_eq!(member.send(stimulus("no", Delivery::Resume)), dropped());
+    check_resumed(&member.only_trigger(no), "yes", "\"sent\"", 50);
+    // The next outcome replaces the group.
+    let held = member.claim_all(60)[0];
+    let step = member.suspending(&held, vec![member.bookmark(&held, "yes")]);
+    assert!(is_done(&member.commit(step)));
+    let held = Held {
+        fence: crate::write::Fence {
+            version: windlass_model::Version(2),
+            ..held.fence
+        },
+        ..held
+    };
+    assert_eq!(
+        member.resume(&member.bookmark(&held, "yes"), 70),
+        resumed(id)
+    );
+    let held = member.claim_all(80)[0];
+    let mut step = member.suspending(&held, vec![member.bookmark(&held, "no")]);
+    step.burned = vec![Seq(1)];
+    assert!(is_done(&member.commit(step)));
+    let rows = member.store.bookmarks(&BookmarkQuery {
+        instance: Some(no),
+        limit: 10,
+        ..BookmarkQuery::default()
+    });
+    let names: Vec<_> = rows
+        .unwrap()
+        .into_iter()
+        .map(|row| row.bookmark.name)
+        .collect();
+    assert_eq!(names, ["no"]);
+}
+
+pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, id) = member.waiting_for(|held| {
+        vec![NewBookmark {
+            auto_burn: false,
+            ..member.bookmark(held, "tick")
+        }]
+    });
+    for _ in 0..3 {
+        assert_eq!(member.send(stimulus("tick", Delivery::Resume)), resumed(id));
+    }
+    assert_eq!(member.bookmarks(), 1);
+    let rows = member.triggers(no);
+    let (beside, waits): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.seq.is_outside());
+    assert_eq!((beside.len(), waits.len()), (3, 1));
+    assert!(waits[0].waits() && waits[0].due_ms == NEVER);
+    for row in beside {
+        check_resumed(row, "tick", "\"sent\"", 50);
+        assert_eq!(row.seq, Seq::outside(row.no));
+        let first = Seq(1);
+        assert_eq!(About::decode(&row.detail).unwrap(), About::Resume { first });
+    }
+    // They keep nothing open.
+    let held = member.claim_all(60)[0];
+    assert!(is_done(&member.commit(member.last(&held))));
+    let counts = member.store.counts().unwrap();
+    assert_eq!((counts.triggers, counts.bookmarks), (0, 0));
+}
+
+pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, id) = member.waiting_for(|held| {
+        let mut bookmark = member.bookmark(held, "ok");
+        bookmark.expires_ms = Some(200);
+        vec![bookmark]
+    });
+    // Its time was moved up, so that it is claimed as expired.
+    let row = member.only_trigger(no);
+    let touched = member.write(Write::Reschedule {
+        target: crate::outside::TriggerTarget::Row(no, row.seq),
+        due_ms: 45,
+    });
+    assert!(
+        matches!(touched, Wrote::Touched(crate::outside::Touched::Waiting)),
+        "only what it waits for moves it: {touched:?}"
+    );
+    let held = member.claim_all(NEVER)[0];
+    assert_eq!(member.send(stimulus("ok", Delivery::Resume)), resumed(id));
+    let rows = member.triggers(no);
+    assert_eq!(rows.len(), 2);
+    assert!(is_done(&member.commit(member.step(&held))));
+    check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 50);
+    assert_eq!(member.bookmarks(), 0);
+}
+
+pub(super) fn correlation_and_instance_narrow(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let about = |text: &str| Some(text.to_owned());
+    let mut all = Vec::new();
+    for correlation in [about("a"), about("b"), None, about("a")] {
+        all.push(member.waiting_for(|held| {
+            vec![NewBookmark {
+                correlation: correlation.clone(),
+                ..member.bookmark(held, "ok")
+            }]
+        }));
+    }
+    let narrowed = |correlation: Option<&str>, instance| NewStimulus {
+        correlation: correlation.map(str::to_owned),
+        instance,
+        ..stimulus("ok", Delivery::Resume)
+    };
+    assert_eq!(member.send(narrowed(Some("c"), None)), dropped());
+    assert_eq!(member.send(narrowed(Some("b"), Some(all[0].1))), dropped());
+    let both: Vec<_> = vec![all[0].1, all[3].1];
+    assert_eq!(member.send(narrowed(Some("a"), None)).resumed, both);
+    assert_eq!(
+        member.send(narrowed(None, Some(all[2].1))),
+        resumed(all[2].1)
+    );
+    assert_eq!(member.send(narrowed(None, None)), resumed(all[1].1));
+    let mut other = narrowed(None, None);
+    other.matches = Bytes::from_static(b"[]");
+    other.hash = stimulus::hash("ok", &other.matches, None);
+    member.waiting("ok");
+    assert_eq!(member.send(other), dropped());
+}
+
+pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let id = member.head(held.fence.instance).id;
+    let mut bookmark = member.bookmark(&held, "mine");
+    bookmark.private = true;
+    bookmark.hash = stimulus::hash("mine", &bookmark.matches, Some((id, Seq(1))));
+    bookmark.expires_ms = Some(80);
+    let step = member.suspending(&held, vec![bookmark.clone()]);
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.send(stimulus("mine", Delivery::Resume)), dropped());
+    let read = member.store.bookmark_by_token(bookmark.token).unwrap();
+    let read = read.unwrap();
+    assert_eq!((read.instance_id, &read.bookmark), (id, &bookmark));
+    assert_eq!(member.store.bookmark(read.no).unwrap(), Some(read));
+    assert_eq!(member.resume(&bookmark, 80), dropped(), "it has expired");
+    assert_eq!(member.resume(&bookmark, 79), resumed(id));
+    let row = member.only_trigger(held.fence.instance);
+    check_resumed(&row, "mine", "\"token\"", 79);
+    assert_eq!(member.resume(&bookmark, 79), dropped());
+    let (one, other) = (member.store.secret().unwrap(), harness.open());
+    assert_eq!(other.secret().unwrap(), one, "tokens stay good");
+}
+
+pub(super) fn what_expires_is_claimed_without_a_payload(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let mut bookmark = member.bookmark(&held, "ok");
+    bookmark.expires_ms = Some(50);
+    let mut step = member.suspending(&held, vec![bookmark]);
+    step.triggers[0].due_ms = 50;
+    assert!(is_done(&member.commit(step)));
+    let claims = member.claim(49, 10, 10);
+    assert_eq!((claims.instances.len(), claims.next_due_ms), (0, Some(50)));
+    assert_eq!(member.send(stimulus("ok", Delivery::Resume)), dropped());
+    let claims = member.claim(50, 10, 10);
+    assert_eq!(claims.instances[0].claimed[0].payload, None);
+}
+
+pub(super) fn large_inputs_are_blobs(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, _) = member.waiting("ok");
+    let large = Payload::json(format!("\"{}\"", "x".repeat(INLINE_PAYLOAD_BYTES)));
+    let sent = NewStimulus {
+        input: large.clone(),
+        ..stimulus("ok", Delivery::Resume)
+    };
+    assert!(!member.send(sent).dropped);
+    let payload = member.only_trigger(no).payload.unwrap();
+    let Resumption::Resumed { input, .. } = Resumption::decode(&payload).unwrap() else {
+        panic!("it was resumed")
+    };
+    let Body::Blob(blob) = input.body else {
+        panic!("it is a blob")
+    };
+    let bytes = member.store.blob(blob).unwrap().unwrap();
+    assert_eq!(Some(&bytes), large.inline());
+}
+
+pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let ids: Vec<_> = (0..7).map(|_| member.waiting("all").1).collect();
+    let sent = member.send_at_most(stimulus("all", Delivery::Buffer), 3);
+    assert_eq!((&sent.resumed[..], sent.more), (&ids[..3], true));
+    let late = member.waiting("all").1;
+    let query = StimulusQuery {
+        limit: 10,
+        ready_ms: Some(50),
+        ..StimulusQuery::default()
+    };
+    let mut all = sent.resumed;
+    let mut slices = 0;
+    loop {
+        let queued = member.store.queued(&query).unwrap();
+        let Some(row) = queued.into_iter().next() else {
+            break;
+        };
+        let (after, until) = (BookmarkNo(3 + 3 * slices), BookmarkNo(7));
+        assert_eq!(row.cursor, Some(Cursor { after, until }));
+        let go_on = Send {
+            stimulus: row.stimulus.clone(),
+            starts: Vec::new(),
+            queued: Some(row.no),
+            limit: 3,
+            at_ms: 60,
+        };
+        let sent = member.sent(Write::Send(Box::new(go_on.clone())));
+        assert!(!sent.buffered && !sent.dropped);
+        all.extend(sent.resumed);
+        slices += 1;
+        if !sent.more {
+            let again = member.write(Write::Send(Box::new(go_on)));
+            assert!(matches!(again, Wrote::Fenced), "{again:?}");
+        }
+    }
+    assert_eq!((slices, all), (2, ids), "and not {late}, which came later");
+    assert_eq!(member.bookmarks(), 1);
+}
+
+pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (_, id) = member.waiting("ok");
+    let held = member.born();
+    let mut step = member.chained(&held, 2);
+    step.sends = ["ok", "late", "bad"]
+        .map(|name| stimulus(name, Delivery::Resume))
+        .to_vec();
+    let fenced = Commit {
+        fence: crate::write::Fence {
+            epoch: windlass_model::Epoch(9),
+            ..step.fence
+        },
+        ..step.clone()
+    };
+    assert!(matches!(member.commit(fenced), Wrote::Fenced));
+    assert_eq!(member.store.counts().unwrap().queued, 0);
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let all = StimulusQuery {
+        limit: 10,
+        ..StimulusQuery::default()
+    };
+    let rows = member.store.queued(&all).unwrap();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.stimulus.name.as_str(), row.source, row.ready_ms))
+        .collect();
+    let from = Some(held.fence.instance);
+    assert_eq!(
+        told,
+        [("ok", from, 40), ("late", from, 40), ("bad", from, 40)]
+    );
+    let second = StimulusQuery {
+        after: Some(rows[0].no),
+        limit: 1,
+        ..StimulusQuery::default()
+    };
+    assert_eq!(member.store.queued(&second).unwrap(), rows[1..2]);
+    let deliver = Send {
+        stimulus: rows[0].stimulus.clone(),
+        starts: Vec::new(),
+        queued: Some(rows[0].no),
+        limit: 10,
+        at_ms: 60,
+    };
+    let deliver = Write::Send(Box::new(deliver));
+    assert_eq!(member.sent(deliver.clone()), resumed(id));
+    assert!(matches!(member.write(deliver), Wrote::Fenced), "only once");
+    let error = Failure::new(Class::Permanent, Code::new("WL-R001"), "no");
+    let delay = QueueOp::Delay {
+        no: rows[1].no,
+        ready_ms: 90,
+        error: error.clone(),
+    };
+    assert!(is_done(&member.write(Write::Queue(delay))));
+    let fail = QueueOp::Fail {
+        no: rows[2].no,
+        error: error.clone(),
+        at_ms: 70,
+    };
+    assert!(is_done(&member.write(Write::Queue(fail.clone()))));
+    assert!(matches!(member.write(Write::Queue(fail)), Wrote::Fenced));
+    let left = member.store.queued(&all).unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(
+        (
+            left[0].attempts,
+            left[0].ready_ms,
+            left[0].last_error.clone()
+        ),
+        (1, 90, Some(error.clone()))
+    );
+    let ready = StimulusQuery {
+        ready_ms: Some(89),
+        ..all
+    };
+    assert_eq!(member.store.queued(&ready).unwrap(), []);
+    let letters = member.store.dead_letters(&LetterQuery {
+        limit: 10,
+        ..LetterQuery::default()
+    });
+    let letters = letters.unwrap();
+    let body = LetterBody::Stimulus(Box::new(stimulus("bad", Delivery::Resume)));
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].letter.body, body);
+    assert_eq!(
+        (
+            letters[0].letter.reason.as_str(),
+            &letters[0].letter.failure
+        ),
+        ("failed", &Some(error))
+    );
+}
+
+pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    for at_ms in [50, 51, 52] {
+        let new = NewStimulus {
+            at_ms,
+            ..stimulus("q", Delivery::Buffer)
+        };
+        assert!(member.send(new.clone()).buffered);
+        let add = Write::Queue(QueueOp::Add(Box::new(new)));
+        assert!(is_done(&member.write(add)));
+    }
+    let expire = |queued_before_ms, now_ms, limit| {
+        let expire = QueueOp::Expire {
+            queued_before_ms,
+            now_ms,
+            limit,
+        };
+        match member.write(Write::Queue(expire)) {
+            Wrote::Freed(count) => count,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(expire(50, 149, 10), 0);
+    assert_eq!(expire(52, 150, 1), 2);
+    assert_eq!(expire(52, 150, 10), 1);
+    assert_eq!(expire(100, 1000, 10), 3);
+    let counts = member.store.counts().unwrap();
+    assert_eq!(
+        (counts.queued, counts.buffered, counts.dead_letters),
+        (0, 0, 6)
+    );
+}
+
+/// Instances whose bookmark is committed on one thread while its stimulus is sent on another.
+const RACES: usize = 2000;
+
+pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Harness) {
+    let (one, other) = (Member::join(harness), Member::join(harness));
+    let chains: Vec<Held> = (0..RACES).map(|_| one.born()).collect();
+    let barrier = Barrier::new(2);
+    let late = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            barrier.wait();
+            for held in &chains {
+                let name = held.fence.instance.to_string();
+                let step = one.suspending(held, vec![one.bookmark(held, &name)]);
+                let wrote = one.commit(step);
+                assert!(matches!(wrote, Wrote::Done | Wrote::DoneDue), "{wrote:?}");
+            }
+        });
+        scope.spawn(|| {
+            barrier.wait();
+            for held in &chains {
+                let name = held.fence.instance.to_string();
+                let sent = other.send(stimulus(&name, Delivery::Buffer));
+                assert_eq!(sent.resumed.len() + usize::from(sent.buffered), 1);
+                late.fetch_add(sent.resumed.len(), Ordering::Relaxed);
+            }
+        });
+    });
+    for held in &chains {
+        let row = one.only_trigger(held.fence.instance);
+        assert!(row.payload.is_some(), "none is lost: {row:?}");
+        assert_eq!(row.token.0, 2, "none is doubled: {row:?}");
+    }
+    let counts = one.store.counts().unwrap();
+    assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
+}
+
+pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness) {
+    let member = Arc::new(Member::join(harness));
+    let waiting: Vec<_> = (0..200)
+        .map(|place| member.waiting(&format!("s{place}")))
+        .collect();
+    let barrier = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (member, barrier) = (Arc::clone(&member), &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for place in (0..200).filter(|place| place % 8 == thread) {
+                    let sent = member.send(stimulus(&format!("s{place}"), Delivery::Resume));
+                    assert_eq!(sent.resumed.len(), 1);
+                }
+            });
+        }
+    });
+    let claimed = member.claim_all(60);
+    assert_eq!(claimed.len(), waiting.len());
+    for (no, _) in waiting {
+        let row = member.only_trigger(no);
+        assert!(row.payload.is_some() && row.state == TriggerState::Claimed);
+    }
+}
