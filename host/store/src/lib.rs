@@ -26,6 +26,7 @@ mod children;
 mod error;
 mod externalise;
 mod prefix;
+mod weight;
 
 pub use error::{Error, Result};
 pub use memory::MemoryStore;

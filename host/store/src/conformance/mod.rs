@@ -12,6 +12,7 @@
 
 mod claiming;
 mod creating;
+mod delivering;
 mod dying;
 mod fencing;
 pub(crate) mod forgetting;
@@ -24,7 +25,7 @@ mod publishing;
 mod reading;
 mod scoping;
 mod stepping;
-mod waiting;
+pub(crate) mod waiting;
 pub(crate) mod world;
 
 use std::sync::Arc;
@@ -132,8 +133,8 @@ macro_rules! conformance {
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
-                what_expires_is_claimed_without_a_payload, large_inputs_are_blobs,
-                more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+                what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
+            delivering: more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;
             outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,

@@ -1,24 +1,18 @@
 //! Bookmarks and stimuli: each meeting happens, and happens once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
-
 use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::resumption::About;
 use windlass_model::{
-    Body, BookmarkNo, Class, Code, Delivery, Digest, Failure, InstanceId, InstanceNo, Payload,
-    Resumption, Seq, Status, StimulusId, TriggerState, TriggerType, stimulus,
+    Body, Delivery, Digest, InstanceId, InstanceNo, Payload, Resumption, Seq, Status, StimulusId,
+    TriggerState, TriggerType, stimulus,
 };
 
 use super::Harness;
 use super::world::{Held, Member, is_done};
-use crate::letters::{LetterBody, LetterQuery};
 use crate::rows::TriggerRow;
-use crate::stimuli::{
-    BookmarkQuery, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent, StimulusQuery,
-};
+use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, Sent, StimulusQuery};
 use crate::write::Commit;
 use crate::{Write, Wrote};
 
@@ -79,7 +73,7 @@ impl Member {
         self.send_at_most(stimulus, Send::LIMIT)
     }
 
-    fn send_at_most(&self, stimulus: NewStimulus, limit: u32) -> Sent {
+    pub(super) fn send_at_most(&self, stimulus: NewStimulus, limit: u32) -> Sent {
         let at_ms = stimulus.at_ms;
         let send = Send {
             stimulus,
@@ -91,7 +85,7 @@ impl Member {
         self.sent(Write::Send(Box::new(send)))
     }
 
-    fn sent(&self, write: Write) -> Sent {
+    pub(super) fn sent(&self, write: Write) -> Sent {
         match self.write(write) {
             Wrote::Sent(sent) => sent,
             other => panic!("{other:?}"),
@@ -108,7 +102,7 @@ impl Member {
         self.sent(Write::Resume(Box::new(resume)))
     }
 
-    fn bookmarks(&self) -> u64 {
+    pub(super) fn bookmarks(&self) -> u64 {
         self.store.counts().unwrap().bookmarks
     }
 }
@@ -145,7 +139,7 @@ fn buffered() -> Sent {
     }
 }
 
-fn resumed(id: InstanceId) -> Sent {
+pub(super) fn resumed(id: InstanceId) -> Sent {
     Sent {
         resumed: vec![id],
         ..Sent::default()
@@ -475,234 +469,4 @@ pub(super) fn large_inputs_are_blobs(harness: &dyn Harness) {
     };
     let bytes = member.store.blob(blob).unwrap().unwrap();
     assert_eq!(Some(&bytes), large.inline());
-}
-
-pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    let ids: Vec<_> = (0..7).map(|_| member.waiting("all").1).collect();
-    let sent = member.send_at_most(stimulus("all", Delivery::Buffer), 3);
-    assert_eq!((&sent.resumed[..], sent.more), (&ids[..3], true));
-    let late = member.waiting("all").1;
-    let query = StimulusQuery {
-        limit: 10,
-        ready_ms: Some(50),
-        ..StimulusQuery::default()
-    };
-    let mut all = sent.resumed;
-    let mut slices = 0;
-    loop {
-        let queued = member.store.queued(&query).unwrap();
-        let Some(row) = queued.into_iter().next() else {
-            break;
-        };
-        let (after, until) = (BookmarkNo(3 + 3 * slices), BookmarkNo(7));
-        assert_eq!(row.cursor, Some(Cursor { after, until }));
-        let go_on = Send {
-            stimulus: row.stimulus.clone(),
-            starts: Vec::new(),
-            queued: Some(row.no),
-            limit: 3,
-            at_ms: 60,
-        };
-        let sent = member.sent(Write::Send(Box::new(go_on.clone())));
-        assert!(!sent.buffered && !sent.dropped);
-        all.extend(sent.resumed);
-        slices += 1;
-        if !sent.more {
-            let again = member.write(Write::Send(Box::new(go_on)));
-            assert!(matches!(again, Wrote::Fenced), "{again:?}");
-        }
-    }
-    assert_eq!((slices, all), (2, ids), "and not {late}, which came later");
-    assert_eq!(member.bookmarks(), 1);
-}
-
-pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    let (_, id) = member.waiting("ok");
-    let held = member.born();
-    let mut step = member.chained(&held, 2);
-    step.sends = ["ok", "late", "bad"]
-        .map(|name| stimulus(name, Delivery::Resume))
-        .to_vec();
-    let fenced = Commit {
-        fence: crate::write::Fence {
-            epoch: windlass_model::Epoch(9),
-            ..step.fence
-        },
-        ..step.clone()
-    };
-    assert!(matches!(member.commit(fenced), Wrote::Fenced));
-    assert_eq!(member.store.counts().unwrap().queued, 0);
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
-    let all = StimulusQuery {
-        limit: 10,
-        ..StimulusQuery::default()
-    };
-    let rows = member.store.queued(&all).unwrap();
-    let told: Vec<_> = rows
-        .iter()
-        .map(|row| (row.stimulus.name.as_str(), row.source, row.ready_ms))
-        .collect();
-    let from = Some(held.fence.instance);
-    assert_eq!(
-        told,
-        [("ok", from, 40), ("late", from, 40), ("bad", from, 40)]
-    );
-    let second = StimulusQuery {
-        after: Some(rows[0].no),
-        limit: 1,
-        ..StimulusQuery::default()
-    };
-    assert_eq!(member.store.queued(&second).unwrap(), rows[1..2]);
-    let deliver = Send {
-        stimulus: rows[0].stimulus.clone(),
-        starts: Vec::new(),
-        queued: Some(rows[0].no),
-        limit: 10,
-        at_ms: 60,
-    };
-    let deliver = Write::Send(Box::new(deliver));
-    assert_eq!(member.sent(deliver.clone()), resumed(id));
-    assert!(matches!(member.write(deliver), Wrote::Fenced), "only once");
-    let error = Failure::new(Class::Permanent, Code::new("WL-R001"), "no");
-    let delay = QueueOp::Delay {
-        no: rows[1].no,
-        ready_ms: 90,
-        error: error.clone(),
-    };
-    assert!(is_done(&member.write(Write::Queue(delay))));
-    let fail = QueueOp::Fail {
-        no: rows[2].no,
-        error: error.clone(),
-        at_ms: 70,
-    };
-    assert!(is_done(&member.write(Write::Queue(fail.clone()))));
-    assert!(matches!(member.write(Write::Queue(fail)), Wrote::Fenced));
-    let left = member.store.queued(&all).unwrap();
-    assert_eq!(left.len(), 1);
-    assert_eq!(
-        (
-            left[0].attempts,
-            left[0].ready_ms,
-            left[0].last_error.clone()
-        ),
-        (1, 90, Some(error.clone()))
-    );
-    let ready = StimulusQuery {
-        ready_ms: Some(89),
-        ..all
-    };
-    assert_eq!(member.store.queued(&ready).unwrap(), []);
-    let letters = member.store.dead_letters(&LetterQuery {
-        limit: 10,
-        ..LetterQuery::default()
-    });
-    let letters = letters.unwrap();
-    let body = LetterBody::Stimulus(Box::new(stimulus("bad", Delivery::Resume)));
-    assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].letter.body, body);
-    assert_eq!(
-        (
-            letters[0].letter.reason.as_str(),
-            &letters[0].letter.failure
-        ),
-        ("failed", &Some(error))
-    );
-}
-
-pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    for at_ms in [50, 51, 52] {
-        let new = NewStimulus {
-            at_ms,
-            ..stimulus("q", Delivery::Buffer)
-        };
-        assert!(member.send(new.clone()).buffered);
-        let add = Write::Queue(QueueOp::Add(Box::new(new)));
-        assert!(is_done(&member.write(add)));
-    }
-    let expire = |queued_before_ms, now_ms, limit| {
-        let expire = QueueOp::Expire {
-            queued_before_ms,
-            now_ms,
-            limit,
-        };
-        match member.write(Write::Queue(expire)) {
-            Wrote::Freed(count) => count,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(expire(50, 149, 10), 0);
-    assert_eq!(expire(52, 150, 1), 2);
-    assert_eq!(expire(52, 150, 10), 1);
-    assert_eq!(expire(100, 1000, 10), 3);
-    let counts = member.store.counts().unwrap();
-    assert_eq!(
-        (counts.queued, counts.buffered, counts.dead_letters),
-        (0, 0, 6)
-    );
-}
-
-/// Instances whose bookmark is committed on one thread while its stimulus is sent on another.
-const RACES: usize = 2000;
-
-pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Harness) {
-    let (one, other) = (Member::join(harness), Member::join(harness));
-    let chains: Vec<Held> = (0..RACES).map(|_| one.born()).collect();
-    let barrier = Barrier::new(2);
-    let late = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            barrier.wait();
-            for held in &chains {
-                let name = held.fence.instance.to_string();
-                let step = one.suspending(held, vec![one.bookmark(held, &name)]);
-                let wrote = one.commit(step);
-                assert!(matches!(wrote, Wrote::Done | Wrote::DoneDue), "{wrote:?}");
-            }
-        });
-        scope.spawn(|| {
-            barrier.wait();
-            for held in &chains {
-                let name = held.fence.instance.to_string();
-                let sent = other.send(stimulus(&name, Delivery::Buffer));
-                assert_eq!(sent.resumed.len() + usize::from(sent.buffered), 1);
-                late.fetch_add(sent.resumed.len(), Ordering::Relaxed);
-            }
-        });
-    });
-    for held in &chains {
-        let row = one.only_trigger(held.fence.instance);
-        assert!(row.payload.is_some(), "none is lost: {row:?}");
-        assert_eq!(row.token.0, 2, "none is doubled: {row:?}");
-    }
-    let counts = one.store.counts().unwrap();
-    assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
-}
-
-pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness) {
-    let member = Arc::new(Member::join(harness));
-    let waiting: Vec<_> = (0..200)
-        .map(|place| member.waiting(&format!("s{place}")))
-        .collect();
-    let barrier = Barrier::new(8);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let (member, barrier) = (Arc::clone(&member), &barrier);
-            scope.spawn(move || {
-                barrier.wait();
-                for place in (0..200).filter(|place| place % 8 == thread) {
-                    let sent = member.send(stimulus(&format!("s{place}"), Delivery::Resume));
-                    assert_eq!(sent.resumed.len(), 1);
-                }
-            });
-        }
-    });
-    let claimed = member.claim_all(60);
-    assert_eq!(claimed.len(), waiting.len());
-    for (no, _) in waiting {
-        let row = member.only_trigger(no);
-        assert!(row.payload.is_some() && row.state == TriggerState::Claimed);
-    }
 }

@@ -35,7 +35,7 @@ use parking_lot::{Condvar, Mutex};
 pub use self::options::{Durability, SqliteOptions};
 use self::pool::Pool;
 use self::queue::{Batch, Queue};
-use self::shared::Shared;
+use self::shared::{Shared, Trace};
 use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
@@ -64,7 +64,8 @@ impl SqliteStore {
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             time: MachineTime::new(Arc::clone(&options.clock)),
-            queue: Queue::new(options.queue_writes.max(1)),
+            queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
+            trace: Trace::new(time::nonce()),
             locks: Mutex::default(),
             #[cfg(test)]
             troubles: Mutex::default(),

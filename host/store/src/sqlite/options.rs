@@ -25,6 +25,9 @@ pub struct SqliteOptions {
     pub read_connections: usize,
     /// Writes that may wait; more make the submitter wait.
     pub queue_writes: usize,
+    /// How much the writes that wait may hold, in bytes; more make the submitter wait. One
+    /// batch is let in whatever it holds.
+    pub queue_bytes: usize,
     /// Writes in one physical transaction at most.
     pub group_writes: usize,
     /// How long to wait for another process that holds the write lock, in milliseconds.
@@ -49,6 +52,7 @@ impl SqliteOptions {
             durability: Durability::Full,
             read_connections: 4,
             queue_writes: 4096,
+            queue_bytes: 64 * 1024 * 1024,
             group_writes: 1024,
             busy_wait_ms: 10_000,
             log_bytes: 64 * 1024 * 1024,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::weight::weight;
 use crate::write::{Sink, Ticket, Write};
 
 /// Writes submitted together.
@@ -16,12 +17,14 @@ pub(super) struct Batch {
 struct Waiting {
     batches: Vec<Batch>,
     writes: usize,
+    bytes: usize,
     closed: bool,
 }
 
 /// Many submitters, one writer.
 pub(super) struct Queue {
     bound: usize,
+    bytes: usize,
     waiting: Mutex<Waiting>,
     /// Something waits, or the queue is closed.
     ready: Condvar,
@@ -30,10 +33,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// A queue in which `bound` writes may wait, besides the batch that exceeds it.
-    pub(super) fn new(bound: usize) -> Self {
+    /// A queue in which `bound` writes may wait that hold so many bytes, besides the batch that
+    /// exceeds either.
+    pub(super) fn new(bound: usize, bytes: usize) -> Self {
         Self {
             bound,
+            bytes,
             waiting: Mutex::default(),
             ready: Condvar::new(),
             room: Condvar::new(),
@@ -42,14 +47,16 @@ impl Queue {
 
     /// Waits for room and adds a batch, or gives it back if the queue is closed.
     pub(super) fn push(&self, batch: Batch) -> Result<(), Batch> {
+        let bytes: usize = batch.writes.iter().map(|(_, write)| weight(write)).sum();
         let mut waiting = self.waiting.lock();
-        while waiting.writes >= self.bound && !waiting.closed {
+        while (waiting.writes >= self.bound || waiting.bytes >= self.bytes) && !waiting.closed {
             self.room.wait(&mut waiting);
         }
         if waiting.closed {
             return Err(batch);
         }
         waiting.writes += batch.writes.len();
+        waiting.bytes += bytes;
         waiting.batches.push(batch);
         if waiting.batches.len() == 1 {
             self.ready.notify_one();
@@ -66,8 +73,15 @@ impl Queue {
         }
         std::mem::swap(&mut waiting.batches, taken);
         waiting.writes = 0;
+        waiting.bytes = 0;
         self.room.notify_all();
         !taken.is_empty()
+    }
+
+    /// What waits, in bytes.
+    #[cfg(test)]
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting.lock().bytes
     }
 
     /// Nothing more is accepted; what waits is still taken.

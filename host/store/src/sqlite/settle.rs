@@ -1,8 +1,11 @@
 //! Finds out what became of a group whose COMMIT failed.
 
+use std::sync::atomic::Ordering;
+
 use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
 
 use super::session::{Failed, Session};
+use super::shared::Shared;
 use super::writer::Item;
 use crate::write::{Commit, Write, Wrote};
 
@@ -17,16 +20,20 @@ pub(super) enum Settled {
 /// Looks for traces that only this group can have left. A group is in the file as a whole or
 /// not at all, so one trace decides.
 pub(super) fn settle<'a>(
+    shared: &Shared,
     connection: &Connection,
     session: &mut Session<'_>,
-    group: impl Iterator<Item = &'a Item>,
+    group: impl Iterator<Item = &'a Item> + Clone,
 ) -> Result<Settled, Fault> {
     let mut written = None;
+    if group.clone().any(|item| needs_trace(&item.write)) {
+        written = Some(trace_left(shared, connection)?);
+    }
     for item in group {
-        written = trace(connection, item)?;
         if written.is_some() {
             break;
         }
+        written = trace(connection, item)?;
     }
     if written != Some(true) {
         return Ok(Settled::NotWritten);
@@ -41,6 +48,32 @@ pub(super) fn settle<'a>(
     Ok(Settled::Written)
 }
 
+/// Whether doing it again would spoil something, and nothing that it writes tells whether it
+/// has been done. A group with such a write leaves a trace of its own.
+pub(super) fn needs_trace(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::Send(_)
+            | Write::Resume(_)
+            | Write::Queue(_)
+            | Write::DeadLetter(_)
+            | Write::Schedule(_)
+            | Write::Fire { .. }
+            | Write::Reschedule { .. }
+            | Write::CancelTrigger { .. }
+            | Write::Control { .. }
+            | Write::Publish(_)
+            | Write::Retract { .. }
+            | Write::Plan(_)
+    )
+}
+
+fn trace_left(shared: &Shared, connection: &Connection) -> Result<bool, Fault> {
+    let sql = "SELECT last FROM trace WHERE process = ?1";
+    let last = one(connection, sql, [shared.trace.process])?;
+    Ok(last == Some(shared.trace.last.load(Ordering::Relaxed)))
+}
+
 /// Whether this write of the group is in the file; none if that cannot be told by it.
 fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
     let Some(Ok(answer)) = &item.answer else {
@@ -52,7 +85,7 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
             .and_then(|mut statement| statement.exists([no]))
     };
     match (&item.write, answer) {
-        (Write::Commit(commit), Wrote::Done) => match commit.runs.first() {
+        (Write::Commit(commit), Wrote::Done | Wrote::DoneDue) => match commit.runs.first() {
             Some(run) => exists("SELECT 1 FROM run WHERE no = ?1", run.no.0).map(Some),
             None => version_reached(connection, commit),
         },

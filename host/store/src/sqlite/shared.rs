@@ -1,6 +1,7 @@
 //! What the store object and its writer both have.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicI64;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -10,11 +11,29 @@ use super::options::SqliteOptions;
 use super::queue::Queue;
 use super::time::MachineTime;
 
+/// What a group leaves in the file to be recognised by, if nothing else of it tells.
+pub(super) struct Trace {
+    /// Told from the other processes by this.
+    pub(super) process: i64,
+    /// The number of the newest such group.
+    pub(super) last: AtomicI64,
+}
+
+impl Trace {
+    pub(super) fn new(nonce: u64) -> Self {
+        Self {
+            process: nonce.cast_signed(),
+            last: AtomicI64::new(0),
+        }
+    }
+}
+
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     pub(super) options: SqliteOptions,
     pub(super) time: MachineTime,
     pub(super) queue: Queue,
+    pub(super) trace: Trace,
     /// By incarnation: the lock files of the members that joined through this store object.
     /// Letting go of one tells everybody that its member is dead.
     pub(super) locks: Mutex<FxHashMap<i64, Held>>,

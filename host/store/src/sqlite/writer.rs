@@ -14,7 +14,7 @@ use windlass_model::failpoint;
 use super::fault::{explain, primary};
 use super::open;
 use super::session::{Failed, Session};
-use super::settle::{Settled, settle};
+use super::settle::{self, Settled, settle};
 use super::shared::Shared;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -217,7 +217,7 @@ impl Round {
             return true;
         };
         let group = self.items.iter().skip(self.next).take(size);
-        match settle(connection, session, group) {
+        match settle(shared, connection, session, group) {
             Ok(Settled::Written) => self.answer(size),
             // A disk that stays full must not be tried for ever: whoever asked is told.
             Ok(Settled::NotWritten) if self.tried_again == Some(self.next) => {
@@ -281,10 +281,16 @@ fn carry_out<'a>(
     session: &mut Session<'_>,
     group: impl Iterator<Item = &'a mut Item>,
 ) -> Result<(), Failed> {
+    let mut traceless = false;
     for item in group {
         item.answer = Some(Ok(session.carry_out(&item.write)?));
+        traceless |= settle::needs_trace(&item.write);
     }
-    session.write_heads()
+    session.write_heads()?;
+    if traceless {
+        session.leave_trace()?;
+    }
+    Ok(())
 }
 
 /// Takes the write lock, waiting for other processes for as long as the options say.

@@ -18,8 +18,10 @@ mod outside;
 mod plan;
 mod publish;
 mod scopes;
-mod statements;
+pub(super) mod statements;
 mod stimuli;
+
+use std::sync::atomic::Ordering;
 
 use crate::sqlite::locks::Held;
 
@@ -55,6 +57,9 @@ impl From<Error> for Failed {
         Self::Store(error)
     }
 }
+
+/// Traces kept, newest first: more than there are processes at a time.
+const TRACES: i64 = 10_000;
 
 pub(super) type Done<T> = Result<T, Failed>;
 
@@ -143,6 +148,24 @@ impl<'c> Session<'c> {
         for no in std::mem::take(&mut self.cache.unwritten) {
             self.write_head(no)?;
         }
+        Ok(())
+    }
+
+    /// Leaves something to recognise the group by, should it not be known whether it is written.
+    pub(super) fn leave_trace(&mut self) -> Done<()> {
+        let trace = &self.shared.trace;
+        let last = trace.last.fetch_add(1, Ordering::Relaxed) + 1;
+        if last == 1 {
+            // What processes left that are long gone.
+            let sql = "DELETE FROM trace WHERE place < (SELECT max(place) FROM trace) - ?1";
+            self.connection.prepare_cached(sql)?.execute([TRACES])?;
+        }
+        let sql = "INSERT INTO trace (process, last, place) \
+            VALUES (?1, ?2, (SELECT coalesce(max(place), 0) + 1 FROM trace)) \
+            ON CONFLICT (process) DO UPDATE SET last = excluded.last, place = excluded.place";
+        self.connection
+            .prepare_cached(sql)?
+            .execute((trace.process, last))?;
         Ok(())
     }
 

@@ -8,6 +8,15 @@ use rusqlite::{Connection, Error as Fault, Statement};
 
 use crate::sqlite::rows::{select_instance, select_trigger};
 
+/// What is due of one priority, from a place on.
+pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
+        AND priority = ?6 AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
+        ORDER BY due_ms, instance, no LIMIT ?5";
+
+/// The highest priority below another one of which something is pending.
+pub(in crate::sqlite) const PRIORITY: &str = "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
+        AND priority < ?1 ORDER BY priority DESC LIMIT 1";
+
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident: $sql:expr,)*) => {
         pub(super) struct Statements<'c> {
@@ -84,12 +93,9 @@ statements! {
 
     instance_by_no: select_instance!("WHERE i.no = ?1"),
     /// Answered from the index alone.
-    due: "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
-        AND priority = ?6 AND due_ms <= ?1 AND (due_ms, instance, no) > (?2, ?3, ?4) \
-        ORDER BY due_ms, instance, no LIMIT ?5",
+    due: DUE,
     /// The highest priority below another one of which something is pending: one look.
-    priority: "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
-        AND priority < ?1 ORDER BY priority DESC LIMIT 1",
+    priority: PRIORITY,
     trigger: select_trigger!("WHERE no = ?1"),
     claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",
     take: "UPDATE instance SET owner = ?2, epoch = epoch + 1 WHERE no = ?1",

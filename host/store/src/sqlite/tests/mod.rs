@@ -2,6 +2,7 @@
 
 mod crashing;
 mod forgetting;
+mod migrating;
 mod opening;
 mod sharing;
 mod tearing;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::Connection;
-use windlass_model::{Payload, Version};
+use windlass_model::{Delivery, Payload, Token, Version};
 
 use super::{OnDisk, Trouble, on_disk};
-use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::conformance::waiting::stimulus;
+use crate::conformance::world::{Answers, Held, Member, batch, is_done};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
+use crate::stimuli::QueueOp;
 use crate::{Reader as _, Store, Write, Wrote, codes};
 
 fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
@@ -237,4 +239,78 @@ fn a_flush_reaches_the_disk_whatever_the_durability() {
     assert_eq!(touches(), before + 1, "its commit has something to flush");
     assert!(is_done(&member.commit(member.chained(&held.next(), 3))));
     store.close();
+}
+
+#[test]
+fn what_leaves_no_record_is_done_once_whatever_the_commit_says() {
+    for trouble in [Trouble::Written, Trouble::NotWritten] {
+        let disk = on_disk();
+        let (store, member) = member(&disk, disk.options());
+        let (no, _) = member.waiting("tick");
+        for round in 1..4_u64 {
+            let buffered = stimulus("nobody", Delivery::Buffer);
+            let queued = stimulus("queued", Delivery::Resume);
+            store.shared.troubles.lock().push(trouble);
+            assert!(member.send(buffered).buffered);
+            store.shared.troubles.lock().push(trouble);
+            let add = Write::Queue(QueueOp::Add(Box::new(queued)));
+            assert!(is_done(&member.write(add)));
+            let counts = store.counts().unwrap();
+            assert_eq!(
+                (counts.buffered, counts.queued),
+                (round, round),
+                "{trouble:?}"
+            );
+        }
+        store.shared.troubles.lock().push(trouble);
+        assert_eq!(
+            member
+                .send(stimulus("tick", Delivery::Buffer))
+                .resumed
+                .len(),
+            1
+        );
+        assert_eq!(member.only_trigger(no).token, Token(2), "{trouble:?}");
+        assert!(store.shared.troubles.lock().is_empty());
+    }
+}
+
+#[test]
+fn what_waits_is_bounded_by_its_bytes() {
+    let disk = on_disk();
+    let options = SqliteOptions {
+        queue_bytes: 200_000,
+        ..disk.options()
+    };
+    let (store, member) = member(&disk, options);
+    let chains: Vec<Held> = (0..12).map(|_| member.born()).collect();
+    // Nothing is taken while the lock is held, except for what was waiting first.
+    let other = Connection::open(disk.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (sender, submitted) = std::sync::mpsc::channel();
+    let answers = Arc::new(Answers::default());
+    let (handed, sink) = (Arc::clone(&store), Arc::clone(&answers));
+    std::thread::scope(|scope| {
+        let (member, chains) = (&member, &chains);
+        scope.spawn(move || {
+            let sink: Arc<dyn crate::Sink> = sink;
+            for (ticket, held) in (0..).zip(chains) {
+                handed.submit(&sink, vec![(ticket, heavy(member, held, 60_000))]);
+                sender.send(ticket).unwrap();
+            }
+        });
+        // The first may be taken at once; four of 60 kB fill the queue; the next one waits.
+        let mut count = 0;
+        while count < 4 {
+            submitted.recv().unwrap();
+            count += 1;
+        }
+        while store.shared.queue.waiting_bytes() < 200_000 {
+            std::thread::yield_now();
+        }
+        assert!(store.shared.queue.waiting_bytes() <= 4 * 61_000);
+        other.execute_batch("COMMIT").unwrap();
+        let answers = answers.wait(chains.len());
+        assert!(answers.iter().all(|(_, answer)| answer.is_ok()));
+    });
 }

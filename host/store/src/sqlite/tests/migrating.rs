@@ -1,0 +1,96 @@
+//! Files that older layouts have written, and how what is in them is found.
+
+use rusqlite::Connection;
+use uuid::Uuid;
+use windlass_model::{Digest, InstanceId, InstanceNo, Payload, ScopeNo, Status, TriggerState};
+
+use super::on_disk;
+use crate::Reader as _;
+use crate::conformance::world::{Member, is_done};
+use crate::sqlite::session::statements::{DUE, PRIORITY};
+
+/// An instance with three triggers, as the first layout had it: one is pending, one is claimed
+/// by a process that is gone, and one is parked.
+const FIRST: &str = "
+    INSERT INTO definition VALUES (1, zeroblob(32), 'old', x'7b7d');
+    INSERT INTO pins VALUES (1, zeroblob(32), x'7b7d');
+    INSERT INTO instance (no, id, definition, pins, status, owner, epoch, version, state)
+        VALUES (5, x'00000000000000000000000000000007', 1, 1, 1, 3, 2, 1, x'00');
+    INSERT INTO origin VALUES (5, zeroblob(32), 'order', 1, x'7b7d', NULL);
+    INSERT INTO var VALUES (5, 'v', x'31', NULL);
+    INSERT INTO trigger VALUES
+        (6, 5, 1, 1, 3, 10, 0, 0, 1, 0, 0, x'00', NULL),
+        (7, 5, 2, 1, 3, 20, 1, 1, 1, 0, 0, x'00', NULL),
+        (8, 5, 3, 1, 3, 30, 2, 1, 1, 0, 0, x'00', 'no plugin');
+";
+
+#[test]
+fn a_file_of_the_first_layout_is_brought_up_to_date() {
+    let disk = on_disk();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection
+        .execute_batch(include_str!("../schema.sql"))
+        .unwrap();
+    connection.execute_batch(FIRST).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(connection);
+    let store = disk.store();
+    let member = Member::of(store.clone());
+    let no = InstanceNo(5);
+    let row = store.instance_by_no(no).unwrap().unwrap();
+    assert_eq!(
+        (row.id, row.status, row.parent, row.definition),
+        (
+            InstanceId(Uuid::from_u128(7)),
+            Status::Running,
+            None,
+            Digest([0; 32])
+        )
+    );
+    let vars = store.vars(no, ScopeNo::ROOT).unwrap();
+    assert_eq!(vars, [("v".to_owned(), Payload::json("1"))]);
+    let triggers = store.triggers(no).unwrap();
+    assert!(
+        triggers
+            .iter()
+            .all(|row| row.payload.is_none() && row.priority == 0)
+    );
+    assert_eq!(triggers[2].state, TriggerState::Parked);
+    assert_eq!(member.bury(10), 1);
+    let held = member.claim_all(20);
+    assert_eq!(held.len(), 2);
+    assert!(is_done(&member.commit(member.last(&held[0]))));
+    assert_eq!(store.counts().unwrap().triggers, 0);
+    assert_ne!(store.secret().unwrap(), [0; 32]);
+    let other = on_disk();
+    assert_ne!(
+        other.store().secret().unwrap(),
+        store.secret().unwrap(),
+        "every store has a secret of its own"
+    );
+}
+
+#[test]
+fn the_due_are_found_in_their_index_alone() {
+    let disk = on_disk();
+    disk.store();
+    let connection = Connection::open(disk.path()).unwrap();
+    let plan = |sql: &str| {
+        let mut statement = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .unwrap();
+        let numbers = statement.parameter_count();
+        let key = rusqlite::params_from_iter(vec![0; numbers]);
+        let rows = statement.query_map(key, |row| row.get::<_, String>(3));
+        rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    for (sql, condition) in [
+        (DUE, "(priority=? AND (due_ms,instance)>(?,?) AND due_ms<?)"),
+        (PRIORITY, "(priority<?)"),
+    ] {
+        let plan = plan(sql);
+        assert_eq!(plan.len(), 1, "nothing is sorted: {plan:?}");
+        let found = format!("SEARCH trigger USING COVERING INDEX trigger_due {condition}");
+        assert_eq!(plan[0], found);
+    }
+}

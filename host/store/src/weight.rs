@@ -1,0 +1,90 @@
+//! How much memory a write that waits holds, so that a queue can be bounded by it.
+//!
+//! Only what can be large is counted: values, blobs, states and documents. The rest of a write
+//! is small, and bounded by the number of writes.
+
+use windlass_model::{Body, Payload};
+
+use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
+use crate::rows::{NewBlob, NewInstance, NewTrigger};
+use crate::stimuli::{NewBookmark, NewStimulus, QueueOp};
+use crate::write::{Commit, Write};
+
+/// About how many bytes a write holds.
+pub(crate) fn weight(write: &Write) -> usize {
+    match write {
+        Write::Commit(commit) => of_commit(commit),
+        Write::Create(new) => of_instance(new),
+        Write::Plan(plan) => plan.create.as_deref().map_or(0, of_instance),
+        Write::Publish(new) => new.definition.json.len(),
+        Write::Send(send) => {
+            let starts = send.starts.iter().map(|(_, new)| of_instance(new));
+            of_stimulus(&send.stimulus) + starts.sum::<usize>()
+        }
+        Write::Resume(resume) => of_payload(&resume.input) + of_blobs(&resume.blobs),
+        Write::Queue(QueueOp::Add(new)) => of_stimulus(new),
+        Write::DeadLetter(DeadLetterOp::Add(new)) => of_letter(new),
+        Write::Schedule(new) => new.detail.len() + new.payload.as_ref().map_or(0, |it| it.len()),
+        _ => 0,
+    }
+}
+
+fn of_commit(commit: &Commit) -> usize {
+    let runs = commit.runs.iter();
+    let outputs = runs.filter_map(|run| run.output.as_ref());
+    let finish = commit.finish.as_ref();
+    let last = finish.and_then(|finish| finish.output.as_ref());
+    let vars = commit.vars.iter().map(|(_, _, value)| value);
+    let items = commit.items.iter().map(|item| &item.output);
+    let payloads = outputs.chain(last).chain(vars).chain(items);
+    commit.state.len()
+        + payloads.map(of_payload).sum::<usize>()
+        + commit.triggers.iter().map(of_trigger).sum::<usize>()
+        + of_blobs(&commit.blobs)
+        + commit.bookmarks.iter().map(of_bookmark).sum::<usize>()
+        + commit.sends.iter().map(of_stimulus).sum::<usize>()
+        + commit.children.iter().map(of_instance).sum::<usize>()
+        + commit.dead.iter().map(of_letter).sum::<usize>()
+}
+
+/// Documents are shared by all instances of a definition: they are not counted.
+fn of_instance(new: &NewInstance) -> usize {
+    let vars = new.vars.iter().map(|(_, value)| of_payload(value));
+    new.state.len()
+        + of_payload(&new.input)
+        + vars.sum::<usize>()
+        + new.triggers.iter().map(of_trigger).sum::<usize>()
+        + of_blobs(&new.blobs)
+}
+
+fn of_trigger(new: &NewTrigger) -> usize {
+    new.detail.len() + new.payload.as_ref().map_or(0, |payload| payload.len())
+}
+
+fn of_bookmark(new: &NewBookmark) -> usize {
+    new.matches.len() + new.metadata.as_ref().map_or(0, |metadata| metadata.len())
+}
+
+fn of_stimulus(new: &NewStimulus) -> usize {
+    new.matches.len() + of_payload(&new.input) + of_blobs(&new.blobs)
+}
+
+fn of_letter(new: &NewDeadLetter) -> usize {
+    match &new.body {
+        LetterBody::Trigger(dead) => {
+            dead.detail.len() + dead.payload.as_ref().map_or(0, |payload| payload.len())
+        }
+        LetterBody::Stimulus(dead) => of_stimulus(dead),
+    }
+}
+
+fn of_payload(payload: &Payload) -> usize {
+    match &payload.body {
+        Body::Inline(bytes) => bytes.len(),
+        Body::Blob(_) => 0,
+    }
+}
+
+fn of_blobs(blobs: &[NewBlob]) -> usize {
+    blobs.iter().map(|blob| blob.bytes.len()).sum()
+}
