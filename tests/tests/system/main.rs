@@ -16,5 +16,6 @@ mod hostile;
 mod kills;
 mod leaving;
 mod mistakes;
+mod schedules;
 mod sharing;
 mod stores;
