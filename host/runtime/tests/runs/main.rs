@@ -11,4 +11,5 @@ mod failing;
 mod flow;
 mod lists;
 mod metrics;
+mod patterns;
 mod rig;

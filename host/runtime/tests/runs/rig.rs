@@ -44,6 +44,11 @@ pub(crate) struct Ran {
 impl Setup {
     /// Runs a workflow to its end.
     pub(crate) fn run(&self, workflow: &str) -> Ran {
+        self.run_on(workflow, Payload::null())
+    }
+
+    /// Runs a workflow on this input to its end.
+    pub(crate) fn run_on(&self, workflow: &str, input: Payload) -> Ran {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -78,7 +83,7 @@ impl Setup {
         })
         .unwrap();
         let result = tokio.block_on(async {
-            let started = runtime.run(&request(workflow)).await.unwrap();
+            let started = runtime.run(&request(workflow, input)).await.unwrap();
             runtime.wait(started.no).await.unwrap()
         });
         let metrics = runtime.metrics();
@@ -132,7 +137,7 @@ fn record(store: &MemoryStore) -> Arc<Mutex<Vec<Commit>>> {
     commits
 }
 
-fn request(workflow: &str) -> StartRequest {
+fn request(workflow: &str, input: Payload) -> StartRequest {
     let read = windlass_model::file::read(workflow, "test.yaml");
     assert!(read.diagnostics.is_empty(), "{:#?}", read.diagnostics);
     let json = read.canonical().unwrap();
@@ -143,7 +148,7 @@ fn request(workflow: &str) -> StartRequest {
     };
     StartRequest {
         definition,
-        input: Payload::null(),
+        input,
         id: None,
         correlation: None,
     }

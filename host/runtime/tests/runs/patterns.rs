@@ -1,0 +1,144 @@
+//! The control-flow patterns of Russell, ter Hofstede, van der Aalst and Mulyar (2006), each
+//! run as its folder in `tests/cases/patterns` says, and shown by `docs/patterns.md`.
+//!
+//! A folder has a `workflow.yaml` and a `runs.json`: a list of runs with their `input`, and
+//! what is expected of them: `status`, and if it matters `output`, `trace` (the nodes that
+//! completed, in order), `after` (the nodes that completed before one did) and `ran` (how
+//! often one did).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use windlass_model::{Payload, RunStatus};
+use windlass_store::Reader as _;
+
+use crate::rig::{Ran, Setup, json};
+
+/// The patterns, by number from 1.
+const PATTERNS: usize = 43;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The folders with their workflows, in order.
+fn cases() -> Vec<(String, PathBuf, String)> {
+    let mut cases: Vec<_> = fs::read_dir(repository().join("tests/cases/patterns"))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let workflow = fs::read_to_string(path.join("workflow.yaml")).unwrap();
+            (name, path, workflow)
+        })
+        .collect();
+    cases.sort();
+    cases
+}
+
+/// The nodes that completed, in the order in which they did.
+fn trace(ran: &Ran) -> Vec<String> {
+    let row = ran.store.definition(ran.row.definition).unwrap().unwrap();
+    let definition = windlass_model::file::read_canonical(&row.json).unwrap();
+    let mut names: Vec<_> = definition.all_nodes().iter().map(|node| node.1).collect();
+    names.sort_unstable();
+    let mut runs = ran.store.runs(ran.row.no, None, u32::MAX).unwrap();
+    runs.reverse();
+    runs.iter()
+        .filter(|run| run.status == RunStatus::Completed)
+        .map(|run| names[usize::try_from(run.node).unwrap()].to_owned())
+        .collect()
+}
+
+#[track_caller]
+fn check(name: &str, workflow: &str, expected: &Value) {
+    let input = &expected["input"];
+    let ran = Setup::default().run_on(workflow, Payload::json(input.to_string()));
+    let (failure, trace) = (&ran.result.failure, trace(&ran));
+    let told = format!("{name} on {input}: {failure:?}, {trace:?}");
+    assert_eq!(ran.result.status.name(), expected["status"], "{told}");
+    if let Some(output) = expected.get("output") {
+        assert_eq!(json(ran.result.output.as_ref().unwrap()), *output, "{told}");
+    }
+    if let Some(order) = expected.get("trace") {
+        assert_eq!(serde_json::json!(trace), *order, "{told}");
+    }
+    let position = |node: &str| trace.iter().position(|one| one == node);
+    let later = expected.get("after").and_then(Value::as_object);
+    for (node, earlier) in later.into_iter().flatten() {
+        for earlier in earlier.as_array().unwrap() {
+            let earlier = position(earlier.as_str().unwrap());
+            assert!(
+                earlier.is_some() && earlier < position(node),
+                "{node} of {told}"
+            );
+        }
+    }
+    let counts = expected.get("ran").and_then(Value::as_object);
+    for (node, count) in counts.into_iter().flatten() {
+        let found = trace.iter().filter(|one| *one == node).count();
+        assert_eq!(serde_json::json!(found), *count, "{node} of {told}");
+    }
+}
+
+#[test]
+fn each_pattern_runs_as_its_folder_says() {
+    let cases = cases();
+    assert!(cases.len() >= 20, "the folders are there");
+    for (name, path, workflow) in cases {
+        let runs = fs::read_to_string(path.join("runs.json")).unwrap();
+        let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
+        assert!(!runs.is_empty(), "{name} is run");
+        for run in &runs {
+            check(&name, &workflow, run);
+        }
+    }
+}
+
+/// The page has a section for each pattern, in order; one that names a folder shows the
+/// workflow in it, word for word, and each folder is named by one.
+#[test]
+fn the_page_shows_what_is_in_the_folders() {
+    let file = repository().join("docs/patterns.md");
+    let page = fs::read_to_string(&file).unwrap();
+    let mut sections = page.split("\n## ");
+    let mut blessed = sections.next().unwrap().to_owned();
+    let mut folders = cases();
+    let mut count = 0;
+    for section in sections {
+        count += 1;
+        let title = section.lines().next().unwrap();
+        let number: usize = title.split('.').next().unwrap().parse().unwrap();
+        assert_eq!(number, count, "patterns are in order: {title}");
+        let said = section.lines().nth(2).unwrap_or_default();
+        let answers = ["**Supported", "**In part", "**Not supported"];
+        assert!(
+            answers.iter().any(|answer| said.starts_with(answer)),
+            "{title}: {said}"
+        );
+        let prefix = format!("{number:02}-");
+        let (own, others): (Vec<_>, Vec<_>) = folders
+            .into_iter()
+            .partition(|(name, ..)| name.starts_with(&prefix));
+        folders = others;
+        let text = section.split("\n```yaml\n").next().unwrap().trim_end();
+        assert!(
+            !own.is_empty() || !said.starts_with("**Supported"),
+            "{title} is shown by a folder"
+        );
+        blessed.push_str(&format!("\n## {text}\n"));
+        for (_, _, workflow) in own {
+            blessed.push_str(&format!("\n```yaml\n{workflow}```\n"));
+        }
+    }
+    assert_eq!(count, PATTERNS);
+    assert!(folders.is_empty(), "folders without a section: {folders:?}");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&file, &blessed).unwrap();
+    }
+    assert!(
+        page == blessed || std::env::var_os("BLESS").is_some(),
+        "docs/patterns.md is stale: run this test with BLESS=1"
+    );
+}
