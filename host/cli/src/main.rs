@@ -7,6 +7,7 @@ mod app;
 mod codes;
 mod commands;
 mod config;
+mod definitions;
 mod ended;
 mod error;
 mod exit;

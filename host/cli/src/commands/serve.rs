@@ -1,12 +1,13 @@
 //! `windlass serve`: the long-running host.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use windlass_plugins::LoadEvent;
 use windlass_runtime::{Runtime, Scope};
 
 use crate::app::Context;
+use crate::definitions::{Publisher, Watch};
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
@@ -29,14 +30,19 @@ impl Arguments {
         let store = machine.store()?;
         let host = machine.host()?;
         // Plugins are there before anything is claimed, so that nothing is parked in vain.
-        let runtime: Arc<std::sync::OnceLock<Arc<Runtime>>> = Arc::default();
+        let runtime: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
         let changed = Arc::clone(&runtime);
+        let definitions: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+        let waited_for = Arc::clone(&definitions);
         let watch = host.watch(
             wire::plugin_directories(&machine.config),
             Box::new(move |event| {
                 log(&event);
                 if let (LoadEvent::Loaded { .. }, Some(runtime)) = (&event, changed.get()) {
                     runtime.plugins_changed();
+                }
+                if let (LoadEvent::Loaded { .. }, Some(wanted)) = (&event, waited_for.get()) {
+                    wanted();
                 }
             }),
         )?;
@@ -45,19 +51,27 @@ impl Arguments {
             let _inside = machine.tokio.enter();
             Signals::new()?
         };
-        let options = machine.runtime("serve", Scope::All, Arc::clone(&store), host);
+        let options = machine.runtime("serve", Scope::All, Arc::clone(&store), Arc::clone(&host));
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);
         // One that was loaded while this was under way could not be told of.
         served.plugins_changed();
         let metrics = self.metrics.begin(machine.tokio.handle(), served)?;
         let retention = served.retain(machine.retention())?;
+        let published = Watch::begin(Publisher::new(
+            machine.config.definitions.directory.clone(),
+            Arc::clone(&store),
+            host,
+            Arc::clone(&machine.clock),
+        ))?;
+        definitions.get_or_init(|| Box::new(published.plugins_changed()));
         let path = wire::store_path(&machine.config)?;
         tracing::info!(store = %path.display(), "serving");
         let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
         drop(retention);
         metrics.end(served);
         drop(watch);
+        drop(published);
         store.close();
         if in_time {
             tracing::info!("drained");

@@ -281,6 +281,9 @@ impl Merge {
         if !self.origins.contains_key("plugins.directory") {
             config.plugins.directory = self.root.join(&config.plugins.directory);
         }
+        if !self.origins.contains_key("definitions.directory") {
+            config.definitions.directory = self.root.join(&config.definitions.directory);
+        }
         Ok(Loaded {
             config,
             origins: self.origins,
@@ -419,8 +422,9 @@ fn rebase(table: &mut Table, base: &Path) {
     if let Some(url) = text_at(table, "store", "url") {
         *url = under(base, url);
     }
-    for key in ["directory", "library", "cache"] {
-        if let Some(path) = text_at(table, "plugins", key) {
+    let paths = ["directory", "library", "cache"].map(|key| ("plugins", key));
+    for (section, key) in paths.into_iter().chain([("definitions", "directory")]) {
+        if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);
         }
     }

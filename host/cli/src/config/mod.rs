@@ -28,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) store: Store,
     /// When work is looked for, and how much of it is taken on at once.
     pub(crate) scheduler: Scheduler,
+    /// Which workflows `serve` publishes.
+    pub(crate) definitions: Definitions,
     /// Which plugins there are, and what they may do.
     pub(crate) plugins: plugins::Plugins,
     /// How long `serve` keeps what is over, and what becomes of it then.
@@ -52,6 +54,15 @@ pub(crate) struct Store {
     /// `full`: what was acknowledged survives a power cut. `normal`: it survives the death of
     /// the process, and a power cut may take the last moments.
     pub(crate) durability: Durability,
+}
+
+/// Which workflows `serve` publishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Definitions {
+    /// The directory whose workflow files are published, and again when they change. A
+    /// relative path in a file counts from the directory of that file.
+    pub(crate) directory: PathBuf,
 }
 
 /// What survives what.
@@ -165,6 +176,14 @@ impl Default for Retention {
             grace: Millis(3_600_000),
             archive: None,
             slice_rows: 500,
+        }
+    }
+}
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self {
+            directory: ".windlass/workflows".into(),
         }
     }
 }

@@ -7,8 +7,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use windlass_model::Definition;
-use windlass_model::definition::{Edge, Join, Node, NodeKind, When};
+use windlass_model::definition::{Body, Edge, Join, Node, NodeKind, When};
 
 pub(crate) use dot::dot;
 pub(crate) use mermaid::mermaid;
@@ -68,6 +67,18 @@ fn condition(edge: &Edge) -> String {
     parts.join(", ")
 }
 
+/// Where a body begins: as a workflow does.
+fn entries(body: &Body) -> impl Iterator<Item = &str> {
+    let marked = body.nodes.values().any(|node| node.start);
+    let entered: BTreeSet<&str> = body.edges.iter().map(|edge| edge.to.as_str()).collect();
+    let begins = move |(name, node): &(&String, &Node)| match marked {
+        true => node.start,
+        false => !entered.contains(name.as_str()),
+    };
+    let names = body.nodes.iter().filter(begins);
+    names.map(|(name, _)| name.as_str())
+}
+
 /// The nodes in an order in which forward edges lead downwards, and the backward edges, by
 /// their place among the edges.
 struct Order<'a> {
@@ -76,16 +87,15 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn of(definition: &'a Definition) -> Self {
+    fn of(nodes: &'a BTreeMap<String, Node>, edges: &'a [Edge]) -> Self {
         let mut leaving: BTreeMap<&str, Vec<(usize, &'a str)>> = BTreeMap::new();
         let mut entered = BTreeSet::new();
-        for (at, edge) in definition.edges.iter().enumerate() {
+        for (at, edge) in edges.iter().enumerate() {
             leaving.entry(&edge.from).or_default().push((at, &edge.to));
             entered.insert(edge.to.as_str());
         }
         let named = |marked: bool| {
-            definition
-                .nodes
+            nodes
                 .iter()
                 .filter(move |(_, node)| node.start == marked)
                 .map(|(name, _)| name.as_str())
@@ -103,13 +113,13 @@ impl<'a> Order<'a> {
             walk.from(entry);
         }
         walk.finished.reverse();
-        let nodes = walk
+        let ordered = walk
             .finished
             .into_iter()
-            .filter(|name| definition.nodes.contains_key(*name))
+            .filter(|name| nodes.contains_key(*name))
             .collect();
         Self {
-            nodes,
+            nodes: ordered,
             backward: walk.backward,
         }
     }

@@ -1,5 +1,7 @@
 //! What the pictures look like.
 
+use windlass_model::Definition;
+
 use super::*;
 use crate::output::Paint;
 

@@ -4,6 +4,7 @@
 //! each edge beyond its first, and takes in the rails that lead to it. Backward edges are
 //! named where they leave, since a rail that goes up would cross everything.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use windlass_model::Definition;
@@ -17,24 +18,35 @@ const LINED_UP: usize = 40;
 
 /// Draws it.
 pub(crate) fn text(definition: &Definition, paint: Paint) -> String {
-    let order = Order::of(definition);
+    part(&definition.nodes, &definition.edges, paint)
+}
+
+/// The nodes of a workflow or of a body. Bodies stand below their container, with a dotted
+/// line at their left; they nest as deep as a file may, which is not deep.
+fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], paint: Paint) -> String {
+    let order = Order::of(nodes, edges);
+    let mut leaving: BTreeMap<&str, Vec<(usize, &Edge)>> = BTreeMap::new();
+    for (at, edge) in edges.iter().enumerate() {
+        leaving.entry(&edge.from).or_default().push((at, edge));
+    }
     let mut drawing = Drawing::default();
     let width = order.nodes.iter().map(|name| name.len()).max().unwrap_or(0);
     for &name in &order.nodes {
-        let Some(node) = definition.nodes.get(name) else {
+        let Some(node) = nodes.get(name) else {
             continue;
         };
-        let leaving = || {
-            definition
-                .edges
-                .iter()
-                .enumerate()
-                .filter(move |(_, edge)| edge.from == name)
-        };
-        let forward = leaving().filter(|(at, _)| !order.backward.contains(at));
-        let backward = leaving().filter(|(at, _)| order.backward.contains(at));
-        let forward: Vec<_> = forward.map(|(_, edge)| edge).collect();
+        let leaving = leaving.remove(name).unwrap_or_default();
+        let (backward, forward): (Vec<_>, Vec<_>) = leaving
+            .into_iter()
+            .partition(|(at, _)| order.backward.contains(at));
+        let forward: Vec<_> = forward.into_iter().map(|(_, edge)| edge).collect();
         drawing.node(name, node, &caption(name, node, width, paint), &forward);
+        if let NodeKind::ForEach(each) = &node.kind {
+            let body = part(&each.body.nodes, &each.body.edges, paint);
+            for line in body.lines() {
+                drawing.row(None, format!("  ┊ {line}"));
+            }
+        }
         drawing.edges(&forward, paint);
         for (_, edge) in backward {
             drawing.row(None, format!("  ↺ {}", leads(edge, paint)));

@@ -93,12 +93,7 @@ impl Reschedule {
 
 impl Cancel {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        touch(
-            context,
-            &self.trigger,
-            "cancelled",
-            |store, now_ms, target| client::cancel_trigger(store, now_ms, target),
-        )
+        touch(context, &self.trigger, "cancelled", client::cancel_trigger)
     }
 }
 
