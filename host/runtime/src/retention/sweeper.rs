@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_model::{Clock, Incarnation, InstanceNo};
+use windlass_store::letters::DeadLetterOp;
 use windlass_store::retention::{ExpiredRow, Sweep};
 use windlass_store::{Store, Write, Wrote};
 
@@ -21,7 +22,7 @@ const PAGE: u32 = 256;
 pub struct Round {
     /// Runs that are gone.
     pub forgotten: u64,
-    /// Other things that are gone: large values, free pages.
+    /// Other things that are gone: dead letters, large values, free pages.
     pub swept: u64,
 }
 
@@ -85,6 +86,7 @@ impl Sweeper {
             }
             last = expired;
         }
+        round.swept += self.purge_letters(before_ms, stop)?;
         for what in Sweep::ALL {
             round.swept += self.sweep(what, at_ms, stop)?;
         }
@@ -137,6 +139,24 @@ impl Sweeper {
                 other => return Err(crate::store_answered(&other).into()),
             }
         }
+    }
+
+    fn purge_letters(&self, before_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
+        let limit = self.options.slice_rows;
+        let mut purged = 0;
+        while !stop() {
+            let purge = DeadLetterOp::Purge { before_ms, limit };
+            match self.store.write(Write::DeadLetter(purge))? {
+                Wrote::Freed(count) => {
+                    purged += u64::from(count);
+                    if count < limit {
+                        break;
+                    }
+                }
+                other => return Err(crate::store_answered(&other).into()),
+            }
+        }
+        Ok(purged)
     }
 
     fn sweep(&self, what: Sweep, at_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {

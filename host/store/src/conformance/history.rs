@@ -9,8 +9,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use windlass_model::{ScopeNo, Status};
 
+use super::history_kept::{self, Kept};
 use super::world::{Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
+use crate::published::Planned;
 use crate::write::{Claim, ClaimScope, Commit, Wrote};
 use crate::{MemoryStore, Result, Store, Write};
 
@@ -26,6 +28,7 @@ enum Op {
         owner: Option<usize>,
         triggers: u64,
         same: bool,
+        reserve: usize,
     },
     Claim {
         by: usize,
@@ -38,11 +41,13 @@ enum Op {
         held: usize,
         kind: Kind,
         stale: bool,
+        dress: usize,
     },
     Mark(usize),
     Release(usize),
     Park(usize),
     Unpark,
+    Kept(usize, Kept),
 }
 
 /// What a step does with its trigger and its instance.
@@ -73,13 +78,14 @@ fn op() -> impl Strategy<Value = Op> {
         1 => which.clone().prop_map(Op::Renew),
         2 => which.clone().prop_map(Op::Bury),
         1 => (1..LEASE_MS).prop_map(Op::Advance),
-        6 => (proptest::option::of(which.clone()), 1..5_u64, proptest::bool::weighted(0.1))
-            .prop_map(|(owner, triggers, same)| Op::Create { owner, triggers, same }),
+        6 => (proptest::option::of(which.clone()), 1..5_u64, proptest::bool::weighted(0.1), 0..8_usize)
+            .prop_map(|(owner, triggers, same, reserve)| Op::Create { owner, triggers, same, reserve }),
         6 => claim.prop_map(|(by, now_ms, instances, triggers, only)| Op::Claim {
             by, now_ms, instances, triggers, only,
         }),
-        16 => (which.clone(), kind, proptest::bool::weighted(0.15))
-            .prop_map(|(held, kind, stale)| Op::Step { held, kind, stale }),
+        16 => (which.clone(), kind, proptest::bool::weighted(0.15), which.clone())
+            .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
+        6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Kept(by, op)),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
         2 => which.prop_map(Op::Park),
@@ -193,6 +199,7 @@ impl History<'_> {
                 owner,
                 triggers,
                 same,
+                reserve,
             } => {
                 let mut new = self.member(0).draft(*triggers);
                 new.owner = owner.map(|owner| self.member(owner).incarnation);
@@ -203,6 +210,7 @@ impl History<'_> {
                 if let (true, Some(first)) = (*same, self.instances.first()) {
                     new.id = first.id;
                 }
+                history_kept::reserve(&mut new, *reserve);
                 Write::Create(Box::new(new))
             }
             Op::Claim {
@@ -229,9 +237,13 @@ impl History<'_> {
                 held: which,
                 kind,
                 stale,
+                dress,
             } => {
                 let held = held(which)?;
-                let step = self.step(&held, *kind)?;
+                let mut step = self.step(&held, *kind)?;
+                if dress & 32 != 0 {
+                    history_kept::dress(&mut step, *dress);
+                }
                 if !*stale {
                     self.expect(&held, *kind);
                 }
@@ -253,6 +265,7 @@ impl History<'_> {
                 }
             }
             Op::Unpark => Write::Unpark,
+            Op::Kept(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
         })
     }
 
@@ -315,6 +328,10 @@ impl History<'_> {
                     self.held.push(Held { fence, trigger });
                 }
             }
+            (Write::Plan(plan), Ok(Wrote::Planned(Planned::Created(_)))) => {
+                let new = plan.create.iter().map(|new| (**new).clone());
+                self.instances.extend(new);
+            }
             (Write::Claim(claim), Ok(Wrote::Claimed(claims))) => {
                 let Some(member) = self
                     .members
@@ -336,7 +353,9 @@ impl History<'_> {
     fn compare(&self) {
         let (model, tested) = (&self.model, &self.tested);
         assert_eq!(tested.counts().unwrap(), model.counts().unwrap());
+        history_kept::compare(&**tested, &**model);
         for no in self.instances.iter().map(|new| new.no) {
+            history_kept::compare_instance(&**tested, &**model, no);
             let row = model.instance_by_no(no).unwrap();
             assert_eq!(tested.instance_by_no(no).unwrap(), row);
             assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());

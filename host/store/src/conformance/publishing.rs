@@ -40,7 +40,7 @@ pub(super) fn schedule(key: &str, spec: &'static str) -> NewSchedule {
     }
 }
 
-pub(super) fn draft(text: &str) -> NewPublication {
+pub(crate) fn draft(text: &str) -> NewPublication {
     NewPublication {
         definition: version(text),
         bindings: vec![binding("a", "paid"), binding("b", "sent")],
@@ -52,7 +52,7 @@ pub(super) fn draft(text: &str) -> NewPublication {
     }
 }
 
-pub(super) fn publish(member: &Member, new: NewPublication) -> (u32, bool) {
+pub(crate) fn publish(member: &Member, new: NewPublication) -> (u32, bool) {
     match member.write(Write::Publish(Box::new(new))) {
         Wrote::Published { version, unchanged } => (version, unchanged),
         other => panic!("{other:?}"),

@@ -191,7 +191,8 @@ impl Reader for SqliteStore {
     }
 
     fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
-        let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq, no");
+        // Those from outside have the top bit set, which is the sign here.
+        let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
         self.pool.read(|c| all(c, sql, [instance.0], rows::trigger))
     }
 

@@ -19,6 +19,7 @@ const HANGING: &[&str] = &[
         (SELECT instance, scope FROM scope WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM item WHERE (instance, list, place) IN \
         (SELECT instance, list, place FROM item WHERE instance = ?1 LIMIT ?2)",
+    "DELETE FROM bookmark WHERE no IN (SELECT no FROM bookmark WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM outside WHERE id IN (SELECT id FROM outside WHERE instance = ?1 LIMIT ?2)",
     "DELETE FROM journal WHERE (instance, version, place) IN \
         (SELECT instance, version, place FROM journal WHERE instance = ?1 LIMIT ?2)",

@@ -191,6 +191,8 @@ impl<'c> Session<'c> {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         self.cache.clear();
+        // What a claim went past is still to be claimed.
+        self.scans.clear();
         self.aftermath.gone.clear();
         for (incarnation, file) in std::mem::take(&mut self.aftermath.joined) {
             drop(file);

@@ -106,3 +106,48 @@ fn acknowledged_steps_survive_a_kill() {
     }
     assert_eq!(acknowledged.len(), 3 * 8);
 }
+
+/// Publishes one version and then another, and dies on the way.
+#[cfg(feature = "failpoints")]
+#[test]
+fn a_death_in_the_middle_of_publishing_leaves_the_version_before() {
+    use crate::conformance::publishing::{draft, publish};
+
+    const DIES: &str = "WINDLASS_STORE_TEST_PUBLISH";
+    if let Some(path) = std::env::var_os(DIES) {
+        let options = SqliteOptions::new(Arc::<TestClock>::default());
+        let member = Member::of(SqliteStore::open(path, options).unwrap());
+        publish(&member, draft("one"));
+        publish(&member, draft("two"));
+        panic!("it should have died");
+    }
+    let disk = on_disk();
+    let test =
+        "sqlite::tests::crashing::a_death_in_the_middle_of_publishing_leaves_the_version_before";
+    let died = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(DIES, disk.path())
+        .env("WINDLASS_FAILPOINTS", "publish=abort@2")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&died),
+        Some(6),
+        "{died}"
+    );
+    let member = Member::of(disk.store());
+    let current = member.store.published("orders").unwrap().unwrap();
+    assert_eq!(
+        (current.version, current.definition),
+        (1, draft("one").definition.digest)
+    );
+    let bindings = member.store.bindings_of("orders").unwrap();
+    assert_eq!(bindings.len(), 2);
+    assert_eq!(publish(&member, draft("two")), (2, false));
+    let after = member.store.bindings_of("orders").unwrap();
+    let numbers =
+        |rows: &[crate::published::BindingRow]| rows.iter().map(|row| row.no).collect::<Vec<_>>();
+    assert_eq!(numbers(&after), numbers(&bindings));
+}
