@@ -15,6 +15,7 @@ mod disks;
 mod hostile;
 mod kills;
 mod leaving;
+mod metrics;
 mod mistakes;
 mod schedules;
 mod sharing;
