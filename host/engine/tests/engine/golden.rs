@@ -3,7 +3,7 @@
 use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, State, begin};
 use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
 
-use crate::kit;
+use crate::kit::{self, Stored, Turn};
 
 const GRAPH: &str = "options: timeout 1000, output nodes.b.output
     m: join each
@@ -167,4 +167,113 @@ fn every_part_of_a_detail_of_version_1_is_read() {
         Open::decode_detail(&graph, row(&open), &bytes(DETAIL)),
         Ok(open)
     );
+}
+
+/// A run with all that came with version 2, in the middle of things.
+const SECOND: &str = "u:
+    a: undo u
+    a -> f
+    b: mutex m
+    c: mutex m
+    s: repeat 3 100
+    f: each 2
+    f| x: undo u
+    f| x -> y
+    f| x -> z
+    f| y -> j
+    f| z -> j";
+
+/// What a store has of it: the head, the scopes, and the details of what is open.
+pub(crate) fn second() -> (Graph, State, Stored) {
+    let graph = kit::graph(SECOND);
+    let (mut state, _) = begin(&graph, 0);
+    let mut stored = Stored::default();
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    for (at, name) in (0..).zip(["a", "f", "x", "y", "s"]) {
+        let seq = oldest(&graph, &state, name);
+        let run = RunNo((5 << 32) + at);
+        let event = match name {
+            "f" => Event::Listed { seq, run, count: 3 },
+            _ => Event::Done {
+                seq,
+                run,
+                ports: Vec::new(),
+                end: None,
+            },
+        };
+        kit::turn(&graph, &mut state, &mut stored, event, turn, &|_| false).expect("it is open");
+    }
+    (graph, state, stored)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Rounds of a loop that can be undone, and that wait for another branch.
+fn long() -> (State, Stored) {
+    let graph = kit::graph(
+        "u:
+         l: undo u
+         l.again -> l
+         s -> l
+         l -> j
+         c -> j",
+    );
+    let (mut state, _) = begin(&graph, 0);
+    let mut stored = Stored::default();
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    let rounds = std::iter::repeat_n("l", 140);
+    for (at, name) in (0..).zip(std::iter::once("s").chain(rounds)) {
+        let event = Event::Done {
+            seq: oldest(&graph, &state, name),
+            run: RunNo((5 << 32) + at),
+            ports: vec!["done".into(), "again".into()],
+            end: None,
+        };
+        kit::turn(&graph, &mut state, &mut stored, event, turn, &|_| false).expect("it is open");
+    }
+    (state, stored)
+}
+
+/// What version 2 writes is what it wrote when it was new: whatever is changed needs a version
+/// of its own. `BLESS=1` writes it anew.
+#[test]
+fn what_version_2_stores_stays_as_it_is() {
+    let (_, state, stored) = second();
+    let mut written = rows(&state, &stored);
+    let (state, stored) = long();
+    written.push_str(&rows(&state, &stored));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/engine/stored_v2.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, &written).expect("it can be written");
+    }
+    let known = std::fs::read_to_string(path).expect("there is one");
+    assert_eq!(written, known);
+}
+
+/// Everything that a store has of a run.
+fn rows(state: &State, stored: &Stored) -> String {
+    let mut rows = format!("head {}\n", hex(&state.encode()));
+    for (no, bytes) in &stored.scopes {
+        rows.push_str(&format!("scope {no} {}\n", hex(bytes)));
+    }
+    for open in state.open.values() {
+        rows.push_str(&format!(
+            "open {} {}\n",
+            open.seq,
+            hex(&open.encode_detail())
+        ));
+    }
+    rows
 }

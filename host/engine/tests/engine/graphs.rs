@@ -269,3 +269,85 @@ fn the_largest_graphs_compile_without_recursion() {
         "WL-D078 /edges: loops nest deeper than 1000",
     );
 }
+
+#[test]
+fn a_body_sees_what_is_around_it_and_nobody_sees_into_it() {
+    check_refused(
+        "options: output nodes.x.output
+         a -> f
+         f| x: with {{nodes.a.output}}
+         f| x -> y
+         f| y: with {{item}}
+         b: with {{nodes.y.output}}
+         a -> b
+         a -> c
+         c: with {{index}}",
+        "WL-D061 /nodes/b/with: node `y` is inside of for-each `f`, which cannot be seen into [hand it out as the `output` of the for-each]
+         WL-D061 /nodes/c/with: `index` is only there inside of a for-each
+         WL-D061 /output: node `x` is inside of for-each `f`, which cannot be seen into [hand it out as the `output` of the for-each]",
+    );
+}
+
+#[test]
+fn edges_stay_in_their_body_and_every_body_begins_somewhere() {
+    let mut definition = kit::definition(
+        "a -> b
+         a -> f
+         f| x -> y",
+    );
+    definition.edges[0].to = "y".into();
+    check_definition_refused(
+        &definition,
+        "WL-D070 /edges/0: node `y` is in another body, and edges lead nowhere else [a for-each takes its list in, and hands its output out]",
+    );
+    check_refused(
+        "f| x -> y
+         f| y -> x",
+        "WL-D072 /nodes/f/nodes: the body of for-each `f` begins nowhere: an edge leads to every node [write `start: true` at the node to begin with]",
+    );
+    check_refused(
+        "f: each 1",
+        "WL-D072 /nodes/f/nodes: the body of for-each `f` has no nodes [give it at least one]",
+    );
+}
+
+#[test]
+fn names_are_unique_over_all_bodies() {
+    check_refused(
+        "a -> f
+         f| a -> x",
+        "WL-D082 /nodes/f/nodes/a: another node is called `a`, too [names are unique in the whole workflow, for-each bodies included]
+         WL-D070 /nodes/f/edges/0: node `a` is in another body, and edges lead nowhere else [a for-each takes its list in, and hands its output out]",
+    );
+}
+
+#[test]
+fn what_a_node_does_besides_has_to_make_sense() {
+    check_refused(
+        "a: repeat 0
+         b: repeat",
+        "WL-D083 /nodes/a/repeat: the repetition allows no execution at all [give it `max`, the executions in total, or `until`, an expression]
+         WL-D083 /nodes/b/repeat: nothing ends the repetition [give it `max`, the executions in total, or `until`, an expression]",
+    );
+    check_refused(
+        "f: mutex m
+         f| g| x: mutex m",
+        "WL-D084 /nodes/f/nodes/g/nodes/x/mutex: node `x` waits for `m`, which for-each `f` around it holds until all is done [give one of them another key]",
+    );
+    check_refused(
+        "a: undo b
+         b: undo d
+         a -> c
+         c: undo c
+         d:
+         e: undo x
+         f| x:
+         f| z:
+         g: undo nobody",
+        "WL-D085 /nodes/b/compensate: node `b` undoes another, so it is not undone itself
+         WL-D085 /nodes/c/compensate: node `c` undoes another, so it is not undone itself
+         WL-D085 /nodes/c: node `c` undoes another, but edges lead to it or from it [it runs after the rest is over, by itself]
+         WL-D085 /nodes/e/compensate: node `x` is inside of a for-each, whose items are gone by then [put it at the top level]
+         WL-D085 /nodes/g/compensate: there is no node `nobody`",
+    );
+}

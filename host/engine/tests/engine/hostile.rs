@@ -171,4 +171,37 @@ proptest! {
         let _ = State::decode(&graph, &versioned, []);
         let _ = Open::decode_detail(&graph, row(&open()), &versioned);
     }
+
+    #[test]
+    fn flipped_bytes_of_scopes_never_panic(
+        row in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let (graph, sound, stored) = crate::golden::second();
+        let mut rows = vec![sound.encode()];
+        rows.extend(stored.scopes.values().cloned());
+        let row = row.index(rows.len());
+        let at = at.index(rows[row].len());
+        rows[row][at] = byte;
+        let scopes = stored.scopes.keys().copied();
+        let scopes = scopes.zip(rows[1..].iter().map(Vec::as_slice));
+        if let Ok(mut state) = State::decode(&graph, &rows[0], scopes) {
+            for open in sound.open.into_values() {
+                state.restore(&graph, open);
+            }
+            let seqs: Vec<Seq> = state.open.keys().copied().collect();
+            for seq in seqs {
+                let event = Event::Done { seq, run: RunNo(1), ports: Vec::new(), end: None };
+                let cx = windlass_engine::Cx {
+                    now_ms: 0,
+                    random: 0,
+                    values: &kit::values(&[].into()),
+                    max_steps: 100,
+                };
+                let _ = windlass_engine::apply(&graph, &mut state, event, &cx);
+                state.drain_scopes();
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! For-each: scopes, their order, and how they end.
 
-use windlass_engine::{Command, Event, Open, begin};
-use windlass_model::RunNo;
+use windlass_engine::{Command, Event, Open, Refused, begin};
+use windlass_model::{RunNo, Seq, TriggerNo};
 
 use crate::kit::{self, Stored, Turn};
 use crate::player::check;
@@ -282,4 +282,49 @@ fn the_cost_of_an_item_does_not_grow_with_the_list() {
     assert!(large.1 < small.1 * 11, "commands: {small:?} {large:?}");
     // The first step opens as many scopes as may be open, and no other step more than one.
     assert!(large.2 <= 16, "rows: {small:?} {large:?}");
+}
+
+#[test]
+fn triggers_from_outside_are_let_in_where_they_can_run() {
+    let graph = kit::graph(
+        "a -> b
+         b: mutex m
+         c: mutex m
+         f| x -> y",
+    );
+    let (mut state, commands) = begin(&graph, 0);
+    let Some(Command::Run(entry)) = commands.first() else {
+        panic!("an entry runs")
+    };
+    let outside = |no: i64, name: &str| {
+        let seq = Seq::outside(TriggerNo(no));
+        Open {
+            seq,
+            first: seq,
+            node: graph.find(name).expect("a node"),
+            ..entry.clone()
+        }
+    };
+    assert_eq!(state.admit(&graph, outside(1, "x")), Err(Refused::NoNode));
+    // `c` is an entry, and in its critical section.
+    assert_eq!(state.admit(&graph, outside(2, "b")), Err(Refused::Busy));
+    assert_eq!(state.admit(&graph, outside(3, "a")), Ok(()));
+    let values = kit::values(&[].into());
+    let turn = Turn {
+        now_ms: 0,
+        random: 0,
+        values: &values,
+    };
+    let mut apply = |event| kit::apply_whole(&graph, &mut state, event, turn, &|_| false);
+    let seq = Seq::outside(TriggerNo(3));
+    let until_ms = 5;
+    let put_off = apply(Event::Later { seq, until_ms }).expect("it was let in");
+    let [Command::Schedule(open)] = &put_off[..] else {
+        panic!("it is only put off: {put_off:?}")
+    };
+    assert_eq!((open.seq, open.due_ms), (seq, Some(5)));
+    let commands = apply(Event::Cancel).expect("it goes on");
+    let outside = |command: &Command| matches!(command, Command::Cancel(open) if open.seq == seq);
+    assert!(!commands.iter().any(outside), "it keeps no run open");
+    assert_eq!(state.admit(&graph, open.clone()), Err(Refused::Closed));
 }
