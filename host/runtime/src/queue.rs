@@ -58,6 +58,12 @@ impl Bell {
         self.rung.notify_one();
     }
 
+    /// Whether somebody has rung since this was last asked.
+    #[cfg(test)]
+    pub(crate) fn was_rung(&self) -> bool {
+        std::mem::take(&mut self.state.lock().rung)
+    }
+
     /// The worker is to end.
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;

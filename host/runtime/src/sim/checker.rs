@@ -113,7 +113,15 @@ impl Checker {
             (Write::Claim(claim), Some(Wrote::Claimed(claims))) => {
                 self.claimed(life, claim, claims, seen.submitted_ms);
             }
-            (Write::Commit(commit), Some(Wrote::Done)) => self.committed(life, commit),
+            (Write::Commit(commit), Some(Wrote::Done | Wrote::DoneDue)) => {
+                self.committed(life, commit);
+                commit.children.iter().for_each(|child| self.created(child));
+            }
+            (Write::Send(send), Some(Wrote::Sent(sent))) => {
+                let starts = send.starts.iter().map(|(_, new)| new);
+                let started = starts.filter(|new| sent.started.contains(&new.id));
+                started.for_each(|new| self.created(new));
+            }
             (Write::Commit(_), Some(Wrote::Fenced)) => self.fenced += 1,
             (Write::Release { fence }, Some(Wrote::Done)) => {
                 if let Some(instance) = self.instances.get_mut(&fence.instance) {
@@ -334,7 +342,10 @@ impl Instance {
             };
             let plan = prepared.graph.node(windlass_engine::NodeIx(node));
             let led = plan.is_some_and(|plan| plan.inbound.iter().chain(&plan.reentries).any(from));
-            if !led {
+            // The entries of a body follow its container, to which no edge leads back.
+            let entry =
+                plan.is_some_and(|plan| plan.inbound.is_empty() && plan.reentries.is_empty());
+            if !led && !entry {
                 let (kind, status, workflow) = (run.kind, run.status, &prepared.definition.json);
                 let workflow = String::from_utf8_lossy(workflow);
                 wrong.push(format!(

@@ -14,6 +14,12 @@ use crate::catalog::{Catalog, Prepared};
 /// How many different workflows there are.
 const POOL: u64 = 160;
 
+/// A stimulus that is sent once to each node that waits for it, matched by the node's number.
+pub(super) const ONCE: &str = "once";
+
+/// A stimulus that is sent again and again, to whoever waits.
+pub(super) const OFTEN: &str = "often";
+
 /// What the simulated guests say about themselves.
 const DESCRIPTION: &str = r#"{
     "windlass": 1, "package": "sim", "version": "1.0.0",
@@ -124,7 +130,21 @@ fn definition(at: u64, dice: &mut Dice) -> Value {
         }
     }
     for (name, leads) in (0..n).zip(&leads) {
-        nodes.insert(format!("n{name}"), node(*leads, dice));
+        let mut node = node(*leads, dice);
+        if shape < 2 && dice.once_in(4) {
+            // It runs at most once, and exactly one stimulus is sent for it.
+            node = json!({ "event": ONCE, "match": name });
+        } else if dice.once_in(12) {
+            node = json!({ "event": OFTEN });
+            if dice.once_in(2) {
+                node["wait-timeout"] = json!(format!("{}ms", dice.between(1, 30_000)));
+            }
+        }
+        if shape < 2 {
+            // No join that lets a node run twice.
+            node["join"] = json!("all-active");
+        }
+        nodes.insert(format!("n{name}"), node);
     }
     let mut options = Map::new();
     if dice.once_in(3) {

@@ -1,9 +1,10 @@
 //! What simulated guests answer: everything that a real one can, by chance.
 
-use windlass_model::{Again, Class, Code, Done, Failure, Outcome, Payload};
+use windlass_model::{Again, Bookmark, Class, Code, Done, Failure, Outcome, Payload, Suspension};
 use windlass_plugins::{Cancel, Disposition, Effects, Returned as Back};
 
 use super::dice::Dice;
+use super::graphs::OFTEN;
 use crate::shard::work::{Address, Answer, Ask, Patch, Returned, Work};
 
 /// How long a call may take that has no bound of its own, in milliseconds.
@@ -28,7 +29,7 @@ enum Reply {
 
 impl Calling {
     /// Hands a call to a guest.
-    pub(super) fn begin(work: Work, now_ms: u64, dice: &mut Dice) -> Self {
+    pub(super) fn begin(work: Work, (now_ms, wall_ms): (u64, i64), dice: &mut Dice) -> Self {
         let (timeout, cancel, mut reply) = match work.ask {
             Ask::Accept(accept) => (
                 accept.timeout,
@@ -36,7 +37,7 @@ impl Calling {
                 Reply::Decide(disposition(dice)),
             ),
             Ask::Execute(call, patch) => {
-                let outcome = outcome(call.cx.phase, dice);
+                let outcome = outcome(call.cx.phase, wall_ms, dice);
                 (call.timeout, call.cx.cancel, Reply::Execute(outcome, patch))
             }
         };
@@ -127,7 +128,7 @@ fn disposition(dice: &mut Dice) -> Result<Disposition, Failure> {
     }
 }
 
-fn outcome(phase: u32, dice: &mut Dice) -> Result<Outcome, Failure> {
+fn outcome(phase: u32, wall_ms: i64, dice: &mut Dice) -> Result<Outcome, Failure> {
     match dice.below(100) {
         0..7 => Err(failure(Class::Retryable)),
         7..12 => Err(failure(*dice.pick(&[
@@ -141,6 +142,7 @@ fn outcome(phase: u32, dice: &mut Dice) -> Result<Outcome, Failure> {
             after_ms: dice.below(5_000),
             state: dice.once_in(2).then(|| Payload::json("1")),
         })),
+        18..22 if phase < PHASES => Ok(Outcome::Suspend(suspension(wall_ms, dice))),
         _ => {
             let ports: &[&[&str]] = &[&[], &["done"], &["p"], &["q"], &["p", "q"], &["done", "p"]];
             let ports = dice.pick(ports).iter().map(|port| (*port).to_owned());
@@ -149,5 +151,27 @@ fn outcome(phase: u32, dice: &mut Dice) -> Result<Outcome, Failure> {
                 ports: ports.collect(),
             }))
         }
+    }
+}
+
+/// One or two bookmarks, of which one may never be resumed and expires.
+fn suspension(wall_ms: i64, dice: &mut Dice) -> Suspension {
+    let mark = |name: &str, expires_ms: Option<i64>| Bookmark {
+        name: name.to_owned(),
+        matches: serde_json::Value::Null,
+        correlation: None,
+        private: false,
+        auto_burn: true,
+        metadata: None,
+        expires_ms,
+    };
+    let expires_ms = wall_ms.saturating_add_unsigned(dice.below(20_000));
+    let mut bookmarks = vec![mark(OFTEN, dice.once_in(2).then_some(expires_ms))];
+    if dice.once_in(3) {
+        bookmarks.push(mark("never", Some(expires_ms)));
+    }
+    Suspension {
+        bookmarks,
+        state: dice.once_in(2).then(|| Payload::json("2")),
     }
 }

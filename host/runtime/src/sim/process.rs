@@ -26,6 +26,10 @@ use crate::scheduler::driver::Mail;
 use crate::shard::work::{Address, Work};
 use crate::shard::{Birth, Message};
 
+/// How often the queue of stimuli is looked after, when there is something and when not.
+const QUEUE_PACE_MS: u64 = 500;
+const QUEUE_IDLE_MS: u64 = 10_000;
+
 /// A simulated process.
 pub(super) struct Process {
     pub(super) life: Life,
@@ -37,6 +41,8 @@ pub(super) struct Process {
     pub(super) births: Vec<Asked>,
     /// When the store may carry out the next write, on the monotonic clock.
     pub(super) store_ready_ms: u64,
+    /// When the stimuli in the queue are looked after, on the monotonic clock.
+    queue_ms: u64,
     /// It is stopped until then, as by SIGSTOP.
     pub(super) stopped_until_ms: Option<u64>,
     /// When a drain stops being patient, and whether it has.
@@ -52,6 +58,7 @@ pub(super) enum Move {
     CarryOn,
     Deliver,
     Return(usize),
+    Queue,
 }
 
 /// A run that was asked for.
@@ -133,6 +140,7 @@ impl Process {
             calls: Vec::new(),
             births: Vec::new(),
             store_ready_ms: 0,
+            queue_ms: from.truth.now_ms(),
             stopped_until_ms: None,
             draining: None,
             _listener: listener,
@@ -160,6 +168,14 @@ impl Process {
         self.mail
             .extend(std::iter::from_fn(|| self.parts.inbox.next()));
         !self.mail.is_empty() || self.parts.driver.sleep_ms() == 0
+    }
+
+    /// Looks after the queue of stimuli, as the thread does that is there for it.
+    pub(super) fn queue(&mut self, now_ms: u64) {
+        // A store that is in trouble is asked again the next time.
+        let more = crate::queue::round(&self.parts.shared, &self.parts.membership);
+        let again = matches!(more, Ok(true));
+        self.queue_ms = now_ms + if again { QUEUE_PACE_MS } else { QUEUE_IDLE_MS };
     }
 
     /// Drives a shard once, as a worker does. What it asks of guests is answered by whoever
@@ -288,6 +304,12 @@ impl Process {
         if unheard > 0 {
             moves.push(Move::Deliver);
         }
+        if self.parts.shared.queue.was_rung() {
+            self.queue_ms = self.queue_ms.min(now_ms + QUEUE_PACE_MS);
+        }
+        if now_ms >= self.queue_ms && self.draining.is_none() {
+            moves.push(Move::Queue);
+        }
         let calls = self.calls.iter().enumerate();
         let ready = calls.filter(|(_, call)| call.is_ready(now_ms));
         moves.extend(ready.map(|(at, _)| Move::Return(at)));
@@ -300,8 +322,9 @@ impl Process {
         if self.store.deferred().0 > 0 {
             next_ms = next_ms.min(self.store_ready_ms);
         }
-        if let Some((until_ms, _)) = self.draining {
-            next_ms = next_ms.min(until_ms);
+        match self.draining {
+            Some((until_ms, _)) => next_ms = next_ms.min(until_ms),
+            None => next_ms = next_ms.min(self.queue_ms),
         }
         let ready = self.calls.iter().map(|call| call.ready_ms);
         ready.chain([next_ms]).min().unwrap_or(next_ms)

@@ -11,6 +11,8 @@ pub(super) struct Report {
     pub(super) stops: u64,
     pub(super) drains: u64,
     pub(super) steps_of_clock: u64,
+    pub(super) stimuli: u64,
+    pub(super) meddling: u64,
 }
 
 impl Report {
@@ -23,5 +25,7 @@ impl Report {
         self.stops += other.stops;
         self.drains += other.drains;
         self.steps_of_clock += other.steps_of_clock;
+        self.stimuli += other.stimuli;
+        self.meddling += other.meddling;
     }
 }

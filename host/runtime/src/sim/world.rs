@@ -1,5 +1,7 @@
 //! A run of the simulation: who goes on at every moment, and what goes wrong.
 
+mod people;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -50,6 +52,8 @@ pub(super) struct World {
     clock: Arc<SimClock>,
     mutation: Option<Mutation>,
     root: Arc<MemoryStore>,
+    /// What people use.
+    client: Arc<MemoryStore>,
     checker: Arc<Mutex<Checker>>,
     trouble: Arc<Mutex<Trouble>>,
     slots: Vec<Slot>,
@@ -64,6 +68,8 @@ pub(super) struct World {
     full_until_ms: u64,
     /// How far the wall clock was stepped.
     stepped_ms: i64,
+    /// When the stimulus is sent next that whoever waits is resumed by.
+    often_ms: u64,
     something_happened: bool,
     report: Report,
 }
@@ -81,6 +87,8 @@ struct Asked {
     /// When it is asked for (again), on the monotonic clock; none while it is on its way.
     at_ms: Option<u64>,
     acknowledged: bool,
+    /// When each of the stimuli is sent that its nodes wait for once, on the monotonic clock.
+    stimuli: Vec<(u64, u64)>,
 }
 
 /// What goes wrong in this run: once in so many moves, zero for never.
@@ -90,6 +98,8 @@ struct Habits {
     drain: u64,
     clock: u64,
     full: u64,
+    /// People touch a run.
+    meddle: u64,
     /// How long the store takes for a write at most, in milliseconds.
     slowness_ms: u64,
 }
@@ -110,6 +120,7 @@ impl World {
             drain: *dice.pick(&[0, 0, 80, 300]),
             clock: *dice.pick(&[0, 0, 0, 100]),
             full: *dice.pick(&[0, 0, 0, 150]),
+            meddle: *dice.pick(&[0, 0, 40, 100]),
             slowness_ms: *dice.pick(&[0, 3, 3, 50, 2_000]),
         };
         let settings = Settings {
@@ -121,10 +132,12 @@ impl World {
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let slots = dice.between(1, 3);
+        let client = root.another();
         let mut world = Self {
             clock,
             mutation,
             root,
+            client,
             checker: Arc::default(),
             trouble: Arc::new(Mutex::new(trouble)),
             slots: (0..slots)
@@ -146,10 +159,12 @@ impl World {
             calm: false,
             full_until_ms: 0,
             stepped_ms: 0,
+            often_ms: 0,
             something_happened: false,
             report: Report::default(),
             dice,
         };
+        world.client = world.client_of();
         world.checker.lock().tells = std::env::var_os("WINDLASS_TRACE").is_some();
         world.ask_for_runs();
         world
@@ -160,6 +175,7 @@ impl World {
         for _ in 0..runs {
             let prepared = self.dice.pick(&ALL.workflows);
             self.checker.lock().knows(prepared);
+            let stimuli = self.stimuli(prepared);
             let id = u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll());
             let id = InstanceId(Uuid::from_u128(id));
             let request = StartRequest {
@@ -173,6 +189,7 @@ impl World {
                 request,
                 at_ms,
                 acknowledged: false,
+                stimuli,
             };
             self.requests.insert(id, asked);
         }
@@ -191,6 +208,7 @@ impl World {
             if self.report.moves > MOVES || self.clock.now_ms() > end_ms {
                 return Err(self.stuck());
             }
+            self.interfere();
             self.go_wrong();
             self.begin_processes();
             self.ask();
@@ -210,7 +228,9 @@ impl World {
     /// Whether every run that was asked for has ended, and nothing is going on.
     fn is_over(&self) -> bool {
         let all = self.requests.values().all(|asked| asked.acknowledged);
-        all && self.checker.lock().open().is_empty() && self.slots.iter().all(Slot::is_quiet)
+        all && self.checker.lock().open().is_empty()
+            && self.slots.iter().all(Slot::is_quiet)
+            && self.root.counts().unwrap().queued == 0
     }
 
     fn stuck(&self) -> String {
@@ -266,6 +286,7 @@ impl World {
                 drain: 0,
                 clock: 0,
                 full: 0,
+                meddle: 0,
                 slowness_ms: self.habits.slowness_ms.min(50),
             };
             self.trouble.lock().unknown = 0;
@@ -415,7 +436,7 @@ impl World {
         };
         process.stopped_until_ms = None;
         // Trouble is for when something is going on.
-        self.something_happened = !matches!(next, Move::Scheduler);
+        self.something_happened = !matches!(next, Move::Scheduler | Move::Queue);
         match next {
             Move::Scheduler => {
                 if !process.scheduler() {
@@ -429,9 +450,10 @@ impl World {
                 }
             }
             Move::Turn(shard) => {
+                let now = (now_ms, self.clock.wall_ms());
                 for work in process.turn(shard) {
                     process.check_begun(work.to, &self.root, &self.checker);
-                    let calling = Calling::begin(work, now_ms, &mut self.dice);
+                    let calling = Calling::begin(work, now, &mut self.dice);
                     process.calls.push(calling);
                 }
             }
@@ -446,6 +468,7 @@ impl World {
                 process.store.deliver(self.dice.place(unheard) + 1);
             }
             Move::Return(call) => process.returns(call, now_ms),
+            Move::Queue => process.queue(now_ms),
         }
         self.hear(at);
         self.let_go(at, now_ms);
@@ -501,14 +524,14 @@ impl World {
 
     /// Nothing can happen now: time passes until something can.
     fn wait(&mut self, now_ms: u64) {
-        let mut next_ms = now_ms + 60_000;
+        let mut next_ms = self.often_ms.max(now_ms + 1);
         for slot in &self.slots {
             next_ms = next_ms.min(slot.next_ms(now_ms));
         }
         for asked in self.requests.values() {
-            if let Some(at_ms) = asked.at_ms {
-                next_ms = next_ms.min(at_ms);
-            }
+            let sent = asked.stimuli.iter().map(|(_, at_ms)| *at_ms);
+            let sent = sent.filter(|_| asked.acknowledged);
+            next_ms = sent.chain(asked.at_ms).fold(next_ms, u64::min);
         }
         self.clock.advance(next_ms.saturating_sub(now_ms).max(1));
     }

@@ -1,0 +1,126 @@
+//! What people and other systems do meanwhile: they send stimuli, fire and schedule triggers,
+//! and cancel runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{Clock as _, InstanceId, Payload, StimulusId, TriggerId};
+use windlass_store::outside::TriggerTarget;
+use windlass_store::{MemoryStore, Reader as _};
+
+use super::World;
+use crate::catalog::Prepared;
+use crate::client;
+use crate::sim::graphs::{ALL, OFTEN, ONCE};
+
+/// How long a stimulus is kept for those who come later, in milliseconds: for good.
+const KEPT_MS: u64 = 30 * 24 * 3_600_000;
+
+impl World {
+    /// A handle for those who are no process: every write of theirs is seen as well.
+    pub(super) fn client_of(&self) -> Arc<MemoryStore> {
+        let client = self.root.another();
+        let (checker, clock) = (Arc::clone(&self.checker), Arc::clone(&self.clock));
+        client.set_witness(Some(Box::new(move |seen| {
+            checker.lock().see(0, seen, clock.now_ms());
+        })));
+        client
+    }
+
+    /// When each of the stimuli is sent that a workflow waits for once, by node.
+    pub(super) fn stimuli(&mut self, prepared: &Prepared) -> Vec<(u64, u64)> {
+        let json: Value = serde_json::from_slice(&prepared.definition.json).unwrap();
+        let nodes = json["nodes"].as_object().into_iter().flatten();
+        let waiting = nodes.filter(|(_, node)| node["event"] == ONCE);
+        let matches = waiting.filter_map(|(_, node)| node["match"].as_u64());
+        let now_ms = self.clock.now_ms();
+        matches
+            .map(|node| (node, now_ms + self.dice.below(40_000)))
+            .collect()
+    }
+
+    fn id(&mut self) -> Uuid {
+        Uuid::from_u128(u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll()))
+    }
+
+    fn send(&mut self, name: &str, matches: Value, to: Option<InstanceId>, delivery: Delivery) {
+        let stimulus = Stimulus {
+            name: name.to_owned(),
+            matches,
+            correlation: None,
+            instance: to,
+            input: Payload::json("true"),
+            delivery,
+            ttl_ms: KEPT_MS,
+        };
+        let (id, now_ms) = (StimulusId(self.id()), self.clock.wall_ms());
+        let store = Arc::clone(&self.client);
+        client::send(&*store, &ALL.host, now_ms, id, &stimulus).unwrap();
+        self.report.stimuli += 1;
+    }
+
+    /// Lets people do what they do now.
+    pub(super) fn interfere(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let mut due = Vec::new();
+        for (id, asked) in &mut self.requests {
+            if asked.acknowledged {
+                let ready = asked.stimuli.extract_if(.., |(_, at_ms)| *at_ms <= now_ms);
+                due.extend(ready.map(|(node, _)| (*id, node)));
+            }
+        }
+        for (id, node) in due {
+            self.send(ONCE, json!(node), Some(id), Delivery::Buffer);
+        }
+        if now_ms >= self.often_ms {
+            self.often_ms = now_ms + self.dice.between(500, 20_000);
+            if self.root.counts().unwrap().bookmarks > 0 {
+                self.send(OFTEN, Value::Null, None, Delivery::Resume);
+            }
+        }
+        if self.something_happened
+            && self.habits.meddle > 0
+            && self.dice.once_in(self.habits.meddle)
+        {
+            self.meddle();
+        }
+    }
+
+    /// Touches a run that somebody has asked for.
+    fn meddle(&mut self) {
+        let ids: Vec<InstanceId> = self.requests.keys().copied().collect();
+        let id = *self.dice.pick(&ids);
+        let store = Arc::clone(&self.client);
+        let Some(row) = store.instance(id).unwrap() else {
+            return;
+        };
+        let now_ms = self.clock.wall_ms();
+        let rows = store.triggers(row.no).unwrap();
+        let target =
+            (!rows.is_empty()).then(|| TriggerTarget::Row(row.no, self.dice.pick(&rows).seq));
+        self.report.meddling += 1;
+        match (self.dice.below(6), target) {
+            (0, _) => drop(client::cancel_instance(&*store, now_ms, id).unwrap()),
+            (1, Some(target)) => drop(client::cancel_trigger(&*store, now_ms, target).unwrap()),
+            (2, Some(target)) => {
+                let due_ms = now_ms.saturating_add_unsigned(self.dice.below(5_000));
+                client::reschedule(&*store, target, due_ms).unwrap();
+            }
+            (3, _) => {
+                let wish = client::Schedule {
+                    id: Some(TriggerId(self.id())),
+                    instance: id,
+                    node: "n0".to_owned(),
+                    due_ms: None,
+                    payload: None,
+                    priority: 1,
+                };
+                client::schedule(&*store, now_ms, &wish).unwrap();
+            }
+            (_, Some(target)) => drop(client::fire(&*store, now_ms, target).unwrap()),
+            (_, None) => {}
+        }
+    }
+}
