@@ -150,6 +150,9 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
                 None => expected,
             }
         }
+        Error::Reserved { .. } => Expected::new(code, sentence(&error.to_string()))
+            .help("Wait for its end with `windlass instance result ID --wait`, or cancel it.")
+            .exit(Exit::Conflict),
         Error::NotFound(_) => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
         }

@@ -45,8 +45,6 @@ pub const NO_WEB_SERVER: Code = Code::new("WL-D020");
 
 /// `commit: burst` is not built yet.
 pub const NO_BURST: Code = Code::new("WL-D038");
-/// An activation other than `always` is not built yet.
-pub const NO_ACTIVATION: Code = Code::new("WL-D039");
 /// Sub-workflows are not built yet.
 pub const NO_SUB_WORKFLOW: Code = Code::new("WL-D041");
 /// `event` is not built yet.

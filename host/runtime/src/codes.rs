@@ -44,5 +44,7 @@ pub const STATE_UNREADABLE: Code = Code::new("WL-R083");
 pub const NO_SUCH_NODE: Code = Code::new("WL-R100");
 /// A stimulus is out of bounds.
 pub const BAD_STIMULUS: Code = Code::new("WL-R101");
+/// A run that excludes this one has not ended.
+pub const RESERVED: Code = Code::new("WL-R110");
 /// What a stimulus starts changes all the time.
 pub const STIMULUS_BUSY: Code = Code::new("WL-R102");

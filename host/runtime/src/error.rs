@@ -18,6 +18,12 @@ pub enum Error {
         /// What it is taken by.
         message: String,
     },
+    /// A run that excludes this one has not ended.
+    #[error("run {by} has not ended, and the workflow allows one at a time")]
+    Reserved {
+        /// That one.
+        by: windlass_model::InstanceId,
+    },
     /// There is no such run.
     #[error("there is no run {0}")]
     NotFound(String),
@@ -66,6 +72,7 @@ impl Error {
                 .map_or(crate::codes::INPUT_INVALID, |first| first.code.clone()),
             Self::Conflict { .. } => crate::codes::ID_CONFLICT,
             Self::NoWorkflow(_) => crate::codes::CHILD,
+            Self::Reserved { .. } => crate::codes::RESERVED,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
             Self::Refused { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),

@@ -19,6 +19,7 @@ mod options;
 mod parts;
 mod queue;
 mod request;
+mod reserving;
 pub mod retention;
 mod runtime;
 pub mod scheduler;

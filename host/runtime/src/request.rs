@@ -12,6 +12,7 @@ use crate::catalog::{Catalog, Prepared};
 use crate::client::{as_member, used_up};
 use crate::clock::new_instance_id;
 use crate::error::Error;
+use crate::reserving;
 
 /// A wish for a run.
 #[derive(Clone, Debug)]
@@ -109,6 +110,9 @@ impl StartRequest {
             });
         }
         let vars = prepared.vars.iter();
+        let activation = prepared.graph.options().activation;
+        let correlation = self.correlation.as_deref();
+        let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
         let new = NewInstance {
             no: numbers.instance().ok_or_else(used_up)?,
             id: self.id.unwrap_or_else(new_instance_id),
@@ -124,8 +128,8 @@ impl StartRequest {
                 .collect(),
             triggers,
             parent: None,
-            reserves: Vec::new(),
-            exclusive: None,
+            reserves,
+            exclusive,
             blobs: Vec::new(),
             created_ms: now_ms,
         };
@@ -170,6 +174,7 @@ pub fn enqueue(
                 existing: None,
             }),
             Wrote::Exists(row) => request.existing(row),
+            Wrote::Reserved { by } => Err(Error::Reserved { by }),
             other => Err(crate::store_answered(&other).into()),
         }
     })

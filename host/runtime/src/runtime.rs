@@ -155,6 +155,7 @@ impl Runtime {
                 })
             }
             Wrote::Exists(row) => request.existing(row),
+            Wrote::Reserved { by } => Err(Error::Reserved { by }),
             other => Err(crate::store_answered(&other).into()),
         }
     }

@@ -1,7 +1,7 @@
 //! What a file can say and a host cannot do yet. Refused, so that no file means less than it
 //! says. The engine can do more than this: what is refused is what nobody carries out.
 
-use windlass_model::definition::{Activation, CommitStrategy, Node, NodeKind};
+use windlass_model::definition::{CommitStrategy, Node, NodeKind};
 use windlass_model::{Code, Definition, Diagnostic, Place, codes};
 
 /// Everything in the definition that nobody can carry out yet.
@@ -13,10 +13,6 @@ pub fn unsupported(definition: &Definition) -> Vec<Diagnostic> {
         }
     }
     let options = &definition.options;
-    if options.activation != Activation::Always {
-        let place = "/options/activation".to_owned();
-        found.push(refusal("activation", codes::NO_ACTIVATION, place));
-    }
     if options.commit != CommitStrategy::EveryNode {
         let place = "/options/commit".to_owned();
         found.push(refusal("commit: burst", codes::NO_BURST, place));

@@ -6,6 +6,7 @@
 )]
 
 mod bursts;
+mod clients;
 mod control;
 mod failing;
 mod flow;

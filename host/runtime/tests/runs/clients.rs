@@ -1,0 +1,255 @@
+//! What people ask of a store, in a process that runs nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{BookmarkNo, Digest, InstanceId, Payload};
+use windlass_plugins::Host;
+use windlass_runtime::client::{self, Schedule};
+use windlass_runtime::{Error, StartRequest, SystemClock, enqueue};
+use windlass_store::outside::{Scheduled, Touched};
+use windlass_store::read::InstanceQuery;
+use windlass_store::rows::DefinitionRow;
+use windlass_store::stimuli::Sent;
+use windlass_store::{MemoryStore, Reader, Store};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+struct Desk {
+    store: Arc<MemoryStore>,
+    host: Arc<Host>,
+    _tokio: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let options = windlass_plugins::Options::in_dir(dir.path());
+        Self {
+            host: Host::start(options, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap(),
+            store: MemoryStore::new(clock as _),
+            _tokio: tokio,
+            _dir: dir,
+        }
+    }
+
+    fn publish(&self, workflow: &str) -> Result<client::Published, Error> {
+        client::publish(&*self.store, &self.host, NOW_MS, row(workflow))
+    }
+
+    fn send(&self, name: &str, shop: &str, correlation: Option<&str>) -> Result<Sent, Error> {
+        let stimulus = Stimulus {
+            name: name.to_owned(),
+            matches: json!({ "shop": shop }),
+            correlation: correlation.map(str::to_owned),
+            instance: None,
+            input: Payload::of(&json!({ "order": 5 })),
+            delivery: Delivery::StartAndResume,
+            ttl_ms: 1_000,
+        };
+        let id = client::new_stimulus_id();
+        client::send(&*self.store, &self.host, NOW_MS, id, &stimulus)
+    }
+
+    fn instances(&self) -> usize {
+        let query = InstanceQuery {
+            limit: 10_000,
+            ..InstanceQuery::default()
+        };
+        self.store.instances(&query).unwrap().len()
+    }
+}
+
+fn row(workflow: &str) -> DefinitionRow {
+    let read = windlass_model::file::read(workflow, "w.yaml");
+    assert_eq!(read.diagnostics, []);
+    let json = read.canonical().unwrap();
+    DefinitionRow {
+        digest: Digest::of(&json),
+        name: read.definition.unwrap().name,
+        json: json.into(),
+    }
+}
+
+fn placed(options: &str) -> String {
+    format!(
+        "workflow: placed\ntriggers: {{ placed: {{ event: order.placed, match: {{ shop: berlin }} }}, \
+         hourly: {{ every: 1h }} }}\nnodes: {{ a: {{ set: {{ x: 1 }} }} }}\noptions: {options}\n"
+    )
+}
+
+#[test]
+fn versions_are_counted_and_what_did_not_change_is_no_version() {
+    let desk = Desk::new();
+    let first = desk.publish(&placed("{}")).unwrap();
+    assert_eq!((first.version, first.unchanged), (1, false));
+    assert_eq!((first.events, first.schedules), (1, 1));
+    let again = desk.publish(&placed("{}")).unwrap();
+    assert_eq!((again.version, again.unchanged), (1, true));
+    let other = desk.publish(&placed("{ timeout: 5s }")).unwrap();
+    assert_eq!((other.version, other.unchanged), (2, false));
+    let retract = || client::retract(&*desk.store, NOW_MS, "placed").unwrap();
+    assert_eq!((retract(), retract()), (Some(2), None));
+    assert!(desk.store.bindings_of("placed").unwrap().is_empty());
+}
+
+#[test]
+fn what_cannot_run_is_not_published() {
+    let desk = Desk::new();
+    desk.publish(&placed("{}")).unwrap();
+    let wrong = placed("{}").replace("set: { x: 1 }", "use: no/thing");
+    assert!(matches!(desk.publish(&wrong), Err(Error::Definition(_))));
+    let published = desk.store.published("placed").unwrap().unwrap();
+    assert_eq!(published.version, 1);
+}
+
+#[test]
+fn a_stimulus_starts_what_is_bound_to_it_and_nothing_else() {
+    let desk = Desk::new();
+    assert!(desk.send("order.placed", "berlin", None).unwrap().dropped);
+    desk.publish(&placed("{}")).unwrap();
+    let sent = desk
+        .send("order.placed", "berlin", Some("order-5"))
+        .unwrap();
+    let started: InstanceId = sent.started[0];
+    assert_eq!(sent.started.len(), 1);
+    let instance = desk.store.instance(started).unwrap().unwrap();
+    assert_eq!(instance.correlation.as_deref(), Some("order-5"));
+    let triggers = desk.store.triggers(instance.no).unwrap();
+    let kinds: Vec<_> = triggers.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds, ["event"]);
+    assert!(desk.send("order.placed", "paris", None).unwrap().dropped);
+    assert!(desk.send("order.paid", "berlin", None).unwrap().dropped);
+    assert_eq!(desk.instances(), 1);
+}
+
+#[test]
+fn an_input_that_does_not_fit_starts_nothing() {
+    let desk = Desk::new();
+    let workflow = placed("{}") + "input: { required: [customer] }\n";
+    desk.publish(&workflow).unwrap();
+    let refused = desk.send("order.placed", "berlin", None);
+    assert!(matches!(refused, Err(Error::Input(_))));
+    assert_eq!(desk.instances(), 0);
+}
+
+#[test]
+fn a_singleton_is_alone() {
+    let desk = Desk::new();
+    let workflow = placed("{ activation: singleton }");
+    desk.publish(&workflow).unwrap();
+    let first = desk.send("order.placed", "berlin", None).unwrap();
+    let second = desk.send("order.placed", "berlin", None).unwrap();
+    assert_eq!(
+        (second.started, second.reserved),
+        (vec![], first.started.clone())
+    );
+    let request = StartRequest {
+        definition: row(&workflow),
+        input: Payload::null(),
+        id: None,
+        correlation: None,
+    };
+    match enqueue(&*desk.store, &desk.host, NOW_MS, &request) {
+        Err(Error::Reserved { by }) => assert_eq!(by, first.started[0]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn correlated_singletons_exclude_those_of_their_correlation() {
+    let desk = Desk::new();
+    desk.publish(&placed("{ activation: correlated-singleton }"))
+        .unwrap();
+    let started = |correlation| {
+        let sent = desk.send("order.placed", "berlin", correlation).unwrap();
+        sent.started.len()
+    };
+    let all = [Some("a"), Some("b"), Some("a"), None, None].map(started);
+    assert_eq!(all, [1, 1, 0, 1, 1]);
+}
+
+#[test]
+fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
+    let desk = Desk::new();
+    let done = AtomicBool::new(false);
+    let started: usize = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                desk.publish(&placed("{}")).unwrap();
+                client::retract(&*desk.store, NOW_MS, "placed").unwrap();
+            }
+        });
+        let send = || match desk.send("order.placed", "berlin", None) {
+            Ok(sent) => {
+                assert_eq!(sent.dropped, sent.started.is_empty());
+                sent.started.len()
+            }
+            // Published anew again and again meanwhile: nothing has happened.
+            Err(Error::Refused { .. }) => 0,
+            Err(error) => panic!("{error}"),
+        };
+        let started = (0..300).map(|_| send()).sum();
+        done.store(true, Ordering::Relaxed);
+        started
+    });
+    assert_eq!(desk.instances(), started);
+}
+
+#[test]
+fn what_is_not_there_is_said_to_be_missing() {
+    let desk = Desk::new();
+    let store: &dyn Store = &*desk.store;
+    let nobody = InstanceId(uuid::Uuid::nil());
+    assert_eq!(
+        client::cancel_instance(store, NOW_MS, nobody).unwrap(),
+        Touched::NotFound
+    );
+    assert!(
+        client::resume(store, NOW_MS, "x", Payload::null())
+            .unwrap()
+            .dropped
+    );
+    let bookmark = client::resume_bookmark(store, NOW_MS, BookmarkNo(7), Payload::null());
+    assert!(bookmark.unwrap().dropped);
+    let long = "x".repeat(257);
+    assert!(matches!(
+        desk.send(&long, "berlin", None),
+        Err(Error::Refused { .. })
+    ));
+}
+
+#[test]
+fn a_trigger_is_scheduled_once_for_a_node_that_exists() {
+    let desk = Desk::new();
+    desk.publish(&placed("{}")).unwrap();
+    let instance = desk.send("order.placed", "berlin", None).unwrap().started[0];
+    let mut wish = Schedule {
+        id: None,
+        instance,
+        node: "b".to_owned(),
+        due_ms: Some(NOW_MS + 60_000),
+        payload: json!({ "x": 5 }).as_object().cloned(),
+        priority: 0,
+    };
+    let schedule = |wish: &Schedule| client::schedule(&*desk.store, NOW_MS, wish);
+    assert!(matches!(schedule(&wish), Err(Error::Refused { .. })));
+    wish.node = "a".to_owned();
+    let (id, scheduled) = schedule(&wish).unwrap();
+    assert_eq!(scheduled, Scheduled::New);
+    wish.id = Some(id);
+    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Already));
+    wish.priority = 5;
+    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::Conflict));
+    wish.instance = InstanceId(uuid::Uuid::nil());
+    assert_eq!(schedule(&wish).unwrap(), (id, Scheduled::NoInstance));
+}
