@@ -2,6 +2,8 @@
 
 // Said again here so that lints know these modules for tests.
 #[cfg(test)]
+mod assembled;
+#[cfg(test)]
 mod everything;
 #[cfg(test)]
 mod golden;
