@@ -121,7 +121,7 @@ pub(crate) struct Retention {
     /// A directory in which runs are written down before they are forgotten, as
     /// newline-delimited JSON, a file for each day. Default: nowhere.
     pub(crate) archive: Option<PathBuf>,
-    /// Rows that are deleted at once; more of them make other writes wait for longer.
+    /// Rows that are deleted at once at most; fewer if they take longer than 20 ms.
     pub(crate) slice_rows: u32,
 }
 
@@ -175,7 +175,7 @@ impl Default for Retention {
             every: Millis(60_000),
             grace: Millis(3_600_000),
             archive: None,
-            slice_rows: 500,
+            slice_rows: 1000,
         }
     }
 }

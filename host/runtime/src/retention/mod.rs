@@ -29,7 +29,8 @@ pub struct Options {
     /// Where runs are written down before they are forgotten, a file for each day on which
     /// they ended. None: nowhere.
     pub archive: Option<PathBuf>,
-    /// Rows that are deleted by one write, which bounds how long other writes wait.
+    /// Rows that are deleted by one write at most; fewer if they take long, so that no other
+    /// write waits for long.
     pub slice_rows: u32,
 }
 
@@ -40,7 +41,7 @@ impl Default for Options {
             every_ms: 60_000,
             grace_ms: 3_600_000,
             archive: None,
-            slice_rows: 500,
+            slice_rows: 1000,
         }
     }
 }

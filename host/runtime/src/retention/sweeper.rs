@@ -1,6 +1,8 @@
 //! One round of retention.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use windlass_model::{Clock, Incarnation, InstanceNo};
 use windlass_store::letters::DeadLetterOp;
@@ -17,6 +19,19 @@ const DUTY: &str = "retention";
 /// Runs that are looked up at once.
 const PAGE: u32 = 256;
 
+/// A slice that takes longer is followed by a smaller one: nobody is to wait for 50 ms, and
+/// what else waits for the writer is part of the time.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// A slice that takes less is followed by a larger one.
+const QUICK: Duration = Duration::from_millis(8);
+
+/// Rows of the first slice, before it is known what a row costs.
+const FIRST: u32 = 128;
+
+/// Rows of a slice however long they take.
+const SMALLEST: u32 = 16;
+
 /// What one round did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
@@ -32,6 +47,8 @@ pub struct Sweeper {
     clock: Arc<dyn Clock>,
     options: Options,
     archive: Option<Archive>,
+    /// Rows of the next slice.
+    rows: AtomicU32,
 }
 
 impl Sweeper {
@@ -41,6 +58,7 @@ impl Sweeper {
         Self {
             store,
             clock,
+            rows: AtomicU32::new(options.slice_rows.clamp(1, FIRST)),
             options,
             archive,
         }
@@ -127,13 +145,13 @@ impl Sweeper {
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
         loop {
-            let forget = Write::Forget {
+            let forget = |rows| Write::Forget {
                 instance,
                 before_ms,
-                rows: self.options.slice_rows,
+                rows,
                 at_ms,
             };
-            match self.store.write(forget)? {
+            match self.slice(forget)? {
                 Wrote::Forgotten { more: true } if !stop() => {}
                 Wrote::Forgotten { .. } => return Ok(()),
                 other => return Err(crate::store_answered(&other).into()),
@@ -141,18 +159,33 @@ impl Sweeper {
         }
     }
 
+    /// Carries one slice out, and makes the next one smaller if it took long: how much a row
+    /// costs depends on the disk and on what is in it.
+    fn slice(&self, write: impl FnOnce(u32) -> Write) -> Result<Wrote, Error> {
+        let rows = self.rows.load(Ordering::Relaxed);
+        let begun = self.clock.monotonic();
+        let wrote = self.store.write(write(rows))?;
+        let took = self.clock.monotonic().saturating_sub(begun);
+        let bound = self.options.slice_rows.max(1);
+        let next = if took > SLOW {
+            rows / 2
+        } else if took < QUICK {
+            rows.saturating_mul(2)
+        } else {
+            rows
+        };
+        let next = next.clamp(bound.min(SMALLEST), bound);
+        self.rows.store(next, Ordering::Relaxed);
+        Ok(wrote)
+    }
+
     fn purge_letters(&self, before_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
-        let limit = self.options.slice_rows;
         let mut purged = 0;
         while !stop() {
-            let purge = DeadLetterOp::Purge { before_ms, limit };
-            match self.store.write(Write::DeadLetter(purge))? {
-                Wrote::Freed(count) => {
-                    purged += u64::from(count);
-                    if count < limit {
-                        break;
-                    }
-                }
+            let purge = |limit| Write::DeadLetter(DeadLetterOp::Purge { before_ms, limit });
+            match self.slice(purge)? {
+                Wrote::Freed(0) => break,
+                Wrote::Freed(count) => purged += u64::from(count),
                 other => return Err(crate::store_answered(&other).into()),
             }
         }
@@ -166,12 +199,12 @@ impl Sweeper {
         };
         let mut swept = 0;
         while !stop() {
-            let sweep = Write::Sweep {
+            let sweep = |rows| Write::Sweep {
                 what,
                 before_ms: at_ms.saturating_sub_unsigned(kept_ms),
-                rows: self.options.slice_rows,
+                rows,
             };
-            match self.store.write(sweep)? {
+            match self.slice(sweep)? {
                 Wrote::Swept { count, more } => {
                     swept += u64::from(count);
                     if !more {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -26,21 +27,27 @@ use crate::error::Error;
 const DAY_MS: i64 = 24 * 3_600_000;
 
 #[derive(Default)]
-struct TestClock(AtomicI64);
+struct TestClock {
+    wall_ms: AtomicI64,
+    monotonic_ms: AtomicU64,
+    /// How far each look at the monotonic time moves it on.
+    step_ms: AtomicU64,
+}
 
 impl TestClock {
     fn set(&self, ms: i64) {
-        self.0.store(ms, Ordering::SeqCst);
+        self.wall_ms.store(ms, Ordering::SeqCst);
     }
 }
 
 impl Clock for TestClock {
     fn wall_ms(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
+        self.wall_ms.load(Ordering::SeqCst)
     }
 
     fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.wall_ms().unsigned_abs())
+        let step_ms = self.step_ms.load(Ordering::SeqCst);
+        Duration::from_millis(self.monotonic_ms.fetch_add(step_ms, Ordering::SeqCst))
     }
 }
 
@@ -401,4 +408,30 @@ fn what_cannot_be_archived_is_kept() {
     let error = world.round(&sweeper).unwrap_err();
     assert_eq!(error.code(), crate::codes::ARCHIVE);
     assert_eq!(world.instances(), 1);
+}
+
+#[test]
+fn slices_become_smaller_while_they_take_long() {
+    let world = World::new();
+    let sweeper = world.sweeper(None);
+    for _ in 0..8 {
+        world.ended(1, &Payload::null());
+    }
+    world.clock.set(8 * DAY_MS);
+    let slices = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&slices);
+    let clock = Arc::clone(&world.clock);
+    world.store.set_faults(Some(Box::new(move |write| {
+        if let Write::Forget { rows, .. } = write {
+            let mut seen = seen.lock();
+            seen.push(*rows);
+            // The store looks at the time itself, once for each write.
+            clock
+                .step_ms
+                .store(if seen.len() < 5 { 30 } else { 0 }, Ordering::SeqCst);
+        }
+        None
+    })));
+    world.round(&sweeper).unwrap();
+    assert_eq!(*slices.lock(), [128, 64, 32, 16, 16, 16, 32, 64]);
 }

@@ -215,8 +215,12 @@ impl Session<'_> {
             let (count, more) = (0, false);
             return Ok(Wrote::Swept { count, more });
         }
-        self.connection
-            .execute_batch(&format!("PRAGMA incremental_vacuum({slice})"))?;
+        // It gives back a page with each step, so that it is to be stepped to its end.
+        let mut vacuum = self
+            .connection
+            .prepare(&format!("PRAGMA incremental_vacuum({slice})"))?;
+        let mut steps = vacuum.query([])?;
+        while steps.next()?.is_some() {}
         let freed = before - pragma("freelist_count")?;
         Ok(Wrote::Swept {
             count: u32::try_from(freed).unwrap_or_default(),

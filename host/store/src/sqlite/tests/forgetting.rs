@@ -141,6 +141,30 @@ fn pages_are_given_back_once_the_load_is_over() {
         full(&member, 1, &Payload::json(fill));
     }
     let most = pages();
+    for row in member.store.expired(i64::MAX, 1000).unwrap() {
+        let (instance, before_ms, rows, at_ms) = (row.no, i64::MAX, 1000, 0);
+        member.write(Write::Forget {
+            instance,
+            before_ms,
+            rows,
+            at_ms,
+        });
+    }
+    let slice = |what| {
+        let (before_ms, rows) = (i64::MAX, 40);
+        let sweep = Write::Sweep {
+            what,
+            before_ms,
+            rows,
+        };
+        match member.write(sweep) {
+            Wrote::Swept { count, more } => (count, more),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(slice(Sweep::Blobs), (40, true));
+    assert_eq!(slice(Sweep::Pages), (40, true));
+    assert_eq!(pages(), most - 40);
     forget_all(&member, 0);
     assert!(
         most > 3000 && pages() < most / 5,
