@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 use windlass_model::{ScopeNo, Status};
 
 use super::history_kept::{self, Kept};
+use super::history_outside::{self, Asked};
 use super::world::{Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
 use crate::published::Planned;
@@ -48,6 +49,7 @@ enum Op {
     Park(usize),
     Unpark,
     Kept(usize, Kept),
+    Asked(usize, Asked),
 }
 
 /// What a step does with its trigger and its instance.
@@ -58,6 +60,7 @@ enum Kind {
     Fork,
     Leaf,
     Release,
+    Suspend(usize),
     Finish,
 }
 
@@ -69,6 +72,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Kind::Fork),
         1 => Just(Kind::Leaf),
         1 => Just(Kind::Release),
+        8 => (0..4096_usize).prop_map(Kind::Suspend),
         1 => Just(Kind::Finish),
     ];
     let claim = (which.clone(), 0..40_i64, 1..4_u32, 1..4_u32, any::<bool>());
@@ -86,6 +90,7 @@ fn op() -> impl Strategy<Value = Op> {
         16 => (which.clone(), kind, proptest::bool::weighted(0.15), which.clone())
             .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
         6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Kept(by, op)),
+        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::Asked(by, op)),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
         2 => which.prop_map(Op::Park),
@@ -243,6 +248,7 @@ impl History<'_> {
                 let mut step = self.step(&held, *kind)?;
                 if dress & 32 != 0 {
                     history_kept::dress(&mut step, *dress);
+                    history_outside::dress(&mut step, &self.instances, *dress);
                 }
                 if !*stale {
                     self.expect(&held, *kind);
@@ -266,6 +272,7 @@ impl History<'_> {
             }
             Op::Unpark => Write::Unpark,
             Op::Kept(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::Asked(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
         })
     }
 
@@ -286,6 +293,7 @@ impl History<'_> {
                 step.triggers.push(member.trigger(3));
             }
             Kind::Release => step.release = true,
+            Kind::Suspend(bits) => history_outside::suspend(&mut step, held, member, bits),
             Kind::Finish => step = member.last(held),
         }
         if !matches!(kind, Kind::Finish) {
@@ -328,6 +336,11 @@ impl History<'_> {
                     self.held.push(Held { fence, trigger });
                 }
             }
+            (Write::Commit(commit), Ok(Wrote::DoneDue)) => self.find(&commit.children),
+            (Write::Send(send), Ok(Wrote::Sent(_))) => {
+                let starts = send.starts.iter().map(|(_, new)| new.clone());
+                self.find(&starts.collect::<Vec<_>>());
+            }
             (Write::Plan(plan), Ok(Wrote::Planned(Planned::Created(_)))) => {
                 let new = plan.create.iter().map(|new| (**new).clone());
                 self.instances.extend(new);
@@ -350,12 +363,23 @@ impl History<'_> {
         }
     }
 
+    /// Instances that came to be beside something else, if they did.
+    fn find(&mut self, new: &[crate::rows::NewInstance]) {
+        for new in new {
+            if self.model.instance_by_no(new.no).unwrap().is_some() {
+                self.instances.push(new.clone());
+            }
+        }
+    }
+
     fn compare(&self) {
         let (model, tested) = (&self.model, &self.tested);
         assert_eq!(tested.counts().unwrap(), model.counts().unwrap());
         history_kept::compare(&**tested, &**model);
+        history_outside::compare(&**tested, &**model);
         for no in self.instances.iter().map(|new| new.no) {
             history_kept::compare_instance(&**tested, &**model, no);
+            history_outside::compare_instance(&**tested, &**model, no);
             let row = model.instance_by_no(no).unwrap();
             assert_eq!(tested.instance_by_no(no).unwrap(), row);
             assert_eq!(tested.triggers(no).unwrap(), model.triggers(no).unwrap());

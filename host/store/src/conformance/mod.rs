@@ -18,6 +18,7 @@ mod fencing;
 pub(crate) mod forgetting;
 mod history;
 mod history_kept;
+mod history_outside;
 mod holding;
 mod large;
 mod outside;

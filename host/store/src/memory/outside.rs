@@ -266,22 +266,19 @@ impl Data {
         self.last_letter += 1;
         let no = LetterNo(self.last_letter);
         let mut letter = new.clone();
-        let instance_id = match &mut letter.body {
+        match &mut letter.body {
             LetterBody::Stimulus(dead) => {
                 let blobs = std::mem::take(&mut dead.blobs);
                 self.put_blobs(holder(no), &blobs, new.at_ms);
                 self.refer(holder(no), &dead.input);
-                dead.instance
             }
-            LetterBody::Trigger(dead) => {
-                dead.priority = bounded(dead.priority);
-                self.instances.get(&dead.instance).map(|of| of.row.id)
-            }
-        };
+            LetterBody::Trigger(dead) => dead.priority = bounded(dead.priority),
+        }
         let row = LetterRow {
             no,
             letter,
-            instance_id,
+            // It is looked up when somebody reads it.
+            instance_id: None,
             replayed_ms: None,
         };
         self.letters.insert(no, row);

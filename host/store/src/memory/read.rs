@@ -9,7 +9,7 @@ use windlass_model::{
 };
 
 use super::MemoryStore;
-use super::data::Instance;
+use super::data::{Data, Instance};
 use super::stimuli::Kept;
 use crate::error::Result;
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
@@ -298,11 +298,13 @@ impl Reader for MemoryStore {
                 && (query.instance.is_none() || query.instance == of)
                 && query.after.is_none_or(|after| row.no > after)
         });
-        Ok(rows.take(query.limit as usize).cloned().collect())
+        let rows = rows.take(query.limit as usize);
+        Ok(rows.map(|row| named(&data, row)).collect())
     }
 
     fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
-        Ok(self.common.data.lock().letters.get(&no).cloned())
+        let data = self.common.data.lock();
+        Ok(data.letters.get(&no).map(|row| named(&data, row)))
     }
 
     fn children(
@@ -372,5 +374,17 @@ impl Reader for MemoryStore {
             buffered: kept(|kept| kept.expires_ms.is_some()),
             dead_letters: data.letters.len() as u64,
         })
+    }
+}
+
+/// A dead letter with the name of its instance.
+fn named(data: &Data, row: &LetterRow) -> LetterRow {
+    let instance_id = match &row.letter.body {
+        LetterBody::Stimulus(dead) => dead.instance,
+        LetterBody::Trigger(dead) => data.instances.get(&dead.instance).map(|of| of.row.id),
+    };
+    LetterRow {
+        instance_id,
+        ..row.clone()
     }
 }

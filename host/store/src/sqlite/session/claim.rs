@@ -32,6 +32,7 @@ const TOP: i32 = i32::MAX;
 
 /// How far a member has come in its walk through the due index. Each call begins with the
 /// highest priority, and goes on in each where the call before stopped.
+#[derive(Clone)]
 pub(super) struct Scan {
     places: FxHashMap<i32, Place>,
     /// How much had become pending when the walk began: more means that it may have missed
@@ -101,7 +102,10 @@ impl Session<'_> {
             made_pending,
             left: false,
         };
-        let mut scan = self.scans.remove(&claim.incarnation.0).unwrap_or(begun);
+        let scan = self.scans.remove(&claim.incarnation.0);
+        let undo = (claim.incarnation.0, scan.clone());
+        self.before.scans.push(undo);
+        let mut scan = scan.unwrap_or(begun);
         taking.claims.more = true;
         let mut rows = ROWS;
         let mut priority = TOP;

@@ -70,6 +70,14 @@ struct Aftermath {
     gone: Vec<i64>,
 }
 
+/// What a group has changed in memory that does not follow from the file.
+#[derive(Default)]
+struct Before {
+    made_pending: u64,
+    /// By incarnation, oldest first.
+    scans: Vec<(i64, Option<Scan>)>,
+}
+
 /// One connection that writes.
 pub(super) struct Session<'c> {
     connection: &'c Connection,
@@ -79,6 +87,8 @@ pub(super) struct Session<'c> {
     scans: FxHashMap<i64, Scan>,
     /// Counts what became pending, so that a scan knows whether it missed something.
     made_pending: u64,
+    /// What the two were before the group, for when it is thrown away.
+    before: Before,
     aftermath: Aftermath,
     /// Whether commits reach the disk although the durability does not ask for it.
     flushing: bool,
@@ -94,6 +104,7 @@ impl<'c> Session<'c> {
             cache: Cache::default(),
             scans: FxHashMap::default(),
             made_pending: 0,
+            before: Before::default(),
             aftermath: Aftermath::default(),
             flushing: false,
             log: Log::new(shared),
@@ -119,6 +130,8 @@ impl<'c> Session<'c> {
             self.cache.data_version = version;
         }
         self.cache.keep_bounds();
+        self.before.made_pending = self.made_pending;
+        self.before.scans.clear();
         if flush {
             self.touch()?;
         }
@@ -192,7 +205,13 @@ impl<'c> Session<'c> {
         }
         self.cache.clear();
         // What a claim went past is still to be claimed.
-        self.scans.clear();
+        self.made_pending = self.before.made_pending;
+        for (incarnation, scan) in self.before.scans.drain(..).rev() {
+            match scan {
+                Some(scan) => drop(self.scans.insert(incarnation, scan)),
+                None => drop(self.scans.remove(&incarnation)),
+            }
+        }
         self.aftermath.gone.clear();
         for (incarnation, file) in std::mem::take(&mut self.aftermath.joined) {
             drop(file);

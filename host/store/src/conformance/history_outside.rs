@@ -1,0 +1,369 @@
+//! What random histories do with bookmarks, stimuli, triggers from outside, children and dead
+//! letters.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use uuid::Uuid;
+use windlass_model::{
+    BindingNo, Class, Code, Delivery, Digest, Failure, InstanceNo, LetterNo, Payload, Seq, Status,
+    StimulusNo, TriggerId, TriggerType,
+};
+
+use super::waiting::stimulus;
+use super::world::{Held, Member};
+use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, LetterQuery, NewDeadLetter};
+use crate::outside::{DueQuery, NewOutside, TriggerTarget};
+use crate::rows::{NewInstance, Parent};
+use crate::stimuli::{
+    BookmarkQuery, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
+};
+use crate::write::Commit;
+use crate::{Store, Write};
+
+/// What is waited for and sent: the second one starts something, too.
+const NAMES: [&str; 2] = ["s0", "paid"];
+
+fn named(bits: usize, delivery: Delivery) -> NewStimulus {
+    let mut named = stimulus(NAMES[bits & 1], delivery);
+    named.hash = hash(bits);
+    named
+}
+
+fn hash(bits: usize) -> Digest {
+    Digest::of(NAMES[bits & 1].as_bytes())
+}
+
+/// One thing that somebody outside does. The numbers choose among what there is.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    Send { bits: usize, limit: u32, at_ms: i64 },
+    GoOn { bits: usize, at_ms: i64 },
+    Resume(usize),
+    Queue { which: i64, what: u8 },
+    Letter { which: i64, what: u8 },
+    Schedule(usize),
+    Touch { bits: usize, at_ms: i64 },
+}
+
+pub(super) fn op() -> impl Strategy<Value = Asked> {
+    let bits = 0..4096_usize;
+    prop_oneof![
+        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| Asked::Send {
+            bits, limit, at_ms,
+        }),
+        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| Asked::GoOn { bits, at_ms }),
+        1 => bits.clone().prop_map(Asked::Resume),
+        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| Asked::Queue { which, what }),
+        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| Asked::Letter { which, what }),
+        3 => bits.clone().prop_map(Asked::Schedule),
+        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| Asked::Touch { bits, at_ms }),
+    ]
+}
+
+fn about(bits: usize) -> Option<String> {
+    (bits & 3 == 3).then(|| format!("c{}", bits >> 2 & 1))
+}
+
+fn some(all: &[NewInstance], which: usize) -> Option<&NewInstance> {
+    all.get(which % all.len().max(1))
+}
+
+fn error() -> Failure {
+    Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed")
+}
+
+impl Asked {
+    /// The write of it, by this member.
+    pub(super) fn write(
+        &self,
+        member: &Member,
+        model: &dyn Store,
+        instances: &[NewInstance],
+    ) -> Option<Write> {
+        Some(match self {
+            Self::Send { bits, limit, at_ms } => {
+                send(*bits, *limit, *at_ms, member, model, instances)
+            }
+            Self::GoOn { bits, at_ms } => go_on(*bits, *at_ms, model)?,
+            Self::Resume(bits) => Write::Resume(Box::new(Resume {
+                token: Digest::of(format!("token {}", bits & 7).as_bytes()),
+                input: Payload::json("1"),
+                blobs: Vec::new(),
+                at_ms: 40,
+            })),
+            Self::Queue { which, what } => Write::Queue(queue(StimulusNo(*which), *what)),
+            Self::Letter { which, what } => {
+                Write::DeadLetter(letter(LetterNo(*which), *what, member, instances))
+            }
+            Self::Schedule(bits) => Write::Schedule(Box::new(NewOutside {
+                no: member.numbers.trigger().unwrap(),
+                id: TriggerId(Uuid::from_u128(*bits as u128 & 15)),
+                instance: some(instances, bits >> 4)?.id,
+                node: None,
+                kind: TriggerType::Manual,
+                due_ms: 30,
+                payload: Some(Bytes::from_static(b"{}")),
+                priority: (*bits & 3) as i32 - 1,
+                detail: Bytes::new(),
+                request: Digest::of(&[(bits >> 6 & 7 == 0).into()]),
+            })),
+            Self::Touch { bits, at_ms } => touch(*bits, *at_ms, member, model, instances)?,
+        })
+    }
+}
+
+fn send(
+    bits: usize,
+    limit: u32,
+    at_ms: i64,
+    member: &Member,
+    model: &dyn Store,
+    instances: &[NewInstance],
+) -> Write {
+    let delivery = Delivery::ALL[bits >> 2 & 3];
+    let mut sent = named(bits, delivery);
+    sent.at_ms = at_ms;
+    sent.ttl_ms = 20;
+    sent.correlation = about(bits >> 4);
+    if bits >> 6 & 3 == 0 {
+        sent.instance = some(instances, bits >> 8).map(|new| new.id);
+    }
+    if bits >> 6 & 3 == 1 {
+        sent.input = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
+    }
+    let bound = model.bindings(sent.hash).unwrap();
+    // Those whose definition is not the one that is published are refused.
+    let mut starts: Vec<(BindingNo, NewInstance)> = bound
+        .iter()
+        .map(|row| {
+            let mut new = member.draft(1);
+            new.definition =
+                std::sync::Arc::new(model.definition(row.definition).unwrap().unwrap());
+            super::history_kept::reserve(&mut new, bits >> 8);
+            (row.no, new)
+        })
+        .collect();
+    if bits >> 8 & 7 == 0 {
+        starts.pop();
+    }
+    Write::Send(Box::new(Send {
+        stimulus: sent,
+        starts,
+        queued: None,
+        limit,
+        at_ms,
+    }))
+}
+
+/// What a queue worker does.
+fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
+    let query = StimulusQuery {
+        limit: 8,
+        ready_ms: Some(at_ms),
+        after: None,
+    };
+    let queued = model.queued(&query).unwrap();
+    let row = queued.get(bits % queued.len().max(1))?;
+    Some(Write::Send(Box::new(Send {
+        stimulus: row.stimulus.clone(),
+        starts: Vec::new(),
+        queued: Some(row.no),
+        limit: 1 + (bits as u32 & 1),
+        at_ms,
+    })))
+}
+
+fn queue(no: StimulusNo, what: u8) -> QueueOp {
+    match what {
+        0 => QueueOp::Add(Box::new(named(0, Delivery::Resume))),
+        1 => QueueOp::Delay {
+            no,
+            ready_ms: 60,
+            error: error(),
+        },
+        2 => QueueOp::Fail {
+            no,
+            error: error(),
+            at_ms: 50,
+        },
+        3 => QueueOp::Delete { no },
+        4 => QueueOp::Unbuffer { no },
+        _ => QueueOp::Expire {
+            queued_before_ms: 20,
+            now_ms: 70,
+            limit: 2,
+        },
+    }
+}
+
+fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) -> DeadLetterOp {
+    let instance = instances.first().map_or(InstanceNo(0), |new| new.no);
+    match what {
+        0 => DeadLetterOp::Add(Box::new(dead(instance, 1))),
+        1 => DeadLetterOp::Delete { no },
+        2 => DeadLetterOp::Purge {
+            before_ms: no.0 * 4,
+            limit: 3,
+        },
+        _ => DeadLetterOp::Replay {
+            no,
+            trigger: member.numbers.trigger().unwrap(),
+            at_ms: 33,
+        },
+    }
+}
+
+fn dead(instance: InstanceNo, seq: u64) -> NewDeadLetter {
+    let seq = Seq(seq | u64::from(seq & 1 == 0) << 63);
+    NewDeadLetter {
+        reason: "failed".into(),
+        body: LetterBody::Trigger(DeadTrigger {
+            instance,
+            seq,
+            kind: TriggerType::Manual,
+            node: Some(1),
+            priority: 1,
+            payload: None,
+            detail: Bytes::new(),
+        }),
+        failure: Some(error()),
+        at_ms: 40,
+    }
+}
+
+fn touch(
+    bits: usize,
+    at_ms: i64,
+    member: &Member,
+    model: &dyn Store,
+    instances: &[NewInstance],
+) -> Option<Write> {
+    let target = if bits & 4 == 0 {
+        TriggerTarget::Outside(TriggerId(Uuid::from_u128(bits as u128 >> 3 & 15)))
+    } else {
+        let instance = some(instances, bits >> 7)?.no;
+        let rows = model.triggers(instance).unwrap();
+        let row = rows.get((bits >> 3 & 15) % rows.len().max(1));
+        TriggerTarget::Row(instance, row.map_or(Seq(77), |row| row.seq))
+    };
+    Some(match bits & 3 {
+        0 => Write::Fire { target, at_ms },
+        1 => Write::Reschedule {
+            target,
+            due_ms: at_ms,
+        },
+        2 => Write::CancelTrigger { target, at_ms },
+        _ => Write::Control {
+            instance: some(instances, bits >> 7)?.id,
+            no: member.numbers.trigger().unwrap(),
+            kind: TriggerType::Cancel,
+            at_ms,
+        },
+    })
+}
+
+/// Lets a step suspend its node run, or wait for a child.
+pub(super) fn suspend(step: &mut Commit, held: &Held, member: &Member, bits: usize) {
+    let mut row = member.trigger(2);
+    row.due_ms = i64::MAX;
+    step.status = Status::Suspended;
+    step.release = bits & 1 != 0;
+    if bits & 6 == 6 {
+        row.kind = TriggerType::Child;
+        let mut child = member.draft(1);
+        child.parent = Some(Parent {
+            instance: held.fence.instance,
+            id: member.draft(0).id,
+            trigger: held.trigger.no,
+            seq: Seq(2),
+            depth: 1,
+        });
+        super::history_kept::reserve(&mut child, bits >> 3);
+        step.children = vec![child];
+    } else {
+        row.kind = TriggerType::Resume;
+        step.bookmarks = (0..1 + (bits >> 3 & 1))
+            .map(|place| bookmark(held, member, (bits >> 4) + place))
+            .collect();
+        step.at_ms = 30 + (bits as i64 >> 4 & 15);
+    }
+    step.triggers = vec![row];
+}
+
+fn bookmark(held: &Held, member: &Member, bits: usize) -> NewBookmark {
+    NewBookmark {
+        first: Seq(1 + (bits as u64 & 1)),
+        correlation: about(bits >> 1),
+        hash: hash(bits),
+        auto_burn: bits >> 3 & 3 != 0,
+        expires_ms: (bits >> 5 & 1 != 0).then_some(45),
+        token: Digest::of(format!("token {}", bits & 7).as_bytes()),
+        ..member.bookmark(held, NAMES[bits & 1])
+    }
+}
+
+/// Adds to a step what it does to others.
+pub(super) fn dress(step: &mut Commit, instances: &[NewInstance], bits: usize) {
+    if bits & 3 == 1 {
+        step.burned = vec![Seq(1 + (bits as u64 >> 2 & 1))];
+    }
+    if bits & 3 == 2 {
+        step.sends = vec![named(bits >> 2, Delivery::ALL[bits >> 3 & 3])];
+    }
+    if bits & 7 == 3 {
+        step.cancels = some(instances, bits)
+            .map(|new| new.id)
+            .into_iter()
+            .collect();
+    }
+    if bits & 7 == 7 {
+        step.dead = vec![dead(step.fence.instance, bits as u64 >> 3 & 7)];
+    }
+}
+
+pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
+    let limit = 1000;
+    let query = BookmarkQuery {
+        limit,
+        ..Default::default()
+    };
+    assert_eq!(
+        tested.bookmarks(&query).unwrap(),
+        model.bookmarks(&query).unwrap()
+    );
+    let query = StimulusQuery {
+        limit,
+        ..Default::default()
+    };
+    assert_eq!(
+        tested.queued(&query).unwrap(),
+        model.queued(&query).unwrap()
+    );
+    assert_eq!(
+        tested.buffered(&query).unwrap(),
+        model.buffered(&query).unwrap()
+    );
+    let query = LetterQuery {
+        limit,
+        ..Default::default()
+    };
+    assert_eq!(
+        tested.dead_letters(&query).unwrap(),
+        model.dead_letters(&query).unwrap()
+    );
+    let query = DueQuery {
+        after: None,
+        until_ms: i64::MAX,
+        limit,
+    };
+    assert_eq!(tested.due(&query).unwrap(), model.due(&query).unwrap());
+    for number in 0..16 {
+        let name = TriggerId(Uuid::from_u128(number));
+        assert_eq!(tested.outside(name).unwrap(), model.outside(name).unwrap());
+    }
+}
+
+pub(super) fn compare_instance(tested: &dyn Store, model: &dyn Store, no: InstanceNo) {
+    let children = |store: &dyn Store| store.children(no, None, 100).unwrap();
+    assert_eq!(children(tested), children(model));
+}
