@@ -10,6 +10,7 @@
 )]
 
 mod author;
+mod consumers;
 mod crash_points;
 mod disks;
 mod hostile;
