@@ -43,17 +43,6 @@ pub const TRIGGER_KIND: Code = Code::new("WL-D019");
 /// A trigger by a web request, in a host without a web server.
 pub const NO_WEB_SERVER: Code = Code::new("WL-D020");
 
-/// `commit: burst` is not built yet.
-pub const NO_BURST: Code = Code::new("WL-D038");
-/// Sub-workflows are not built yet.
-pub const NO_SUB_WORKFLOW: Code = Code::new("WL-D041");
-/// `event` is not built yet.
-pub const NO_EVENT: Code = Code::new("WL-D042");
-/// `wait-timeout` is not built yet.
-pub const NO_WAIT_TIMEOUT: Code = Code::new("WL-D047");
-/// `priority` is not built yet.
-pub const NO_PRIORITY: Code = Code::new("WL-D049");
-
 /// A value is not as its schema wants it.
 pub const SCHEMA_VALUE: Code = Code::new("WL-D100");
 /// A property that the schema does not have.

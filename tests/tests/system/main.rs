@@ -21,3 +21,4 @@ mod mistakes;
 mod schedules;
 mod sharing;
 mod stores;
+mod waiting;

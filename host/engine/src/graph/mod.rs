@@ -7,7 +7,6 @@ mod checks;
 mod compile;
 mod expressions;
 mod flat;
-mod later;
 mod loops;
 mod nesting;
 mod rivals;
@@ -21,7 +20,6 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-pub use later::unsupported;
 use rivals::NodeSet;
 
 /// How deep loops may nest in one another.

@@ -22,6 +22,7 @@ use crate::codes;
 use crate::error::Error;
 
 pub use prepare::check;
+pub(crate) use prepare::is_pure;
 
 /// Prepared definitions that are kept at most. What is in use lives on outside.
 const KEPT: usize = 1_000;
@@ -55,6 +56,9 @@ pub(crate) struct Executor {
     pub(crate) config: Option<Schema>,
     /// Whether the plugin can ask for memory or blobs.
     pub(crate) reads: bool,
+    /// Whether an execution that is done again, because the host died before it was durable,
+    /// goes unnoticed: nothing outside sees it, and it sees nothing that is not durable.
+    pub(crate) pure: bool,
     /// How long it was executed, in microseconds, by the type of the trigger.
     times: [OnceLock<Arc<Histogram>>; TriggerType::ALL.len()],
 }

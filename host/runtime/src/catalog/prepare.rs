@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use windlass_engine::{Graph, PlanKind, unsupported};
+use windlass_engine::{Graph, PlanKind};
 use windlass_model::definition::{NodeKind, StartTrigger, UseRef};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Digest, Place};
-use windlass_plugins::{Host, NodeType, Plugin};
+use windlass_plugins::{Host, NodeType, Plugin, Purity};
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use super::pins::Pins;
@@ -25,7 +25,6 @@ type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
 /// expressions, and every configuration that can be checked before it runs.
 pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     let (uses, mut wrong) = find(definition, plugins);
-    wrong.extend(unsupported(definition));
     match Graph::compile(definition, &|node_type| raw(&uses, node_type)) {
         Ok(graph) => wrong.extend(check_configs(&graph, &uses)),
         Err(diagnostics) => wrong.extend(diagnostics),
@@ -36,8 +35,7 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
 /// The definition behind a row, and the components that it would run on if it started now.
 pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
-    let (uses, mut wrong) = find(&definition, plugins);
-    wrong.extend(unsupported(&definition));
+    let (uses, wrong) = find(&definition, plugins);
     if !wrong.is_empty() {
         return Err(Error::Definition(wrong));
     }
@@ -202,6 +200,7 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
             node_type: Arc::from(""),
             config: None,
             reads: false,
+            pure: true,
             times: Default::default(),
         };
     };
@@ -212,8 +211,14 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
         // The plugin's schemas were checked when it was loaded.
         config: Schema::compile(&node.config).ok(),
         reads: plugin.reads,
+        pure: is_pure(plugin),
         times: Default::default(),
     }
+}
+
+/// Whether a plugin has no effects, and reads nothing but what it is given.
+pub(crate) fn is_pure(plugin: &Plugin) -> bool {
+    plugin.purity == Purity::Pure && !plugin.reads
 }
 
 /// Checks the configurations that have no expressions in them.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::{Command, Open};
+use windlass_model::definition::CommitStrategy;
 use windlass_model::{
     Bookmark, Failure, InstanceId, Payload, RunStatus, ScopeNo, Seq, Status, Token, TriggerNo,
     TriggerType,
@@ -18,6 +19,7 @@ use super::hot::{Held, Hot, Outside, Stage};
 use super::settle::Before;
 use super::state::{Pending, State, Then};
 use super::work::Address;
+use crate::catalog::is_pure;
 use crate::derived;
 use crate::shared::Shared;
 use crate::wait::RunResult;
@@ -74,6 +76,8 @@ pub(super) struct Rows {
     cancelled: Vec<Open>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
+    /// Successors that begin before the commit is durable.
+    ahead: Vec<Seq>,
     due_ms: Vec<i64>,
     burned: Vec<Seq>,
     cancels: Vec<InstanceId>,
@@ -94,10 +98,13 @@ impl State {
     /// Hands a step over with the next batch.
     pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<Shared>) {
         windlass_model::failpoint::pass("before-commit");
+        if !step.bookmarks.is_empty() {
+            windlass_model::failpoint::pass("before-bookmark");
+        }
         let Some(hot) = self.hots.get_mut(&to.instance) else {
             return;
         };
-        let Some((commit, then)) = hot.commit(to, step, shared) else {
+        let Some((commit, then, ahead)) = hot.commit(to, step, shared) else {
             tracing::error!(instance = %hot.id, "the numbers of this membership are used up");
             shared.scheduler.send(crate::scheduler::core::Event::Lost);
             return;
@@ -108,6 +115,9 @@ impl State {
             then,
         };
         self.push(pending, Write::Commit(Box::new(commit)));
+        for seq in ahead {
+            self.start_ahead(to.instance, seq);
+        }
     }
 }
 
@@ -117,7 +127,7 @@ impl Hot {
         to: Address,
         mut step: Step,
         shared: &Arc<Shared>,
-    ) -> Option<(Commit, Then)> {
+    ) -> Option<(Commit, Then, Vec<Seq>)> {
         let now_ms = step.now_ms;
         let used = Used {
             held: self.held.remove(&to.seq)?,
@@ -187,7 +197,7 @@ impl Hot {
             release,
             at_ms: now_ms,
         };
-        Some((commit, then))
+        Some((commit, then, rows.ahead))
     }
 
     fn ended(&mut self, ending: Ending) -> RunResult {
@@ -310,7 +320,9 @@ impl Hot {
             && !shared.is_draining()
             && shared.flow.try_take();
         let due_ms = due_ms.unwrap_or(used.now_ms);
-        if claimed {
+        if claimed && self.runs_ahead(open, shared) {
+            rows.ahead.push(open.seq);
+        } else if claimed {
             rows.dispatch.push(open.seq);
         } else if due_ms != i64::MAX {
             rows.due_ms.push(due_ms);
@@ -338,6 +350,19 @@ impl Hot {
             rows.waits = Some((no, open.seq));
         }
         Some(())
+    }
+
+    /// Whether something may begin before what led to it is durable. Commits become durable in
+    /// their order, so whatever else follows begins only when all of it is.
+    fn runs_ahead(&self, open: &Open, shared: &Shared) -> bool {
+        let graph = &self.prepared.graph;
+        if graph.options().commit != CommitStrategy::Burst {
+            return false;
+        }
+        let node = self.prepared.nodes.get(open.node.at());
+        let route = graph.node(open.node).and_then(|plan| plan.route.as_deref());
+        let consumer = shared.plugins.registry().consumer(open.kind, route);
+        node.is_some_and(|node| node.pure) && consumer.is_some_and(|plugin| is_pure(&plugin))
     }
 
     /// Takes a resumption that came while a node run was not waiting.

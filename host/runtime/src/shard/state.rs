@@ -201,6 +201,18 @@ impl State {
         }
     }
 
+    /// Lines up what is claimed by a commit that is on its way.
+    pub(super) fn start_ahead(&mut self, no: InstanceNo, seq: Seq) {
+        if let Some(held) = self
+            .hots
+            .get_mut(&no)
+            .and_then(|hot| hot.held.get_mut(&seq))
+        {
+            held.stage = Stage::Ready;
+            self.ready.push_back((no, seq));
+        }
+    }
+
     fn mark(&mut self, no: InstanceNo, seq: Seq) {
         let Some(hot) = self.hots.get(&no) else {
             return;
@@ -285,6 +297,9 @@ impl State {
             (Then::Released(_), Ok(_)) => {}
             (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
             (then, Ok(Wrote::DoneDue)) => {
+                if matches!(then, Then::Committed { ended: Some(_), .. }) {
+                    windlass_model::failpoint::pass("child-ended");
+                }
                 self.durable(pending.instance, pending.epoch, then, shared);
                 shared.scheduler.send(Event::Due(shared.now().wall_ms));
             }

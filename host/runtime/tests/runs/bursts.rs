@@ -86,3 +86,32 @@ output: "{{ vars }}"
         6
     );
 }
+
+#[test]
+fn pure_nodes_share_a_flush_if_the_workflow_says_so() {
+    let workflow = r#"
+workflow: together
+nodes:
+  a: { set: { a: 1 } }
+  b: { set: { b: "{{ vars.a + 1 }}" } }
+  c: { set: { c: "{{ vars.b + 1 }}" } }
+edges: [a -> b, b -> c]
+output: "{{ vars.c }}"
+options: { commit: burst }
+"#;
+    let running = Setup::default().start();
+    running.store.defer();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| running.run(workflow));
+        running.until("the run is to be written", |store| store.deferred().0 == 1);
+        running.store.carry_on(1);
+        running.store.deliver(1);
+        let started = run.join().unwrap();
+        // Nothing of the three is written, and all have been executed.
+        running.until("every node has run", |store| store.deferred().0 == 3);
+        running.store.carry_on(3);
+        running.store.deliver(3);
+        let result = running.ended(started.no);
+        assert_eq!(crate::rig::json(&result.output.unwrap()), json!(3));
+    });
+}

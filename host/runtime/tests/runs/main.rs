@@ -14,3 +14,4 @@ mod lists;
 mod metrics;
 mod patterns;
 mod rig;
+mod waiting;

@@ -2,23 +2,32 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use windlass_model::{Body, Digest, Payload, Status};
+use windlass_model::stimulus::Stimulus;
+use windlass_model::{Body, Clock as _, Digest, InstanceNo, Payload, Status};
 use windlass_plugins::Host;
 use windlass_runtime::{
-    BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, SystemClock,
+    BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started, SystemClock,
+    client,
 };
 use windlass_store::rows::DefinitionRow;
+use windlass_store::stimuli::Sent;
 use windlass_store::write::Commit;
-use windlass_store::{MemoryStore, Write};
+use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
+
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How a process takes part, where that is not the default.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) burst: BurstBounds,
     pub(crate) in_flight: u32,
+    /// Workflows that runs may call, by name.
+    pub(crate) beside: Vec<(String, DefinitionRow)>,
 }
 
 impl Default for Setup {
@@ -26,8 +35,22 @@ impl Default for Setup {
         Self {
             burst: BurstBounds::default(),
             in_flight: Settings::default().in_flight,
+            beside: Vec::new(),
         }
     }
+}
+
+/// A process that takes part.
+pub(crate) struct Running {
+    pub(crate) store: Arc<MemoryStore>,
+    /// Another process on the same store, so that the first hears of what is written.
+    outside: Arc<MemoryStore>,
+    runtime: Arc<Runtime>,
+    plugins: Arc<Host>,
+    clock: Arc<SystemClock>,
+    commits: Arc<Mutex<Vec<Commit>>>,
+    tokio: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
 }
 
 /// One run that has ended, and what was written for it.
@@ -42,13 +65,14 @@ pub(crate) struct Ran {
 }
 
 impl Setup {
-    /// Runs a workflow to its end.
-    pub(crate) fn run(&self, workflow: &str) -> Ran {
-        self.run_on(workflow, Payload::null())
+    /// Lets runs call a workflow.
+    pub(crate) fn beside(mut self, name: &str, workflow: &str) -> Self {
+        self.beside.push((name.to_owned(), definition(workflow)));
+        self
     }
 
-    /// Runs a workflow on this input to its end.
-    pub(crate) fn run_on(&self, workflow: &str, input: Payload) -> Ran {
+    /// Starts a process.
+    pub(crate) fn start(&self) -> Running {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -59,14 +83,16 @@ impl Setup {
         let mut plugins = windlass_plugins::Options::in_dir(dir.path());
         plugins.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
         plugins.threads = 2;
-        let host = Host::start(plugins, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
-        load(&host, "chain-executor");
+        let plugins =
+            Host::start(plugins, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
+        load(&plugins, "chain-executor");
         let store = MemoryStore::new(Arc::clone(&clock) as _);
         let commits = record(&store);
+        let beside = self.beside.clone();
         let runtime = Runtime::start(Options {
             store: Arc::clone(&store) as _,
-            plugins: host,
-            clock,
+            plugins: Arc::clone(&plugins),
+            clock: Arc::clone(&clock) as _,
             io: tokio.handle().clone(),
             name: "test".to_owned(),
             scope: Scope::All,
@@ -77,28 +103,110 @@ impl Setup {
             workers: 2,
             spare_workers: 1,
             burst: self.burst,
-            beside: None,
+            beside: Some(Box::new(move |name| {
+                let found = beside.iter().find(|(known, _)| known == name);
+                Ok(found.map(|(_, row)| row.clone()))
+            })),
             max_steps: 10_000,
             observer: None,
         })
         .unwrap();
-        let result = tokio.block_on(async {
-            let started = runtime.run(&request(workflow, input)).await.unwrap();
-            runtime.wait(started.no).await.unwrap()
-        });
-        let metrics = runtime.metrics();
-        drop(runtime);
-        let row = windlass_store::Reader::instance(&*store, result.id)
-            .unwrap()
-            .unwrap();
-        let commits = std::mem::take(&mut *commits.lock());
-        Ran {
+        Running {
+            outside: store.another(),
             store,
+            runtime,
+            plugins,
+            clock,
+            commits,
+            tokio,
+            _dir: dir,
+        }
+    }
+
+    /// Runs a workflow to its end.
+    pub(crate) fn run(&self, workflow: &str) -> Ran {
+        self.run_on(workflow, Payload::null())
+    }
+
+    /// Runs a workflow on this input to its end.
+    pub(crate) fn run_on(&self, workflow: &str, input: Payload) -> Ran {
+        let running = self.start();
+        let started = running.run_on(workflow, input);
+        let result = running.ended(started.no);
+        let Running {
+            store,
+            runtime,
+            commits,
+            ..
+        } = &running;
+        let row = store.instance(result.id).unwrap().unwrap();
+        Ran {
+            store: Arc::clone(store),
             result,
             row,
-            commits,
-            metrics,
+            commits: commits.lock().clone(),
+            metrics: runtime.metrics(),
         }
+    }
+}
+
+impl Running {
+    /// Starts a run that takes no input.
+    pub(crate) fn run(&self, workflow: &str) -> Started {
+        self.run_on(workflow, Payload::null())
+    }
+
+    fn run_on(&self, workflow: &str, input: Payload) -> Started {
+        let request = StartRequest {
+            definition: definition(workflow),
+            input,
+            id: None,
+            correlation: None,
+        };
+        self.tokio.block_on(self.runtime.run(&request)).unwrap()
+    }
+
+    /// Waits until a run has ended.
+    pub(crate) fn ended(&self, no: InstanceNo) -> RunResult {
+        let wait = async { tokio::time::timeout(PATIENCE, self.runtime.wait(no)).await };
+        self.tokio
+            .block_on(wait)
+            .unwrap_or_else(|_| panic!("run {no} does not end: {:?}", self.store.triggers(no)))
+            .unwrap()
+    }
+
+    /// Waits until a run waits for somebody.
+    pub(crate) fn suspended(&self, no: InstanceNo) {
+        let wait = self.runtime.wait_unless_suspended(no);
+        let result = self.tokio.block_on(wait).unwrap();
+        assert!(result.is_none(), "{result:?}");
+    }
+
+    /// Waits until something holds of the store.
+    pub(crate) fn until(&self, what: &str, holds: impl Fn(&MemoryStore) -> bool) {
+        let end = self.clock.monotonic() + PATIENCE;
+        while !holds(&self.store) {
+            assert!(
+                self.clock.monotonic() < end,
+                "it does not come to this: {what}"
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// Sends a stimulus, as another process would.
+    pub(crate) fn send(&self, stimulus: &Stimulus) -> Sent {
+        let id = client::new_stimulus_id();
+        client::send(&*self.outside, &self.plugins, self.now_ms(), id, stimulus).unwrap()
+    }
+
+    /// Tells the process that somebody has written something.
+    pub(crate) fn wake(&self) {
+        self.outside.notify();
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.wall_ms()
     }
 }
 
@@ -137,20 +245,14 @@ fn record(store: &MemoryStore) -> Arc<Mutex<Vec<Commit>>> {
     commits
 }
 
-fn request(workflow: &str, input: Payload) -> StartRequest {
+fn definition(workflow: &str) -> DefinitionRow {
     let read = windlass_model::file::read(workflow, "test.yaml");
     assert!(read.diagnostics.is_empty(), "{:#?}", read.diagnostics);
     let json = read.canonical().unwrap();
-    let definition = DefinitionRow {
+    DefinitionRow {
         digest: Digest::of(&json),
-        name: "test".to_owned(),
+        name: read.definition.unwrap().name,
         json: json.into(),
-    };
-    StartRequest {
-        definition,
-        input,
-        id: None,
-        correlation: None,
     }
 }
 

@@ -1,0 +1,223 @@
+//! Nodes that wait for stimuli and for sub-workflows, and triggers from outside.
+
+use serde_json::{Value, json};
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload, Status};
+use windlass_runtime::client;
+use windlass_store::Reader as _;
+use windlass_store::letters::LetterQuery;
+use windlass_store::outside::Scheduled;
+
+use crate::rig::Setup;
+
+const APPROVAL: &str = r#"
+workflow: approval
+nodes:
+  ask: { event: approved, match: { order: 7 } }
+output: "{{ nodes.ask.output }}"
+"#;
+
+fn approved(instance: Option<InstanceId>, delivery: Delivery) -> Stimulus {
+    Stimulus {
+        name: "approved".to_owned(),
+        matches: json!({ "order": 7 }),
+        correlation: None,
+        instance,
+        input: Payload::of(&json!({ "by": "me" })),
+        delivery,
+        ttl_ms: 60_000,
+    }
+}
+
+#[test]
+fn a_stimulus_resumes_who_waits_for_it() {
+    let running = Setup::default().start();
+    let started = running.run(APPROVAL);
+    running.suspended(started.no);
+    let sent = running.send(&approved(None, Delivery::StartAndResume));
+    assert_eq!(sent.resumed, [started.id]);
+    let result = running.ended(started.no);
+    assert_eq!(result.status, Status::Completed);
+    assert_eq!(output(&result), json!({ "by": "me" }));
+    assert_eq!(running.store.counts().unwrap().bookmarks, 0);
+}
+
+#[test]
+fn a_stimulus_that_comes_too_early_is_as_good_as_in_time() {
+    let running = Setup::default().start();
+    let sent = running.send(&approved(None, Delivery::Buffer));
+    assert!(sent.buffered);
+    let started = running.run(APPROVAL);
+    assert_eq!(output(&running.ended(started.no)), json!({ "by": "me" }));
+    assert_eq!(running.store.counts().unwrap().buffered, 0);
+}
+
+#[test]
+fn a_node_that_nobody_resumes_in_time_fails() {
+    let running = Setup::default().start();
+    let started = running.run(
+        r#"
+workflow: impatient
+nodes:
+  ask: { event: never, wait-timeout: 20ms, on-error: route }
+  late: { set: { late: "{{ nodes.ask.output.error.class }}" } }
+edges: [ask.error -> late]
+vars: { late: no }
+output: "{{ vars.late }}"
+"#,
+    );
+    assert_eq!(output(&running.ended(started.no)), json!("deadline"));
+}
+
+#[test]
+fn a_cancelled_run_ends_whatever_it_waits_for() {
+    let running = Setup::default().start();
+    let started = running.run(APPROVAL);
+    running.suspended(started.no);
+    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
+    running.wake();
+    assert_eq!(running.ended(started.no).status, Status::Cancelled);
+    assert_eq!(running.store.counts().unwrap().bookmarks, 0);
+}
+
+#[test]
+fn a_node_is_run_once_more_by_a_trigger_from_outside() {
+    let running = Setup::default().start();
+    let started = running.run(
+        r#"
+workflow: poked
+vars: { seen: [] }
+nodes:
+  ask: { event: approved, match: { order: 7 } }
+  note: { set: { seen: "{{ vars.seen + [vars.poke] }}" } }
+edges:
+  - { from: note, to: ask, when: "false" }
+  - { from: ask, to: note, when: "false" }
+output: "{{ vars.seen }}"
+"#
+        .replace("ask: {", "ask: { start: true,")
+        .as_str(),
+    );
+    running.suspended(started.no);
+    let wish = client::Schedule {
+        id: None,
+        instance: started.id,
+        node: "note".to_owned(),
+        due_ms: None,
+        payload: Some(object(&json!({ "poke": "once" }))),
+        priority: 0,
+    };
+    let (_, scheduled) = client::schedule(&*running.store, running.now_ms(), &wish).unwrap();
+    assert_eq!(scheduled, Scheduled::New);
+    running.wake();
+    running.until("the node has run", |store| {
+        !store.runs(started.no, None, 10).unwrap().is_empty()
+            && store
+                .vars(started.no, windlass_model::ScopeNo::ROOT)
+                .unwrap()
+                .iter()
+                .any(|(name, value)| name == "seen" && crate::rig::json(value) == json!(["once"]))
+    });
+    running.send(&approved(None, Delivery::Resume));
+    assert_eq!(output(&running.ended(started.no)), json!(["once"]));
+}
+
+#[test]
+fn a_sub_workflow_reports_to_its_parent() {
+    let running = Setup::default()
+        .beside(
+            "double",
+            r#"
+workflow: double
+nodes:
+  double: { set: { doubled: "{{ input * 2 }}" } }
+output: "{{ vars.doubled }}"
+"#,
+        )
+        .start();
+    let started = running.run(
+        r#"
+workflow: parent
+nodes:
+  each:
+    for-each: [1, 2, 3]
+    nodes:
+      call: { workflow: double, input: "{{ item }}" }
+    output: "{{ nodes.call.output }}"
+output: "{{ nodes.each.output }}"
+"#,
+    );
+    assert_eq!(output(&running.ended(started.no)), json!([2, 4, 6]));
+}
+
+#[test]
+fn a_sub_workflow_that_fails_fails_its_node() {
+    let running = Setup::default()
+        .beside(
+            "broken",
+            "workflow: broken\nnodes:\n  bad: { fail: out of order }\n",
+        )
+        .start();
+    let started = running.run("workflow: parent\nnodes:\n  call: { workflow: broken }\n");
+    let result = running.ended(started.no);
+    assert_eq!(result.status, Status::Faulted);
+    assert_eq!(result.failure.unwrap().message, "out of order");
+}
+
+#[test]
+fn cancelling_travels_down_to_the_children() {
+    let running = Setup::default().beside("approval", APPROVAL).start();
+    let started = running.run("workflow: parent\nnodes:\n  call: { workflow: approval }\n");
+    running.until("the child waits", |store| {
+        store.counts().unwrap().bookmarks == 1
+    });
+    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
+    running.wake();
+    assert_eq!(running.ended(started.no).status, Status::Cancelled);
+    running.until("the child has ended", |store| {
+        let counts = store.counts().unwrap();
+        counts.unfinished == 0 && counts.bookmarks == 0
+    });
+}
+
+#[test]
+fn workflows_that_call_each_other_end_somewhere() {
+    let call = "workflow: endless\nnodes:\n  call: { workflow: endless }\n";
+    let running = Setup::default().beside("endless", call).start();
+    let started = running.run(call);
+    let result = running.ended(started.no);
+    assert_eq!(result.status, Status::Faulted);
+    let message = result.failure.unwrap().message;
+    assert!(message.contains("32 deep"), "{message}");
+}
+
+#[test]
+fn a_run_that_faults_is_announced() {
+    let running = Setup::default().start();
+    let waits = running.run(
+        r#"
+workflow: alarm
+nodes:
+  hear: { event: incident }
+output: "{{ nodes.hear.output.failure.message }}"
+"#,
+    );
+    running.suspended(waits.no);
+    let bad = running.run("workflow: bad\nnodes:\n  bad: { fail: it is broken }\n");
+    assert_eq!(running.ended(bad.no).status, Status::Faulted);
+    assert_eq!(output(&running.ended(waits.no)), json!("it is broken"));
+    let letters = running.store.dead_letters(&LetterQuery {
+        limit: 10,
+        ..LetterQuery::default()
+    });
+    assert!(letters.unwrap().is_empty());
+}
+
+fn output(result: &windlass_runtime::RunResult) -> Value {
+    assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
+    crate::rig::json(result.output.as_ref().unwrap())
+}
+
+fn object(value: &Value) -> serde_json::Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
