@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use windlass_model::Clock;
 use windlass_plugins::Host;
+use windlass_runtime::Runtime;
 use windlass_runtime::client::{self, Published};
 use windlass_store::Store;
 
@@ -47,6 +48,8 @@ pub(crate) struct Publisher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) plugins: Arc<Host>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Who plans what is published.
+    pub(crate) runtime: Arc<Runtime>,
     seen: BTreeMap<PathBuf, Seen>,
 }
 
@@ -109,12 +112,14 @@ impl Publisher {
         store: Arc<dyn Store>,
         plugins: Arc<Host>,
         clock: Arc<dyn Clock>,
+        runtime: Arc<Runtime>,
     ) -> Self {
         Self {
             directory,
             store,
             plugins,
             clock,
+            runtime,
             seen: BTreeMap::new(),
         }
     }
@@ -139,6 +144,7 @@ impl Publisher {
                         file = %file.display(),
                         "published"
                     );
+                    self.runtime.published();
                     Some(published.name)
                 }
                 Err(error) => {

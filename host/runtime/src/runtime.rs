@@ -278,6 +278,14 @@ impl Runtime {
         unpark(self.shared.store.as_ref(), &self.sink);
     }
 
+    /// Something was published by this process: [`Store::notify`](windlass_store::Store::notify)
+    /// tells only the others.
+    pub fn published(&self) {
+        if let Some(service) = &*self.schedules.lock() {
+            service.look()();
+        }
+    }
+
     /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are
     /// interrupted and their triggers given back: a shutdown is never a failure of a run.
     pub async fn drain(&self, deadline: Duration) -> Drained {

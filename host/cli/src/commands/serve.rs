@@ -63,6 +63,7 @@ impl Arguments {
             Arc::clone(&store),
             host,
             Arc::clone(&machine.clock),
+            Arc::clone(served),
         ))?;
         definitions.get_or_init(|| Box::new(published.plugins_changed()));
         let path = wire::store_path(&machine.config)?;
