@@ -89,6 +89,8 @@ struct Asked {
     acknowledged: bool,
     /// When each of the stimuli is sent that its nodes wait for once, on the monotonic clock.
     stimuli: Vec<(u64, u64)>,
+    /// Whether there are any such nodes.
+    once: bool,
 }
 
 /// What goes wrong in this run: once in so many moves, zero for never.
@@ -189,6 +191,7 @@ impl World {
                 request,
                 at_ms,
                 acknowledged: false,
+                once: !stimuli.is_empty(),
                 stimuli,
             };
             self.requests.insert(id, asked);

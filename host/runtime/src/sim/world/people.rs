@@ -96,6 +96,7 @@ impl World {
         let Some(row) = store.instance(id).unwrap() else {
             return;
         };
+        let once = self.requests[&id].once;
         let now_ms = self.clock.wall_ms();
         let rows = store.triggers(row.no).unwrap();
         let target =
@@ -108,7 +109,8 @@ impl World {
                 let due_ms = now_ms.saturating_add_unsigned(self.dice.below(5_000));
                 client::reschedule(&*store, target, due_ms).unwrap();
             }
-            (3, _) => {
+            // A node that is run once more would wait for a stimulus that is sent once.
+            (3, _) if !once => {
                 let wish = client::Schedule {
                     id: Some(TriggerId(self.id())),
                     instance: id,
