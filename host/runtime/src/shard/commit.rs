@@ -276,11 +276,7 @@ impl Hot {
     /// Something open is not wanted any more, nor is what it waits for.
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
         if let Some(held) = self.held.remove(&open.seq) {
-            held.interrupt();
-            shared.landed(u32::from(held.is_claimed()));
-            if held.suspicion != Suspicion::None {
-                shared.suspect_left(self.no, open.seq);
-            }
+            held.leaves(self.no, open.seq, shared);
             rows.removed.push(held.no);
             rows.removed.extend(held.replaces);
         }
@@ -369,7 +365,7 @@ impl Hot {
     fn take_late(&mut self, first: Seq, rows: &mut Rows, shared: &Shared) -> Option<Bytes> {
         let seq = self.late_for(first)?;
         let held = self.held.remove(&seq)?;
-        shared.landed(u32::from(held.is_claimed()));
+        held.leaves(self.no, seq, shared);
         self.gone.insert(seq);
         rows.removed.push(held.no);
         held.given
@@ -535,11 +531,7 @@ impl Hot {
     /// The run has ended: whatever is left of it is not wanted any more.
     fn let_go(&mut self, shared: &Shared) {
         for (seq, held) in std::mem::take(&mut self.held) {
-            held.interrupt();
-            shared.landed(u32::from(held.is_claimed()));
-            if held.suspicion != Suspicion::None {
-                shared.suspect_left(self.no, seq);
-            }
+            held.leaves(self.no, seq, shared);
         }
     }
 }

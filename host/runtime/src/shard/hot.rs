@@ -17,6 +17,7 @@ use windlass_store::write::{ClaimedInstance, Fence, TriggerFence};
 use super::burst::Burst;
 use super::memory::Memory;
 use crate::catalog::Prepared;
+use crate::shared::Shared;
 
 /// An owned instance.
 pub(crate) struct Hot {
@@ -125,6 +126,16 @@ impl Held {
         TriggerFence {
             no: self.no,
             token: self.token,
+        }
+    }
+
+    /// It is no longer here: its guest, who counts what is in flight and the suspects behind
+    /// it hear of that.
+    pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &Shared) {
+        self.interrupt();
+        shared.landed(u32::from(self.is_claimed()));
+        if self.suspicion != Suspicion::None {
+            shared.suspect_left(no, seq);
         }
     }
 

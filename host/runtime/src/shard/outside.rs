@@ -7,6 +7,7 @@ use windlass_engine::{NodeIx, Open, Refused};
 use windlass_model::resumption::About;
 use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
 use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
+use windlass_store::rows::Suspicion;
 
 use super::commit::Step;
 use super::hot::{Hot, Outside, Stage};
@@ -61,8 +62,7 @@ impl State {
         if hot.state.run_of(target).is_none() && target.is_outside() {
             let mut step = Step::new(None, shared.clock.wall_ms());
             if let Some(held) = hot.held.remove(&target) {
-                held.interrupt();
-                shared.landed(u32::from(held.is_claimed()));
+                held.leaves(hot.no, target, shared);
                 hot.gone.insert(target);
                 step.removed.push(held.no);
             }
@@ -104,8 +104,13 @@ impl State {
         late.outside = None;
         late.replaces = Some(row.no);
         late.stage = Stage::Ready;
+        let suspicious = late.suspicion != Suspicion::None;
         hot.held.insert(waiting, late);
         self.make_ready(to.instance, waiting, shared);
+        if suspicious {
+            // It stands in line under its new name, and the old one would never leave.
+            shared.suspect_left(to.instance, to.seq);
+        }
     }
 
     /// Ends a trigger from outside without an execution.

@@ -381,8 +381,9 @@ impl State {
             }
             Then::Marked(seq) => self.ready.push_back((no, seq)),
             Then::Parked(seq) => {
-                hot.held.remove(&seq);
-                shared.landed(1);
+                if let Some(held) = hot.held.remove(&seq) {
+                    held.leaves(no, seq, shared);
+                }
                 self.give_back_if_idle(no, shared);
             }
             Then::Created(_) | Then::Released(_) => {}
@@ -439,12 +440,8 @@ impl State {
 
     /// An instance is no longer here.
     fn dismiss(&self, hot: &Hot, shared: &Shared) {
-        hot.interrupt();
-        shared.landed(hot.claimed());
         for (seq, held) in &hot.held {
-            if held.suspicion != Suspicion::None {
-                shared.suspect_left(hot.no, *seq);
-            }
+            held.leaves(hot.no, *seq, shared);
         }
     }
 
