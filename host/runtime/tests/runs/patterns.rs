@@ -1,8 +1,9 @@
 //! The control-flow patterns of Russell, ter Hofstede, van der Aalst and Mulyar (2006), each
 //! run as its folder in `tests/cases/patterns` says, and shown by `docs/patterns.md`.
 //!
-//! A folder has a `workflow.yaml` and a `runs.json`: a list of runs with their `input`, and
-//! what is expected of them: `status`, and if it matters `output`, `trace` (the nodes that
+//! A folder has a `workflow.yaml` and a `runs.json`: a list of runs with their `input`, stimuli
+//! that are sent `early`, before the run begins, or are there to `send` once it waits, and what
+//! is expected: `status`, and if it matters `output`, `trace` (the nodes that
 //! completed, in order), `after` (the nodes that completed before one did) and `ran` (how
 //! often one did).
 
@@ -10,10 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windlass_model::{Payload, RunStatus};
-use windlass_store::Reader as _;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload, RunStatus};
+use windlass_store::rows::InstanceRow;
+use windlass_store::{MemoryStore, Reader as _};
 
-use crate::rig::{Ran, Setup, json};
+use crate::rig::{Setup, json};
 
 /// The patterns, by number from 1.
 const PATTERNS: usize = 43;
@@ -38,28 +41,62 @@ fn cases() -> Vec<(String, PathBuf, String)> {
 }
 
 /// The nodes that completed, in the order in which they did.
-fn trace(ran: &Ran) -> Vec<String> {
-    let row = ran.store.definition(ran.row.definition).unwrap().unwrap();
+fn trace(store: &MemoryStore, row: &InstanceRow) -> Vec<String> {
+    let no = row.no;
+    let row = store.definition(row.definition).unwrap().unwrap();
     let definition = windlass_model::file::read_canonical(&row.json).unwrap();
     let mut names: Vec<_> = definition.all_nodes().iter().map(|node| node.1).collect();
     names.sort_unstable();
-    let mut runs = ran.store.runs(ran.row.no, None, u32::MAX).unwrap();
+    let mut runs = store.runs(no, None, u32::MAX).unwrap();
     runs.reverse();
     runs.iter()
         .filter(|run| run.status == RunStatus::Completed)
-        .map(|run| names[usize::try_from(run.node).unwrap()].to_owned())
+        .map(|run| {
+            let name = names.get(usize::try_from(run.node).unwrap());
+            (*name.unwrap()).to_owned()
+        })
         .collect()
+}
+
+fn list<'a>(expected: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    let list = expected.get(key).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+/// A stimulus as it is written in a folder, aimed at the run if there is one.
+fn stimulus(written: &Value, instance: Option<InstanceId>) -> Stimulus {
+    let delivery: Delivery = serde_json::from_value(written["delivery"].clone()).unwrap();
+    Stimulus {
+        name: written["name"].as_str().unwrap().to_owned(),
+        matches: written["match"].clone(),
+        correlation: None,
+        instance,
+        input: Payload::of(&written["input"]),
+        delivery,
+        ttl_ms: 60_000,
+    }
 }
 
 #[track_caller]
 fn check(name: &str, workflow: &str, expected: &Value) {
     let input = &expected["input"];
-    let ran = Setup::default().run_on(workflow, Payload::json(input.to_string()));
-    let (failure, trace) = (&ran.result.failure, trace(&ran));
-    let told = format!("{name} on {input}: {failure:?}, {trace:?}");
-    assert_eq!(ran.result.status.name(), expected["status"], "{told}");
+    // A workflow that calls itself finds itself.
+    let running = Setup::default().beside(name, workflow).start();
+    for early in list(expected, "early") {
+        running.send(&stimulus(early, None));
+    }
+    let started = running.run_on(workflow, Payload::of(input));
+    for sent in list(expected, "send") {
+        running.suspended(started.no);
+        running.send(&stimulus(sent, Some(started.id)));
+    }
+    let result = running.ended(started.no);
+    let row = running.store.instance(started.id).unwrap().unwrap();
+    let trace = trace(&running.store, &row);
+    let told = format!("{name} on {input}: {:?}, {trace:?}", result.failure);
+    assert_eq!(result.status.name(), expected["status"], "{told}");
     if let Some(output) = expected.get("output") {
-        assert_eq!(json(ran.result.output.as_ref().unwrap()), *output, "{told}");
+        assert_eq!(json(result.output.as_ref().unwrap()), *output, "{told}");
     }
     if let Some(order) = expected.get("trace") {
         assert_eq!(serde_json::json!(trace), *order, "{told}");
@@ -91,7 +128,8 @@ fn each_pattern_runs_as_its_folder_says() {
         let runs: Vec<Value> = serde_json::from_str(&runs).unwrap();
         assert!(!runs.is_empty(), "{name} is run");
         for run in &runs {
-            check(&name, &workflow, run);
+            // The name of a workflow is that of its folder without the number.
+            check(name.get(3..).unwrap(), &workflow, run);
         }
     }
 }

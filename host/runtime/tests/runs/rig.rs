@@ -156,7 +156,8 @@ impl Running {
         self.run_on(workflow, Payload::null())
     }
 
-    fn run_on(&self, workflow: &str, input: Payload) -> Started {
+    /// Starts a run on this input.
+    pub(crate) fn run_on(&self, workflow: &str, input: Payload) -> Started {
         let request = StartRequest {
             definition: definition(workflow),
             input,
