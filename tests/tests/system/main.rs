@@ -18,6 +18,7 @@ mod kills;
 mod leaving;
 mod metrics;
 mod mistakes;
+mod people;
 mod schedules;
 mod sharing;
 mod stores;

@@ -1,0 +1,72 @@
+//! People who are asked, and answer by the command line.
+
+use serde_json::json;
+use windlass_model::Status;
+use windlass_tests::harness::{Place, until_some};
+
+/// A run that asks somebody, and the number of the bookmark at which it waits.
+fn asked(place: &Place) -> (String, String) {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../examples/approval/approval.yaml"
+    );
+    let order = r#"{"order":7,"total":5000}"#;
+    let id = place.ask(&["instance", "start", file, "--input", order]);
+    let id = id.trim().to_owned();
+    let listed = until_some("somebody is asked", || {
+        let listed = place
+            .say(&["-o", "json", "bookmark", "list", "--instance", &id])
+            .json();
+        listed.get(0).cloned()
+    });
+    assert_eq!(listed["metadata"]["message"], "Order 7 is over 1000: 5000");
+    (id, listed["no"].to_string())
+}
+
+#[track_caller]
+fn check_decided(place: &Place, id: &str, decision: &str) {
+    let run = place.look().ended(id);
+    assert_eq!(run.status, Status::Completed, "{:?}", run.failure);
+    assert_eq!(place.look().output(&run), json!({ "decision": decision }));
+}
+
+#[test]
+fn a_person_answers_by_the_bookmark_or_by_what_it_is_about() {
+    let place = Place::new(&["human", "text"]);
+    let _serve = place.serve();
+    let (id, no) = asked(&place);
+    let answer = r#"{"decision":"approve","by":"ada"}"#;
+    place.ask(&["bookmark", "resume", &no, "--input", answer]);
+    check_decided(&place, &id, "approve");
+
+    let (id, _) = asked(&place);
+    let answer = r#"{"decision":"reject"}"#;
+    let about = r#"{"order":7}"#;
+    place.ask(&[
+        "event",
+        "send",
+        "human.confirm",
+        "--match",
+        about,
+        "--input",
+        answer,
+    ]);
+    check_decided(&place, &id, "reject");
+}
+
+#[test]
+fn after_an_answer_that_is_none_the_question_stands() {
+    let place = Place::new(&["human", "text"]);
+    let _serve = place.serve();
+    let (id, no) = asked(&place);
+    place.ask(&["bookmark", "resume", &no, "--input", "decision=perhaps"]);
+    let again = until_some("it is asked again", || {
+        let listed = place
+            .say(&["-o", "json", "bookmark", "list", "--instance", &id])
+            .json();
+        let now = listed.get(0)?.get("no")?.to_string();
+        (now != no).then_some(now)
+    });
+    place.ask(&["bookmark", "resume", &again, "--input", "decision=approve"]);
+    check_decided(&place, &id, "approve");
+}
