@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use windlass_model::Incarnation;
 
-use super::Sweeper;
+use super::{Round, Sweeper};
 use crate::error::Error;
 
 /// Retention at work; it ends, within a slice, when this is dropped.
@@ -51,7 +51,8 @@ fn round(sweeper: &Sweeper, member: Incarnation, stop: &dyn Fn() -> bool) {
         Ok(None) => {}
         Ok(Some(round)) if round.forgotten == 0 && round.swept == 0 => {}
         Ok(Some(round)) => {
-            tracing::info!(round.forgotten, round.swept, "forgot what was over");
+            let Round { forgotten, swept } = round;
+            tracing::info!(forgotten, swept, "forgot what was over");
         }
         Err(error) => {
             tracing::warn!(code = %error.code(), %error, "could not forget what is over");
