@@ -285,7 +285,7 @@ impl Session<'_> {
         Ok(Err(if dead { Touched::Dead } else { gone }))
     }
 
-    /// Used by nothing but what asks by id.
+    /// The name of an instance, by its number.
     pub(super) fn instance_id(&self, instance: i64) -> Done<Option<InstanceId>> {
         let sql = "SELECT id FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

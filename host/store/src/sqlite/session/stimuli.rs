@@ -1,7 +1,7 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
 use rusqlite::{OptionalExtension as _, Row, params};
-use windlass_model::{Digest, Failure, InstanceId, StimulusNo};
+use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
 
 use super::bookmarks::{Met, met, select_met};
 use super::{Done, Session};
@@ -10,7 +10,6 @@ use crate::sqlite::stimuli::{select_stimulus, stimulus};
 use crate::sqlite::values::{json, payload};
 use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent};
 use crate::write::Wrote;
-use windlass_model::{BookmarkNo, InstanceNo};
 
 /// Holds the blobs of a stimulus until it is known who else does.
 const IN_HAND: i64 = i64::MIN;
@@ -196,7 +195,7 @@ impl Session<'_> {
 
     /// Keeps a stimulus for who comes later, if it says so and somebody can come.
     fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
-        if new.delivery != windlass_model::Delivery::Buffer {
+        if new.delivery != Delivery::Buffer {
             return Ok(false);
         }
         if let Some(instance) = new.instance
