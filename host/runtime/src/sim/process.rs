@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use windlass_model::{Clock, Incarnation, InstanceId};
+use windlass_model::{Clock, Incarnation, InstanceId, TriggerState, TriggerType};
 use windlass_store::memory::{Fault, Faults};
+use windlass_store::rows::TriggerRow;
 use windlass_store::write::Commit;
 use windlass_store::{Listener, MemoryStore, Store, Write, Wrote};
 
@@ -342,9 +343,11 @@ impl Process {
             return;
         }
         let rows = root.triggers(to.instance).unwrap();
+        // A late resumption runs in the place of the row that waits.
+        let late = |row: &TriggerRow| row.seq.is_outside() && row.kind == TriggerType::Resume;
         let claimed = rows
             .iter()
-            .any(|row| row.seq == to.seq && row.state == windlass_model::TriggerState::Claimed);
+            .any(|row| (row.seq == to.seq || late(row)) && row.state == TriggerState::Claimed);
         if !claimed {
             let wrong = format!(
                 "trigger {} of {} runs and is not claimed",
