@@ -18,6 +18,10 @@ use crate::observe::Observed;
 use crate::shared::Shared;
 
 /// How a node begins.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is passed on at once: a box would cost each call an allocation"
+)]
 pub(super) enum Begun {
     /// It is over already.
     Settled(Settled),

@@ -45,6 +45,10 @@ pub(super) struct Pending {
 }
 
 /// What to do when a write is answered.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are commits: a box would cost each step an allocation"
+)]
 pub(super) enum Then {
     /// A step is durable.
     Committed {
