@@ -46,7 +46,7 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
                 "node": trigger.node.map(|node| node_name(definition.as_ref(), node)),
                 "type": trigger.kind,
                 "state": trigger.state,
-                "due": moment(trigger.due_ms),
+                "due": (trigger.due_ms < i64::MAX).then(|| moment(trigger.due_ms)),
                 "attempt": trigger.attempt,
             })
         })
