@@ -44,7 +44,8 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     };
     let request = Arc::new(rig::request(scenario.name, &scenario.workflow)?);
     // The first runs compile the workflow and earn the plugins their place on the workers.
-    for _ in 0..64 {
+    let warm_ups = if scenario.nodes > 1_000 { 1 } else { 64 };
+    for _ in 0..warm_ups {
         one(&runtime, &request).await?;
     }
     let measured = drive(&runtime, &request, plan, &clock).await?;

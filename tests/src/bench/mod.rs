@@ -9,6 +9,7 @@ pub mod burn_down;
 pub mod flush;
 pub mod long_run;
 pub mod measure;
+pub mod resumes;
 pub mod rig;
 pub mod scenario;
 pub mod start_up;
@@ -58,6 +59,9 @@ pub struct Record {
     /// How late nodes began when 10,000 came due at once, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lateness_burst_p99_ms: Option<f64>,
+    /// Answers to runs that wait, worked off in a second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resumes_per_second: Option<f64>,
     /// What the last thousand steps took, as a multiple of the second thousand.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_over_first: Option<f64>,
@@ -82,6 +86,7 @@ impl Record {
             ("recovery s", self.recovery_s, 2),
             ("late p99 ms", self.lateness_p99_ms, 0),
             ("late at once p99 ms", self.lateness_burst_p99_ms, 0),
+            ("resumes/s", self.resumes_per_second, 0),
             ("last/first", self.last_over_first, 3),
         ];
         let shown = named.into_iter().filter_map(|(name, value, digits)| {

@@ -64,16 +64,25 @@ impl Setup {
         options.settings.insert("data".to_owned(), settings);
         let plugins = windlass_plugins::Host::start(options, Arc::clone(clock), io)?;
         for name in ["chain-executor", "data"] {
-            let file = self.components.join(name).with_extension("wasm");
-            let plugin = plugins.load_file(&file).with_context(|| {
-                format!(
-                    "cannot load {}: build it with `cargo xtask guests`",
-                    file.display()
-                )
-            })?;
-            plugins.registry().insert(&file, &plugin)?;
+            self.load(&plugins, name)?;
         }
         Ok(plugins)
+    }
+
+    /// Loads one plugin more. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The component is missing, or cannot be loaded.
+    pub fn load(&self, plugins: &windlass_plugins::Host, name: &str) -> Result<()> {
+        let file = self.components.join(name).with_extension("wasm");
+        let plugin = plugins.load_file(&file).with_context(|| {
+            format!(
+                "cannot load {}: build it with `cargo xtask guests`",
+                file.display()
+            )
+        })?;
+        Ok(plugins.registry().insert(&file, &plugin)?)
     }
 }
 

@@ -62,6 +62,26 @@ fn fan_out(width: u32) -> Scenario {
     }
 }
 
+/// One node for each of `items` items of a list, and the array of what they came to.
+pub fn for_each(items: u32) -> Scenario {
+    Scenario {
+        name: "for-each-10000",
+        nodes: u64::from(items) + 2,
+        flushes: 4,
+        workflow: json!({
+            "workflow": "for_each_10000",
+            "nodes": {
+                "each": {
+                    "for-each": format!("{{{{ range({items}) | list }}}}"),
+                    "nodes": { "work": node() },
+                    "output": "{{ index }}",
+                },
+            },
+            "output": "{{ nodes.each.output | length }}",
+        }),
+    }
+}
+
 /// A node that costs next to nothing by itself: what is measured is the host.
 fn node() -> Value {
     json!({ "use": "data/set", "with": { "ok": true } })

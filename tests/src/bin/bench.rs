@@ -12,7 +12,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
-use windlass_tests::bench::{Record, burn_down, long_run, scenario, start_up, table, timers};
+use windlass_tests::bench::{
+    Record, burn_down, long_run, resumes, scenario, start_up, table, timers,
+};
 
 fn main() -> Result<()> {
     let arguments = Arguments::read()?;
@@ -95,10 +97,12 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
     let record = match name {
         burn_down::NAME => runtime.block_on(burn_down::measure(&setup, in_flight.parse()?))?,
         timers::NAME => runtime.block_on(timers::measure(&setup, in_flight.parse()?))?,
+        resumes::NAME => runtime.block_on(resumes::measure(&setup, in_flight.parse()?))?,
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
         name => {
             let scenario = scenario::all()
                 .into_iter()
+                .chain([scenario::for_each(10_000)])
                 .find(|scenario| scenario.name == name)
                 .with_context(|| format!("there is no scenario {name}"))?;
             let plan = Plan {
@@ -158,11 +162,13 @@ fn plans() -> Vec<String> {
             }
         }
     }
+    plans.push("for-each-10000/1/full/warm".to_owned());
     // Here the number says how much there is, and the host decides how much is in flight.
     for (name, count) in [
         (burn_down::NAME, 200_000),
         (timers::NAME, 1_000_000),
         (long_run::NAME, 50_000),
+        (resumes::NAME, 20_000),
     ] {
         plans.push(format!("{name}/{count}/full/warm"));
     }

@@ -1,0 +1,213 @@
+//! Runs that wait for somebody, and answers for all of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::Notify;
+use windlass_model::{Clock, InstanceId, Payload, Status};
+use windlass_runtime::{Observed, Observer, SystemClock, client};
+use windlass_store::Store;
+use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
+
+use super::measure::millis;
+use super::rig::{self, Setup};
+use super::{Record, bulk, flush};
+
+/// The name in the results.
+pub const NAME: &str = "resumes";
+
+/// How many are answered one after another.
+const SINGLE: usize = 200;
+/// How many answer at the same time.
+const SENDERS: usize = 16;
+/// Bookmarks that are listed at a time.
+const PAGE: u32 = 1_000;
+
+/// Notes when runs have ended.
+struct Watch {
+    clock: Arc<dyn Clock>,
+    suspended: AtomicU64,
+    ended: Mutex<HashMap<InstanceId, Duration>>,
+    failed: AtomicU64,
+    bell: Notify,
+}
+
+impl Observer for Watch {
+    fn observe(&self, event: &Observed<'_>) {
+        match event {
+            Observed::Executed { .. } => {
+                self.suspended.fetch_add(1, Ordering::AcqRel);
+            }
+            Observed::Ended { instance, status } => {
+                let failed = u64::from(*status != Status::Completed);
+                self.failed.fetch_add(failed, Ordering::AcqRel);
+                let now = self.clock.monotonic();
+                self.ended.lock().insert(*instance, now);
+            }
+            Observed::Started { .. } => return,
+        }
+        self.bell.notify_one();
+    }
+}
+
+/// Lets `count` runs wait for an answer, answers some one after another and the rest as fast
+/// as it goes.
+///
+/// # Errors
+///
+/// Something could not be set up, or a run did not complete.
+pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
+    let watch = Arc::new(Watch {
+        clock: Arc::clone(&clock),
+        suspended: AtomicU64::new(0),
+        ended: Mutex::default(),
+        failed: AtomicU64::new(0),
+        bell: Notify::new(),
+    });
+    let workflow = json!({
+        "workflow": "asks",
+        "nodes": { "ask": { "use": "human/confirm", "with": { "message": "go on?" } } },
+    });
+    let (runtime, desk) = {
+        let (setup, clock) = (setup.clone(), Arc::clone(&clock));
+        let observer: Arc<dyn Observer> = Arc::clone(&watch) as Arc<dyn Observer>;
+        tokio::task::spawn_blocking(move || {
+            let plugins = setup.plugins(&clock)?;
+            setup.load(&plugins, "human")?;
+            let store: Arc<dyn Store> = setup.store(&clock)?;
+            let now_ms = clock.wall_ms();
+            let request = rig::request("asks", &workflow)?;
+            bulk::fill(&store, &plugins, clock.as_ref(), &request, count, &|_| {
+                now_ms
+            })?;
+            // Whoever answers is another process, as far as the store can tell.
+            let desk: Arc<dyn Store> = setup.store(&clock)?;
+            let runtime = rig::start(store, plugins, &clock, Some(observer))?;
+            anyhow::Ok((runtime, desk))
+        })
+        .await??
+    };
+    // The run that the others are copies of waits as well.
+    while watch.suspended.load(Ordering::Acquire) < count + 1 {
+        watch.bell.notified().await;
+    }
+    let mut marks = {
+        let desk = Arc::clone(&desk);
+        tokio::task::spawn_blocking(move || waiting(desk.as_ref(), count + 1)).await??
+    };
+    let rest = marks.split_off(SINGLE.min(marks.len()));
+    let times = one_by_one(&watch, &desk, &clock, marks).await?;
+    let done = rest.len();
+    let begin = clock.monotonic();
+    all_at_once(&desk, &clock, rest).await?;
+    while (watch.ended.lock().len() as u64) < count + 1 {
+        watch.bell.notified().await;
+    }
+    let elapsed = clock.monotonic().saturating_sub(begin);
+    let rss_mb = rig::resident_mb()?;
+    runtime.drain(Duration::from_secs(10)).await;
+    ensure!(
+        watch.failed.load(Ordering::Acquire) == 0,
+        "some runs did not complete"
+    );
+    let per_second = done as f64 / elapsed.as_secs_f64();
+    Ok(Record {
+        node_executions_per_second: per_second,
+        runs_per_second: per_second,
+        p50_ms: times.value_at_quantile(0.5) as f64 / 1e3,
+        p99_ms: times.value_at_quantile(0.99) as f64 / 1e3,
+        rss_mb,
+        flush_ms,
+        runs: count + 1,
+        resumes_per_second: Some(per_second),
+        ..Record::of(NAME, SENDERS, setup)
+    })
+}
+
+/// Everything that waits, once that is as much as is expected.
+fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
+    loop {
+        let mut marks: Vec<BookmarkRow> = Vec::new();
+        loop {
+            let page = desk.bookmarks(&BookmarkQuery {
+                after: marks.last().map(|mark| mark.no),
+                limit: PAGE,
+                ..BookmarkQuery::default()
+            })?;
+            if page.is_empty() {
+                break;
+            }
+            marks.extend(page);
+        }
+        // The last ones may be on their way to the disk.
+        if marks.len() as u64 >= expected {
+            return Ok(marks);
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn answer(desk: &dyn Store, clock: &dyn Clock, mark: &BookmarkRow) -> Result<()> {
+    let input = Payload::of(&json!({ "decision": "approve" }));
+    let sent = client::resume_bookmark(desk, clock.wall_ms(), mark.no, input)?;
+    ensure!(sent.resumed.len() == 1, "nobody waits there: {sent:?}");
+    Ok(())
+}
+
+/// How long it takes from an answer to the end of the run, in microseconds.
+async fn one_by_one(
+    watch: &Arc<Watch>,
+    desk: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    marks: Vec<BookmarkRow>,
+) -> Result<Histogram<u64>> {
+    let mut times = Histogram::<u64>::new(3)?;
+    for mark in marks {
+        let before = clock.monotonic();
+        let (desk, by) = (Arc::clone(desk), Arc::clone(clock));
+        let id = mark.instance_id;
+        tokio::task::spawn_blocking(move || answer(desk.as_ref(), by.as_ref(), &mark)).await??;
+        let ended = loop {
+            let ended = watch.ended.lock().get(&id).copied();
+            match ended {
+                Some(ended) => break ended,
+                None => watch.bell.notified().await,
+            }
+        };
+        let took = ended.saturating_sub(before);
+        times.record(u64::try_from(took.as_micros())?.max(1))?;
+    }
+    Ok(times)
+}
+
+async fn all_at_once(
+    desk: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    marks: Vec<BookmarkRow>,
+) -> Result<()> {
+    let marks = Arc::new(marks);
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut senders = Vec::with_capacity(SENDERS);
+    for _ in 0..SENDERS {
+        let (desk, clock) = (Arc::clone(desk), Arc::clone(clock));
+        let (marks, next) = (Arc::clone(&marks), Arc::clone(&next));
+        senders.push(tokio::task::spawn_blocking(move || {
+            while let Some(mark) = marks.get(next.fetch_add(1, Ordering::AcqRel)) {
+                answer(desk.as_ref(), clock.as_ref(), mark)?;
+            }
+            anyhow::Ok(())
+        }));
+    }
+    for sender in senders {
+        sender.await??;
+    }
+    Ok(())
+}
