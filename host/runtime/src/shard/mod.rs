@@ -4,6 +4,7 @@
 //! happens under that shard's mutex: so its results are applied one after another and its
 //! commits queue in that order. The mutex is never held over a guest call or a flush.
 
+mod about;
 mod builtin;
 mod burst;
 mod call;

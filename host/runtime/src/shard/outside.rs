@@ -9,6 +9,7 @@ use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
 use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
 use windlass_store::rows::Suspicion;
 
+use super::about::log_about;
 use super::commit::Step;
 use super::hot::{Hot, Outside, Stage};
 use super::outcome::{Ran, Settled};
@@ -124,7 +125,12 @@ impl State {
             Fate::Used => {}
             Fate::Again(again_ms) => step.again_ms = Some(again_ms),
             Fate::Dead(reason, failure) => {
-                tracing::warn!(instance = %hot.id, seq = %to.seq, reason, "a trigger is a dead letter");
+                log_about!(
+                    warn,
+                    hot.about(to.seq),
+                    reason,
+                    "a trigger is a dead letter"
+                );
                 step.dead
                     .extend(hot.letter(to.seq, reason, failure, now_ms));
             }

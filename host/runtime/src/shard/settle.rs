@@ -6,6 +6,7 @@ use windlass_engine::{Command, Cx, Event, NodeIx, apply};
 use windlass_model::{Bookmark, Failure, LogLine, RunStatus, Seq, TriggerType};
 use windlass_store::rows::{NewBlob, NewInstance, RunRow};
 
+use super::about::log_about;
 use super::commit::Step;
 use super::hot::Hot;
 use super::memory::Unread;
@@ -107,7 +108,7 @@ impl Hot {
             // What asks for something that is over already is used up.
             Err(_) if control => return Ok(Some(step)),
             Err(_) => {
-                tracing::debug!(instance = %self.id, seq = %to.seq, "a result came too late");
+                log_about!(debug, self.about(to.seq), "a result came too late");
                 return Ok(None);
             }
         }

@@ -7,6 +7,7 @@ use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Returned as Back};
 use windlass_store::Write;
 
+use super::about::log_about;
 use super::call::patch_of;
 use super::hot::{Hot, Stage};
 use super::memory::Unread;
@@ -88,7 +89,7 @@ impl State {
         let hot = self.hots.get_mut(&no)?;
         let Some(asked) = hot.asked(seq) else {
             // A row that the state knows nothing of: never run what cannot be accounted for.
-            tracing::error!(instance = %hot.id, %seq, "a trigger belongs to nothing");
+            log_about!(error, hot.about(seq), "a trigger belongs to nothing");
             return None;
         };
         if let Some(failure) = hot.too_late(to) {
@@ -195,7 +196,10 @@ impl State {
             }
             Err(failure) => {
                 // The trigger is kept: a consumer that fails loses nothing.
-                tracing::warn!(code = %failure.code, %failure, "a consumer failed; offering the trigger again");
+                if let Some(hot) = self.hots.get(&to.instance) {
+                    let about = hot.about(to.seq);
+                    log_about!(warn, about, code = %failure.code, %failure, "a consumer failed; offering the trigger again");
+                }
                 let until_ms = to.started_ms.saturating_add(CONSUMER_BACKOFF_MS);
                 self.put_off(to, until_ms, shared);
                 None
@@ -256,7 +260,7 @@ impl State {
         let Some(held) = hot.held.get(&to.seq) else {
             return;
         };
-        tracing::warn!(instance = %hot.id, reason, "parking a trigger");
+        log_about!(warn, hot.about(to.seq), reason, "parking a trigger");
         let write = Write::Park {
             fence: hot.fence(),
             trigger: held.fence(),

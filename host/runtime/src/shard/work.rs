@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tracing::Instrument as _;
 use windlass_model::{Epoch, InstanceNo, Outcome, Seq};
 use windlass_plugins::{Accept, Call, Disposition, Lane, Plugin};
+
+use super::about::TriggerContext;
 
 /// A guest call that is to be made for a trigger.
 pub(crate) struct Work {
@@ -54,6 +57,7 @@ impl Work {
 
     /// Makes the call on this thread.
     pub(crate) fn run_inline(self) -> Returned {
+        let _entered = self.span().entered();
         let answer = match self.ask {
             Ask::Accept(accept) => Answer::Accepted(self.plugin.accept_inline(accept)),
             Ask::Execute(call, patch) => Answer::Executed(self.plugin.execute_inline(call), patch),
@@ -66,6 +70,19 @@ impl Work {
 
     /// Makes the call on a fiber.
     pub(crate) async fn run_on_fiber(self) -> Returned {
+        let span = self.span();
+        self.on_fiber().instrument(span).await
+    }
+
+    fn span(&self) -> tracing::Span {
+        let cx = match &self.ask {
+            Ask::Accept(accept) => &accept.cx,
+            Ask::Execute(call, ..) => &call.cx,
+        };
+        TriggerContext::of(cx).span()
+    }
+
+    async fn on_fiber(self) -> Returned {
         let plugin = self.plugin;
         let answer = match self.ask {
             Ask::Accept(accept) => Answer::Accepted(plugin.accept(accept).await),
