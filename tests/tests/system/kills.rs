@@ -10,7 +10,7 @@ use windlass_model::InstanceId;
 use windlass_tests::harness::{Dice, Ended, Place, Plan, Process, Signal, Starter, until};
 
 /// How often the host is killed.
-const KILLS: u64 = 200;
+const KILLS: u64 = 500;
 
 /// Runs that have not ended at most, so that the work does not outgrow the time to do it.
 const BACKLOG: u64 = 24;
