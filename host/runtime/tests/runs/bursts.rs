@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use windlass_runtime::BurstBounds;
+use windlass_store::Reader as _;
 
 use crate::rig::Setup;
 
@@ -103,14 +104,19 @@ options: { commit: burst }
     running.store.defer();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| running.run(workflow));
-        running.until("the run is to be written", |store| store.deferred().0 == 1);
-        running.store.carry_on(1);
-        running.store.deliver(1);
-        let started = run.join().unwrap();
         // Nothing of the three is written, and all have been executed.
-        running.until("every node has run", |store| store.deferred().0 == 3);
-        running.store.carry_on(3);
-        running.store.deliver(3);
+        running.until("every node has run", |store| {
+            store.carry_on_to_step();
+            store.deliver(usize::MAX);
+            store.deferred_steps() == 3
+        });
+        let started = run.join().unwrap();
+        running.until("the run has ended", |store| {
+            store.carry_on(usize::MAX);
+            store.deliver(usize::MAX);
+            let row = store.instance_by_no(started.no).unwrap();
+            row.is_some_and(|row| row.status.is_final())
+        });
         let result = running.ended(started.no);
         assert_eq!(crate::rig::json(&result.output.unwrap()), json!(3));
     });

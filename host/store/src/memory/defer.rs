@@ -48,6 +48,27 @@ impl MemoryStore {
         self.carry_out_deferred(&mut self.own.lock(), most);
     }
 
+    /// How many steps are among the writes that wait to be carried out.
+    pub fn deferred_steps(&self) -> usize {
+        let own = self.own.lock();
+        let writes = own.deferred.iter().flat_map(|all| &all.writes);
+        writes
+            .filter(|(_, _, write, _)| matches!(write, Write::Commit(_)))
+            .count()
+    }
+
+    /// Carries out the waiting writes before the first step among them.
+    pub fn carry_on_to_step(&self) {
+        let mut own = self.own.lock();
+        let is_step = |own: &Own| {
+            let first = own.deferred.as_ref().and_then(|all| all.writes.front());
+            first.is_none_or(|(_, _, write, _)| matches!(write, Write::Commit(_)))
+        };
+        while !is_step(&own) {
+            self.carry_out_deferred(&mut own, 1);
+        }
+    }
+
     /// Delivers the first of the waiting answers, at most so many, on this thread.
     pub fn deliver(&self, most: usize) {
         for _ in 0..most {

@@ -278,7 +278,7 @@ impl Data {
         let more = found.len() > limit;
         let until = match cursor {
             Some(cursor) => cursor.until,
-            None => *self.stimuli.bookmarks.last_key_value()?.0,
+            None => BookmarkNo(self.stimuli.last_bookmark),
         };
         let mut before = None;
         let mut after = None;
@@ -291,12 +291,6 @@ impl Data {
             after = Some(met.no);
         }
         let after = after.filter(|_| more)?;
-        // What was burned since does not count as the last one.
-        let last = self.stimuli.bookmarks.last_key_value();
-        let until = match (cursor, last) {
-            (None, Some((last, _))) => *last,
-            _ => until,
-        };
         Some(Cursor { after, until })
     }
 

@@ -164,8 +164,9 @@ impl Session<'_> {
         Ok(found.collect::<Result<_, _>>()?)
     }
 
+    /// The last number that was given to a bookmark, be it there or burned.
     fn last_bookmark(&self) -> Done<BookmarkNo> {
-        let sql = "SELECT coalesce(max(no), 0) FROM bookmark";
+        let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'bookmark'";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(BookmarkNo(statement.query_row([], |row| row.get(0))?))
     }
