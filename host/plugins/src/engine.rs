@@ -20,6 +20,9 @@ const WASM_STACK: usize = 512 * 1024;
 /// Ticks between two looks at idle instances.
 const REAP_TICKS: u32 = 100;
 
+/// Instances that may be on their way out of the pool at once, besides those that are counted.
+const BEING_FREED: u32 = 32;
+
 /// Makes the engine: with a pool of instances, or without where the address space is too
 /// small for one.
 pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
@@ -36,7 +39,8 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
         .wasm_memory64(false);
     if pool_fits() {
         let mut pool = PoolingAllocationConfig::new();
-        let instances = options.pool.instances;
+        // What is being given back is not free before its pages are, and meanwhile others begin.
+        let instances = options.pool.instances.saturating_add(BEING_FREED);
         pool.total_component_instances(instances)
             .total_core_instances(instances.saturating_mul(40))
             .total_memories(instances.saturating_mul(2))

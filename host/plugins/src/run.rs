@@ -295,13 +295,15 @@ impl Plugin {
         // One's own share first: waiting for it keeps nobody else waiting.
         let share = Arc::clone(&self.fibers).acquire_owned().await.ok()?;
         let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
-        let turn = match self.terms.track.takes_turns() {
-            true => Some(self.shared.gate.turn(self.terms.track.id).await),
-            false => None,
-        };
         let room = match self.slots.take(slot_key) {
             Some(slot) => Room::Slot(slot),
             None => Room::Permit(self.permit().await?),
+        };
+        // The turn last: whoever has one can run. A call that waited for room with a turn in
+        // its hands would wait for those who have room and wait for a turn.
+        let turn = match self.terms.track.takes_turns() {
+            true => Some(self.shared.gate.turn(self.terms.track.id).await),
+            false => None,
         };
         Some(Entry {
             fiber: (share, fiber),
