@@ -162,7 +162,7 @@ pub struct NewTrigger {
     /// Opaque.
     pub payload: Option<Bytes>,
     /// Higher first among the due. What is beyond
-    /// [`PRIORITY`](windlass_model::limits::PRIORITY) counts as that.
+    /// [`PRIORITY`] counts as that.
     pub priority: i32,
 }
 
