@@ -49,6 +49,18 @@ pub struct NewDeadLetter {
     pub at_ms: i64,
 }
 
+impl NewDeadLetter {
+    /// A resumption that nobody heard, because its wait was gone.
+    pub(crate) fn stale(resumption: DeadTrigger, at_ms: i64) -> Self {
+        Self {
+            reason: "stale".to_owned(),
+            body: LetterBody::Trigger(resumption),
+            failure: None,
+            at_ms,
+        }
+    }
+}
+
 /// What died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LetterBody {

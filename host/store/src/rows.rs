@@ -10,6 +10,8 @@ use windlass_model::{
     RunStatus, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
 };
 
+use crate::write::TriggerFence;
+
 /// A published or ad-hoc definition: its canonical JSON, named by the digest of that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionRow {
@@ -119,6 +121,14 @@ pub struct TriggerRow {
 }
 
 impl TriggerRow {
+    /// The row as it is known here.
+    pub fn fence(&self) -> TriggerFence {
+        TriggerFence {
+            no: self.no,
+            token: self.token,
+        }
+    }
+
     /// Whether it is there for somebody else to say that it goes on: a suspended node run, or
     /// one with a child. Claimed like this, it has expired.
     pub fn waits(&self) -> bool {

@@ -300,7 +300,11 @@ pub struct Commit {
     /// Successors.
     pub triggers: Vec<NewTrigger>,
     /// Other triggers of the instance that are not wanted any more.
-    pub removed: Vec<TriggerNo>,
+    ///
+    /// Each is named with the token by which the owner knows it. One that has been resumed
+    /// since is removed all the same, and leaves a dead letter `stale`: whoever resumed it was
+    /// told so. The end of an instance does the same with what nobody had claimed.
+    pub removed: Vec<TriggerFence>,
     /// Variables assigned, by scope.
     pub vars: Vec<(ScopeNo, String, Payload)>,
     /// Open scopes besides the root, as they are from now on; none: closed, and gone with its

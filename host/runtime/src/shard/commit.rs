@@ -13,7 +13,7 @@ use windlass_plugins::call::Effects;
 use windlass_store::Write;
 use windlass_store::letters::NewDeadLetter;
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
-use windlass_store::write::{Commit, Finish, NewItem};
+use windlass_store::write::{Commit, Finish, NewItem, TriggerFence};
 
 use super::hot::{Held, Hot, Outside, Stage};
 use super::settle::Before;
@@ -42,7 +42,7 @@ pub(super) struct Step {
     pub(super) lists_done: Vec<Seq>,
     pub(super) dead: Vec<NewDeadLetter>,
     /// Further rows that are not wanted any more.
-    pub(super) removed: Vec<TriggerNo>,
+    pub(super) removed: Vec<TriggerFence>,
     /// A trigger from outside is offered again then, in epoch milliseconds.
     pub(super) again_ms: Option<i64>,
     pub(super) now_ms: i64,
@@ -72,7 +72,7 @@ pub(super) struct Ending {
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) triggers: Vec<NewTrigger>,
-    removed: Vec<TriggerNo>,
+    removed: Vec<TriggerFence>,
     cancelled: Vec<Open>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
@@ -140,7 +140,7 @@ impl Hot {
         for command in std::mem::take(&mut step.commands) {
             self.carry_out(command, &used, &mut rows, shared)?;
         }
-        self.go_on(to, &step, &used, &mut rows, shared)?;
+        self.go_on(to, &step, &used, &mut rows)?;
         let runs = self.records(
             step.record.take(),
             std::mem::take(&mut rows.cancelled),
@@ -277,7 +277,7 @@ impl Hot {
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
         if let Some(held) = self.held.remove(&open.seq) {
             held.leaves(self.no, open.seq, shared);
-            rows.removed.push(held.no);
+            rows.removed.push(held.fence());
             rows.removed.extend(held.replaces);
         }
         match open.kind {
@@ -367,7 +367,7 @@ impl Hot {
         let held = self.held.remove(&seq)?;
         held.leaves(self.no, seq, shared);
         self.gone.insert(seq);
-        rows.removed.push(held.no);
+        rows.removed.push(held.fence());
         held.given
     }
 
@@ -406,7 +406,6 @@ impl Hot {
         step: &Step,
         used: &Used,
         rows: &mut Rows,
-        shared: &Shared,
     ) -> Option<()> {
         if let (Some(again_ms), Some(outside)) = (step.again_ms, &used.held.outside) {
             let trigger = outside_row(outside, to.seq, again_ms, used.held.given.clone());
@@ -426,7 +425,6 @@ impl Hot {
         if step.finish.is_none() {
             self.schedule(step, used, rows)?;
         }
-        let _ = shared;
         Some(())
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct Held {
     /// [`windlass_model::Resumption`], otherwise an object of variables.
     pub(crate) given: Option<Bytes>,
     /// Another row that goes with this one.
-    pub(crate) replaces: Option<TriggerNo>,
+    pub(crate) replaces: Option<TriggerFence>,
     /// Set for what the engine did not make.
     pub(crate) outside: Option<Box<Outside>>,
 }

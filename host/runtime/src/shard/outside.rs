@@ -65,7 +65,7 @@ impl State {
             if let Some(held) = hot.held.remove(&target) {
                 held.leaves(hot.no, target, shared);
                 hot.gone.insert(target);
-                step.removed.push(held.no);
+                step.removed.push(held.fence());
             }
             return self.commit(to, step, shared);
         }
@@ -103,7 +103,7 @@ impl State {
         };
         hot.gone.insert(to.seq);
         late.outside = None;
-        late.replaces = Some(row.no);
+        late.replaces = Some(row.fence());
         late.stage = Stage::Ready;
         let suspicious = late.suspicion != Suspicion::None;
         hot.held.insert(waiting, late);

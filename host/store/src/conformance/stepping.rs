@@ -227,11 +227,11 @@ pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
     let claims = member.claim_of(10, 1, 10, scope);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut step = member.step(&held);
-    let foreign = member.only_trigger(stranger).no;
-    step.removed = vec![claims.instances[0].claimed[1].no, foreign];
+    let foreign = member.only_trigger(stranger).fence();
+    step.removed = vec![claims.instances[0].claimed[1].fence(), foreign];
     assert!(is_done(&member.commit(step)));
     let rows = member.triggers(held.fence.instance);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].no, claims.instances[0].claimed[2].no);
-    assert_eq!(member.only_trigger(stranger).no, foreign);
+    assert_eq!(member.only_trigger(stranger).no, foreign.no);
 }

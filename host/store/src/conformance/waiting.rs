@@ -11,6 +11,7 @@ use windlass_model::{
 
 use super::Harness;
 use super::world::{Held, Member, is_done};
+use crate::letters::{LetterBody, LetterQuery};
 use crate::rows::TriggerRow;
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, Sent, StimulusQuery};
 use crate::write::Commit;
@@ -322,6 +323,72 @@ pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
         .map(|row| row.bookmark.name)
         .collect();
     assert_eq!(names, ["no"]);
+}
+
+/// Two branches of one instance, one of which waits. The other, with what its owner knows of the
+/// first, is what comes back.
+fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
+    member.create(member.draft(2));
+    let held = member.claim_all(100);
+    let (waits, goes_on) = (held[0], held[1]);
+    let mut step = member.suspending(&waits, vec![member.bookmark(&waits, name)]);
+    step.release = false;
+    step.status = Status::Running;
+    assert!(is_done(&member.commit(step)));
+    let rows = member.triggers(waits.fence.instance);
+    let row = rows.into_iter().find(TriggerRow::waits).unwrap();
+    let next = Held {
+        fence: crate::write::Fence {
+            version: windlass_model::Version(waits.fence.version.0 + 1),
+            ..goes_on.fence
+        },
+        ..goes_on
+    };
+    (next, row)
+}
+
+pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let letters = || {
+        let query = LetterQuery {
+            limit: 10,
+            ..LetterQuery::default()
+        };
+        member.store.dead_letters(&query).unwrap()
+    };
+    // What was not resumed is cancelled without a word.
+    let (held, row) = waiting_beside(&member, "unsent");
+    let mut step = member.step(&held);
+    step.removed = vec![row.fence()];
+    assert!(is_done(&member.commit(step)));
+    let (held, _) = waiting_beside(&member, "unsent too");
+    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(letters(), []);
+    // Its branch is cancelled, or its instance ends, by somebody who has not seen the stimulus.
+    for name in ["cancelled", "over"] {
+        let (held, row) = waiting_beside(&member, name);
+        let id = member.head(held.fence.instance).id;
+        assert_eq!(member.send(stimulus(name, Delivery::Resume)), resumed(id));
+        let mut step = if name == "over" {
+            member.last(&held)
+        } else {
+            member.step(&held)
+        };
+        step.removed = (name == "cancelled").then(|| row.fence()).into_iter().collect();
+        assert!(is_done(&member.commit(step)));
+        let letter = letters().pop().unwrap().letter;
+        assert_eq!(letter.reason, "stale");
+        let LetterBody::Trigger(dead) = letter.body else {
+            panic!("{:?}", letter.body);
+        };
+        assert_eq!(
+            (dead.instance, dead.seq, dead.kind),
+            (held.fence.instance, row.seq, TriggerType::Resume)
+        );
+        let heard = Resumption::decode(dead.payload.as_deref().unwrap()).unwrap();
+        assert!(matches!(heard, Resumption::Resumed { bookmark, .. } if *bookmark == *name));
+    }
+    assert_eq!(letters().len(), 2);
 }
 
 pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {

@@ -248,8 +248,9 @@ impl Data {
             self.insert_trigger(fence.instance, trigger, true);
         }
         for removed in &commit.removed {
-            if self.of_instance.contains(&(fence.instance, *removed)) {
-                self.remove_trigger(*removed);
+            if self.of_instance.contains(&(fence.instance, removed.no)) {
+                self.bury_unheard(removed.no, Some(removed.token), commit.at_ms);
+                self.remove_trigger(removed.no);
             }
         }
         self.runs
@@ -264,6 +265,7 @@ impl Data {
             self.burn_all(fence.instance);
             due |= self.tell_parent(commit, finish);
             for no in self.triggers_of(fence.instance) {
+                self.bury_unheard(no, None, commit.at_ms);
                 self.remove_trigger(no);
             }
             self.reservations.retain(|(_, no)| *no != fence.instance);

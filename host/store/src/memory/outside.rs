@@ -284,6 +284,30 @@ impl Data {
         self.letters.insert(no, row);
     }
 
+    /// Writes down a resumption that nobody has heard, before its row is removed: one that came
+    /// after its owner looked (`known`), or any that the owner has not claimed.
+    pub(super) fn bury_unheard(&mut self, no: TriggerNo, known: Option<Token>, at_ms: i64) {
+        let unheard = self.triggers.get(&no).filter(|row| {
+            row.kind == TriggerType::Resume
+                && row.state == TriggerState::Pending
+                && known != Some(row.token)
+        });
+        let dead = unheard.and_then(|row| {
+            Some(DeadTrigger {
+                instance: row.instance,
+                seq: row.seq,
+                kind: row.kind,
+                node: row.node,
+                priority: row.priority,
+                payload: Some(row.payload.clone()?),
+                detail: row.detail.clone(),
+            })
+        });
+        if let Some(dead) = dead {
+            self.bury_letter(&NewDeadLetter::stale(dead, at_ms));
+        }
+    }
+
     fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> crate::Result<Lettered> {
         let Some(row) = self.letters.get(&no).cloned() else {
             return Ok(Lettered::NotFound);

@@ -32,7 +32,8 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, true)?;
         }
         for removed in &commit.removed {
-            self.statements.remove_trigger.execute((removed.0, no))?;
+            self.bury_unheard(no, Some(removed), commit.at_ms)?;
+            self.statements.remove_trigger.execute((removed.no.0, no))?;
         }
         for run in &commit.runs {
             self.insert_run(run)?;
@@ -83,6 +84,7 @@ impl Session<'_> {
             self.close_outside(no)?;
         }
         if extras & extras::BOOKMARKS != 0 {
+            self.bury_unheard(no, None, commit.at_ms)?;
             self.burn_all(no)?;
         }
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish)?)

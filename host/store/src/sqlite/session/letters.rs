@@ -1,14 +1,15 @@
 //! Dead letters.
 
+use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, params};
-use windlass_model::{LetterNo, Seq, TriggerNo};
+use windlass_model::{InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
 
 use super::{Done, Session};
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
 use crate::rows::{NewTrigger, bounded};
 use crate::sqlite::stimuli::{letter, select_letter, stimulus_json};
 use crate::sqlite::values::{json, payload};
-use crate::write::Wrote;
+use crate::write::{TriggerFence, Wrote};
 
 /// What holds the blobs of a dead letter, where instances have their numbers.
 fn holder(no: i64) -> i64 {
@@ -71,6 +72,44 @@ impl Session<'_> {
         if let Some(dead) = stimulus {
             self.put_blobs(holder(no), &dead.blobs, new.at_ms)?;
             self.refer(holder(no), &dead.input)?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what nobody has heard: resumptions that are about to be removed, of one row
+    /// if it has moved on from what its owner knows, or of all that the owner has not claimed.
+    pub(super) fn bury_unheard(
+        &mut self,
+        instance: i64,
+        row: Option<&TriggerFence>,
+        at_ms: i64,
+    ) -> Done<()> {
+        let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
+            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2 AND token <> ?3) \
+            AND kind = ?4 AND state = 0 AND payload IS NOT NULL ORDER BY no";
+        let key = (
+            instance,
+            row.map(|row| row.no.0),
+            row.map(|row| row.token.0),
+            TriggerType::Resume.stored(),
+        );
+        let unheard: Vec<DeadTrigger> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_map(key, |row| {
+                Ok(DeadTrigger {
+                    instance: InstanceNo(instance),
+                    seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
+                    kind: TriggerType::Resume,
+                    node: row.get(1)?,
+                    priority: row.get(2)?,
+                    payload: row.get::<_, Option<Vec<u8>>>(3)?.map(Bytes::from),
+                    detail: Bytes::from(row.get::<_, Vec<u8>>(4)?),
+                })
+            })?
+            .collect::<Result<_, _>>()?;
+        for dead in unheard {
+            self.bury_letter(&NewDeadLetter::stale(dead, at_ms))?;
         }
         Ok(())
     }
