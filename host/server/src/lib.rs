@@ -1,0 +1,1 @@
+//! What people and other systems reach a host by: the HTTP API, webhooks, health and metrics.
