@@ -43,5 +43,8 @@ pub const STIMULUS_NAME_BYTES: usize = 256;
 /// How long what a bookmark or stimulus is matched by may be, in bytes of canonical JSON.
 pub const MATCH_BYTES: usize = 16 * 1024;
 
+/// How long a decision about the system as a whole may be, in bytes.
+pub const SETTING_BYTES: usize = 16 * 1024;
+
 /// Triggers that start one workflow.
 pub const TRIGGERS: usize = 1_000;

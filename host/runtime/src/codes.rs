@@ -26,6 +26,8 @@ pub const CHILD: Code = Code::new("WL-R084");
 pub const OUTSIDE: Code = Code::new("WL-R103");
 /// The process is shutting down and takes no more work.
 pub const DRAINING: Code = Code::new("WL-R079");
+/// The process is paused and takes no new work.
+pub const PAUSED: Code = Code::new("WL-R085");
 /// The trigger's consumer or a plugin of the run is missing.
 pub const PARKED: Code = Code::new("WL-R080");
 /// The workflow's output could not be rendered.

@@ -46,6 +46,9 @@ pub enum Error {
     /// The process is shutting down.
     #[error("the host is shutting down and takes no more work")]
     Draining,
+    /// Somebody has paused the process.
+    #[error("the host is paused and takes no new work")]
+    Paused,
     /// What the store has cannot be understood.
     #[error("{0}")]
     Unreadable(String),
@@ -76,6 +79,7 @@ impl Error {
             Self::NotFound(_) => crate::codes::NOT_FOUND,
             Self::Refused { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),
+            Self::Paused => crate::codes::PAUSED,
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
             Self::Archive { .. } => crate::codes::ARCHIVE,

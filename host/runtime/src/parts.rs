@@ -10,6 +10,7 @@ use windlass_store::{Sink, Write};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::options::{Options, Scope};
+use crate::pause::Pause;
 use crate::queue::Bell;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
@@ -42,6 +43,11 @@ impl Parts {
             ..
         } = options;
         let secret = store.secret()?;
+        // Whoever runs only his own has been asked for it just now.
+        let pause = match scope {
+            Scope::All => Pause::begin(store.as_ref())?,
+            Scope::Own => Pause::default(),
+        };
         let (mailbox, inbox) = Mailbox::new();
         let lease_ms = scheduler.lease_ms;
         let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
@@ -60,6 +66,7 @@ impl Parts {
             suspects: Suspects::default(),
             waiters: Waiters::default(),
             draining: AtomicBool::new(false),
+            pause,
             max_steps: options.max_steps,
             burst: options.burst,
             tokens: Arc::new(Tokens(secret)),
@@ -72,7 +79,7 @@ impl Parts {
         let sink = sink(&mailbox);
         let driver = Driver {
             shared: Arc::clone(&shared),
-            core: Core::new(scheduler),
+            core: Core::new(scheduler, shared.pause.is_on()),
             membership: Arc::clone(&membership),
             sink: Arc::clone(&sink),
         };

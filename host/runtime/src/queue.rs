@@ -119,6 +119,10 @@ pub(crate) fn start(
 /// Sends a page of what is in the queue, and clears away what is too old. Answers whether
 /// there may be more.
 pub(crate) fn round(shared: &Shared, membership: &Membership) -> Result<bool, Error> {
+    // Whoever ends the pause rings.
+    if shared.pause.is_on() {
+        return Ok(false);
+    }
     let now_ms = shared.clock.wall_ms();
     let query = StimulusQuery {
         after: None,
@@ -156,7 +160,7 @@ pub(crate) fn round(shared: &Shared, membership: &Membership) -> Result<bool, Er
         store.notify();
     }
     store.write(Write::Queue(QueueOp::Expire {
-        queued_before_ms: now_ms.saturating_sub(PATIENCE_MS),
+        queued_before_ms: shared.pause.back(now_ms, PATIENCE_MS),
         now_ms,
         limit: PAGE,
     }))?;

@@ -15,6 +15,7 @@ use crate::catalog::Prepared;
 use crate::error::Error;
 use crate::options::Options;
 use crate::parts::Parts;
+use crate::pause::Paused;
 use crate::request::{StartRequest, Started};
 use crate::retention;
 use crate::scheduler::core::Event;
@@ -124,6 +125,9 @@ impl Runtime {
     pub async fn run(&self, request: &StartRequest) -> Result<Started, Error> {
         if self.shared.is_draining() {
             return Err(Error::Draining);
+        }
+        if self.shared.pause.is_on() {
+            return Err(Error::Paused);
         }
         let shared = &self.shared;
         let prepared = self.prepare(request).await?;
@@ -284,6 +288,47 @@ impl Runtime {
         if let Some(service) = &*self.schedules.lock() {
             service.look()();
         }
+    }
+
+    /// Begins nothing new from now on; what runs is finished, and what follows waits. With
+    /// `persist`, processes that begin on the store later begin paused. A pause that is on keeps
+    /// its beginning.
+    ///
+    /// # Errors
+    ///
+    /// The pause is to survive a restart, and the store is in trouble: then nothing is paused.
+    pub fn pause(&self, persist: bool) -> Result<Paused, Error> {
+        let shared = &self.shared;
+        let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
+        let paused = shared.pause.pause(store, now_ms, persist)?;
+        shared.scheduler.send(Event::Pause);
+        shared.broadcast(|| Message::Drain);
+        Ok(paused)
+    }
+
+    /// Goes on after a pause, and forgets what the store says of one. Answers the pause that
+    /// was on.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble: then it stays paused.
+    pub fn unpause(&self) -> Result<Option<Paused>, Error> {
+        let shared = &self.shared;
+        let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
+        let paused = shared.pause.unpause(store, now_ms)?;
+        shared.scheduler.send(Event::Unpause);
+        shared.queue.ring();
+        Ok(paused)
+    }
+
+    /// The pause that is on.
+    pub fn paused(&self) -> Option<Paused> {
+        self.shared.pause.now()
+    }
+
+    /// Whether it is shutting down.
+    pub fn is_draining(&self) -> bool {
+        self.shared.is_draining()
     }
 
     /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are

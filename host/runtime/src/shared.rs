@@ -16,6 +16,7 @@ use windlass_store::Store;
 use crate::catalog::Catalog;
 use crate::observe::Observer;
 use crate::options::Beside;
+use crate::pause::Pause;
 use crate::queue::Bell;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) suspects: Suspects,
     pub(crate) waiters: Waiters,
     pub(crate) draining: AtomicBool,
+    /// Whether somebody wants nothing to be begun for a while.
+    pub(crate) pause: Pause,
     pub(crate) max_steps: u64,
     pub(crate) burst: BurstBounds,
     /// Makes the resume tokens of this store.
@@ -88,6 +91,12 @@ impl Shared {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing new is begun: what is claimed is given back, and what follows is left
+    /// for later.
+    pub(crate) fn begins_nothing(&self) -> bool {
+        self.is_draining() || self.pause.is_on()
     }
 }
 

@@ -26,6 +26,7 @@ mod children;
 mod error;
 mod externalise;
 mod prefix;
+mod settings;
 mod weight;
 
 pub use error::{Error, Result};

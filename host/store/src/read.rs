@@ -106,6 +106,9 @@ pub trait Reader {
     /// What resume tokens are made with. Never changes.
     fn secret(&self) -> Result<[u8; 32]>;
 
+    /// What somebody has decided about the system as a whole, by name.
+    fn setting(&self, name: &str) -> Result<Option<Bytes>>;
+
     /// Stimuli in the queue, oldest first.
     fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>>;
 

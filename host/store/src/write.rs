@@ -179,6 +179,15 @@ pub enum Write {
         /// Bound on the rows, which bounds how long the writer is held.
         rows: u32,
     },
+    /// Keeps what somebody has decided about the system as a whole. Answered by
+    /// [`Wrote::Done`].
+    Setting {
+        /// What is decided: like `pause`.
+        name: String,
+        /// How: opaque, versioned by the caller, of at most
+        /// [`SETTING_BYTES`](windlass_model::limits::SETTING_BYTES); none forgets it.
+        value: Option<Bytes>,
+    },
     /// Empties the queue and makes sure that all before it is durable. Answered by
     /// [`Wrote::Done`].
     Flush,

@@ -94,6 +94,10 @@ pub enum Event {
     Room,
     /// Stop claiming.
     Drain,
+    /// Stop claiming for a while.
+    Pause,
+    /// Claim again.
+    Unpause,
 }
 
 /// What is to be done.
@@ -139,11 +143,12 @@ pub struct Core {
     /// A claim is wanted as soon as there is room.
     starved: bool,
     draining: bool,
+    paused: bool,
 }
 
 impl Core {
-    /// A scheduler that is no member yet.
-    pub fn new(settings: Settings) -> Self {
+    /// A scheduler that is no member yet, and may be paused from the beginning.
+    pub fn new(settings: Settings, paused: bool) -> Self {
         Self {
             settings,
             trusted_until_ms: None,
@@ -156,6 +161,7 @@ impl Core {
             recovering: false,
             starved: false,
             draining: false,
+            paused,
         }
     }
 
@@ -184,6 +190,11 @@ impl Core {
             Event::Lost => self.lost(&mut actions),
             Event::JoinFailed => self.next_renewal_ms = now.monotonic_ms + 1_000,
             Event::Drain => self.draining = true,
+            Event::Pause => self.paused = true,
+            Event::Unpause => {
+                self.paused = false;
+                self.want(now);
+            }
         }
         self.keep_lease(now, &mut actions);
         self.look(now, in_flight, &mut actions);
@@ -202,6 +213,7 @@ impl Core {
             if let Some(due) = self.next_due_ms
                 && !self.claiming
                 && !self.starved
+                && !self.paused
             {
                 let wait = u64::try_from(due.saturating_sub(now.wall_ms)).unwrap_or(0);
                 // The wall clock may be stepped while we sleep, so never sleep past a second
@@ -323,7 +335,7 @@ impl Core {
             }
         }
         let due = self.next_due_ms.is_some_and(|due| due <= now.wall_ms);
-        if !due || self.claiming || self.starved {
+        if !due || self.claiming || self.starved || self.paused {
             return;
         }
         let room = self.settings.in_flight.saturating_sub(in_flight);

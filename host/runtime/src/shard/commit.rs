@@ -313,7 +313,7 @@ impl Hot {
         }
         let claimed = due_ms.is_none()
             && !self.burst.is_over()
-            && !shared.is_draining()
+            && !shared.begins_nothing()
             && shared.flow.try_take();
         let due_ms = due_ms.unwrap_or(used.now_ms);
         if claimed && self.runs_ahead(open, shared) {

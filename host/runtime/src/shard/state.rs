@@ -379,7 +379,7 @@ impl State {
                 }
                 if let Some(ended) = ended {
                     shared.ended(no, ended);
-                } else if shared.is_draining() {
+                } else if shared.begins_nothing() {
                     self.give_back_if_idle(no, shared);
                 }
             }
@@ -390,6 +390,8 @@ impl State {
                 }
                 self.give_back_if_idle(no, shared);
             }
+            // Somebody has paused while it was on its way.
+            Then::Created(_) if shared.begins_nothing() => self.give_back_if_idle(no, shared),
             Then::Created(_) | Then::Released(_) => {}
         }
     }

@@ -29,7 +29,7 @@ impl State {
     /// guest is done here.
     pub(crate) fn next(&mut self, shared: &Arc<Shared>) -> Option<Work> {
         while let Some((no, seq)) = self.ready.pop_front() {
-            if shared.is_draining() {
+            if shared.begins_nothing() {
                 self.give_back_if_idle(no, shared);
                 continue;
             }

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use uuid::Uuid;
+use windlass_model::limits::SETTING_BYTES;
 use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 
 use super::Harness;
@@ -35,6 +36,31 @@ pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     assert_eq!(runs(Some(written[5].no), 3), []);
     let foreign = member.head(other.fence.instance).last_run;
     assert_eq!(runs(foreign, 3), []);
+}
+
+pub(super) fn a_decision_is_kept_until_it_is_changed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = harness.open();
+    let set = |name: &str, value: Option<&'static str>| {
+        let (name, value) = (name.to_owned(), value.map(bytes::Bytes::from));
+        assert!(is_done(&member.write(Write::Setting { name, value })));
+    };
+    let get = |name: &str| other.setting(name).unwrap();
+    assert_eq!(get("pause"), None);
+    set("pause", Some("one"));
+    set("other", Some("two"));
+    assert_eq!(get("pause").as_deref(), Some(&b"one"[..]));
+    set("pause", Some("three"));
+    assert_eq!(get("pause").as_deref(), Some(&b"three"[..]));
+    set("pause", None);
+    set("pause", None);
+    assert_eq!(get("pause"), None);
+    assert_eq!(get("other").as_deref(), Some(&b"two"[..]));
+    let value = Some(vec![0; SETTING_BYTES + 1].into());
+    let name = "other".to_owned();
+    let refused = member.store.write(Write::Setting { name, value });
+    assert_eq!(refused.unwrap_err().code, codes::CONTRADICTION);
+    assert_eq!(get("other").as_deref(), Some(&b"two"[..]));
 }
 
 pub(super) fn what_waits_is_counted(harness: &dyn Harness) {

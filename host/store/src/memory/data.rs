@@ -21,6 +21,7 @@ use crate::rows::{
     BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
     NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
 };
+use crate::settings::check;
 use crate::write::{Commit, Fence, Write, Wrote};
 
 /// A member, and how long others trust in its life.
@@ -77,6 +78,7 @@ pub(super) struct Data {
     pub(super) schedules: BTreeMap<ScheduleNo, ScheduleRow>,
     pub(super) reservations: BTreeSet<(String, InstanceNo)>,
     pub(super) duties: BTreeMap<String, i64>,
+    pub(super) settings: BTreeMap<String, Bytes>,
     pub(super) stimuli: Stimuli,
     pub(super) outside: BTreeMap<TriggerId, Named>,
     pub(super) last_letter: i64,
@@ -143,6 +145,14 @@ impl Data {
             Write::Sweep {
                 what, before_ms, ..
             } => Ok(self.sweep(*what, *before_ms)),
+            Write::Setting { name, value } => {
+                check(name, value.as_deref())?;
+                match value {
+                    Some(value) => drop(self.settings.insert(name.clone(), value.clone())),
+                    None => drop(self.settings.remove(name)),
+                }
+                Ok(Wrote::Done)
+            }
             Write::Flush => Ok(Wrote::Done),
         }
     }

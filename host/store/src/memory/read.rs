@@ -336,6 +336,10 @@ impl Reader for MemoryStore {
             .collect())
     }
 
+    fn setting(&self, name: &str) -> Result<Option<Bytes>> {
+        Ok(self.common.data.lock().settings.get(name).cloned())
+    }
+
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
         let data = self.common.data.lock();
         let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));

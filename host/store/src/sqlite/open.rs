@@ -20,6 +20,7 @@ pub(super) const STEPS: &[M<'static>] = &[
     M::up(include_str!("schema.sql")),
     M::up(include_str!("schema_definitions.sql")),
     M::up(include_str!("schema_stimuli.sql")),
+    M::up(include_str!("schema_settings.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 

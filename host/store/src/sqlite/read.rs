@@ -331,6 +331,15 @@ impl Reader for SqliteStore {
         })
     }
 
+    fn setting(&self, name: &str) -> Result<Option<Bytes>> {
+        let sql = "SELECT value FROM setting WHERE name = ?1";
+        self.pool.read(|c| {
+            one(c, sql, [name], |row| {
+                row.get::<_, Vec<u8>>(0).map(Bytes::from)
+            })
+        })
+    }
+
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
         // The due index begins with the priority, so each is looked at by itself.
         const DUE: &str = "WITH RECURSIVE ranks (priority) AS (

@@ -24,10 +24,11 @@ fn bury() -> Action {
 
 /// A member that has recovered and claimed what was there at start.
 fn settled() -> Core {
-    let mut core = Core::new(Settings {
+    let settings = Settings {
         lease_ms: LEASE,
         ..Settings::default()
-    });
+    };
+    let mut core = Core::new(settings, false);
     assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
     assert_eq!(core.step(Event::Buried { freed: 0 }, at(1), 0), [claim()]);
     assert_eq!(
@@ -62,7 +63,7 @@ fn claimed(next: Option<u64>) -> Event {
 
 #[test]
 fn recovery_comes_before_the_first_claim() {
-    let mut core = Core::new(Settings::default());
+    let mut core = Core::new(Settings::default(), false);
     assert_eq!(core.step(Event::Woken, at(0), 0), []);
     assert_eq!(core.step(Event::Joined { asked_ms: 0 }, at(0), 0), [bury()]);
     assert_eq!(core.step(Event::Woken, at(1), 0), []);
@@ -189,9 +190,20 @@ fn draining_claims_nothing_but_keeps_the_lease() {
 }
 
 #[test]
+fn a_pause_claims_nothing_and_what_came_meanwhile_is_claimed_after_it() {
+    let mut core = settled();
+    assert_eq!(core.step(Event::Pause, at(10), 0), []);
+    assert_eq!(core.step(Event::Woken, at(11), 0), []);
+    assert!(core.sleep_ms(at(11)) > 0, "what is due is not waited for");
+    assert_eq!(core.step(Event::Tick, at(10_000), 0).len(), 2, "the lease, and the dead");
+    let after = core.step(Event::Unpause, at(10_001), 0);
+    assert!(matches!(after[..], [Action::Claim { .. }]), "{after:?}");
+}
+
+#[test]
 fn what_waits_for_an_answer_is_slept_for() {
     let long = 3 * Settings::default().scan_interval_ms;
-    let mut burying = Core::new(Settings::default());
+    let mut burying = Core::new(Settings::default(), false);
     burying.step(Event::Joined { asked_ms: 0 }, at(0), 0);
     burying.step(Event::Due(at(0).wall_ms), at(0), 0);
     burying.step(Event::Tick, at(long), 0);

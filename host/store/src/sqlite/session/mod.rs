@@ -18,6 +18,7 @@ mod outside;
 mod plan;
 mod publish;
 mod scopes;
+mod settings;
 pub(super) mod statements;
 mod stimuli;
 
@@ -271,6 +272,7 @@ impl<'c> Session<'c> {
                 before_ms,
                 rows,
             } => self.sweep(*what, *before_ms, *rows),
+            Write::Setting { name, value } => self.setting(name, value.as_deref()),
             Write::Flush => Ok(Wrote::Done),
         }
     }
