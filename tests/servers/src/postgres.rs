@@ -1,0 +1,291 @@
+//! PostgreSQL.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+
+use crate::places;
+use crate::process::{Server, User, until_it_works};
+
+/// The superuser of the server. There is no password: it listens on loopback only.
+const USER: &str = "windlass";
+
+/// How a server is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether what is committed survives a power cut. Tests of logic alone may do without.
+    pub fsync: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { fsync: true }
+    }
+}
+
+/// A PostgreSQL server.
+#[derive(Debug)]
+pub struct PostgreSql {
+    programs: Programs,
+    port: u16,
+    server: Mutex<Server>,
+    databases: AtomicU32,
+    options: Options,
+}
+
+/// Where its programs are.
+#[derive(Debug)]
+struct Programs {
+    initdb: PathBuf,
+    postgres: PathBuf,
+    psql: PathBuf,
+}
+
+impl Programs {
+    fn find() -> Option<Self> {
+        let folders = places::versions(Path::new("/usr/lib/postgresql"));
+        Some(Self {
+            initdb: places::program("initdb", &folders)?,
+            postgres: places::program("postgres", &folders)?,
+            psql: places::program("psql", &folders)?,
+        })
+    }
+}
+
+impl PostgreSql {
+    /// Starts a server that flushes what it commits, as in production.
+    ///
+    /// # Errors
+    ///
+    /// It is not installed, or does not start; the message says which.
+    pub fn start() -> Result<Self> {
+        Self::start_with(Options::default())
+    }
+
+    /// Starts a server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with(options: Options) -> Result<Self> {
+        let programs = Programs::find()
+            .context("PostgreSQL is not installed (on Debian: apt-get install postgresql)")?;
+        let server = Server::new("postgres", unprivileged()?)?;
+        initialize(&programs, &server)?;
+        let postgres = Self {
+            programs,
+            port: places::free_port()?,
+            server: Mutex::new(server),
+            databases: AtomicU32::new(0),
+            options,
+        };
+        postgres.start_again()?;
+        Ok(postgres)
+    }
+
+    /// Starts a server for a test; none where it is neither installed nor required, after saying
+    /// so.
+    ///
+    /// # Errors
+    ///
+    /// It is required and not installed, or does not start.
+    pub fn for_test() -> Result<Option<Self>> {
+        if Programs::find().is_none() {
+            places::missing("PostgreSQL", "postgresql")?;
+            return Ok(None);
+        }
+        Self::start().map(Some)
+    }
+
+    /// The server that all tests of this process share; none as for [`Self::for_test`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::for_test`].
+    pub fn shared() -> Result<Option<&'static Self>> {
+        static SHARED: OnceLock<PostgreSql> = OnceLock::new();
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(postgres) = SHARED.get() {
+            return Ok(Some(postgres));
+        }
+        Ok(Self::for_test()?.map(|postgres| SHARED.get_or_init(|| postgres)))
+    }
+
+    /// Where its first database is, like `postgres://windlass@127.0.0.1:15001/postgres`.
+    pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    /// Makes an empty database, and says where it is.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer.
+    pub fn database(&self) -> Result<String> {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.execute(&format!("create database {name}"))?;
+        Ok(self.url_of(&name))
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs statements in the first database, and returns what they print: a line for each row,
+    /// with `|` between columns.
+    ///
+    /// # Errors
+    ///
+    /// A statement failed, or the server does not answer.
+    pub fn execute(&self, sql: &str) -> Result<String> {
+        self.execute_in(&self.url(), sql)
+    }
+
+    /// Runs statements in the database of that address.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    pub fn execute_in(&self, url: &str, sql: &str) -> Result<String> {
+        let output = std::process::Command::new(&self.programs.psql)
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url, "--command"])
+            .arg(sql)
+            .output()
+            .context("cannot run psql")?;
+        ensure!(
+            output.status.success(),
+            "psql: {}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        );
+        Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+    }
+
+    /// Ends all connections of clients, and says how many those were.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer.
+    pub fn terminate_connections(&self) -> Result<u32> {
+        let count = self.execute(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity \
+             where backend_type = 'client backend' and pid <> pg_backend_pid()",
+        )?;
+        Ok(count.parse()?)
+    }
+
+    /// Starts it again after [`Self::stop`] or [`Self::kill`].
+    ///
+    /// # Errors
+    ///
+    /// It runs already, or does not start.
+    pub fn start_again(&self) -> Result<()> {
+        let mut server = self.server();
+        ensure!(!server.is_running(), "PostgreSQL runs already");
+        let data = server.folder().join("data");
+        let pid_file = data.join("postmaster.pid");
+        let mut arguments = vec!["-D".to_owned(), data.display().to_string()];
+        let onoff = |on| if on { "on" } else { "off" };
+        for setting in [
+            format!("port={}", self.port),
+            "listen_addresses=127.0.0.1".to_owned(),
+            "unix_socket_directories=".to_owned(),
+            "max_connections=300".to_owned(),
+            "shared_buffers=64MB".to_owned(),
+            format!("fsync={}", onoff(self.options.fsync)),
+            format!("full_page_writes={}", onoff(self.options.fsync)),
+        ] {
+            arguments.extend(["-c".to_owned(), setting]);
+        }
+        // Backends of a server that was killed take a moment to notice, and no other starts on
+        // their data until then.
+        until_it_works(|| {
+            server.start(&self.programs.postgres, &arguments, &|pid| {
+                is_ready(&pid_file, pid)
+            })
+        })
+    }
+
+    /// Stops it in an orderly way (a fast shutdown: connections are ended).
+    ///
+    /// # Errors
+    ///
+    /// It does not stop.
+    pub fn stop(&self) -> Result<()> {
+        self.server().end(Signal::INT)
+    }
+
+    /// Kills it (SIGKILL).
+    ///
+    /// # Errors
+    ///
+    /// It does not end.
+    pub fn kill(&self) -> Result<()> {
+        self.server().end(Signal::KILL)
+    }
+
+    /// Stops it in an orderly way and starts it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::stop`] and [`Self::start_again`].
+    pub fn restart(&self) -> Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// PostgreSQL refuses to run as root: who it runs as instead.
+fn unprivileged() -> Result<Option<User>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    let find = |name: &str| {
+        let mut fields = users
+            .lines()
+            .map(|line| line.split(':'))
+            .find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
+        let uid = fields.nth(1)?.parse().ok()?;
+        let gid = fields.next()?.parse().ok()?;
+        Some(User { uid, gid })
+    };
+    find("postgres")
+        .or_else(|| find("nobody"))
+        .context("PostgreSQL refuses root, and there is no user postgres or nobody")
+        .map(Some)
+}
+
+fn initialize(programs: &Programs, server: &Server) -> Result<()> {
+    let output = server
+        .command(&programs.initdb)
+        .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C"])
+        .args(["--username", USER, "--pgdata"])
+        .arg(server.folder().join("data"))
+        .output()
+        .context("cannot run initdb")?;
+    ensure!(
+        output.status.success(),
+        "initdb: {}",
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
+    Ok(())
+}
+
+/// Whether the server says so itself, as `pg_ctl` looks for it: in the eighth line of its file.
+fn is_ready(pid_file: &Path, pid: u32) -> bool {
+    let Ok(text) = std::fs::read_to_string(pid_file) else {
+        return false;
+    };
+    let mut lines = text.lines();
+    lines.next() == Some(pid.to_string().as_str())
+        && lines.nth(6).is_some_and(|line| line.trim() == "ready")
+}

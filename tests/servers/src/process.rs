@@ -1,0 +1,205 @@
+//! A server process, and the watchdog that outlives us.
+
+use std::fs::File;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// How long a server may take to start or to stop.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Ends what `pid` names and removes the folder, once the pipe to the test process breaks.
+const WATCHDOG: &str = r#"
+cd /
+read -r _
+pid=$(cat "$1/pid" 2>/dev/null) && kill -CONT "$pid" && kill -QUIT "$pid"
+n=0
+while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
+[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null
+rm -rf "$1"
+"#;
+
+/// Writes its own process id down before it becomes the server: there is no moment in which the
+/// watchdog would not know it.
+const LAUNCH: &str = r#"echo $$ > "$1/pid" && shift && exec "$@""#;
+
+/// Whom a server runs as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A server that is started and stopped, with a folder of its own.
+#[derive(Debug)]
+pub(crate) struct Server {
+    folder: TempDir,
+    user: Option<User>,
+    child: Option<Child>,
+    watchdog: Child,
+}
+
+impl Server {
+    /// A folder for a server that is not started yet.
+    pub(crate) fn new(name: &str, user: Option<User>) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("windlass-{name}-"))
+            .tempdir()
+            .context("cannot make a temporary directory")?;
+        if let Some(user) = user {
+            std::os::unix::fs::chown(folder.path(), Some(user.uid), Some(user.gid))?;
+        }
+        let watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // An interrupt from the terminal is not for it: it cleans up afterwards.
+            .process_group(0)
+            .spawn()
+            .context("cannot start the watchdog")?;
+        Ok(Self {
+            folder,
+            user,
+            child: None,
+            watchdog,
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder().join("log")
+    }
+
+    /// A command that runs as the server's user, in its folder.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder()).stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user.uid).gid(user.gid);
+        }
+        command
+    }
+
+    /// Starts a program and waits until it is ready. Says what it wrote if it ends before that.
+    pub(crate) fn start(
+        &mut self,
+        program: &Path,
+        arguments: &[String],
+        ready: &dyn Fn(u32) -> bool,
+    ) -> Result<()> {
+        if self.child.is_some() {
+            bail!("{} runs already", program.display());
+        }
+        let log = File::options().create(true).append(true).open(self.log())?;
+        let child = self
+            .command(Path::new("sh"))
+            .args(["-c", LAUNCH, "launch"])
+            .arg(self.folder())
+            .arg(program)
+            .args(arguments)
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let pid = child.id();
+        self.child = Some(child);
+        let begin = now();
+        while !ready(pid) {
+            if let Some(child) = &mut self.child
+                && let Some(status) = child.try_wait()?
+            {
+                self.child = None;
+                bail!("{} ended: {status}\n{}", program.display(), self.said());
+            }
+            if begin.elapsed() > PATIENCE {
+                bail!("{} does not get ready\n{}", program.display(), self.said());
+            }
+            pause();
+        }
+        Ok(())
+    }
+
+    /// What it wrote.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// Sends a signal to it, if it runs.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        if let Some(child) = &self.child {
+            let pid = Pid::from_raw(i32::try_from(child.id())?).context("it has an id")?;
+            kill_process(pid, signal)?;
+        }
+        Ok(())
+    }
+
+    /// Ends it by a signal, and waits until it has gone.
+    pub(crate) fn end(&mut self, signal: Signal) -> Result<()> {
+        self.signal(signal)?;
+        // One that is paused hears of it only when it goes on.
+        self.signal(Signal::CONT)?;
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
+        let begin = now();
+        while child.try_wait()?.is_none() {
+            if begin.elapsed() > PATIENCE {
+                child.kill()?;
+                let status = child.wait()?;
+                bail!("it had to be killed (signal {:?})", status.signal());
+            }
+            pause();
+        }
+        let _ = std::fs::remove_file(self.folder().join("pid"));
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.end(Signal::QUIT);
+        // The pipe breaks, and the watchdog finds nothing to end.
+        drop(self.watchdog.stdin.take());
+        let _ = self.watchdog.wait();
+    }
+}
+
+/// Tries something that needs a moment until it works.
+pub(crate) fn until_it_works<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    let begin = now();
+    loop {
+        match attempt() {
+            Ok(value) => return Ok(value),
+            Err(error) if begin.elapsed() > PATIENCE => return Err(error),
+            Err(_) => pause(),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a real server takes real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody tells us when a server is ready"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(10));
+}

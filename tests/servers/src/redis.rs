@@ -1,0 +1,167 @@
+//! Redis.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+
+use crate::places;
+use crate::process::Server;
+
+/// A Redis server that keeps nothing on disk: killing and starting it empties it.
+#[derive(Debug)]
+pub struct Redis {
+    program: PathBuf,
+    port: u16,
+    server: Mutex<Server>,
+}
+
+impl Redis {
+    /// Starts a server.
+    ///
+    /// # Errors
+    ///
+    /// It is not installed, or does not start; the message says which.
+    pub fn start() -> Result<Self> {
+        let program = places::program("redis-server", &[])
+            .context("redis-server is not installed (on Debian: apt-get install redis-server)")?;
+        let redis = Self {
+            program,
+            port: places::free_port()?,
+            server: Mutex::new(Server::new("redis", None)?),
+        };
+        redis.start_again()?;
+        Ok(redis)
+    }
+
+    /// Starts a server for a test; none where it is neither installed nor required, after saying
+    /// so.
+    ///
+    /// # Errors
+    ///
+    /// It is required and not installed, or does not start.
+    pub fn for_test() -> Result<Option<Self>> {
+        if places::program("redis-server", &[]).is_none() {
+            places::missing("Redis", "redis-server")?;
+            return Ok(None);
+        }
+        Self::start().map(Some)
+    }
+
+    /// The server that all tests of this process share; none as for [`Self::for_test`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::for_test`].
+    pub fn shared() -> Result<Option<&'static Self>> {
+        static SHARED: OnceLock<Redis> = OnceLock::new();
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(redis) = SHARED.get() {
+            return Ok(Some(redis));
+        }
+        Ok(Self::for_test()?.map(|redis| SHARED.get_or_init(|| redis)))
+    }
+
+    /// Where it is, like `redis://127.0.0.1:15001`.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again after [`Self::stop`] or [`Self::kill`]. It is empty then.
+    ///
+    /// # Errors
+    ///
+    /// It runs already, or does not start.
+    pub fn start_again(&self) -> Result<()> {
+        let mut server = self.server();
+        let folder = server.folder().display().to_string();
+        let settings = [
+            ("--port", self.port.to_string()),
+            ("--bind", "127.0.0.1".to_owned()),
+            ("--dir", folder),
+            ("--save", String::new()),
+            ("--appendonly", "no".to_owned()),
+        ];
+        let arguments: Vec<String> = settings
+            .into_iter()
+            .flat_map(|(name, value)| [name.to_owned(), value])
+            .collect();
+        server.start(&self.program, &arguments, &|_| self.answers("PING").is_ok())
+    }
+
+    /// Stops it in an orderly way.
+    ///
+    /// # Errors
+    ///
+    /// It does not stop.
+    pub fn stop(&self) -> Result<()> {
+        self.server().end(Signal::TERM)
+    }
+
+    /// Kills it (SIGKILL).
+    ///
+    /// # Errors
+    ///
+    /// It does not end.
+    pub fn kill(&self) -> Result<()> {
+        self.server().end(Signal::KILL)
+    }
+
+    /// Kills and starts it: connections break, and everything in it is gone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::kill`] and [`Self::start_again`].
+    pub fn restart(&self) -> Result<()> {
+        self.kill()?;
+        self.start_again()
+    }
+
+    /// Stops it from running (SIGSTOP), so that it takes connections and answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// The signal could not be sent.
+    pub fn pause(&self) -> Result<()> {
+        self.server().signal(Signal::STOP)
+    }
+
+    /// Lets it go on after [`Self::pause`].
+    ///
+    /// # Errors
+    ///
+    /// The signal could not be sent.
+    pub fn unpause(&self) -> Result<()> {
+        self.server().signal(Signal::CONT)
+    }
+
+    /// Forgets everything in it.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    pub fn empty(&self) -> Result<()> {
+        self.answers("FLUSHALL")
+    }
+
+    fn answers(&self, command: &str) -> Result<()> {
+        let patience = Duration::from_secs(1);
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let mut stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        write!(stream, "{command}\r\n")?;
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer)?;
+        ensure!(answer[0] == b'+', "it does not do it");
+        Ok(())
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
