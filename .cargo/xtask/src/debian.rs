@@ -103,7 +103,22 @@ fn has_package() -> bool {
     show.args(["policy", "rustc-web"]);
     // Without package lists the package is unknown until they are read.
     let known = place::output(&mut show).is_ok_and(|text| text.contains("Candidate: 1"));
-    known || (Path::new("/etc/debian_version").exists() && is_root().unwrap_or(false))
+    known || may_install().unwrap_or(false)
+}
+
+/// Whether this is a Debian on which we may install packages.
+pub(crate) fn may_install() -> Result<bool> {
+    Ok(Path::new("/etc/debian_version").exists() && is_root()?)
+}
+
+/// Installs packages from Debian's archive.
+pub(crate) fn install_packages(packages: &[&str]) -> Result<()> {
+    place::run(apt().args(["update", "-qq"]))?;
+    place::run(
+        apt()
+            .args(["install", "-qq", "--yes", "--no-install-recommends"])
+            .args(packages),
+    )
 }
 
 fn is_root() -> Result<bool> {

@@ -9,6 +9,7 @@ mod demo;
 mod guests;
 mod host;
 mod place;
+mod servers;
 mod simulate;
 mod test;
 mod tidy;

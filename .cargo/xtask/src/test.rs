@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test there is.
 
-use crate::{guests, host, place};
+use crate::{guests, host, place, servers};
 use anyhow::Result;
 use std::path::Path;
 
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let path = place::root()?.join(example);
         guests::run(&guests::Args::one(&path, "fixtures/author")?)?;
     }
+    servers::prepare()?;
     let programs = host::release()?;
     tests(args, &programs)?;
     if args.filter.is_none() {

@@ -1,0 +1,64 @@
+//! The servers that tests start: PostgreSQL and Redis. Installed from Debian's packages where
+//! that is possible, without the services that come with them.
+
+use crate::{debian, host, place};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that tests start, and the package that has it.
+const SERVERS: [(&str, &str); 2] = [
+    ("postgres", "postgresql"),
+    ("redis-server", "redis-server"),
+];
+
+/// Asked by Debian's packages whether they may start a service; 101 says no.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Installs what is missing where it may, and says what stays missing.
+pub(crate) fn prepare() -> Result<()> {
+    let missing: Vec<&str> = SERVERS
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if debian::may_install()? {
+        host::say(&format!("installing {} for the tests", missing.join(" and ")));
+        return install(&missing);
+    }
+    host::say(&format!(
+        "{} not installed, and only root may install packages, and only on Debian: the tests \
+         that need them say NOT RUN, and fail if CI is set. apt-get install {}",
+        if missing.len() == 1 { "a server is" } else { "servers are" },
+        missing.join(" ")
+    ));
+    Ok(())
+}
+
+/// Where the tests look, too.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
+        folders.extend(versions.flatten().map(|version| version.path().join("bin")));
+    }
+    folders.iter().any(|folder| folder.join(program).is_file())
+}
+
+/// Installs packages, and keeps them from starting services on the usual ports.
+fn install(packages: &[&str]) -> Result<()> {
+    let ours = !Path::new(POLICY).exists();
+    if ours {
+        std::fs::write(POLICY, "#!/bin/sh\nexit 101\n")
+            .with_context(|| format!("cannot write {POLICY}"))?;
+        place::run(Command::new("chmod").args(["755", POLICY]))?;
+    }
+    let installed = debian::install_packages(packages);
+    if ours {
+        std::fs::remove_file(POLICY).with_context(|| format!("cannot remove {POLICY}"))?;
+    }
+    installed
+}
