@@ -5,10 +5,34 @@
 //! fences: what commits is decided by the epochs and tokens of the store alone, so a lock that
 //! is lost, doubled or stale costs work and never correctness.
 //!
-//! Locks are not re-entrant.
+//! Locks are not re-entrant. A provider is made from [`Settings`] by [`open`].
 
+pub mod codes;
+mod file;
+mod in_process;
 mod key;
+mod leased;
+mod local;
+mod parts;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod provider;
+#[cfg(feature = "redis")]
+mod redis;
+mod retry;
+mod settings;
+mod sqlite;
 
+pub use file::Options as FileOptions;
+pub use in_process::InProcess;
 pub use key::Key;
+pub use leased::{LEASE, SHORTEST_LEASE};
+pub use parts::Parts;
+#[cfg(feature = "postgres")]
+pub use postgres::Options as PostgresOptions;
 pub use provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+#[cfg(feature = "redis")]
+pub use redis::Options as RedisOptions;
+pub use retry::{Policy, Retrying, Sleeper};
+pub use settings::{Settings, open};
+pub use sqlite::Options as SqliteOptions;

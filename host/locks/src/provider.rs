@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use windlass_model::Code;
 
+use crate::codes;
 use crate::key::Key;
 
 /// Gives out locks.
@@ -20,10 +21,13 @@ pub trait LockProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::Reentrant`] if this provider holds it already for this process, or the backend
-    /// is in trouble.
-    fn try_acquire<'a>(&'a self, key: &'a Key)
-    -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>>;
+    /// [`Error::Reentrant`] if the caller holds it already, or the backend is in trouble. The
+    /// caller is the task that asks or, outside of tasks, the thread; other callers of the same
+    /// process are told that it is held, as those of other processes are.
+    fn try_acquire<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>>;
 
     /// Takes a lock, and waits for it for at most this long; none if it was held all the time.
     ///
@@ -115,8 +119,8 @@ pub struct Listed {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller's own process holds it: waiting would never end.
-    #[error("this process holds the lock `{0}` already; locks are not re-entrant")]
+    /// The caller holds it: waiting would never end.
+    #[error("the caller holds the lock `{0}` already, and locks are not re-entrant")]
     Reentrant(Key),
     /// The backend does not answer, or answers with an error.
     #[error("{message}")]
@@ -128,4 +132,52 @@ pub enum Error {
         /// Whether trying again may help.
         transient: bool,
     },
+}
+
+impl Error {
+    /// What people look up.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Reentrant(_) => codes::REENTRANT,
+            Self::Backend { code, .. } => code.clone(),
+        }
+    }
+
+    /// Whether trying again may help.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Backend {
+                transient: true,
+                ..
+            }
+        )
+    }
+
+    /// There is no answer, for now.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::Backend {
+            code: codes::UNREACHABLE,
+            message: message.into(),
+            transient: true,
+        }
+    }
+
+    /// There is an answer, and it would be the same again.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::Backend {
+            code: codes::REFUSED,
+            message: message.into(),
+            transient: false,
+        }
+    }
+
+    /// A provider cannot be made from its settings.
+    pub(crate) fn settings(message: impl Into<String>) -> Self {
+        Self::Backend {
+            code: codes::SETTINGS,
+            message: message.into(),
+            transient: false,
+        }
+    }
 }

@@ -75,6 +75,18 @@ const LEASE_LOST: About = About {
     labels: &[],
     help: "How often this process lost its membership and had to join again.",
 };
+const LOCK_RETRIES: About = About {
+    name: "windlass_lock_retries_total",
+    kind: "counter",
+    labels: &[],
+    help: "How often a lock was asked for again because its provider was in trouble.",
+};
+const LOCK_RELEASE_FAILURES: About = About {
+    name: "windlass_lock_release_failures_total",
+    kind: "counter",
+    labels: &[],
+    help: "Locks that could not be released, and so ended with their lease.",
+};
 const PLUGIN_CALL: About = About {
     name: "windlass_plugin_call_seconds",
     kind: "histogram",
@@ -107,6 +119,10 @@ pub struct Metrics {
     pub lock_wait: Histogram,
     /// Memberships that were lost.
     pub lease_lost: Counter,
+    /// Questions to a provider of locks that were repeated.
+    pub lock_retries: Counter,
+    /// Locks that ended with their lease.
+    pub lock_release_failures: Counter,
     /// In the store.
     pub dead_triggers: Gauge,
 }
@@ -123,6 +139,8 @@ impl Default for Metrics {
             commit_batch: Histogram::of_counts(),
             lock_wait: Histogram::of_time(),
             lease_lost: Counter::default(),
+            lock_retries: Counter::default(),
+            lock_release_failures: Counter::default(),
             dead_triggers: Gauge::default(),
         }
     }
@@ -152,6 +170,8 @@ impl Metrics {
         text.histogram(&COMMIT_BATCH, &self.commit_batch);
         text.histogram(&LOCK_WAIT, &self.lock_wait);
         text.counter(&LEASE_LOST, &self.lease_lost);
+        text.counter(&LOCK_RETRIES, &self.lock_retries);
+        text.counter(&LOCK_RELEASE_FAILURES, &self.lock_release_failures);
         text.family(&PLUGIN_CALL, &self.plugin_calls);
         text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
         text.into_string()
@@ -159,7 +179,7 @@ impl Metrics {
 }
 
 /// Every metric there is, in the order of the text.
-pub const ALL: [About; 10] = [
+pub const ALL: [About; 12] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -168,6 +188,8 @@ pub const ALL: [About; 10] = [
     COMMIT_BATCH,
     LOCK_WAIT,
     LEASE_LOST,
+    LOCK_RETRIES,
+    LOCK_RELEASE_FAILURES,
     PLUGIN_CALL,
     DEAD_TRIGGERS,
 ];

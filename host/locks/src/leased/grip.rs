@@ -1,0 +1,83 @@
+//! A lock that is held by a lease.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::{Backend, Inner, Lease, bounded};
+use crate::key::Key;
+use crate::local::Place;
+use crate::provider::{Error, Held, Lost};
+
+/// What is held until it is released or dropped.
+pub(super) struct Grip<B: Backend> {
+    inner: Arc<Inner<B>>,
+    lease: Lease,
+    renewal: u64,
+    lost: Lost,
+    /// None once it is being given back.
+    place: Option<Place>,
+}
+
+impl<B: Backend> Grip<B> {
+    /// For a lease that was asked for at `begin`, on the clock of the provider.
+    pub(super) fn new(inner: &Arc<Inner<B>>, lease: Lease, begin: Duration, place: Place) -> Self {
+        let (renewal, lost) = inner.renewals.add(lease.clone(), begin);
+        Self {
+            inner: Arc::clone(inner),
+            lease,
+            renewal,
+            lost,
+            place: Some(place),
+        }
+    }
+
+    /// Gives it back among tokio's threads, whether or not anybody waits.
+    fn give_back(&mut self) -> Option<impl Future<Output = Result<(), Error>> + Send + use<B>> {
+        let place = self.place.take()?;
+        self.inner.renewals.remove(self.renewal);
+        place.leaving();
+        let (inner, lease) = (Arc::clone(&self.inner), self.lease.clone());
+        let asked = self.inner.parts.runtime.spawn(async move {
+            let asked = inner.backend.release(&lease);
+            let answer = bounded(inner.patience(), &inner.backend, asked).await;
+            // Others of this process try when it is free and not before.
+            drop(place);
+            answer
+        });
+        Some(async move {
+            asked
+                .await
+                .unwrap_or_else(|_| Err(Error::unreachable("the runtime of the locks has ended")))
+        })
+    }
+}
+
+impl<B: Backend> Held for Grip<B> {
+    fn key(&self) -> &Key {
+        &self.lease.key
+    }
+
+    fn token(&self) -> u64 {
+        self.lease.token
+    }
+
+    fn lost(&self) -> Lost {
+        self.lost.clone()
+    }
+
+    fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<(), Error>> {
+        match self.give_back() {
+            Some(answer) => answer.boxed(),
+            None => std::future::ready(Ok(())).boxed(),
+        }
+    }
+}
+
+impl<B: Backend> Drop for Grip<B> {
+    fn drop(&mut self) {
+        drop(self.give_back());
+    }
+}

@@ -1,0 +1,251 @@
+//! What the backends with leases have in common: a holder keeps a lock for as long as it renews
+//! its lease, and whoever stops, dies or is cut off loses it by the passing of time.
+//!
+//! A backend only has to compare and write, each in one atomic step; see [`Backend`].
+
+mod grip;
+mod renewal;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+use self::grip::Grip;
+use self::renewal::Renewals;
+use crate::key::Key;
+use crate::local::{Caller, Local, Place};
+use crate::parts::{Pace, Parts};
+use crate::provider::{Error, Held, Listed, LockProvider, Reach};
+
+/// A lease that does not say otherwise, in all providers that have leases.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// The shortest lease that can be renewed in time with some certainty.
+pub const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+/// How long one question to a backend may take at most, however long the lease is.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Attempts whose outcome is not known, and that are remembered.
+const DOUBTS: usize = 1_000;
+
+/// A lock in a backend.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    pub(crate) key: Key,
+    /// Names this one holding of it, and nobody else's.
+    pub(crate) holder: String,
+    pub(crate) token: u64,
+}
+
+/// Where leases are written.
+pub(crate) trait Backend: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+
+    fn reach(&self) -> Reach;
+
+    /// Takes the key for a holder if it is free, or if its lease has passed, or if the same
+    /// holder has it already; its token, or none.
+    fn take<'a>(
+        &'a self,
+        key: &'a Key,
+        holder: &'a str,
+    ) -> BoxFuture<'a, Result<Option<u64>, Error>>;
+
+    /// Begins leases anew, where the holder still has them; for each, whether it had.
+    fn renew<'a>(&'a self, leases: &'a [Lease]) -> BoxFuture<'a, Result<Vec<bool>, Error>>;
+
+    /// Frees a lock if the holder still has it.
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<(), Error>>;
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>>;
+}
+
+/// A provider on a backend with leases.
+pub(crate) struct Leased<B> {
+    inner: Arc<Inner<B>>,
+}
+
+struct Inner<B> {
+    backend: B,
+    parts: Parts,
+    lease: Duration,
+    local: Arc<Local>,
+    renewals: Renewals,
+    /// Keys whose last attempt ended with an error, and as whom it was made. The next attempt
+    /// is made as the same: if the first did take the lock, it is ours.
+    doubts: Mutex<HashMap<Key, String>>,
+    nonce: u64,
+    attempts: AtomicU64,
+}
+
+impl<B: Backend> Leased<B> {
+    pub(crate) fn new(backend: B, lease: Duration, parts: Parts) -> Result<Self, Error> {
+        if lease < SHORTEST_LEASE {
+            return Err(Error::settings(format!(
+                "a lease of {lease:?} is too short to be renewed in time; the least is \
+                 {SHORTEST_LEASE:?}"
+            )));
+        }
+        let inner = Arc::new(Inner {
+            backend,
+            lease,
+            local: Arc::default(),
+            renewals: Renewals::default(),
+            doubts: Mutex::default(),
+            nonce: rand::random(),
+            attempts: AtomicU64::new(0),
+            parts,
+        });
+        renewal::start(&inner);
+        Ok(Self { inner })
+    }
+}
+
+impl<B: Backend> Inner<B> {
+    /// How long a question may take.
+    fn patience(&self) -> Duration {
+        (self.lease / 2).min(PATIENCE)
+    }
+
+    async fn take(
+        self: &Arc<Self>,
+        key: &Key,
+        place: Place,
+        patience: Duration,
+    ) -> Result<Option<Box<dyn Held>>, Error> {
+        let holder = self.holder(key);
+        let begin = self.parts.clock.monotonic();
+        let asked = bounded(patience, &self.backend, self.backend.take(key, &holder)).await;
+        let token = match asked {
+            Ok(Some(token)) => token,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.doubt(key, holder);
+                return Err(error);
+            }
+        };
+        let lease = Lease {
+            key: key.clone(),
+            holder,
+            token,
+        };
+        Ok(Some(Box::new(Grip::new(self, lease, begin, place))))
+    }
+
+    fn holder(&self, key: &Key) -> String {
+        if let Some(holder) = self.doubts.lock().remove(key) {
+            return holder;
+        }
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}{attempt:012x}", self.nonce)
+    }
+
+    fn doubt(&self, key: &Key, holder: String) {
+        let mut doubts = self.doubts.lock();
+        // What is forgotten here ends with its lease.
+        if doubts.len() < DOUBTS {
+            doubts.insert(key.clone(), holder);
+        }
+    }
+
+    async fn wait(
+        self: &Arc<Self>,
+        key: &Key,
+        caller: Caller,
+        timeout: Duration,
+    ) -> Result<Option<Box<dyn Held>>, Error> {
+        let deadline = self.parts.clock.monotonic().saturating_add(timeout);
+        let left = || deadline.saturating_sub(self.parts.clock.monotonic());
+        let mut pace = Pace::new();
+        loop {
+            if let Some(place) = self.local.enter(key, caller)? {
+                // The last attempt, at the deadline, gets a moment too.
+                let patience = self.patience().min(left().max(PATIENCE / 50));
+                if let Some(held) = self.take(key, place, patience).await? {
+                    return Ok(Some(held));
+                }
+                if left().is_zero() {
+                    return Ok(None);
+                }
+                Parts::sleep(pace.next().min(left())).await;
+            } else {
+                if left().is_zero() {
+                    return Ok(None);
+                }
+                self.local.wait(key, left()).await;
+            }
+        }
+    }
+}
+
+/// Asks a backend, and gives up after a while.
+async fn bounded<T>(
+    patience: Duration,
+    backend: &impl Backend,
+    asked: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(patience, asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Error::unreachable(format!(
+            "the {} locks do not answer within {patience:?}",
+            backend.name()
+        ))),
+    }
+}
+
+impl<B: Backend> LockProvider for Leased<B> {
+    fn name(&self) -> &'static str {
+        self.inner.backend.name()
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.backend.reach()
+    }
+
+    fn try_acquire<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+        let place = self.inner.local.enter(key, Caller::current());
+        async move {
+            let Some(place) = place? else {
+                return Ok(None);
+            };
+            let (inner, key) = (Arc::clone(&self.inner), key.clone());
+            let asking = async move { inner.take(&key, place, inner.patience()).await };
+            self.inner.parts.run(asking).await
+        }
+        .boxed()
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        key: &'a Key,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+        let caller = Caller::current();
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        let waiting = async move { inner.wait(&key, caller, timeout).await };
+        async move { self.inner.parts.run(waiting).await }.boxed()
+    }
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        let inner = Arc::clone(&self.inner);
+        let asking = async move {
+            bounded(inner.patience(), &inner.backend, inner.backend.list(limit)).await
+        };
+        async move { self.inner.parts.run(asking).await }.boxed()
+    }
+}
+
+impl<B> Drop for Inner<B> {
+    fn drop(&mut self) {
+        self.renewals.end();
+    }
+}

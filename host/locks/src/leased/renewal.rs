@@ -1,0 +1,179 @@
+//! Keeps leases from ending: one task for all locks of a provider, which asks the backend for
+//! all that are due in one question.
+//!
+//! A lease is renewed after a third of its time. It is trusted only until its end, less a
+//! margin, counted from the moment at which the last successful renewal was asked for; after
+//! that its holder is told that it is lost, whatever the backend thinks of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use super::{Backend, Inner, Lease, bounded};
+use crate::provider::Lost;
+
+/// The locks that are held, and when each was renewed.
+#[derive(Default)]
+pub(super) struct Renewals {
+    state: Mutex<State>,
+    bell: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    entries: HashMap<u64, Entry>,
+}
+
+struct Entry {
+    lease: Lease,
+    /// When the last renewal that worked was asked for, on the provider's clock.
+    renewed: Duration,
+    /// When a renewal was asked for, whether it worked or not.
+    asked: Duration,
+    lost: watch::Sender<bool>,
+}
+
+impl Renewals {
+    pub(super) fn add(&self, lease: Lease, renewed: Duration) -> (u64, Lost) {
+        let (sender, lost) = Lost::new();
+        let entry = Entry {
+            lease,
+            renewed,
+            asked: renewed,
+            lost: sender,
+        };
+        let mut state = self.state.lock();
+        state.next += 1;
+        let number = state.next;
+        state.entries.insert(number, entry);
+        if state.entries.len() == 1 {
+            self.bell.notify_one();
+        }
+        (number, lost)
+    }
+
+    pub(super) fn remove(&self, number: u64) {
+        self.state.lock().entries.remove(&number);
+    }
+
+    /// Wakes the task up, so that it notices that its provider has gone.
+    pub(super) fn end(&self) {
+        self.bell.notify_one();
+    }
+
+    /// How long until something has to be done; none while nothing is held.
+    fn wait(&self, now: Duration, lease: Duration) -> Option<Duration> {
+        let state = self.state.lock();
+        let times = state.entries.values().map(|entry| entry.next(lease));
+        Some(times.min()?.saturating_sub(now))
+    }
+
+    /// Tells those whose time is over, and gives out those that are due.
+    fn due(&self, now: Duration, lease: Duration) -> Vec<(u64, Lease)> {
+        let mut state = self.state.lock();
+        state.entries.retain(|_, entry| {
+            let over = now >= entry.end(lease);
+            if over {
+                tracing::warn!(key = %entry.lease.key, token = entry.lease.token,
+                    "a lock is lost: it could not be renewed in time");
+                entry.lost.send_replace(true);
+            }
+            !over
+        });
+        // Those that are nearly due come along.
+        let soon = now + lease / 12;
+        let mut due = Vec::new();
+        for (number, entry) in &mut state.entries {
+            if soon >= entry.next(lease) {
+                entry.asked = now;
+                due.push((*number, entry.lease.clone()));
+            }
+        }
+        due
+    }
+
+    /// Notes what became of a question that was asked at `asked`.
+    fn note(&self, due: &[(u64, Lease)], answers: &[bool], asked: Duration) {
+        let mut state = self.state.lock();
+        for ((number, _), ours) in due.iter().zip(answers) {
+            if *ours {
+                if let Some(entry) = state.entries.get_mut(number) {
+                    entry.renewed = asked;
+                }
+            } else if let Some(entry) = state.entries.remove(number) {
+                tracing::warn!(key = %entry.lease.key, token = entry.lease.token,
+                    "a lock is lost: the backend does not know it as ours any more");
+                entry.lost.send_replace(true);
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// When it is not trusted any more.
+    fn end(&self, lease: Duration) -> Duration {
+        self.renewed + lease.mul_f64(0.9)
+    }
+
+    /// When to ask again, or to give it up.
+    fn next(&self, lease: Duration) -> Duration {
+        let regular = self.renewed + lease / 3;
+        // After a failure there is no hurry, but there is an end.
+        let again = self.asked + lease / 6;
+        let next = if self.asked > self.renewed {
+            again
+        } else {
+            regular
+        };
+        next.min(self.end(lease))
+    }
+}
+
+/// Starts the task of a provider. It ends when the provider and all its locks have gone.
+pub(super) fn start<B: Backend>(inner: &Arc<Inner<B>>) {
+    let bell = Arc::clone(&inner.renewals.bell);
+    let weak = Arc::downgrade(inner);
+    inner.parts.runtime.spawn(async move {
+        while let Some(wait) = next(&weak) {
+            match wait {
+                // Rung as soon as something is held.
+                None => bell.notified().await,
+                Some(wait) => {
+                    let _ = tokio::time::timeout(wait, bell.notified()).await;
+                }
+            }
+            if let Some(inner) = weak.upgrade() {
+                renew(&inner).await;
+            }
+        }
+    });
+}
+
+/// How long to wait; none once the provider has gone.
+fn next<B: Backend>(weak: &Weak<Inner<B>>) -> Option<Option<Duration>> {
+    let inner = weak.upgrade()?;
+    let now = inner.parts.clock.monotonic();
+    Some(inner.renewals.wait(now, inner.lease))
+}
+
+async fn renew<B: Backend>(inner: &Inner<B>) {
+    let now = inner.parts.clock.monotonic();
+    let due = inner.renewals.due(now, inner.lease);
+    if due.is_empty() {
+        return;
+    }
+    let leases: Vec<Lease> = due.iter().map(|(_, lease)| lease.clone()).collect();
+    // Several attempts fit into a lease.
+    let patience = inner.lease / 6;
+    let asked = inner.backend.renew(&leases);
+    match bounded(patience, &inner.backend, asked).await {
+        Ok(answers) => inner.renewals.note(&due, &answers, now),
+        Err(error) => tracing::warn!(
+            code = %error.code(), locks = leases.len(), %error, "cannot renew locks"
+        ),
+    }
+}

@@ -1,0 +1,275 @@
+//! Locks in a PostgreSQL database: for a cluster, and the default there.
+//!
+//! A lock is a row of `windlass_lock` while it is held, and none otherwise, so the table is as
+//! large as what is held. Leases are written and compared with the database's clock alone: the
+//! clocks of the machines need not agree. No connection is held for a lock.
+
+mod connect;
+mod trust;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool, PoolError};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+use tokio_postgres::error::SqlState;
+
+use self::connect::Target;
+use crate::key::Key;
+use crate::leased::{Backend, LEASE, Lease, Leased};
+use crate::parts::Parts;
+use crate::provider::{Error, Listed, LockProvider, Reach};
+
+/// Connections at most. A question takes one for a moment.
+const CONNECTIONS: usize = 4;
+
+/// Where the locks are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The server and its database, like `postgres://user@host/database?sslmode=require`.
+    pub url: String,
+    /// The schema of the table; it is made if it is not there.
+    pub schema: String,
+    /// Put before each key, so that several clusters can share a table.
+    pub prefix: String,
+    /// How long a lock lasts without being renewed; at least 100 ms.
+    pub lease: Duration,
+}
+
+impl Options {
+    /// Locks in the database of that address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            schema: "windlass".to_owned(),
+            prefix: String::new(),
+            lease: LEASE,
+        }
+    }
+}
+
+/// Makes the provider. The server is spoken to when the first lock is asked for.
+pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
+    let backend = Postgres {
+        pool: Target::read(&options.url)?.pool(CONNECTIONS)?,
+        ready: OnceCell::new(),
+        statements: Statements::new(&options.schema),
+        prefix: options.prefix.clone(),
+        lease_ms: i64::try_from(options.lease.as_millis()).unwrap_or(i64::MAX),
+        owner: parts.owner.clone(),
+    };
+    Ok(Arc::new(Leased::new(backend, options.lease, parts)?))
+}
+
+struct Postgres {
+    pool: Pool,
+    ready: OnceCell<()>,
+    statements: Statements,
+    prefix: String,
+    lease_ms: i64,
+    owner: String,
+}
+
+/// The statements, with the schema in them.
+struct Statements {
+    is_there: String,
+    make: String,
+    take: String,
+    renew: String,
+    release: String,
+    list: String,
+}
+
+impl Statements {
+    fn new(schema: &str) -> Self {
+        let schema = format!("\"{}\"", schema.replace('"', "\"\""));
+        Self {
+            is_there: format!(
+                "SELECT to_regclass('{}.windlass_lock') IS NOT NULL",
+                schema.replace('\'', "''")
+            ),
+            // Alone, because several processes may make it at once, and PostgreSQL's own
+            // `IF NOT EXISTS` does not keep them apart.
+            make: format!(
+                "BEGIN;
+                SELECT pg_advisory_xact_lock(hashtextextended('windlass_lock', 0));
+                CREATE SCHEMA IF NOT EXISTS {schema};
+                CREATE SEQUENCE IF NOT EXISTS {schema}.windlass_lock_token;
+                CREATE TABLE IF NOT EXISTS {schema}.windlass_lock (
+                    key text PRIMARY KEY,
+                    holder text NOT NULL,
+                    owner text NOT NULL,
+                    token bigint NOT NULL,
+                    until timestamptz NOT NULL
+                ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0,
+                    autovacuum_vacuum_threshold = 1000);
+                COMMIT;"
+            ),
+            take: format!(
+                "INSERT INTO {schema}.windlass_lock AS lock (key, holder, owner, token, until)
+                VALUES ($1, $2, $3, nextval('{}.windlass_lock_token'),
+                    clock_timestamp() + $4::bigint * interval '1 millisecond')
+                ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, owner = excluded.owner,
+                    token = excluded.token, until = excluded.until
+                WHERE lock.holder = excluded.holder OR lock.until <= clock_timestamp()
+                RETURNING token",
+                schema.replace('\'', "''")
+            ),
+            renew: format!(
+                "UPDATE {schema}.windlass_lock AS lock
+                SET until = clock_timestamp() + $3::bigint * interval '1 millisecond'
+                FROM unnest($1::text[], $2::text[]) AS mine (key, holder)
+                WHERE lock.key = mine.key AND lock.holder = mine.holder
+                    AND lock.until > clock_timestamp()
+                RETURNING lock.holder"
+            ),
+            // Nobody waits for the disk: a release that is forgotten in a crash of the server
+            // costs the rest of the lease.
+            release: format!(
+                "DELETE FROM {schema}.windlass_lock WHERE key = $1 AND holder = $2
+                AND set_config('synchronous_commit', 'off', true) IS NOT NULL"
+            ),
+            list: format!(
+                "SELECT substr(key, length($1) + 1), owner, token,
+                    (extract(epoch FROM until - clock_timestamp()) * 1000)::bigint
+                FROM {schema}.windlass_lock
+                WHERE starts_with(key, $1) AND until > clock_timestamp()
+                ORDER BY key LIMIT $2"
+            ),
+        }
+    }
+}
+
+impl Postgres {
+    /// A connection to a database that has the table.
+    async fn client(&self) -> Result<Object, Error> {
+        let client = self.pool.get().await.map_err(|error| of_pool(&error))?;
+        let making = || async {
+            let there = client.query_one(&self.statements.is_there, &[]).await?;
+            if !there.get::<_, bool>(0) {
+                client.batch_execute(&self.statements.make).await?;
+            }
+            Ok(())
+        };
+        let made = self.ready.get_or_try_init(making).await;
+        made.map_err(|error: tokio_postgres::Error| of(&error))?;
+        Ok(client)
+    }
+
+    fn stored(&self, key: &Key) -> String {
+        format!("{}{key}", self.prefix)
+    }
+}
+
+impl Backend for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Cluster
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a Key,
+        holder: &'a str,
+    ) -> BoxFuture<'a, Result<Option<u64>, Error>> {
+        async move {
+            let client = self.client().await?;
+            let key = self.stored(key);
+            let asked = async {
+                let statement = client.prepare_cached(&self.statements.take).await?;
+                let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+                    [&key, &holder, &self.owner, &self.lease_ms];
+                client.query_opt(&statement, &params).await
+            };
+            let row = asked.await.map_err(|error| of(&error))?;
+            Ok(row.map(|row| row.get::<_, i64>(0).cast_unsigned()))
+        }
+        .boxed()
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Lease]) -> BoxFuture<'a, Result<Vec<bool>, Error>> {
+        async move {
+            let client = self.client().await?;
+            let keys: Vec<String> = leases.iter().map(|lease| self.stored(&lease.key)).collect();
+            let holders: Vec<&str> = leases.iter().map(|lease| lease.holder.as_str()).collect();
+            let asked = async {
+                let statement = client.prepare_cached(&self.statements.renew).await?;
+                client
+                    .query(&statement, &[&keys, &holders, &self.lease_ms])
+                    .await
+            };
+            let rows = asked.await.map_err(|error| of(&error))?;
+            let renewed: std::collections::HashSet<&str> =
+                rows.iter().map(|row| row.get(0)).collect();
+            Ok(holders
+                .iter()
+                .map(|holder| renewed.contains(holder))
+                .collect())
+        }
+        .boxed()
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            let client = self.client().await?;
+            let key = self.stored(&lease.key);
+            let asked = async {
+                let statement = client.prepare_cached(&self.statements.release).await?;
+                client.execute(&statement, &[&key, &lease.holder]).await
+            };
+            asked.await.map_err(|error| of(&error))?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        async move {
+            let client = self.client().await?;
+            let limit = i64::from(limit);
+            let rows = client
+                .query(&self.statements.list, &[&self.prefix, &limit])
+                .await
+                .map_err(|error| of(&error))?;
+            let listed = rows.iter().map(|row| Listed {
+                key: row.get(0),
+                owner: row.get(1),
+                token: row.get::<_, i64>(2).cast_unsigned(),
+                lease_ms: u64::try_from(row.get::<_, i64>(3)).ok(),
+            });
+            Ok(listed.collect())
+        }
+        .boxed()
+    }
+}
+
+fn of_pool(error: &PoolError) -> Error {
+    match error {
+        PoolError::Backend(error) => of(error),
+        other => Error::unreachable(format!("no connection to PostgreSQL: {other}")),
+    }
+}
+
+/// What an error of the server, or of the way to it, means for whoever wants a lock.
+fn of(error: &tokio_postgres::Error) -> Error {
+    let Some(state) = error.code() else {
+        let why = std::error::Error::source(error).map(|source| format!(": {source}"));
+        return Error::unreachable(format!("PostgreSQL: {error}{}", why.unwrap_or_default()));
+    };
+    let message = error.as_db_error().map_or("", |error| error.message());
+    let message = format!("PostgreSQL says: {message} ({})", state.code());
+    // Connections, resources, an operator, serialization, and the disk: all of these pass.
+    let passing = ["08", "53", "57", "40", "58"];
+    let passes = passing.iter().any(|class| state.code().starts_with(class))
+        || *state == SqlState::LOCK_NOT_AVAILABLE;
+    if passes {
+        Error::unreachable(message)
+    } else {
+        Error::refused(message)
+    }
+}

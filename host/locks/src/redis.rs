@@ -1,0 +1,276 @@
+//! Locks in Redis: for a cluster with much contention.
+//!
+//! A lock is a key of its own, never one with data, with the lease as its expiry. What compares
+//! and then writes is a script, so that nobody comes between. Redis forgets what it was told
+//! when it is emptied, fails over or is restored; whoever held a lock then hears that it is
+//! lost at its next renewal, and until then another may have it too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{RedisError, Script};
+
+use crate::key::Key;
+use crate::leased::{Backend, LEASE, Lease, Leased};
+use crate::parts::Parts;
+use crate::provider::{Error, Listed, LockProvider, Reach};
+
+/// How long one attempt to connect, and one answer, may take.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Locks that one step of listing looks at.
+const PAGE: usize = 500;
+
+// A value is `HOLDER TOKEN OWNER`; the holder has the same length in all of them.
+const TAKE: &str = "
+    local value = redis.call('GET', KEYS[1])
+    if value then
+        if string.sub(value, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
+        redis.call('PEXPIRE', KEYS[1], ARGV[3])
+        return tonumber(string.match(value, ' (%d+) '))
+    end
+    local token = redis.call('INCR', KEYS[2])
+    redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. token .. ' ' .. ARGV[2], 'NX', 'PX', ARGV[3])
+    return token";
+const RENEW: &str = "
+    local ours = {}
+    for index, key in ipairs(KEYS) do
+        local value = redis.call('GET', key)
+        local holder = ARGV[index + 1]
+        if value and string.sub(value, 1, #holder) == holder then
+            redis.call('PEXPIRE', key, ARGV[1])
+            ours[index] = 1
+        else
+            ours[index] = 0
+        end
+    end
+    return ours";
+const RELEASE: &str = "
+    local value = redis.call('GET', KEYS[1])
+    if value and string.sub(value, 1, #ARGV[1]) == ARGV[1] then
+        return redis.call('DEL', KEYS[1])
+    end
+    return 0";
+
+/// Where the locks are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The server, like `redis://user:password@host:6379/0`.
+    pub url: String,
+    /// Put before each key. What is in braces decides about the node of a Redis Cluster, and
+    /// has to be the same for all keys.
+    pub prefix: String,
+    /// How long a lock lasts without being renewed; at least 100 ms.
+    pub lease: Duration,
+}
+
+impl Options {
+    /// Locks in the server of that address.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            prefix: "{windlass}".to_owned(),
+            lease: LEASE,
+        }
+    }
+}
+
+/// Makes the provider. The server is spoken to when the first lock is asked for.
+pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
+    // The URL may hold a password, so it is not repeated.
+    let client = redis::Client::open(options.url.as_str())
+        .map_err(|error| Error::settings(format!("the URL of the locks is none: {error}")))?;
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(ANSWER))
+        .set_response_timeout(Some(ANSWER))
+        .set_number_of_retries(1)
+        .set_min_delay(Duration::from_millis(50));
+    let _inside = parts.runtime.enter();
+    let connection = ConnectionManager::new_lazy_with_config(client, config)
+        .map_err(|error| Error::settings(format!("Redis: {error}")))?;
+    let backend = Redis {
+        connection,
+        take: Script::new(TAKE),
+        renew: Script::new(RENEW),
+        release: Script::new(RELEASE),
+        locks: format!("{}:lock:", options.prefix),
+        counter: format!("{}:token", options.prefix),
+        lease_ms: u64::try_from(options.lease.as_millis()).unwrap_or(u64::MAX),
+        owner: parts.owner.clone(),
+    };
+    Ok(Arc::new(Leased::new(
+        backend,
+        options.lease,
+        parts.clone(),
+    )?))
+}
+
+struct Redis {
+    connection: ConnectionManager,
+    take: Script,
+    renew: Script,
+    release: Script,
+    /// What the keys of locks begin with.
+    locks: String,
+    counter: String,
+    lease_ms: u64,
+    owner: String,
+}
+
+impl Redis {
+    fn stored(&self, key: &Key) -> String {
+        format!("{}{key}", self.locks)
+    }
+
+    /// The names of locks, as far as Redis has them; at most `limit` of them and a page.
+    async fn names(&self, limit: u32) -> Result<Vec<String>, RedisError> {
+        let mut connection = self.connection.clone();
+        let pattern = format!("{}*", escaped(&self.locks));
+        let (mut names, mut cursor) = (Vec::new(), 0_u64);
+        loop {
+            let (next, page): (u64, Vec<String>) = redis::cmd("SCAN")
+                .arg(cursor)
+                .arg("MATCH")
+                .arg(&pattern)
+                .arg("COUNT")
+                .arg(PAGE)
+                .query_async(&mut connection)
+                .await?;
+            names.extend(page);
+            cursor = next;
+            if cursor == 0 || names.len() >= limit as usize {
+                break;
+            }
+        }
+        // A scan may show a name twice.
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(limit as usize);
+        Ok(names)
+    }
+
+    async fn listed(&self, limit: u32) -> Result<Vec<Listed>, RedisError> {
+        let names = self.names(limit).await?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut questions = redis::pipe();
+        for name in &names {
+            questions.get(name).pttl(name);
+        }
+        let mut connection = self.connection.clone();
+        let answers: Vec<(Option<String>, i64)> = questions.query_async(&mut connection).await?;
+        let listed = names
+            .iter()
+            .zip(answers)
+            .filter_map(|(name, (value, left_ms))| {
+                let value = value?;
+                let mut parts = value.splitn(3, ' ').skip(1);
+                Some(Listed {
+                    key: name.strip_prefix(&self.locks)?.to_owned(),
+                    token: parts.next()?.parse().ok()?,
+                    owner: parts.next()?.to_owned(),
+                    lease_ms: u64::try_from(left_ms).ok(),
+                })
+            });
+        Ok(listed.collect())
+    }
+}
+
+impl Backend for Redis {
+    fn name(&self) -> &'static str {
+        "redis"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Cluster
+    }
+
+    fn take<'a>(
+        &'a self,
+        key: &'a Key,
+        holder: &'a str,
+    ) -> BoxFuture<'a, Result<Option<u64>, Error>> {
+        async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.take.key(self.stored(key));
+            call.key(&self.counter)
+                .arg(holder)
+                .arg(&self.owner)
+                .arg(self.lease_ms);
+            let token: u64 = call
+                .invoke_async(&mut connection)
+                .await
+                .map_err(|error| of(&error))?;
+            Ok((token > 0).then_some(token))
+        }
+        .boxed()
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Lease]) -> BoxFuture<'a, Result<Vec<bool>, Error>> {
+        async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.renew.arg(self.lease_ms);
+            for lease in leases {
+                call.key(self.stored(&lease.key)).arg(&lease.holder);
+            }
+            call.invoke_async(&mut connection)
+                .await
+                .map_err(|error| of(&error))
+        }
+        .boxed()
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> BoxFuture<'a, Result<(), Error>> {
+        async move {
+            let mut connection = self.connection.clone();
+            let mut call = self.release.key(self.stored(&lease.key));
+            let _: u64 = call
+                .arg(&lease.holder)
+                .invoke_async(&mut connection)
+                .await
+                .map_err(|error| of(&error))?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        async move { self.listed(limit).await.map_err(|error| of(&error)) }.boxed()
+    }
+}
+
+/// A text that a pattern of Redis matches as it is.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '^' | '-' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// What an error of the server, or of the way to it, means for whoever wants a lock.
+fn of(error: &RedisError) -> Error {
+    let message = format!("Redis: {error}");
+    let passes = error.is_io_error()
+        || error.is_timeout()
+        || error.is_connection_dropped()
+        || error.is_connection_refusal()
+        || matches!(
+            error.code(),
+            Some(
+                "LOADING" | "BUSY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "READONLY" | "OOM"
+            )
+        );
+    if passes {
+        Error::unreachable(message)
+    } else {
+        Error::refused(message)
+    }
+}

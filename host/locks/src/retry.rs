@@ -1,0 +1,223 @@
+//! Trying again when a backend is in trouble: a decorator of any provider.
+//!
+//! What may pass is tried again, a few times, with growing delays and jitter, under a total
+//! deadline; each time with a warning that says the how manieth attempt failed. A release that
+//! fails is logged and counted, and harms nobody: the lease ends by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::key::Key;
+use crate::parts::Parts;
+use crate::provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+
+/// How often and how soon is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Retries after the first attempt.
+    pub retries: usize,
+    /// Before the first retry; each further one waits twice as long. Jitter adds up to as much
+    /// again.
+    pub delay: Duration,
+    /// How long after the first failure a retry may still begin.
+    pub deadline: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retries: 3,
+            delay: Duration::from_millis(500),
+            deadline: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Waits for so long, in whatever way.
+pub type Sleeper = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A provider whose troubles are bridged.
+pub struct Retrying {
+    inner: Arc<dyn LockProvider>,
+    policy: Policy,
+    parts: Parts,
+    sleep: Sleeper,
+}
+
+impl Retrying {
+    /// Around a provider, waiting in real time.
+    pub fn new(inner: Arc<dyn LockProvider>, policy: Policy, parts: Parts) -> Self {
+        let runtime = parts.runtime.clone();
+        let sleep: Sleeper = Arc::new(move |duration| {
+            // Callers may be polled outside of tokio, whose timers are needed here.
+            let _inside = runtime.enter();
+            Parts::sleep(duration).boxed()
+        });
+        Self::with_sleeper(inner, policy, parts, sleep)
+    }
+
+    /// Around a provider, waiting as it is told to.
+    pub fn with_sleeper(
+        inner: Arc<dyn LockProvider>,
+        policy: Policy,
+        parts: Parts,
+        sleep: Sleeper,
+    ) -> Self {
+        Self {
+            inner,
+            policy,
+            parts,
+            sleep,
+        }
+    }
+
+    /// Asks until there is an answer, or an error that counts, or no time is left before `end`.
+    async fn ask<'a>(
+        &'a self,
+        key: &'a Key,
+        end: Option<Duration>,
+        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> + Send,
+    ) -> Result<Option<Box<dyn Held>>, Error> {
+        let mut delays = ExponentialBuilder::new()
+            .with_min_delay(self.policy.delay)
+            .with_factor(2.0)
+            .with_max_times(self.policy.retries)
+            .with_jitter()
+            .build();
+        let (mut attempt, mut last) = (0_u32, end);
+        loop {
+            let error = match question().await {
+                Ok(answer) => {
+                    let kept = answer.map(|held| Kept::new(held, self.parts.clone()));
+                    return Ok(kept.map(|kept| Box::new(kept) as Box<dyn Held>));
+                }
+                Err(error) if error.is_transient() => error,
+                Err(error) => return Err(error),
+            };
+            attempt += 1;
+            let now = self.parts.clock.monotonic();
+            if attempt == 1 {
+                let deadline = now.saturating_add(self.policy.deadline);
+                last = Some(end.map_or(deadline, |end| end.min(deadline)));
+            }
+            let next = delays.next();
+            let Some(next) = next.filter(|next| last.is_none_or(|last| now + *next <= last)) else {
+                return Err(error);
+            };
+            self.parts.metrics.lock_retries.add(1);
+            tracing::warn!(
+                %key, attempt, retries = self.policy.retries,
+                next_ms = u64::try_from(next.as_millis()).unwrap_or(u64::MAX),
+                code = %error.code(), %error,
+                "a lock could not be asked for; trying again"
+            );
+            (self.sleep)(next).await;
+        }
+    }
+}
+
+impl LockProvider for Retrying {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+
+    fn try_acquire<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+        self.ask(key, None, || self.inner.try_acquire(key)).boxed()
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        key: &'a Key,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+        let clock = Arc::clone(&self.parts.clock);
+        let end = clock.monotonic().saturating_add(timeout);
+        let question = move || {
+            let left = end.saturating_sub(clock.monotonic());
+            self.inner.acquire(key, left)
+        };
+        self.ask(key, Some(end), question).boxed()
+    }
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, Error>> {
+        self.inner.list(limit)
+    }
+}
+
+/// A lock whose release cannot fail anything.
+struct Kept {
+    key: Key,
+    token: u64,
+    lost: Lost,
+    held: Option<Box<dyn Held>>,
+    parts: Parts,
+}
+
+impl Kept {
+    fn new(held: Box<dyn Held>, parts: Parts) -> Self {
+        Self {
+            key: held.key().clone(),
+            token: held.token(),
+            lost: held.lost(),
+            held: Some(held),
+            parts,
+        }
+    }
+
+    fn give_back(&mut self) -> BoxFuture<'static, ()> {
+        let Some(held) = self.held.take() else {
+            return std::future::ready(()).boxed();
+        };
+        let (key, token) = (self.key.clone(), self.token);
+        let metrics = Arc::clone(&self.parts.metrics);
+        let released = held.release();
+        async move {
+            if let Err(error) = released.await {
+                metrics.lock_release_failures.add(1);
+                tracing::warn!(
+                    %key, token, code = %error.code(), %error,
+                    "a lock could not be released; it ends with its lease"
+                );
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Held for Kept {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn token(&self) -> u64 {
+        self.token
+    }
+
+    fn lost(&self) -> Lost {
+        self.lost.clone()
+    }
+
+    fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<(), Error>> {
+        self.give_back().map(Ok).boxed()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.held.is_some() {
+            let released = self.give_back();
+            self.parts.runtime.spawn(released);
+        }
+    }
+}
