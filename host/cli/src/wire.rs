@@ -154,6 +154,7 @@ impl Machine {
                 time_ms: scheduler.burst_time.0,
             },
             beside: None,
+            topology: windlass_runtime::Topology::Local,
             max_steps: scheduler.max_steps,
             observer: None,
         }

@@ -12,6 +12,7 @@ pub mod client;
 mod clock;
 pub mod codes;
 mod derived;
+mod doorkeeper;
 mod error;
 mod guest_view;
 mod observe;
@@ -29,6 +30,7 @@ mod shard;
 mod shared;
 #[cfg(test)]
 mod sim;
+mod topology;
 mod wait;
 
 pub use catalog::check;
@@ -40,6 +42,7 @@ pub use pause::Paused;
 pub use request::{StartRequest, Started, enqueue};
 pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;
+pub use topology::{BurstLock, Distribution, Topology};
 pub use wait::RunResult;
 
 use windlass_store::Wrote;

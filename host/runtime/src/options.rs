@@ -11,6 +11,7 @@ use crate::observe::Observer;
 use crate::scheduler::core::Settings;
 pub use crate::scheduler::driver::Scope;
 pub use crate::shard::BurstBounds;
+use crate::topology::Topology;
 
 /// Finds a workflow by its name: none if there is none. Called where blocking is allowed.
 pub type Beside = Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
@@ -40,6 +41,8 @@ pub struct Options {
     pub burst: BurstBounds,
     /// Workflows that a run may call although they are not published.
     pub beside: Option<Beside>,
+    /// Whether other processes do the same on the same store, and how they keep apart.
+    pub topology: Topology,
     /// Executions that one run may have.
     pub max_steps: u64,
     /// Who is told what happens.

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use windlass_store::{Sink, Write};
 
 use crate::catalog::Catalog;
+use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::pause::Pause;
@@ -52,6 +53,9 @@ impl Parts {
         let lease_ms = scheduler.lease_ms;
         let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
         let membership = Arc::new(joined);
+        let topology = options.topology;
+        let keeper = |locks| Doorkeeper::new(Arc::clone(locks), io.clone());
+        let doorkeeper = topology.burst_locks().map(keeper);
         let shared = Arc::new(Shared {
             store,
             clock,
@@ -72,6 +76,8 @@ impl Parts {
             tokens: Arc::new(Tokens(secret)),
             queue: Bell::default(),
             beside,
+            topology,
+            doorkeeper,
             own: (scope == Scope::Own).then(Mutex::default),
         });
         // What was put aside may run with the plugins that there are now.

@@ -24,6 +24,7 @@ use crate::schedules::Service;
 use crate::shard::worker::Crew;
 use crate::shard::{Birth, Message};
 use crate::shared::Shared;
+use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
 
 /// How often a run that another process has is looked at.
@@ -251,6 +252,11 @@ impl Runtime {
         })
     }
 
+    /// Whether this process is alone on its store, or one of several.
+    pub fn topology(&self) -> &Topology {
+        &self.shared.topology
+    }
+
     /// What this process counts and measures, in the text format of Prometheus.
     /// Looks into the store for what waits there; if that fails, what was known stands.
     pub fn metrics(&self) -> String {
@@ -351,7 +357,8 @@ impl Runtime {
         let shared = &self.shared;
         let end = shared.clock.monotonic() + within;
         loop {
-            if shared.shards.iter().all(|shard| shard.is_empty()) {
+            let unlocked = shared.doorkeeper.as_ref().is_none_or(|keeper| keeper.is_idle());
+            if unlocked && shared.shards.iter().all(|shard| shard.is_empty()) {
                 return true;
             }
             if shared.clock.monotonic() >= end {

@@ -14,6 +14,7 @@ use windlass_plugins::ResumeTokens;
 use windlass_store::Store;
 
 use crate::catalog::Catalog;
+use crate::doorkeeper::Doorkeeper;
 use crate::observe::Observer;
 use crate::options::Beside;
 use crate::pause::Pause;
@@ -21,6 +22,7 @@ use crate::queue::Bell;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
 use crate::shard::{BurstBounds, Message, Shard};
+use crate::topology::Topology;
 use crate::wait::Ended;
 
 /// What every part of the runtime can reach.
@@ -48,6 +50,10 @@ pub(crate) struct Shared {
     pub(crate) queue: Bell,
     /// Workflows that are not published, by name.
     pub(crate) beside: Option<Beside>,
+    /// Whether this process is alone.
+    pub(crate) topology: Topology,
+    /// Looks after the locks of bursts, where they have any.
+    pub(crate) doorkeeper: Option<Arc<Doorkeeper>>,
     /// The instances that a process claims which claims only its own.
     pub(crate) own: Option<Mutex<Vec<InstanceNo>>>,
 }

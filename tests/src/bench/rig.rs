@@ -109,6 +109,7 @@ pub fn start(
         spare_workers: 4,
         burst: BurstBounds::default(),
         beside: None,
+        topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         observer,
     })?)

@@ -15,6 +15,7 @@ use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, Tri
 use windlass_store::write::{ClaimedInstance, Fence, TriggerFence};
 
 use super::burst::Burst;
+use super::guard::Guard;
 use super::memory::Memory;
 use crate::catalog::Prepared;
 use crate::shared::Shared;
@@ -42,6 +43,8 @@ pub(crate) struct Hot {
     pub(crate) burst: Burst,
     /// The instance was given back by the last commit on its way, or it ended with it.
     pub(crate) leaving: bool,
+    /// What has to be there before anything of it is begun.
+    pub(crate) guard: Guard,
 }
 
 /// The trigger row of something outstanding.
@@ -195,6 +198,7 @@ impl Hot {
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
+            guard: Guard::Open,
         })
     }
 
@@ -227,6 +231,7 @@ impl Hot {
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
+            guard: Guard::Open,
         }
     }
 

@@ -12,6 +12,7 @@ mod child;
 mod commit;
 mod execute;
 mod finish;
+mod guard;
 mod hot;
 mod mark;
 mod memory;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
-use windlass_model::{InstanceNo, Numbers, Seq};
+use windlass_model::{Epoch, InstanceNo, Numbers, Seq};
 use windlass_store::rows::NewInstance;
 use windlass_store::write::ClaimedInstance;
 use windlass_store::{Sink, Ticket, Wrote};
@@ -42,6 +43,7 @@ use mark::GuestMark;
 use work::Returned;
 
 pub use burst::BurstBounds;
+pub(crate) use guard::{Order, Taken};
 pub(crate) use hot::Hot;
 pub(crate) use sends::INCIDENT;
 pub(crate) use state::State;
@@ -61,6 +63,15 @@ pub(crate) enum Message {
     Answers(Vec<(Ticket, windlass_store::Result<Wrote>)>),
     /// It is this suspect's turn to run alone.
     SuspectsTurn(InstanceNo, Seq),
+    /// What came of asking for the lock of a burst, or what became of it.
+    Locked {
+        /// Of which instance.
+        no: InstanceNo,
+        /// Of which burst.
+        epoch: Epoch,
+        /// What came of it.
+        taken: Taken,
+    },
     /// The membership is gone: nothing here is owned any more.
     Forget,
     /// Try again to give back what could not be given back before.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
-use windlass_model::{Epoch, InstanceNo, Seq};
+use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
 use windlass_store::rows::{BORN_VERSION, Suspicion};
 use windlass_store::write::Fence;
 use windlass_store::{Ticket, Write, Wrote};
 
+use super::guard::Order;
 use super::hot::{Held, Hot, Stage};
 use super::work::Work;
 use super::{Arrival, Birth, Message};
@@ -35,6 +36,8 @@ pub(crate) struct State {
     /// Instances that this process holds in the store without running them, because giving
     /// them back failed.
     owed: Vec<Fence>,
+    /// What is wanted of the locks of bursts, and not handed out yet.
+    pub(super) orders: Vec<Order>,
 }
 
 /// A write on its way, and what to do when it is answered.
@@ -85,6 +88,7 @@ impl State {
                 }
             }
             Message::SuspectsTurn(instance, seq) => self.suspects_turn(instance, seq, shared),
+            Message::Locked { no, epoch, taken } => self.locked(no, epoch, taken, shared),
             Message::Forget => self.forget(shared),
             Message::Retry => self.retry(),
             Message::Drain => self.drain(shared),
@@ -114,7 +118,10 @@ impl State {
 
     /// Whether the driving thread has nothing to do without a message.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.ready.is_empty() && self.deferred.is_empty() && self.out.is_empty()
+        self.ready.is_empty()
+            && self.deferred.is_empty()
+            && self.out.is_empty()
+            && self.orders.is_empty()
     }
 
     /// How many writes wait to be handed over.
@@ -152,8 +159,9 @@ impl State {
         }
         // Whatever was known of an earlier burst is void: the epoch has moved on.
         if let Some(old) = self.hots.insert(no, hot) {
-            self.dismiss(&old, shared);
+            self.dismiss(old, shared);
         }
+        self.ask(no, shared);
         for trigger in &claimed.claimed {
             self.make_ready(no, trigger.seq, shared);
         }
@@ -193,9 +201,12 @@ impl State {
     /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
     pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
         windlass_model::failpoint::pass("after-claim");
-        let suspicious = self
-            .hots
-            .get(&no)
+        let hot = self.hots.get(&no);
+        if hot.is_some_and(Hot::is_shut) {
+            // It is lined up when the lock is there.
+            return;
+        }
+        let suspicious = hot
             .and_then(|hot| hot.held.get(&seq))
             .is_some_and(|held| held.suspicion != Suspicion::None);
         if !suspicious {
@@ -324,6 +335,7 @@ impl State {
             seqs.sort_unstable();
             shared.metrics.runs_started.add(1);
             self.hots.insert(no, hot);
+            self.ask(no, shared);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
             }
@@ -375,7 +387,7 @@ impl State {
                     shared.scheduler.send(Event::Due(due_ms));
                 }
                 if gone && let Some(hot) = self.hots.remove(&no) {
-                    self.dismiss(&hot, shared);
+                    self.dismiss(hot, shared);
                 }
                 if let Some(ended) = ended {
                     shared.ended(no, ended);
@@ -399,21 +411,10 @@ impl State {
     /// Something that a write named has moved on: nothing that is known here of the instance
     /// can be trusted.
     fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
-        let Some(hot) = self.drop_hot(no, epoch, shared) else {
-            return;
-        };
-        tracing::warn!(instance = %hot.id, "results were fenced off: the run has moved on");
-        let fence = hot.fence();
-        self.push(
-            Pending {
-                instance: no,
-                epoch,
-                then: Then::Released(fence),
-            },
-            Write::Release { fence },
-        );
-        shared.waiters.tell(no, &Ended::GivenBack);
-        shared.scheduler.send(Event::Due(shared.now().wall_ms));
+        if let Some(hot) = self.hots.get(&no).filter(|hot| hot.epoch == epoch) {
+            tracing::warn!(instance = %hot.id, "results were fenced off: the run has moved on");
+            self.shut_out(no, epoch, shared);
+        }
     }
 
     /// The store could not write: what is in memory is ahead of what is durable, so it goes.
@@ -424,11 +425,11 @@ impl State {
         error: &windlass_store::Error,
         shared: &Shared,
     ) {
-        let Some(hot) = self.drop_hot(no, epoch, shared) else {
+        let Some((id, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
         };
-        tracing::error!(instance = %hot.id, code = %error.code, %error, "a step could not be written");
-        self.owed.push(hot.fence());
+        tracing::error!(instance = %id, code = %error.code, %error, "a step could not be written");
+        self.owed.push(fence);
         let ended = Ended::Interrupted {
             code: error.code.clone(),
             message: error.message.clone(),
@@ -437,25 +438,33 @@ impl State {
         shared.waiters.tell(no, &ended);
     }
 
-    fn drop_hot(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) -> Option<Hot> {
+    /// Forgets an instance, if it is still in this burst.
+    pub(super) fn drop_hot(
+        &mut self,
+        no: InstanceNo,
+        epoch: Epoch,
+        shared: &Shared,
+    ) -> Option<(InstanceId, Fence)> {
         self.hots.get(&no).filter(|hot| hot.epoch == epoch)?;
         let hot = self.hots.remove(&no)?;
-        self.dismiss(&hot, shared);
-        Some(hot)
+        let known = (hot.id, hot.fence());
+        self.dismiss(hot, shared);
+        Some(known)
     }
 
     /// An instance is no longer here.
-    fn dismiss(&self, hot: &Hot, shared: &Shared) {
+    fn dismiss(&mut self, mut hot: Hot, shared: &Shared) {
         for (seq, held) in &hot.held {
             held.leaves(hot.no, *seq, shared);
         }
+        self.unlock(&mut hot);
     }
 
     fn forget(&mut self, shared: &Shared) {
         self.owed.clear();
         self.ready.clear();
         for (no, hot) in std::mem::take(&mut self.hots) {
-            self.dismiss(&hot, shared);
+            self.dismiss(hot, shared);
             shared.waiters.tell(no, &Ended::GivenBack);
         }
     }
@@ -488,8 +497,8 @@ impl State {
             .get(&no)
             .is_some_and(|hot| !hot.leaving && !hot.is_running() && hot.unacknowledged == 0);
         if idle && let Some(hot) = self.hots.remove(&no) {
-            self.dismiss(&hot, shared);
             let (fence, epoch) = (hot.fence(), hot.epoch);
+            self.dismiss(hot, shared);
             let then = Then::Released(fence);
             self.push(
                 Pending {
@@ -505,7 +514,7 @@ impl State {
 
     /// Whether nothing is here and nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.hots.is_empty()
+        self.pending.is_empty() && self.hots.is_empty() && self.orders.is_empty()
     }
 }
 

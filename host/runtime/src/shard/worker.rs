@@ -260,6 +260,10 @@ impl Shard {
     }
 
     fn flush(self: &Arc<Self>, state: &mut State, shared: &Arc<Shared>) {
+        let orders = state.take_orders();
+        if let (false, Some(keeper)) = (orders.is_empty(), &shared.doorkeeper) {
+            keeper.carry_out(self, orders);
+        }
         let writes = state.take_out();
         if !writes.is_empty() {
             let sink: Arc<dyn windlass_store::Sink> = Arc::<Self>::clone(self);

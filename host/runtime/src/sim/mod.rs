@@ -3,7 +3,7 @@
 //! The scheduler, the shards, the engine and the store's contract are the real ones. The
 //! simulation takes the place of threads, of time, of the disk's speed and of guests: it chooses
 //! at every moment who goes on, when the store carries out a write, when its answer arrives,
-//! what a guest answers; and it kills processes, stops them, steps the clock, and fills the disk.
+//! what a guest answers; and it kills processes, stops them, steps the clock, fills the disk, and takes locks away.
 //! A [`checker::Checker`] looks at every write.
 //!
 //! A seed determines everything. `WINDLASS_SEED=… cargo test -p windlass-runtime --lib sim::`
@@ -14,6 +14,7 @@ mod clock;
 mod dice;
 mod graphs;
 mod guests;
+mod locks;
 mod process;
 mod report;
 mod tests;

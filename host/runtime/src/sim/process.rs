@@ -17,6 +17,7 @@ use super::checker::{Checker, Life};
 use super::dice::Dice;
 use super::graphs::ALL;
 use super::guests::Calling;
+use super::locks::{Errands, Provider, Server};
 use super::world::Mutation;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
@@ -25,7 +26,8 @@ use crate::request::StartRequest;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
 use crate::shard::work::{Address, Work};
-use crate::shard::{Birth, Message};
+use crate::shard::{Birth, Message, Taken};
+use crate::topology::{BurstLock, Distribution, Topology};
 
 /// How often the queue of stimuli is looked after, when there is something and when not.
 const QUEUE_PACE_MS: u64 = 500;
@@ -39,6 +41,8 @@ pub(super) struct Process {
     /// What the scheduler has received and not taken in.
     pub(super) mail: VecDeque<Mail>,
     pub(super) calls: Vec<Calling>,
+    /// What it is doing about the locks of bursts, where they have any.
+    pub(super) errands: Option<Errands>,
     pub(super) births: Vec<Asked>,
     /// When the store may carry out the next write, on the monotonic clock.
     pub(super) store_ready_ms: u64,
@@ -60,6 +64,7 @@ pub(super) enum Move {
     Deliver,
     Return(usize),
     Queue,
+    Locks,
 }
 
 /// A run that was asked for.
@@ -92,6 +97,26 @@ pub(super) struct Birthplace<'a> {
     pub(super) workers: usize,
     pub(super) burst: BurstBounds,
     pub(super) max_steps: u64,
+    /// Who gives out the locks, where it is not the store.
+    pub(super) locks: Option<&'a Arc<Mutex<Server>>>,
+}
+
+impl Birthplace<'_> {
+    fn provider(&self) -> Option<Provider> {
+        self.locks.map(|server| Provider {
+            server: Arc::clone(server),
+            clock: Arc::clone(&self.truth),
+        })
+    }
+
+    fn topology(&self) -> Topology {
+        self.provider().map_or(Topology::Local, |provider| {
+            Topology::Distributed(Distribution {
+                locks: Arc::new(provider),
+                burst: BurstLock::Provider,
+            })
+        })
+    }
 }
 
 impl Process {
@@ -100,6 +125,7 @@ impl Process {
         let store = from.root.another();
         store.defer();
         let (checker, truth) = (Arc::clone(from.checker), Arc::clone(&from.truth));
+        let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
         let doctored = from.trouble.lock().mutation == Some(Mutation::Doctored);
         store.set_witness(Some(Box::new(move |seen| {
             let mut checker = checker.lock();
@@ -121,6 +147,7 @@ impl Process {
             spare_workers: 0,
             burst: from.burst,
             beside: None,
+            topology: from.topology(),
             max_steps: from.max_steps,
             observer: None,
         };
@@ -139,6 +166,9 @@ impl Process {
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
+            errands: from
+                .provider()
+                .map(|provider| Errands::new(life, provider, careless)),
             births: Vec::new(),
             store_ready_ms: 0,
             queue_ms: from.truth.now_ms(),
@@ -181,7 +211,7 @@ impl Process {
 
     /// Drives a shard once, as a worker does. What it asks of guests is answered by whoever
     /// drives it.
-    pub(super) fn turn(&mut self, shard: usize) -> Vec<Work> {
+    pub(super) fn turn(&mut self, shard: usize, locks_ms: u64) -> Vec<Work> {
         let shared = Arc::clone(&self.parts.shared);
         let shard = &shared.shards[shard];
         let mut messages = Vec::new();
@@ -198,10 +228,32 @@ impl Process {
             work.push(next);
         }
         let writes = state.take_out();
+        let orders = state.take_orders();
         drop(state);
+        if let Some(errands) = &mut self.errands {
+            errands.take_on(orders, locks_ms);
+        }
         let sink: Arc<dyn windlass_store::Sink> = Arc::clone(shard) as _;
         self.store.submit(&sink, writes);
         work
+    }
+
+    /// Does what can be done about locks.
+    /// Answers how many have turned out to be lost.
+    pub(super) fn locks(&mut self, now_ms: u64) -> u64 {
+        let told = self.errands.as_mut().map(|errands| errands.run(now_ms));
+        let mut lost = 0;
+        for told in told.into_iter().flatten() {
+            lost += u64::from(matches!(told.taken, Taken::Lost));
+            if let Some(shard) = self.parts.shared.shard(told.no) {
+                shard.send(Message::Locked {
+                    no: told.no,
+                    epoch: told.epoch,
+                    taken: told.taken,
+                });
+            }
+        }
+        lost
     }
 
     /// Whether a shard has something to do.
@@ -275,11 +327,9 @@ impl Process {
 
     /// Whether everything is given back or committed.
     pub(super) fn is_empty(&self) -> bool {
-        self.parts
-            .shared
-            .shards
-            .iter()
-            .all(|shard| shard.is_empty())
+        let shards = &self.parts.shared.shards;
+        shards.iter().all(|shard| shard.is_empty())
+            && self.errands.as_ref().is_none_or(Errands::is_empty)
     }
 
     /// Signs off.
@@ -311,6 +361,9 @@ impl Process {
         if now_ms >= self.queue_ms && self.draining.is_none() {
             moves.push(Move::Queue);
         }
+        if self.errands.as_ref().is_some_and(|one| one.is_due(now_ms)) {
+            moves.push(Move::Locks);
+        }
         let calls = self.calls.iter().enumerate();
         let ready = calls.filter(|(_, call)| call.is_ready(now_ms));
         moves.extend(ready.map(|(at, _)| Move::Return(at)));
@@ -328,6 +381,7 @@ impl Process {
             None => next_ms = next_ms.min(self.queue_ms),
         }
         let ready = self.calls.iter().map(|call| call.ready_ms);
+        let ready = ready.chain(self.errands.as_ref().and_then(Errands::next_ms));
         ready.chain([next_ms]).min().unwrap_or(next_ms)
     }
 
@@ -335,6 +389,12 @@ impl Process {
     /// instance has moved on, which the process cannot know.
     pub(super) fn check_begun(&self, to: Address, root: &MemoryStore, checker: &Mutex<Checker>) {
         use windlass_store::Reader as _;
+        if let Some(errands) = &self.errands
+            && !errands.may_begin(to.instance, to.epoch)
+        {
+            let wrong = format!("{} of {} runs without its lock", to.seq, to.instance);
+            checker.lock().wrong.push(wrong);
+        }
         let row = root.instance_by_no(to.instance).unwrap();
         let mine = |row: &windlass_store::rows::InstanceRow| {
             row.owner == Some(self.incarnation()) && row.epoch == to.epoch

@@ -13,6 +13,8 @@ pub(super) struct Report {
     pub(super) steps_of_clock: u64,
     pub(super) stimuli: u64,
     pub(super) meddling: u64,
+    pub(super) troubles_of_locks: u64,
+    pub(super) lost_locks: u64,
 }
 
 impl Report {
@@ -27,5 +29,7 @@ impl Report {
         self.steps_of_clock += other.steps_of_clock;
         self.stimuli += other.stimuli;
         self.meddling += other.meddling;
+        self.troubles_of_locks += other.troubles_of_locks;
+        self.lost_locks += other.lost_locks;
     }
 }

@@ -93,6 +93,11 @@ fn a_clock_that_is_ahead_is_noticed() {
 }
 
 #[test]
+fn a_burst_without_its_lock_is_noticed() {
+    noticed(Mutation::Careless);
+}
+
+#[test]
 fn work_that_nobody_takes_is_noticed() {
     noticed(Mutation::NeverClaims);
 }

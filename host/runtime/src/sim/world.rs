@@ -1,6 +1,7 @@
 //! A run of the simulation: who goes on at every moment, and what goes wrong.
 
 mod people;
+mod stuck;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::clock::{Ahead, SimClock};
 use super::dice::Dice;
 use super::graphs::ALL;
 use super::guests::Calling;
+use super::locks::Server;
 use super::process::{Birthplace, Move, Process, Trouble};
 use super::report::Report;
 use crate::options::BurstBounds;
@@ -44,6 +46,8 @@ pub(super) enum Mutation {
     Doctored,
     /// The processes' clock is ahead of the machine's by so many milliseconds.
     ClockAhead(i64),
+    /// Processes say that they have locks which they do not know of.
+    Careless,
 }
 
 /// Everything that is simulated.
@@ -64,6 +68,8 @@ pub(super) struct World {
     burst: BurstBounds,
     max_steps: u64,
     habits: Habits,
+    /// Who gives out the locks of bursts, if it is not the store.
+    locks: Option<Arc<Mutex<Server>>>,
     calm: bool,
     full_until_ms: u64,
     /// How far the wall clock was stepped.
@@ -102,6 +108,8 @@ struct Habits {
     full: u64,
     /// People touch a run.
     meddle: u64,
+    /// The server that gives out the locks does not answer, or answers again, or forgets.
+    locks: u64,
     /// How long the store takes for a write at most, in milliseconds.
     slowness_ms: u64,
 }
@@ -123,6 +131,7 @@ impl World {
             clock: *dice.pick(&[0, 0, 0, 100]),
             full: *dice.pick(&[0, 0, 0, 150]),
             meddle: *dice.pick(&[0, 0, 40, 100]),
+            locks: *dice.pick(&[0, 20, 60]),
             slowness_ms: *dice.pick(&[0, 3, 3, 50, 2_000]),
         };
         let settings = Settings {
@@ -134,6 +143,7 @@ impl World {
         };
         let root = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let slots = dice.between(1, 3);
+        let locks = dice.once_in(2).then(Arc::default);
         let client = root.another();
         let mut world = Self {
             clock,
@@ -158,6 +168,7 @@ impl World {
             },
             max_steps: dice.between(20, 200),
             habits,
+            locks,
             calm: false,
             full_until_ms: 0,
             stepped_ms: 0,
@@ -236,49 +247,6 @@ impl World {
             && self.root.counts().unwrap().queued == 0
     }
 
-    fn stuck(&self) -> String {
-        let mut text = format!(
-            "it does not end: at {} ms, after {} moves",
-            self.clock.now_ms(),
-            self.report.moves
-        );
-        for no in self.checker.lock().open() {
-            let row = self.root.instance_by_no(no).unwrap().unwrap();
-            let rows = self.root.triggers(no).unwrap();
-            let state = |row: &windlass_store::rows::TriggerRow| {
-                let left = row.due_ms - self.clock.wall_ms();
-                format!(
-                    "{} {:?} in {left} ms, {:?}",
-                    row.seq, row.state, row.suspicion
-                )
-            };
-            let rows: Vec<String> = rows.iter().map(state).collect();
-            let (owner, epoch) = (row.owner, row.epoch);
-            text += &format!("\ninstance {no} of {owner:?} in epoch {epoch}: {rows:?}");
-        }
-        for slot in &self.slots {
-            if let Some(process) = &slot.process {
-                let (waiting, unheard) = process.store.deferred();
-                let in_flight = process.parts.shared.flow.in_flight();
-                text += &format!(
-                    "\nprocess {} ({}): {} calls, {waiting} writes, {unheard} answers, {in_flight} in flight, stopped {:?}, draining {:?}, busy {}",
-                    process.life,
-                    process.incarnation(),
-                    process.calls.len(),
-                    process.stopped_until_ms,
-                    process.draining,
-                    (0..self.workers).any(|shard| process.is_busy(shard)),
-                );
-            }
-        }
-        for (id, asked) in &self.requests {
-            if !asked.acknowledged {
-                text += &format!("\nrun {id} is not acknowledged, asked {:?}", asked.at_ms);
-            }
-        }
-        text
-    }
-
     fn go_wrong(&mut self) {
         let now_ms = self.clock.now_ms();
         if !self.calm && now_ms >= TROUBLED_MS {
@@ -290,9 +258,13 @@ impl World {
                 clock: 0,
                 full: 0,
                 meddle: 0,
+                locks: 0,
                 slowness_ms: self.habits.slowness_ms.min(50),
             };
             self.trouble.lock().unknown = 0;
+            if let Some(server) = &self.locks {
+                server.lock().down = false;
+            }
             // Somebody sets the clock right, so that nothing has to wait for hours.
             self.clock.step_wall(-std::mem::take(&mut self.stepped_ms));
         }
@@ -326,6 +298,17 @@ impl World {
             self.clock.step_wall(by_ms);
             self.stepped_ms += by_ms;
             self.report.steps_of_clock += 1;
+        }
+        if let Some(server) = &self.locks
+            && happens(&mut self.dice, self.habits.locks)
+        {
+            let mut server = server.lock();
+            if self.dice.once_in(3) {
+                server.empty();
+            } else {
+                server.down = !server.down;
+            }
+            self.report.troubles_of_locks += 1;
         }
         if happens(&mut self.dice, self.habits.full) {
             self.full_until_ms = now_ms + self.dice.between(1, 20_000);
@@ -380,6 +363,7 @@ impl World {
                 workers: self.workers,
                 burst: self.burst,
                 max_steps: self.max_steps,
+                locks: self.locks.as_ref(),
             };
             self.slots[at].process = Process::begin(self.lives, &from);
             if self.slots[at].process.is_none() {
@@ -439,7 +423,7 @@ impl World {
         };
         process.stopped_until_ms = None;
         // Trouble is for when something is going on.
-        self.something_happened = !matches!(next, Move::Scheduler | Move::Queue);
+        self.something_happened = !matches!(next, Move::Scheduler | Move::Queue | Move::Locks);
         match next {
             Move::Scheduler => {
                 if !process.scheduler() {
@@ -454,7 +438,8 @@ impl World {
             }
             Move::Turn(shard) => {
                 let now = (now_ms, self.clock.wall_ms());
-                for work in process.turn(shard) {
+                let locks_ms = now_ms + self.dice.below(10);
+                for work in process.turn(shard, locks_ms) {
                     process.check_begun(work.to, &self.root, &self.checker);
                     let calling = Calling::begin(work, now, &mut self.dice);
                     process.calls.push(calling);
@@ -472,6 +457,7 @@ impl World {
             }
             Move::Return(call) => process.returns(call, now_ms),
             Move::Queue => process.queue(now_ms),
+            Move::Locks => self.report.lost_locks += process.locks(now_ms),
         }
         self.hear(at);
         self.let_go(at, now_ms);

@@ -107,6 +107,7 @@ impl Setup {
                 let found = beside.iter().find(|(known, _)| known == name);
                 Ok(found.map(|(_, row)| row.clone()))
             })),
+            topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
             observer: None,
         })

@@ -1,0 +1,141 @@
+//! The lock around a burst, for where ownership in the store is not enough.
+//!
+//! With a provider of locks besides the store, an instance that was claimed is not touched
+//! before its lock `workflow-instance:{id}` is there. Asking for it and giving it back are
+//! orders that a shard hands out with its writes, so that no worker waits for them; the
+//! [`Doorkeeper`](crate::doorkeeper::Doorkeeper) carries them out. Where no provider is
+//! configured nothing of this happens.
+
+use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
+use windlass_store::Write;
+
+use super::hot::{Hot, Stage};
+use super::state::{Pending, State, Then};
+use crate::doorkeeper::Door;
+use crate::scheduler::core::Event;
+use crate::shared::Shared;
+use crate::wait::Ended;
+
+/// What stands before the execution of an instance.
+pub(crate) enum Guard {
+    /// Nothing.
+    Open,
+    /// A lock that was asked for.
+    Asked,
+    /// Nothing, because this is held.
+    Held(Door),
+}
+
+/// What a shard wants of a lock.
+pub(crate) enum Order {
+    /// The lock of an instance, for a burst.
+    Take {
+        /// Which.
+        no: InstanceNo,
+        /// Its name.
+        id: InstanceId,
+        /// Of which burst.
+        epoch: Epoch,
+    },
+    /// The burst is over.
+    Give {
+        /// Of which instance.
+        no: InstanceNo,
+        /// What is held.
+        door: Door,
+    },
+}
+
+/// What came of asking for a lock.
+pub(crate) enum Taken {
+    /// The burst may begin.
+    Held(Door),
+    /// Somebody has it, or nobody can tell.
+    Refused,
+    /// It was held, and is not any more.
+    Lost,
+}
+
+impl State {
+    /// Asks for the lock of a burst, if it needs one.
+    pub(super) fn ask(&mut self, no: InstanceNo, shared: &Shared) {
+        if shared.topology.burst_locks().is_none() {
+            return;
+        }
+        if let Some(hot) = self.hots.get_mut(&no) {
+            hot.guard = Guard::Asked;
+            let (id, epoch) = (hot.id, hot.epoch);
+            self.orders.push(Order::Take { no, id, epoch });
+        }
+    }
+
+    /// Takes the orders that are to be carried out.
+    pub(crate) fn take_orders(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// The lock of a burst has come, or not, or went.
+    pub(super) fn locked(&mut self, no: InstanceNo, epoch: Epoch, taken: Taken, shared: &Shared) {
+        let hot = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch);
+        match (taken, hot) {
+            (Taken::Held(door), Some(hot)) if matches!(hot.guard, Guard::Asked) => {
+                hot.guard = Guard::Held(door);
+                for seq in hot.lined_up() {
+                    self.make_ready(no, seq, shared);
+                }
+            }
+            // The burst has ended, or was given up, while the lock was on its way.
+            (Taken::Held(door), _) => self.orders.push(Order::Give { no, door }),
+            (Taken::Refused, Some(hot)) if matches!(hot.guard, Guard::Asked) => {
+                tracing::debug!(instance = %hot.id, "the lock of a run is not to be had: giving it back");
+                self.shut_out(no, epoch, shared);
+            }
+            (Taken::Lost, Some(hot)) if matches!(hot.guard, Guard::Held(_)) => {
+                tracing::warn!(instance = %hot.id, "the lock of a run is lost: interrupting it");
+                shared.metrics.lease_lost.add(1);
+                self.shut_out(no, epoch, shared);
+            }
+            (Taken::Refused | Taken::Lost, _) => {}
+        }
+    }
+
+    /// Nothing of an instance may go on here: it is given back, and what its guests still
+    /// return is thrown away. What is on its way to the store is decided there.
+    pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
+        let Some((_, fence)) = self.drop_hot(no, epoch, shared) else {
+            return;
+        };
+        let then = Then::Released(fence);
+        let pending = Pending {
+            instance: no,
+            epoch,
+            then,
+        };
+        self.push(pending, Write::Release { fence });
+        shared.waiters.tell(no, &Ended::GivenBack);
+        shared.scheduler.send(Event::Due(shared.now().wall_ms));
+    }
+
+    /// A burst is over: its lock goes.
+    pub(super) fn unlock(&mut self, hot: &mut Hot) {
+        if let Guard::Held(door) = std::mem::replace(&mut hot.guard, Guard::Open) {
+            self.orders.push(Order::Give { no: hot.no, door });
+        }
+    }
+}
+
+impl Hot {
+    /// What is claimed and has not begun, in order.
+    fn lined_up(&self) -> Vec<Seq> {
+        let ready = self.held.iter();
+        let ready = ready.filter(|(_, held)| matches!(held.stage, Stage::Ready));
+        let mut seqs: Vec<Seq> = ready.map(|(seq, _)| *seq).collect();
+        seqs.sort_unstable();
+        seqs
+    }
+
+    /// Whether it has to wait for its lock.
+    pub(super) fn is_shut(&self) -> bool {
+        matches!(self.guard, Guard::Asked)
+    }
+}

@@ -1,0 +1,354 @@
+//! A provider of locks as processes on several machines see it, and everything that can happen
+//! to one: it does not answer, it forgets everything, a lease ends under its holder.
+//!
+//! It keeps nobody out of anything for ever, and it may let two in: whatever it does, the
+//! epochs of the store decide, and every run ends once.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use windlass_locks::{Error, Held, Key, Listed, LockProvider, Lost, Reach};
+use windlass_model::{Code, Epoch, InstanceId, InstanceNo};
+
+use super::checker::Life;
+use super::clock::SimClock;
+use crate::doorkeeper::Door;
+use crate::shard::{Order, Taken};
+
+/// How long a lock holds whose holder does not renew it, in milliseconds.
+const LEASE_MS: u64 = 30_000;
+
+/// How often a holder renews its locks, and finds out that one is not its any more.
+const RENEW_MS: u64 = 10_000;
+
+/// How long a claim is kept whose lock is not to be had.
+const PAUSE_MS: u64 = 100;
+
+/// How long it is tried to reach a server that does not answer.
+const RETRIES_MS: u64 = 3_500;
+
+/// The server that all processes ask.
+#[derive(Default)]
+pub(super) struct Server {
+    held: BTreeMap<String, Entry>,
+    /// It does not answer.
+    pub(super) down: bool,
+    tokens: u64,
+}
+
+struct Entry {
+    token: u64,
+    until_ms: u64,
+}
+
+impl Server {
+    /// It forgets everything, as a cache does that is restarted.
+    pub(super) fn empty(&mut self) {
+        self.held.clear();
+    }
+
+    fn take(&mut self, key: &str, now_ms: u64) -> Result<Option<u64>, Error> {
+        if self.down {
+            return Err(Error::Backend {
+                code: Code::new("WL-L002"),
+                message: "the server does not answer".to_owned(),
+                transient: true,
+            });
+        }
+        if self
+            .held
+            .get(key)
+            .is_some_and(|held| held.until_ms > now_ms)
+        {
+            return Ok(None);
+        }
+        self.tokens += 1;
+        let (token, until_ms) = (self.tokens, now_ms + LEASE_MS);
+        self.held.insert(key.to_owned(), Entry { token, until_ms });
+        Ok(Some(token))
+    }
+
+    /// Whether it was the holder's to give back.
+    fn give(&mut self, key: &str, token: u64) -> bool {
+        let its = self.held.get(key).is_some_and(|held| held.token == token);
+        if its && !self.down {
+            self.held.remove(key);
+        }
+        its && !self.down
+    }
+
+    /// Renews a lock; false if it is somebody else's, or nobody's, by now.
+    fn renew(&mut self, key: &str, token: u64, now_ms: u64) -> bool {
+        let held = self.held.get_mut(key).filter(|held| held.token == token);
+        match held {
+            Some(held) if held.until_ms > now_ms => {
+                if !self.down {
+                    held.until_ms = now_ms + LEASE_MS;
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What a process knows of the server.
+pub(super) struct Provider {
+    pub(super) server: Arc<Mutex<Server>>,
+    pub(super) clock: Arc<SimClock>,
+}
+
+struct Lock {
+    key: Key,
+    token: u64,
+    server: Arc<Mutex<Server>>,
+}
+
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+impl LockProvider for Provider {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Cluster
+    }
+
+    fn try_acquire<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Box<dyn Held>>> {
+        let taken = self.server.lock().take(key.as_str(), self.clock.now_ms());
+        let held = taken.map(|token| {
+            token.map(|token| -> Box<dyn Held> {
+                Box::new(Lock {
+                    key: key.clone(),
+                    token,
+                    server: Arc::clone(&self.server),
+                })
+            })
+        });
+        Box::pin(std::future::ready(held))
+    }
+
+    fn acquire<'a>(&'a self, key: &'a Key, _: Duration) -> Answer<'a, Option<Box<dyn Held>>> {
+        self.try_acquire(key)
+    }
+
+    fn list(&self, _: u32) -> Answer<'_, Vec<Listed>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}
+
+impl Held for Lock {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+
+    fn token(&self) -> u64 {
+        self.token
+    }
+
+    fn lost(&self) -> Lost {
+        // The simulation renews locks itself, and tells whoever has lost one.
+        let (sender, lost) = Lost::new();
+        drop::<watch::Sender<bool>>(sender);
+        lost
+    }
+
+    fn release(self: Box<Self>) -> Answer<'static, ()> {
+        self.server.lock().give(self.key.as_str(), self.token);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The locks that a process has, and what it is doing about them.
+pub(super) struct Errands {
+    life: Life,
+    provider: Provider,
+    /// It says that it has a lock without having written down that it does.
+    careless: bool,
+    errands: Vec<Errand>,
+    kept: BTreeMap<InstanceNo, Kept>,
+    renew_ms: u64,
+}
+
+/// A lock that is held.
+struct Kept {
+    key: String,
+    token: u64,
+    epoch: Epoch,
+    /// It is not renewed any more: its shard was told.
+    lost: bool,
+}
+
+/// Something to be done about a lock.
+struct Errand {
+    ready_ms: u64,
+    no: InstanceNo,
+    what: What,
+}
+
+enum What {
+    Take(InstanceId, Epoch),
+    Refuse(Epoch),
+    Give(Door),
+}
+
+/// What a shard is to hear.
+pub(super) struct Told {
+    pub(super) no: InstanceNo,
+    pub(super) epoch: Epoch,
+    pub(super) taken: Taken,
+}
+
+impl Errands {
+    pub(super) fn new(life: Life, provider: Provider, careless: bool) -> Self {
+        let renew_ms = provider.clock.now_ms() + RENEW_MS;
+        Self {
+            life,
+            provider,
+            careless,
+            errands: Vec::new(),
+            kept: BTreeMap::new(),
+            renew_ms,
+        }
+    }
+
+    /// Takes on what a shard wants, which takes a while.
+    pub(super) fn take_on(&mut self, orders: Vec<Order>, ready_ms: u64) {
+        for order in orders {
+            let (no, what) = match order {
+                Order::Take { no, id, epoch } => (no, What::Take(id, epoch)),
+                Order::Give { no, door } => (no, What::Give(door)),
+            };
+            self.errands.push(Errand { ready_ms, no, what });
+        }
+    }
+
+    /// Whether something can be done about a lock now.
+    pub(super) fn is_due(&self, now_ms: u64) -> bool {
+        self.next_ms().is_some_and(|next_ms| next_ms <= now_ms)
+    }
+
+    /// When something can be done.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        let errands = self.errands.iter().map(|errand| errand.ready_ms);
+        let renewal = (!self.kept.is_empty()).then_some(self.renew_ms);
+        errands.chain(renewal).min()
+    }
+
+    /// Whether nothing is on its way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.errands.is_empty()
+    }
+
+    /// Whether the process may begin something of a burst.
+    pub(super) fn may_begin(&self, no: InstanceNo, epoch: Epoch) -> bool {
+        self.kept.get(&no).is_some_and(|kept| kept.epoch == epoch)
+    }
+
+    /// Does what can be done.
+    pub(super) fn run(&mut self, now_ms: u64) -> Vec<Told> {
+        let mut told = Vec::new();
+        if now_ms >= self.renew_ms {
+            self.renew_ms = now_ms + RENEW_MS;
+            self.renew(now_ms, &mut told);
+        }
+        // In their order: a burst's lock is given back before the next one asks for it.
+        let due = self.errands.iter().position(|one| one.ready_ms <= now_ms);
+        if let Some(at) = due {
+            let errand = self.errands.remove(at);
+            let waits =
+                |other: &Errand| other.no == errand.no && matches!(other.what, What::Give(_));
+            if matches!(errand.what, What::Take(..)) && self.errands.iter().any(waits) {
+                self.errands.push(errand);
+            } else {
+                told.extend(self.do_one(errand, now_ms));
+            }
+        }
+        told
+    }
+
+    fn do_one(&mut self, errand: Errand, now_ms: u64) -> Option<Told> {
+        let Errand { no, what, .. } = errand;
+        match what {
+            What::Take(id, epoch) => {
+                let key = Key::instance(id);
+                match now(self.provider.try_acquire(&key)) {
+                    Ok(Some(lock)) => {
+                        let (key, token) = (key.to_string(), lock.token());
+                        let kept = Kept {
+                            key,
+                            token,
+                            epoch,
+                            lost: false,
+                        };
+                        if !self.careless {
+                            self.kept.insert(no, kept);
+                        }
+                        let taken = Taken::Held(Door::unwatched(lock));
+                        Some(Told { no, epoch, taken })
+                    }
+                    refused => {
+                        let after = if refused.is_ok() {
+                            PAUSE_MS
+                        } else {
+                            RETRIES_MS
+                        };
+                        let (ready_ms, what) = (now_ms + after, What::Refuse(epoch));
+                        self.errands.push(Errand { ready_ms, no, what });
+                        None
+                    }
+                }
+            }
+            What::Refuse(epoch) => {
+                let taken = Taken::Refused;
+                Some(Told { no, epoch, taken })
+            }
+            What::Give(door) => {
+                let lock = door.into_lock();
+                let its = |kept: &Kept| kept.token == lock.token();
+                if self.kept.get(&no).is_some_and(its) {
+                    self.kept.remove(&no);
+                }
+                // Refused or not: the lease ends it.
+                let _ = now(lock.release());
+                None
+            }
+        }
+    }
+
+    fn renew(&mut self, now_ms: u64, told: &mut Vec<Told>) {
+        let mut server = self.provider.server.lock();
+        for (no, kept) in self.kept.iter_mut().filter(|(_, kept)| !kept.lost) {
+            if !server.renew(&kept.key, kept.token, now_ms) {
+                kept.lost = true;
+                let (no, epoch, taken) = (*no, kept.epoch, Taken::Lost);
+                told.push(Told { no, epoch, taken });
+            }
+        }
+    }
+
+    /// For messages.
+    pub(super) fn about(&self) -> String {
+        format!(
+            "process {}: {} errands, {} locks",
+            self.life,
+            self.errands.len(),
+            self.kept.len()
+        )
+    }
+}
+
+/// The result of a future that never waits.
+fn now<T>(mut future: Answer<'_, T>) -> Result<T, Error> {
+    let mut context = Context::from_waker(Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("the simulated server answers at once"),
+    }
+}
