@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::panic;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
@@ -15,6 +15,7 @@ use crate::error::{Expected, bug, classify};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
 use crate::report::report;
+use crate::wire::place::file_in;
 use crate::{codes, telemetry};
 
 const EXPLAIN: &str = "Every error has a code; `windlass explain CODE` says more about it.";
@@ -149,12 +150,7 @@ fn store_url(named: &str) -> String {
     if named.contains("://") || named.starts_with("sqlite:") {
         return named.to_owned();
     }
-    let path = PathBuf::from(named);
-    if path.is_file() || path.extension().is_some() {
-        format!("sqlite:{named}")
-    } else {
-        format!("sqlite:{}", path.join("windlass.db").display())
-    }
+    format!("sqlite:{}", file_in(Path::new(named)).display())
 }
 
 /// Runs the command of this process.

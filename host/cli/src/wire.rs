@@ -2,7 +2,9 @@
 //!
 //! The one place where settings meet the options of the other crates.
 
-use std::path::PathBuf;
+pub(crate) mod place;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etcetera::BaseStrategy as _;
@@ -10,7 +12,7 @@ use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
-use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, retention};
+use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, Topology, retention};
 use windlass_store::Store;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -20,6 +22,7 @@ use crate::config::{self, Config, SecretSource};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
+use place::Place;
 
 /// What every command that does something works with.
 pub(crate) struct Machine {
@@ -51,7 +54,16 @@ impl Machine {
 
     /// Opens the store, and makes it if it is not there.
     pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        let path = store_path(&self.config)?;
+        match Place::of(&self.config)? {
+            Place::Sqlite(path) => self.sqlite(&path),
+            place @ Place::Postgres(_) => {
+                let text = format!("{place}: this build has no store for PostgreSQL");
+                Err(Expected::new(codes::STORE_URL, text).into())
+            }
+        }
+    }
+
+    fn sqlite(&self, path: &Path) -> anyhow::Result<Arc<dyn Store>> {
         if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory).map_err(|error| {
                 let text = format!("{} cannot be made: {error}", directory.display());
@@ -65,14 +77,14 @@ impl Machine {
             config::Durability::Full => Durability::Full,
             config::Durability::Normal => Durability::Normal,
         };
-        Ok(SqliteStore::open(&path, options)?)
+        Ok(SqliteStore::open(path, options)?)
     }
 
     /// Opens the store for looking at it; one that is not there is not made.
     pub(crate) fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
-        let path = store_path(&self.config)?;
-        if !path.exists() {
-            let text = format!("There is no store at {}", path.display());
+        let place = Place::of(&self.config)?;
+        if place.file().is_some_and(|path| !path.exists()) {
+            let text = format!("There is no store at {place}");
             return Err(Expected::new(codes::NO_STORE, text)
                 .help("The first `windlass run` makes one; `--store PATH` names another.")
                 .exit(Exit::NotFound)
@@ -154,23 +166,10 @@ impl Machine {
                 time_ms: scheduler.burst_time.0,
             },
             beside: None,
-            topology: windlass_runtime::Topology::Local,
+            topology: Topology::Local,
             max_steps: scheduler.max_steps,
             observer: None,
         }
-    }
-}
-
-/// The file of the store.
-pub(crate) fn store_path(config: &Config) -> Result<PathBuf, Expected> {
-    let url = &config.store.url;
-    match url.strip_prefix("sqlite:") {
-        Some(path) => Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path))),
-        None => Err(Expected::new(
-            codes::STORE_URL,
-            format!("`{url}` is no store that is known"),
-        )
-        .help("Write `sqlite:` and the path of a file, or give `--store PATH`.")),
     }
 }
 

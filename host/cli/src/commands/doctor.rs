@@ -14,6 +14,7 @@ use crate::app::Context;
 use crate::commands::took;
 use crate::exit::Exit;
 use crate::output::Paint;
+use crate::wire::place::Place;
 use crate::wire::{self, Machine};
 
 /// Flushes that are measured.
@@ -66,8 +67,11 @@ impl Arguments {
         add("machine", Ok(about_machine()));
         add("limits", limits());
         add("store", store(&machine));
-        add("disk", disk(&machine));
-        add("locks", locks(&machine));
+        // A store that is no file has a disk and locks of its own.
+        if !matches!(Place::of(&machine.config), Ok(Place::Postgres(_))) {
+            add("disk", disk(&machine));
+            add("locks", locks(&machine));
+        }
         add("library", library(&machine));
         add("plugins", plugins(&machine));
         add("cache", cache(&machine));
@@ -127,19 +131,15 @@ fn store(machine: &Machine) -> Checked {
             "`windlass config show --origin` says where it comes from.",
         )
     };
-    let path = wire::store_path(&machine.config).map_err(|error| bad(error.into()))?;
-    if !path.exists() {
-        return Ok(format!(
-            "{} is not there yet; the first run makes it",
-            path.display()
-        ));
+    let place = Place::of(&machine.config).map_err(|error| bad(error.into()))?;
+    if place.file().is_some_and(|path| !path.exists()) {
+        return Ok(format!("{place} is not there yet; the first run makes it"));
     }
     let store = machine.store().map_err(bad)?;
     let counts = store.counts().map_err(|error| bad(error.into()))?;
     let members = store.members().map_err(|error| bad(error.into()))?;
     Ok(format!(
-        "{}: {} runs ({} unfinished), {} triggers ({} parked), {} processes",
-        path.display(),
+        "{place}: {} runs ({} unfinished), {} triggers ({} parked), {} processes",
         counts.instances,
         counts.unfinished,
         counts.triggers,
@@ -150,9 +150,9 @@ fn store(machine: &Machine) -> Checked {
 
 /// The directory of the store, or the nearest one above it that is there.
 fn near_store(machine: &Machine) -> Result<std::path::PathBuf, (Health, String, &'static str)> {
-    let path = wire::store_path(&machine.config)
-        .ok()
-        .and_then(|path| std::path::absolute(path).ok())
+    let place = Place::of(&machine.config).ok();
+    let path = place
+        .and_then(|place| std::path::absolute(place.file()?).ok())
         .unwrap_or_default();
     path.ancestors()
         .skip(1)

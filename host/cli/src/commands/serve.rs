@@ -11,6 +11,7 @@ use crate::definitions::{Publisher, Watch};
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
+use crate::wire::place::Place;
 use crate::wire::{self, Machine};
 
 /// The arguments.
@@ -66,8 +67,8 @@ impl Arguments {
             Arc::clone(served),
         ))?;
         definitions.get_or_init(|| Box::new(published.plugins_changed()));
-        let path = wire::store_path(&machine.config)?;
-        tracing::info!(store = %path.display(), "serving");
+        let place = Place::of(&machine.config)?;
+        tracing::info!(store = %place, "serving");
         let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
         drop(retention);
         metrics.end(served);

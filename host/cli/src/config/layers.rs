@@ -335,6 +335,7 @@ impl Config {
                 "at least 1ms",
             ),
             ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
+            ("locks.lease", self.locks.lease.0 >= 1000, "at least 1s"),
             (
                 "retention.every",
                 self.retention.every.0 >= 1000,
@@ -428,8 +429,10 @@ fn rebase(table: &mut Table, base: &Path) {
             *path = under(base, path);
         }
     }
-    if let Some(path) = text_at(table, "retention", "archive") {
-        *path = under(base, path);
+    for (section, key) in [("retention", "archive"), ("locks", "directory")] {
+        if let Some(path) = text_at(table, section, key) {
+            *path = under(base, path);
+        }
     }
     if let Some(Value::Table(secrets)) = table.get_mut("secrets") {
         for (_, source) in secrets.iter_mut() {

@@ -3,6 +3,7 @@
 //! The doc comments of the settings are the reference: the JSON Schema, the commented sample
 //! in `docs/` and the messages about unknown keys are all made from these types.
 
+pub(crate) mod cluster;
 pub(crate) mod layers;
 pub(crate) mod plugins;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use cluster::{Cluster, Locks};
 pub(crate) use layers::{Loaded, Sources};
 pub(crate) use units::{Millis, Size};
 
@@ -26,6 +28,10 @@ pub(crate) use units::{Millis, Size};
 pub(crate) struct Config {
     /// Where runs are kept.
     pub(crate) store: Store,
+    /// Whether several processes share the store.
+    pub(crate) cluster: Cluster,
+    /// Who gives out the locks in a cluster.
+    pub(crate) locks: Locks,
     /// When work is looked for, and how much of it is taken on at once.
     pub(crate) scheduler: Scheduler,
     /// Which workflows `serve` publishes.
@@ -49,7 +55,8 @@ mail = { file = "/run/secrets/mail" }"#;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Store {
-    /// `sqlite:PATH`. A relative path in a file counts from the directory of that file.
+    /// `sqlite:PATH`, a plain path, or `postgres://USER@HOST/DATABASE`. A relative path in a
+    /// file counts from the directory of that file.
     pub(crate) url: String,
     /// `full`: what was acknowledged survives a power cut. `normal`: it survives the death of
     /// the process, and a power cut may take the last moments.

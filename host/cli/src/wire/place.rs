@@ -1,0 +1,126 @@
+//! Where the store is, by its URL.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::codes;
+use crate::config::Config;
+use crate::error::Expected;
+
+/// Where a store is. Shown without the password that a URL may have in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL database, by its URL.
+    Postgres(String),
+}
+
+impl Place {
+    /// The place that the configuration names.
+    pub(crate) fn of(config: &Config) -> Result<Self, Expected> {
+        Self::parse(&config.store.url)
+    }
+
+    fn parse(url: &str) -> Result<Self, Expected> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return Ok(Self::Sqlite(PathBuf::from(path)));
+        }
+        if is_postgres(url) {
+            return Ok(Self::Postgres(url.to_owned()));
+        }
+        if !url.contains("://") {
+            return Ok(Self::Sqlite(file_in(Path::new(url))));
+        }
+        let text = format!("`{}` is no store that is known", without_password(url));
+        Err(Expected::new(codes::STORE_URL, text).help(
+            "Write `sqlite:` and the path of a file, or `postgres://USER@HOST/DATABASE`, \
+             or give `--store PATH`.",
+        ))
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// What lies beside a store that is a file; otherwise in the project's own directory.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.file().and_then(Path::parent).map_or_else(
+            || Path::new(".windlass").join(name),
+            |parent| parent.join(name),
+        )
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "{}", path.display()),
+            Self::Postgres(url) => f.write_str(&without_password(url)),
+        }
+    }
+}
+
+/// Whether a URL names a PostgreSQL database.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// The database file that a plain path names, which may be a directory.
+pub(crate) fn file_in(path: &Path) -> PathBuf {
+    if path.is_file() || path.extension().is_some() {
+        path.to_owned()
+    } else {
+        path.join("windlass.db")
+    }
+}
+
+/// A URL as it may be shown: `postgres://user:…@host/db`.
+pub(crate) fn without_password(url: &str) -> String {
+    let hidden = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at_checked(end)?;
+        let (login, host) = authority.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("{scheme}://{user}:…@{host}{path}"))
+    };
+    hidden().unwrap_or_else(|| url.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, without_password};
+
+    fn check(url: &str, expected: Option<&str>) {
+        let place = Place::parse(url).ok().map(|place| place.to_string());
+        assert_eq!(place.as_deref(), expected, "{url}");
+    }
+
+    #[test]
+    fn a_store_is_named_by_a_url_or_a_path() {
+        check("sqlite:a/b.db", Some("a/b.db"));
+        check("sqlite:///var/w.db", Some("/var/w.db"));
+        check("/var/lib/runs", Some("/var/lib/runs/windlass.db"));
+        check("runs.db", Some("runs.db"));
+        check("postgres://db.example/w", Some("postgres://db.example/w"));
+        check("postgresql://u@db/w", Some("postgresql://u@db/w"));
+        check("mysql://db.example/w", None);
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let shown = without_password("postgres://me:a/b@c@db:5432/w?x=1");
+        assert!(shown.starts_with("postgres://me"), "{shown}");
+        check(
+            "postgres://me:secret@db:5/w",
+            Some("postgres://me:…@db:5/w"),
+        );
+        check("postgres://me@db/w", Some("postgres://me@db/w"));
+    }
+}
