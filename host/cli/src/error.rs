@@ -150,6 +150,16 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
                 None => expected,
             }
         }
+        Error::NotNow { message, help, .. } => {
+            let expected = Expected::new(code, sentence(&message)).exit(Exit::Conflict);
+            match help {
+                Some(help) => expected.help(sentence(&help)),
+                None => expected,
+            }
+        }
+        Error::Deleted(_) => Expected::new(code, sentence(&error.to_string()))
+            .help("Take another `--id`: a deleted run does not come back.")
+            .exit(Exit::Conflict),
         Error::Reserved { .. } => Expected::new(code, sentence(&error.to_string()))
             .help("Wait for its end with `windlass instance result ID --wait`, or cancel it.")
             .exit(Exit::Conflict),

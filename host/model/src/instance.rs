@@ -50,10 +50,11 @@ impl Status {
             Pending => !matches!(next, Pending),
             Running => !matches!(next, Pending | Running),
             Suspended => !matches!(next, Pending | Suspended),
-            Paused => matches!(next, Running | Suspended | Cancelled | Faulted),
-            // Retrying a faulted instance is the only way back.
-            Faulted => matches!(next, Running),
-            Completed | Cancelled => false,
+            // What is at work when it is paused goes on to its end, and may be the last.
+            Paused => !matches!(next, Pending | Paused),
+            // Trying again what went wrong is the only way back.
+            Faulted | Cancelled => matches!(next, Running | Suspended),
+            Completed => false,
         }
     }
 

@@ -50,3 +50,7 @@ pub const BAD_STIMULUS: Code = Code::new("WL-R101");
 pub const RESERVED: Code = Code::new("WL-R110");
 /// What a stimulus starts changes all the time.
 pub const STIMULUS_BUSY: Code = Code::new("WL-R102");
+/// The run has ended, and what was asked for is only for one that has not.
+pub const ENDED: Code = Code::new("WL-R130");
+/// The id is that of a run that was deleted.
+pub const DELETED: Code = Code::new("WL-R131");

@@ -27,6 +27,19 @@ pub enum Error {
     /// There is no such run.
     #[error("there is no run {0}")]
     NotFound(String),
+    /// A run of this id was deleted, and nothing brings it back.
+    #[error("run {0} was deleted")]
+    Deleted(windlass_model::InstanceId),
+    /// As the run stands, what was asked for cannot be done, and nothing was.
+    #[error("{message}")]
+    NotNow {
+        /// The page that explains it.
+        code: Code,
+        /// Why, in one sentence.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
     /// What was asked for cannot be done, and nothing was.
     #[error("{message}")]
     Refused {
@@ -77,7 +90,8 @@ impl Error {
             Self::NoWorkflow(_) => crate::codes::CHILD,
             Self::Reserved { .. } => crate::codes::RESERVED,
             Self::NotFound(_) => crate::codes::NOT_FOUND,
-            Self::Refused { code, .. } => code.clone(),
+            Self::Deleted(_) => crate::codes::DELETED,
+            Self::Refused { code, .. } | Self::NotNow { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),
             Self::Paused => crate::codes::PAUSED,
             Self::Draining => crate::codes::DRAINING,

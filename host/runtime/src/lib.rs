@@ -34,6 +34,7 @@ mod topology;
 mod wait;
 
 pub use catalog::check;
+pub use client::WorkflowClient;
 pub use clock::SystemClock;
 pub use error::Error;
 pub use observe::{Observed, Observer};

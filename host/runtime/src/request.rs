@@ -174,6 +174,7 @@ pub fn enqueue(
                 existing: None,
             }),
             Wrote::Exists(row) => request.existing(row),
+            Wrote::Deleted => Err(Error::Deleted(id)),
             Wrote::Reserved { by } => Err(Error::Reserved { by }),
             other => Err(crate::store_answered(&other).into()),
         }

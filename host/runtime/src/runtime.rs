@@ -41,9 +41,9 @@ const INTERRUPT: Duration = Duration::from_secs(2);
 
 /// One process that runs workflows.
 pub struct Runtime {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     crew: Arc<Crew>,
-    membership: Arc<Membership>,
+    pub(crate) membership: Arc<Membership>,
     sink: Arc<dyn Sink>,
     /// The scheduler, and the worker that sends what nodes have sent.
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -160,6 +160,7 @@ impl Runtime {
                 })
             }
             Wrote::Exists(row) => request.existing(row),
+            Wrote::Deleted => Err(Error::Deleted(id)),
             Wrote::Reserved { by } => Err(Error::Reserved { by }),
             other => Err(crate::store_answered(&other).into()),
         }
@@ -167,7 +168,7 @@ impl Runtime {
 
     /// What is to run. Compiling a definition, or a plugin of it, takes a while, and is done
     /// where it holds up nobody.
-    async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
+    pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
         let shared = Arc::clone(&self.shared);
         let definition = &request.definition;
         if let Some(current) = shared.catalog.current(definition.digest, &shared.plugins) {

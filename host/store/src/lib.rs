@@ -12,6 +12,7 @@ pub mod codes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod letters;
+pub mod lives;
 pub mod memory;
 pub mod outside;
 pub mod published;

@@ -8,6 +8,7 @@ use windlass_model::{
 
 use crate::error::Result;
 use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
+use crate::lives::{LifeOp, Lived};
 use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
 use crate::published::{NewPublication, Plan, Planned};
 use crate::retention::Sweep;
@@ -52,8 +53,8 @@ pub enum Write {
         limit: u32,
     },
     /// Writes an instance with its triggers. Answered by [`Wrote::Created`],
-    /// [`Wrote::Exists`], [`Wrote::Reserved`] or, if `owner` is set and gone,
-    /// [`Wrote::Fenced`].
+    /// [`Wrote::Exists`], [`Wrote::Deleted`], [`Wrote::Reserved`] or, if `owner` is set and
+    /// gone, [`Wrote::Fenced`].
     Create(Box<NewInstance>),
     /// Takes instances with due work, and then the work. Answered by [`Wrote::Claimed`].
     Claim(Claim),
@@ -131,6 +132,8 @@ pub enum Write {
         /// Epoch milliseconds.
         at_ms: i64,
     },
+    /// Asks something of an instance as a whole. Answered by [`Wrote::Lived`].
+    Life(LifeOp),
     /// Makes a definition the published version of its workflow. Answered by
     /// [`Wrote::Published`].
     Publish(Box<NewPublication>),
@@ -216,6 +219,10 @@ pub enum Wrote {
     Created,
     /// An instance of that id is there already; compare its `request`.
     Exists(Box<InstanceRow>),
+    /// The id is that of an instance that was deleted: nothing was written.
+    Deleted,
+    /// What became of a request about a whole instance.
+    Lived(Lived),
     /// What was claimed.
     Claimed(Claims),
     /// An instance that excludes the new one has not ended: nothing was written.
@@ -374,7 +381,7 @@ pub struct NewItem {
 }
 
 /// How an instance ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Finish {
     /// What came out; none if it failed.
     pub output: Option<Payload>,

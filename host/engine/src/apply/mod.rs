@@ -118,6 +118,10 @@ pub enum Event {
     },
     /// Somebody cancels the run.
     Cancel,
+    /// Somebody stops the run for a while. What goes on meanwhile may still end it.
+    Pause,
+    /// Somebody lets a paused run go on.
+    Unpause,
 }
 
 /// What follows.
@@ -327,6 +331,10 @@ pub fn apply(
         // What is being undone is not cancelled: that would leave it half done.
         Event::Cancel if step.state.undoing.is_some() => {}
         Event::Cancel => step.end(Status::Cancelled, None),
+        Event::Pause if step.state.status == Status::Paused => return Err(Stale),
+        Event::Pause => step.state.status = Status::Paused,
+        Event::Unpause if step.state.status != Status::Paused => return Err(Stale),
+        Event::Unpause => step.state.status = Status::Running,
     }
     Ok(step.conclude(cx.max_steps))
 }

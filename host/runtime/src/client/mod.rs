@@ -1,22 +1,30 @@
-//! What people and other systems ask of a store, as plain functions: publish and retract,
-//! schedule and fire, send and resume, cancel, and look after dead letters.
+//! What people and other systems ask of a store.
 //!
-//! They work beside whoever serves the store, in any process: what they write is picked up
+//! [`WorkflowClient`] is what is done with runs: the same in a process that runs workflows and
+//! in one that does not. The rest are plain functions: publish and retract, schedule and fire,
+//! send and resume, and look after dead letters. They work beside whoever serves the store, in any process: what they write is picked up
 //! there, and they only wait for it to be durable. Nothing is run here.
 //!
 //! Bounds: each is a handful of transactions. A stimulus that more than
 //! [`windlass_store::stimuli::Send::LIMIT`] bookmarks wait for goes on in the background.
 
+mod controls;
 mod definitions;
 mod letters;
+mod outcome;
+mod starting;
 mod stimuli;
 mod triggers;
+mod workflow;
 
 pub use definitions::{Published, publish, retract};
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
+pub use outcome::Standing;
+pub use starting::Begun;
 pub(crate) use stimuli::deliver;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
+pub use workflow::WorkflowClient;
 
 use windlass_model::Numbers;
 use windlass_store::{Store, Write, Wrote};

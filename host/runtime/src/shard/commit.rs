@@ -211,9 +211,9 @@ impl Hot {
     }
 
     /// Whether the instance is given back with the step that is being lined up: nothing of it
-    /// is left to run here, or others are to get their turn and nothing of it runs now.
+    /// is left to run here, or nothing is to be begun and nothing of it runs now.
     fn is_to_go(&self) -> bool {
-        if self.burst.is_over() {
+        if self.is_halted() {
             !self.is_running()
         } else {
             !self.held.values().any(Held::is_claimed)
@@ -312,7 +312,7 @@ impl Hot {
             (payload, due_ms) = (Some(given), None);
         }
         let claimed = due_ms.is_none()
-            && !self.burst.is_over()
+            && !self.is_halted()
             && !shared.begins_nothing()
             && shared.flow.try_take();
         let due_ms = due_ms.unwrap_or(used.now_ms);
@@ -400,13 +400,7 @@ impl Hot {
 
     /// What else follows from a step: triggers that a guest scheduled, the trigger from
     /// outside itself if it is offered again, and the end of bookmarks.
-    fn go_on(
-        &mut self,
-        to: Address,
-        step: &Step,
-        used: &Used,
-        rows: &mut Rows,
-    ) -> Option<()> {
+    fn go_on(&mut self, to: Address, step: &Step, used: &Used, rows: &mut Rows) -> Option<()> {
         if let (Some(again_ms), Some(outside)) = (step.again_ms, &used.held.outside) {
             let trigger = outside_row(outside, to.seq, again_ms, used.held.given.clone());
             rows.due_ms.push(again_ms);

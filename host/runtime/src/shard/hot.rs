@@ -7,8 +7,8 @@ use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_engine::{Open, OpenRow};
 use windlass_model::{
-    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Token, TriggerNo, TriggerType,
-    Version,
+    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Status, Token, TriggerNo,
+    TriggerType, Version,
 };
 use windlass_plugins::Cancel;
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
@@ -242,6 +242,11 @@ impl Hot {
             epoch: self.epoch,
             version: self.version,
         }
+    }
+
+    /// Whether nothing of it is begun now: others are to get their turn, or it is paused.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.burst.is_over() || self.state.status == Status::Paused
     }
 
     /// How many of its triggers count as in flight.

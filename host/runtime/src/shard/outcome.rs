@@ -55,6 +55,10 @@ pub(super) enum Settled {
     Cancel,
     /// Somebody cancels one trigger of the run.
     CancelNode(Seq),
+    /// Somebody stops the run for a while.
+    Pause,
+    /// Somebody lets it go on.
+    Unpause,
 }
 
 impl Settled {
@@ -222,6 +226,8 @@ fn without_record(settled: &Settled, seq: Seq) -> Option<Event> {
     Some(match settled {
         Settled::TimedOut => Event::TimedOut { seq },
         Settled::Cancel => Event::Cancel,
+        Settled::Pause => Event::Pause,
+        Settled::Unpause => Event::Unpause,
         Settled::CancelNode(target) => Event::CancelNode { seq: *target },
         Settled::Later { until_ms } => Event::Later {
             seq,

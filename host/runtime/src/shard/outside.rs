@@ -42,7 +42,12 @@ impl State {
             return false;
         };
         match outside.kind {
-            TriggerType::Cancel => self.settle(to, Settled::Cancel, Ran::default(), shared),
+            // What is deleted ends first; that it is to be deleted is the store's to know.
+            TriggerType::Cancel | TriggerType::Delete => {
+                self.settle(to, Settled::Cancel, Ran::default(), shared);
+            }
+            TriggerType::Pause => self.settle(to, Settled::Pause, Ran::default(), shared),
+            TriggerType::Unpause => self.settle(to, Settled::Unpause, Ran::default(), shared),
             TriggerType::Alter => match About::decode(&outside.detail) {
                 Ok(About::Cancel { target }) => self.cancel_one(to, target, shared),
                 _ => self.conclude(to, Fate::Dead("failed", Some(unknown())), shared),
@@ -186,6 +191,12 @@ impl Hot {
         }
         let outside = self.held.get(&seq)?.outside.as_ref()?;
         Some(Outside::clone(outside))
+    }
+
+    /// Whether a trigger changes the run without running a node.
+    pub(super) fn is_control(&self, seq: Seq) -> bool {
+        let outside = self.held.get(&seq).and_then(|held| held.outside.as_ref());
+        outside.is_some_and(|outside| outside.kind.is_control())
     }
 
     /// The variables that came with a trigger, if it runs its node for the first time.

@@ -56,7 +56,10 @@ impl Hot {
         });
         let scope = self.scope_of(to.seq);
         let waits = Waits::of(&settled);
-        let control = matches!(settled, Settled::Cancel | Settled::CancelNode(_));
+        let control = matches!(
+            settled,
+            Settled::Cancel | Settled::CancelNode(_) | Settled::Pause | Settled::Unpause
+        );
         let mut noted = match self.held.get_mut(&to.seq) {
             Some(held) => std::mem::take(&mut held.noted),
             None => Vec::new(),

@@ -381,7 +381,7 @@ impl State {
                 if sent {
                     shared.queue.ring();
                 }
-                let cut_short = gone && hot.burst.is_over() && ended.is_none();
+                let cut_short = gone && hot.is_halted() && ended.is_none();
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
                 if let Some(due_ms) = due_ms.min() {
                     shared.scheduler.send(Event::Due(due_ms));

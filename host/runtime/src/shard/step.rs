@@ -65,8 +65,9 @@ impl State {
     /// Offers a claimed trigger to its consumer.
     fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<Shared>) -> Option<Work> {
         let hot = self.hots.get_mut(&no)?;
-        // Of a burst that is over nothing is begun: it goes back with what still runs.
-        if hot.leaving || hot.burst.is_over() {
+        // Of a burst that is over nothing is begun: it goes back with what still runs. Control
+        // comes through all the same, as it does to what is paused.
+        if hot.leaving || (hot.is_halted() && !hot.is_control(seq)) {
             return None;
         }
         let held = hot

@@ -21,6 +21,7 @@ mod history_kept;
 mod history_outside;
 mod holding;
 mod large;
+mod living;
 mod outside;
 mod planning;
 pub(crate) mod publishing;
@@ -145,6 +146,10 @@ macro_rules! conformance {
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
                 a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
                 a_step_cancels_children, dead_letters_are_tried_again_once;
+            living: what_is_created_begins_when_it_is_told, nothing_of_a_paused_instance_is_claimed,
+                what_is_at_work_when_its_instance_is_paused_is_kept,
+                of_pausing_and_going_on_the_last_counts, a_deleted_instance_is_found_by_nobody,
+                deleting_ends_what_has_not_ended, deleting_races_the_last_commit;
             history: random_histories_agree_with_the_model;
         }
     };

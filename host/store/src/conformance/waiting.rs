@@ -374,7 +374,10 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
         } else {
             member.step(&held)
         };
-        step.removed = (name == "cancelled").then(|| row.fence()).into_iter().collect();
+        step.removed = (name == "cancelled")
+            .then(|| row.fence())
+            .into_iter()
+            .collect();
         assert!(is_done(&member.commit(step)));
         let letter = letters().pop().unwrap().letter;
         assert_eq!(letter.reason, "stale");

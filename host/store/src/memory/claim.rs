@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use windlass_model::{InstanceNo, TriggerNo, TriggerState};
+use windlass_model::{InstanceNo, Status, TriggerNo, TriggerState};
 
 use super::data::Data;
 use crate::rows::TriggerRow;
@@ -40,6 +40,7 @@ struct Taking {
 enum Verdict {
     Claimed,
     NotMine,
+    Parked,
     Enough,
     Full,
 }
@@ -90,7 +91,7 @@ impl Data {
             let places = self.due_after(priority, scan.places.get(&priority), claim.now_ms, rows);
             for place in &places {
                 match self.claim_one(claim, taking, place.1, place.2) {
-                    Verdict::Claimed | Verdict::NotMine => {}
+                    Verdict::Claimed | Verdict::NotMine | Verdict::Parked => {}
                     Verdict::Enough => scan.left = true,
                     Verdict::Full => {
                         self.scans.insert(claim.incarnation, scan);
@@ -153,7 +154,7 @@ impl Data {
             .filter(|(_, due_ms, _)| *due_ms <= claim.now_ms);
         for (_, _, no) in due {
             match self.claim_one(claim, taking, instance, *no) {
-                Verdict::Claimed => {}
+                Verdict::Claimed | Verdict::Parked => {}
                 Verdict::NotMine => return,
                 Verdict::Enough | Verdict::Full => taking.claims.more = true,
             }
@@ -173,6 +174,9 @@ impl Data {
         instance: InstanceNo,
         no: TriggerNo,
     ) -> Verdict {
+        if self.is_paused(instance) && self.may_take(claim, instance) && self.park_paused(no) {
+            return Verdict::Parked;
+        }
         let place = match taking.places.get(&instance) {
             Some(place) => *place,
             None => {
@@ -199,6 +203,11 @@ impl Data {
         }
         claimed.claimed.extend(self.claim_trigger(no));
         Verdict::Claimed
+    }
+
+    fn is_paused(&self, instance: InstanceNo) -> bool {
+        let instance = self.instances.get(&instance);
+        instance.is_some_and(|instance| instance.row.status == Status::Paused)
     }
 
     fn may_take(&self, claim: &Claim, instance: InstanceNo) -> bool {

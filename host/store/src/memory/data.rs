@@ -61,6 +61,10 @@ pub(super) struct Data {
     pub(super) instances: BTreeMap<InstanceNo, Instance>,
     pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
+    /// Instances that are deleted when they end.
+    pub(super) doomed: BTreeSet<InstanceNo>,
+    /// Instances that are deleted, as long as their ids stay taken.
+    pub(super) tombstones: BTreeMap<InstanceId, (InstanceNo, i64)>,
     pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
@@ -127,6 +131,7 @@ impl Data {
                 kind,
                 at_ms,
             } => self.control(*instance, *no, *kind, *at_ms),
+            Write::Life(op) => self.life(op),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
             Write::Plan(plan) => self.plan(plan),
@@ -163,6 +168,9 @@ impl Data {
             .is_some_and(|owner| !self.members.contains_key(&owner))
         {
             return Ok(Wrote::Fenced);
+        }
+        if self.tombstones.contains_key(&new.id) {
+            return Ok(Wrote::Deleted);
         }
         if let Some(no) = self.ids.get(&new.id) {
             let existing = self.instances.get(no).map(|instance| instance.row.clone());
@@ -282,7 +290,17 @@ impl Data {
         } else if commit.release {
             self.unclaim(fence.instance);
         }
+        let paused = self
+            .instances
+            .get(&fence.instance)
+            .is_some_and(|instance| instance.row.status == Status::Paused);
+        if paused && !finished && commit.status != Status::Paused {
+            due |= self.unpark_of(fence.instance);
+        }
         self.move_head_on(commit);
+        if finished && self.doomed.contains(&fence.instance) {
+            self.entomb(fence.instance, commit.at_ms);
+        }
         Ok(if due { Wrote::DoneDue } else { Wrote::Done })
     }
 

@@ -1,6 +1,6 @@
 //! Forgetting in memory: at once, because nobody waits for a disk.
 
-use windlass_model::{Body, Digest, InstanceNo, Payload};
+use windlass_model::{Body, Digest, InstanceId, InstanceNo, Payload};
 
 use super::data::Data;
 use crate::retention::{ExpiredRow, Sweep};
@@ -10,12 +10,17 @@ use crate::write::Wrote;
 impl Data {
     pub(super) fn forget(&mut self, no: InstanceNo, before_ms: i64, at_ms: i64) -> Wrote {
         let gone = Wrote::Forgotten { more: false };
-        if !self.is_over(no, before_ms) {
-            return gone;
+        self.tombstones
+            .retain(|_, (of, at_ms)| *of != no || *at_ms >= before_ms);
+        if self.is_over(no, before_ms) {
+            self.bury_instance(no, at_ms);
         }
-        let Some(instance) = self.instances.remove(&no) else {
-            return gone;
-        };
+        gone
+    }
+
+    /// Takes an instance away with all that hangs on it.
+    pub(super) fn bury_instance(&mut self, no: InstanceNo, at_ms: i64) -> Option<InstanceId> {
+        let instance = self.instances.remove(&no)?;
         self.ids.remove(&instance.row.id);
         for trigger in self.triggers_of(no) {
             self.remove_trigger(trigger);
@@ -28,7 +33,7 @@ impl Data {
         self.outside.retain(|_, named| named.instance != no);
         self.burn_all(no);
         self.loosen_blobs(no, at_ms);
-        gone
+        Some(instance.row.id)
     }
 
     /// Gives references to blobs up. Whether a blob is still needed is looked at later.
@@ -55,6 +60,9 @@ impl Data {
             .filter(|row| self.is_over(row.no, before_ms))
             .map(|row| (row.finished_ms, row.no, row.id))
             .collect();
+        let tombstones = self.tombstones.iter();
+        let tombstones = tombstones.filter(|(_, (_, at_ms))| *at_ms < before_ms);
+        over.extend(tombstones.map(|(id, (no, at_ms))| (Some(*at_ms), *no, *id)));
         over.sort_unstable();
         over.truncate(limit as usize);
         let row = |(_, no, id)| ExpiredRow { no, id: Some(id) };

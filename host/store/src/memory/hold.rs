@@ -1,6 +1,6 @@
 //! Members, and the small verbs about what they hold.
 
-use windlass_model::{Incarnation, InstanceNo, TriggerState};
+use windlass_model::{Incarnation, InstanceNo, TriggerNo, TriggerState};
 
 use super::data::{Data, Member};
 use crate::codes;
@@ -110,6 +110,33 @@ impl Data {
             row.suspicion = without_mark(row.suspicion);
         });
         Wrote::Done
+    }
+
+    /// Brings what is parked of an instance back. True if there was something.
+    pub(super) fn unpark_of(&mut self, instance: InstanceNo) -> bool {
+        let mut back = false;
+        for trigger in self.triggers_of(instance) {
+            self.change(trigger, |row| {
+                if row.state == TriggerState::Parked {
+                    row.state = TriggerState::Pending;
+                    back = true;
+                }
+            });
+        }
+        back
+    }
+
+    /// Parks what has come due of a paused instance. False if it is control, which goes on.
+    pub(super) fn park_paused(&mut self, no: TriggerNo) -> bool {
+        let mut parked = false;
+        self.change(no, |row| {
+            if row.state == TriggerState::Pending && !row.kind.is_control() {
+                row.state = TriggerState::Parked;
+                row.suspicion = without_mark(row.suspicion);
+                parked = true;
+            }
+        });
+        parked
     }
 
     pub(super) fn unpark(&mut self) -> Wrote {

@@ -10,6 +10,7 @@ mod data;
 mod defer;
 mod forget;
 mod hold;
+mod lives;
 mod outside;
 mod published;
 mod read;

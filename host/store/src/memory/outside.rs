@@ -132,7 +132,7 @@ impl Data {
             None => Touched::NotFound,
             Some(instance) if self.is_ended(instance) => Touched::Closed,
             Some(instance) => {
-                if !self.is_asked_for(instance, kind, b"") {
+                if let Some(at_ms) = self.control_at(instance, kind, at_ms) {
                     self.check_new(false, [no], [])?;
                     let row = control(no, kind, Bytes::new(), at_ms);
                     self.insert_trigger(instance, &row, false);
@@ -173,6 +173,26 @@ impl Data {
         }
     }
 
+    /// When a request that somebody makes now is due; none if it has been made. Of pausing and
+    /// going on the last one counts, so that each comes after the one before, whoever's clock
+    /// was asked.
+    fn control_at(&self, instance: InstanceNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
+        let pauses = |kind| matches!(kind, TriggerType::Pause | TriggerType::Unpause);
+        if !pauses(kind) {
+            return (!self.is_asked_for(instance, kind, b"")).then_some(at_ms);
+        }
+        let rows = self.triggers_of(instance);
+        let rows = rows.iter().filter_map(|no| self.triggers.get(no));
+        let asked = rows.filter(|row| {
+            pauses(row.kind) && row.seq.is_outside() && row.state == TriggerState::Pending
+        });
+        match asked.max_by_key(|row| row.due_ms) {
+            Some(last) if last.kind == kind => None,
+            Some(last) => Some(at_ms.max(last.due_ms.saturating_add(1))),
+            None => Some(at_ms),
+        }
+    }
+
     fn is_asked_for(&self, instance: InstanceNo, kind: TriggerType, detail: &[u8]) -> bool {
         let rows = self.triggers_of(instance);
         let mut rows = rows.iter().filter_map(|no| self.triggers.get(no));
@@ -184,7 +204,7 @@ impl Data {
         })
     }
 
-    fn is_ended(&self, instance: InstanceNo) -> bool {
+    pub(super) fn is_ended(&self, instance: InstanceNo) -> bool {
         self.instances
             .get(&instance)
             .is_none_or(|instance| instance.row.status.is_final())

@@ -187,7 +187,7 @@ impl Data {
             return Ok(Wrote::Planned(Planned::Queued));
         }
         match self.create(new)? {
-            Wrote::Created | Wrote::Exists(_) => {}
+            Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
             Wrote::Reserved { .. } => {
                 self.move_on(plan, None);
                 return Ok(Wrote::Planned(Planned::Skipped));

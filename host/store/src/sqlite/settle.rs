@@ -62,6 +62,7 @@ pub(super) fn needs_trace(write: &Write) -> bool {
             | Write::Reschedule { .. }
             | Write::CancelTrigger { .. }
             | Write::Control { .. }
+            | Write::Life(_)
             | Write::Publish(_)
             | Write::Retract { .. }
             | Write::Plan(_)

@@ -36,6 +36,8 @@ pub(super) mod extras {
     pub(in super::super) const OUTSIDE: u8 = 2;
     /// It has, or had, bookmarks.
     pub(in super::super) const BOOKMARKS: u8 = 4;
+    /// It is deleted when it ends.
+    pub(in super::super) const DOOMED: u8 = 8;
 }
 
 /// How much of a head has to be written before the group ends.

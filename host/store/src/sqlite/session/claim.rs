@@ -6,7 +6,7 @@
 
 use rusqlite::OptionalExtension as _;
 use rustc_hash::FxHashMap;
-use windlass_model::TriggerState;
+use windlass_model::{Status, TriggerState};
 
 use super::{Done, Session};
 use crate::rows::TriggerRow;
@@ -52,6 +52,8 @@ enum Verdict {
     Claimed,
     /// Nothing that this member may take.
     NotMine,
+    /// Put aside until its instance goes on.
+    Parked,
     /// Enough of this instance.
     Enough,
     /// Enough instances.
@@ -140,7 +142,7 @@ impl Session<'_> {
             *rows = rows.saturating_sub(page.len());
             for place in page.drain(..) {
                 match self.claim_one(claim, taking, place.1, place.2)? {
-                    Verdict::Claimed | Verdict::NotMine => {}
+                    Verdict::Claimed | Verdict::NotMine | Verdict::Parked => {}
                     Verdict::Enough => scan.left = true,
                     Verdict::Full => return Ok(false),
                 }
@@ -189,7 +191,7 @@ impl Session<'_> {
             .collect::<Result<_, _>>()?;
         for no in due {
             match self.claim_one(claim, taking, instance, no)? {
-                Verdict::Claimed => {}
+                Verdict::Claimed | Verdict::Parked => {}
                 Verdict::NotMine => return Ok(()),
                 Verdict::Enough | Verdict::Full => taking.claims.more = true,
             }
@@ -212,6 +214,9 @@ impl Session<'_> {
         instance: i64,
         no: i64,
     ) -> Done<Verdict> {
+        if self.is_paused(instance)? && self.may_take(claim, instance)? && self.park_paused(no)? {
+            return Ok(Verdict::Parked);
+        }
         let place = match taking.places.get(&instance) {
             Some(place) => *place,
             None => {
@@ -246,6 +251,11 @@ impl Session<'_> {
         };
         let mine = head.owner.is_none_or(|owner| owner == claim.incarnation.0);
         Ok(mine && !head.status.is_final())
+    }
+
+    fn is_paused(&mut self, instance: i64) -> Done<bool> {
+        let head = self.head(instance)?;
+        Ok(head.is_some_and(|head| head.status == Status::Paused))
     }
 
     fn take(&mut self, claim: &Claim, instance: i64) -> Done<ClaimedInstance> {

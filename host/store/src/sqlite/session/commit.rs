@@ -1,6 +1,8 @@
 //! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
 //! the log of runs, and its share of one update of the head.
 
+use windlass_model::Status;
+
 use super::cache::{Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
@@ -17,6 +19,7 @@ impl Session<'_> {
             return Ok(Wrote::Fenced);
         };
         let (version, extras) = (head.version, head.extras);
+        let paused = head.status == Status::Paused;
         if version != commit.fence.version.0 {
             return Ok(Wrote::Fenced);
         }
@@ -47,8 +50,14 @@ impl Session<'_> {
             due |= self.end_rare(commit, finish, extras)?;
             self.statements.clear_triggers.execute([no])?;
             self.release_reservations(commit.fence.instance)?;
+            if extras & extras::DOOMED != 0 {
+                self.entomb(no)?;
+            }
         } else if commit.release {
             self.made_pending += self.statements.unclaim.execute([no])? as u64;
+        }
+        if paused && commit.finish.is_none() && commit.status != Status::Paused {
+            due |= self.unpark_of(no)?;
         }
         self.move_head_on(commit);
         Ok(if due { Wrote::DoneDue } else { Wrote::Done })
@@ -224,7 +233,12 @@ impl Session<'_> {
             head.last_run = Some(last.no.0);
         }
         if let Some(finish) = &commit.finish {
-            head.finish = Some(Box::new((commit.at_ms, finish.clone())));
+            let kept = if head.extras & extras::DOOMED == 0 {
+                finish.clone()
+            } else {
+                Finish::default()
+            };
+            head.finish = Some(Box::new((commit.at_ms, kept)));
         }
         if commit.finish.is_some() || commit.release {
             head.owner = None;

@@ -113,7 +113,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The instance that has the id of the new one.
+    /// What to answer if there is, or was, an instance that has the id of the new one.
     fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
@@ -128,7 +128,10 @@ impl Session<'_> {
             .instance_by_no
             .query_row([no], rows::instance)
             .optional()?;
-        Ok(row.map(|row| Wrote::Exists(Box::new(row))))
+        // Only a tombstone is found by its id and not by its origin.
+        Ok(Some(row.map_or(Wrote::Deleted, |row| {
+            Wrote::Exists(Box::new(row))
+        })))
     }
 
     fn definition(&mut self, digest: Digest) -> Done<Option<i64>> {

@@ -43,13 +43,7 @@ impl Session<'_> {
         if !begun {
             self.hide(no)?;
         }
-        let mut left = u64::from(rows.max(1));
-        for sql in HANGING {
-            left -= self.delete_some(sql, (no, left))?;
-        }
-        left -= self.delete_runs(no, &mut last_run, left)?;
-        left -= self.loosen_blobs(no, left, at_ms)?;
-        if left == 0 {
+        if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
             return Ok(Wrote::Forgotten { more: true });
         }
         self.release_reservations(instance)?;
@@ -59,8 +53,27 @@ impl Session<'_> {
         Ok(Wrote::Forgotten { more: false })
     }
 
-    /// Whether forgetting it has begun, and its newest record, if its time is over.
-    fn to_forget(&self, no: i64, before_ms: i64) -> Done<Option<(bool, Option<i64>)>> {
+    /// Deletes at most about so many rows of what hangs on an instance. True if there may be
+    /// more.
+    pub(super) fn delete_hanging(
+        &mut self,
+        no: i64,
+        last_run: &mut Option<i64>,
+        rows: u32,
+        at_ms: i64,
+    ) -> Done<bool> {
+        let mut left = u64::from(rows.max(1));
+        for sql in HANGING {
+            left -= self.delete_some(sql, (no, left))?;
+        }
+        left -= self.delete_runs(no, last_run, left)?;
+        left -= self.loosen_blobs(no, left, at_ms)?;
+        Ok(left == 0)
+    }
+
+    /// Whether forgetting it has begun, or it is a tombstone, and its newest record, if its
+    /// time is over.
+    pub(super) fn to_forget(&self, no: i64, before_ms: i64) -> Done<Option<(bool, Option<i64>)>> {
         let sql = "SELECT status, finished_ms, last_run, \
             EXISTS (SELECT 1 FROM origin WHERE instance = ?1) FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -55,6 +55,21 @@ impl Session<'_> {
         })
     }
 
+    /// Brings what is parked of an instance back. True if there was something.
+    pub(super) fn unpark_of(&mut self, instance: i64) -> Done<bool> {
+        let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE instance = ?1 AND state = 2";
+        let changed = self.connection.prepare_cached(sql)?.execute([instance])?;
+        self.made_pending += changed as u64;
+        Ok(changed > 0)
+    }
+
+    /// Parks what has come due of a paused instance. False if it is control, which goes on.
+    pub(super) fn park_paused(&mut self, no: i64) -> Done<bool> {
+        let sql = "UPDATE trigger SET state = 2, suspicion = min(suspicion, 1), reason = 'paused' \
+            WHERE no = ?1 AND state = 0 AND kind NOT BETWEEN 10 AND 14";
+        Ok(self.connection.prepare_cached(sql)?.execute([no])? == 1)
+    }
+
     pub(super) fn unpark(&mut self) -> Done<Wrote> {
         let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
         let changed = self.connection.prepare_cached(sql)?.execute([])?;

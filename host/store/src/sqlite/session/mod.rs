@@ -13,6 +13,7 @@ mod create;
 mod forget;
 mod hold;
 mod letters;
+mod lives;
 mod members;
 mod outside;
 mod plan;
@@ -252,6 +253,7 @@ impl<'c> Session<'c> {
                 kind,
                 at_ms,
             } => self.control(*instance, *no, *kind, *at_ms),
+            Write::Life(op) => self.life(op),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => self.retract(name, *at_ms),
             Write::Plan(plan) => self.plan(plan),

@@ -133,7 +133,7 @@ impl Session<'_> {
             None => Touched::NotFound,
             Some(instance) if self.is_over(instance)? => Touched::Closed,
             Some(instance) => {
-                if !self.is_asked_for(instance, kind, b"")? {
+                if let Some(at_ms) = self.control_at(instance, kind, at_ms)? {
                     self.insert_control(instance, no, kind, &Bytes::new(), at_ms)?;
                 }
                 Touched::Done
@@ -180,6 +180,28 @@ impl Session<'_> {
         self.insert_control(instance, no, kind, detail, at_ms)
     }
 
+    /// When a request that somebody makes now is due; none if it has been made. Of pausing and
+    /// going on the last one counts, so that each comes after the one before, whoever's clock
+    /// was asked.
+    fn control_at(&self, instance: i64, kind: TriggerType, at_ms: i64) -> Done<Option<i64>> {
+        if !matches!(kind, TriggerType::Pause | TriggerType::Unpause) {
+            let asked = self.is_asked_for(instance, kind, b"")?;
+            return Ok((!asked).then_some(at_ms));
+        }
+        let sql = "SELECT kind, due_ms FROM trigger WHERE instance = ?1 AND kind IN (11, 12) \
+            AND seq < 0 AND state = 0 ORDER BY due_ms DESC LIMIT 1";
+        let last: Option<(u8, i64)> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([instance], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(match last {
+            Some((last, _)) if last == kind.stored() => None,
+            Some((_, due_ms)) => Some(at_ms.max(due_ms.saturating_add(1))),
+            None => Some(at_ms),
+        })
+    }
+
     /// Whether there is such a request that nobody has come to yet.
     fn is_asked_for(&self, instance: i64, kind: TriggerType, detail: &[u8]) -> Done<bool> {
         let sql = "SELECT 1 FROM trigger WHERE instance = ?1 AND kind = ?2 AND detail = ?3 \
@@ -200,7 +222,7 @@ impl Session<'_> {
         self.insert_trigger(instance, &row, false)
     }
 
-    fn is_over(&mut self, instance: i64) -> Done<bool> {
+    pub(super) fn is_over(&mut self, instance: i64) -> Done<bool> {
         Ok(self
             .head(instance)?
             .is_none_or(|head| head.status.is_final()))

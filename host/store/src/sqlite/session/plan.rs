@@ -44,7 +44,7 @@ impl Session<'_> {
         }
         match self.create(new)? {
             // That it exists means that this very occurrence was started before.
-            Wrote::Created | Wrote::Exists(_) => {}
+            Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
             Wrote::Reserved { .. } => {
                 self.move_on(plan, None)?;
                 return Ok(Wrote::Planned(Planned::Skipped));

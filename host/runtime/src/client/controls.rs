@@ -1,0 +1,151 @@
+//! What changes the course of a run: each is a trigger that whoever runs it comes to.
+
+use std::time::Duration;
+
+use windlass_model::{InstanceId, InstanceNo, Payload, Status, TriggerType};
+use windlass_store::lives::{LifeOp, Lived};
+use windlass_store::outside::Touched;
+use windlass_store::stimuli::Sent;
+use windlass_store::{Write, Wrote};
+
+use super::outcome::Standing;
+use super::starting::ended;
+use super::workflow::{Inner, WorkflowClient};
+use super::{unexpected, used_up};
+use crate::error::Error;
+
+/// How many rows of a deleted run are cleared away at once.
+const SLICE: u32 = 1_000;
+
+impl WorkflowClient {
+    /// Ends a run: what runs is interrupted, what waits is dropped, and what can be undone is.
+    /// One that has ended by itself meanwhile is answered as it has.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, it had ended, or the store is in trouble.
+    pub async fn cancel(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+        self.control(id, TriggerType::Cancel).await?;
+        self.until(id, patience, |row| row.status.is_final()).await
+    }
+
+    /// Stops a run for a while: nothing of it begins. What is at it goes on to its end and is
+    /// kept, and so is what comes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, it has ended, or the store is in trouble.
+    pub async fn pause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+        self.control(id, TriggerType::Pause).await?;
+        self.until(id, patience, |row| row.status == Status::Paused)
+            .await
+    }
+
+    /// Lets a paused run go on, with what has come meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, it has ended, or the store is in trouble.
+    pub async fn unpause(&self, id: InstanceId, patience: Duration) -> Result<Standing, Error> {
+        self.control(id, TriggerType::Unpause).await?;
+        self.until(id, patience, |row| row.status != Status::Paused)
+            .await
+    }
+
+    /// Deletes a run for good. One that has not ended is cancelled first. Answers whether it is
+    /// gone; if not, it is as soon as it has come to its end.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, or the store is in trouble.
+    pub async fn delete(&self, id: InstanceId, patience: Duration) -> Result<bool, Error> {
+        let Some(no) = self.ask(move |inner| inner.delete(id)).await? else {
+            return Ok(true);
+        };
+        match self.until(id, patience, |_| false).await {
+            Ok(_) => Ok(false),
+            Err(Error::NotFound(_)) => {
+                self.ask(move |inner| inner.clear(no)).await?;
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets a run go on that waits, by the token that it has given away. Nobody waiting is no
+    /// error: [`Sent::dropped`] says so.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble.
+    pub async fn resume(&self, token: String, input: Payload) -> Result<Sent, Error> {
+        self.ask(move |inner| {
+            let now_ms = inner.clock.wall_ms();
+            super::resume(inner.store.as_ref(), now_ms, &token, input)
+        })
+        .await
+    }
+
+    async fn control(&self, id: InstanceId, kind: TriggerType) -> Result<(), Error> {
+        self.ask(move |inner| inner.control(id, kind)).await
+    }
+}
+
+impl Inner {
+    fn control(&self, instance: InstanceId, kind: TriggerType) -> Result<(), Error> {
+        let wrote = self.numbered(|numbers| {
+            let no = numbers.trigger().ok_or_else(used_up)?;
+            let at_ms = self.clock.wall_ms();
+            Ok(self.store.write(Write::Control {
+                instance,
+                no,
+                kind,
+                at_ms,
+            })?)
+        })?;
+        match wrote {
+            Wrote::Touched(Touched::NotFound) => Err(Error::NotFound(instance.to_string())),
+            Wrote::Touched(Touched::Closed) => match self.store.instance(instance)? {
+                Some(_) => Err(ended(instance)),
+                None => Err(Error::NotFound(instance.to_string())),
+            },
+            Wrote::Touched(_) => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Deletes a run, or asks for it: then its number, since it is still there.
+    fn delete(&self, instance: InstanceId) -> Result<Option<InstanceNo>, Error> {
+        let row = self.store.instance(instance)?;
+        let lived = self.numbered(|numbers| {
+            let no = numbers.trigger().ok_or_else(used_up)?;
+            let at_ms = self.clock.wall_ms();
+            let op = LifeOp::Delete {
+                instance,
+                no,
+                at_ms,
+            };
+            self.life(op)
+        })?;
+        match lived {
+            Lived::Gone(no) => {
+                self.clear(no)?;
+                Ok(None)
+            }
+            Lived::Done => Ok(row.map(|row| row.no)),
+            _ => Err(Error::NotFound(instance.to_string())),
+        }
+    }
+
+    /// Clears away what is left behind a tombstone. If that stops half-way, retention goes on.
+    fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
+        let (rows, at_ms) = (SLICE, self.clock.wall_ms());
+        let clear = || LifeOp::Clear {
+            instance,
+            rows,
+            at_ms,
+        };
+        while self.life(clear())? == Lived::More {}
+        Ok(())
+    }
+}

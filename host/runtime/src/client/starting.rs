@@ -1,0 +1,132 @@
+//! How runs begin.
+
+use windlass_model::InstanceId;
+use windlass_store::lives::{LifeOp, Lived};
+use windlass_store::{Write, Wrote};
+
+use super::unexpected;
+use super::workflow::{Inner, WorkflowClient};
+use crate::codes;
+use crate::error::Error;
+use crate::request::{StartRequest, Started};
+
+/// What became of asking a run to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It is due now.
+    Now,
+    /// It had begun before, and goes on.
+    Before,
+}
+
+impl WorkflowClient {
+    /// Writes a run down that begins when [`Self::run`] says so. The same id again with the
+    /// same request is the run that is there.
+    ///
+    /// # Errors
+    ///
+    /// The definition or the input is wrong, the id is taken by another request or was
+    /// deleted, a run that excludes this one has not ended, or the store is in trouble.
+    pub async fn create(&self, request: StartRequest) -> Result<Started, Error> {
+        self.ask(move |inner| inner.create(&request, false)).await
+    }
+
+    /// Lets a run begin that was created. One that has begun goes on, and is not begun twice.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run, it has ended, or the store is in trouble.
+    pub async fn run(&self, id: InstanceId) -> Result<Begun, Error> {
+        self.ask(move |inner| inner.begin(id)).await
+    }
+
+    /// Writes a run down with what starts it, before anything of it runs. The same id again
+    /// with the same request is the run that is there, and begins if it was only created.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::create`]; or the process is draining.
+    pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
+        let started = match self.inner.runtime() {
+            Some(runtime) => runtime.run(&request).await?,
+            None => self.ask(move |inner| inner.create(&request, true)).await?,
+        };
+        let waits = |row: &windlass_store::rows::InstanceRow| !row.status.is_final();
+        if started.existing.as_deref().is_some_and(waits) {
+            let id = started.id;
+            self.ask(move |inner| inner.begin_if_open(id)).await?;
+        }
+        Ok(started)
+    }
+}
+
+impl Inner {
+    fn create(&self, request: &StartRequest, due: bool) -> Result<Started, Error> {
+        let prepared = self
+            .catalog()
+            .prepare(request.definition.clone(), &self.plugins)?;
+        request.check(&prepared)?;
+        self.numbered(|numbers| {
+            let now_ms = self.clock.wall_ms();
+            let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+            if !due {
+                for trigger in &mut new.triggers {
+                    trigger.due_ms = i64::MAX;
+                }
+            }
+            let (id, no) = (new.id, new.no);
+            match self.store.write(Write::Create(Box::new(new)))? {
+                Wrote::Created => {
+                    if let Some(runtime) = self.runtime() {
+                        runtime.shared.claim_too(no);
+                    }
+                    Ok(Started {
+                        id,
+                        no,
+                        existing: None,
+                    })
+                }
+                Wrote::Exists(row) => request.existing(row),
+                Wrote::Deleted => Err(Error::Deleted(id)),
+                Wrote::Reserved { by } => Err(Error::Reserved { by }),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn begin(&self, id: InstanceId) -> Result<Begun, Error> {
+        match self.life(LifeOp::Begin {
+            instance: id,
+            at_ms: self.clock.wall_ms(),
+        })? {
+            Lived::Done => Ok(Begun::Now),
+            Lived::NotFound => Err(Error::NotFound(id.to_string())),
+            Lived::Ended => Err(ended(id)),
+            _ => Ok(Begun::Before),
+        }
+    }
+
+    /// Begins a run that was there when somebody wanted it to run; it may be over by now.
+    fn begin_if_open(&self, id: InstanceId) -> Result<(), Error> {
+        match self.begin(id) {
+            Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn life(&self, op: LifeOp) -> Result<Lived, Error> {
+        match self.tell(Write::Life(op))? {
+            Wrote::Lived(lived) => Ok(lived),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// The run has ended.
+pub(super) fn ended(id: InstanceId) -> Error {
+    Error::NotNow {
+        code: codes::ENDED,
+        message: format!("run {id} has ended"),
+        help: None,
+    }
+}

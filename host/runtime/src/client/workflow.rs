@@ -1,0 +1,148 @@
+//! The client: where it is, and what its operations have in common.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::Notify;
+use windlass_model::{Clock, Numbers};
+use windlass_plugins::Host;
+use windlass_store::{Listener, Store, Write, Wrote};
+
+use super::as_member;
+use crate::catalog::Catalog;
+use crate::error::Error;
+use crate::runtime::Runtime;
+use crate::scheduler::core::Event;
+
+/// What is done with runs, from anywhere.
+///
+/// Made by [`WorkflowClient::local`] in a process that runs workflows, and by
+/// [`WorkflowClient::detached`] in any other process on the same store. The operations are the
+/// same. What changes a run is written down for whoever runs it, durably, and happens there: a
+/// client holds no lock. Operations that take a `patience` wait so long for it to have
+/// happened; zero does not wait.
+///
+/// Its futures are polled inside of a tokio runtime; what blocks is done on its threads for
+/// that. A clone is the same client.
+#[derive(Clone)]
+pub struct WorkflowClient {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) plugins: Arc<Host>,
+    pub(super) clock: Arc<dyn Clock>,
+    place: Place,
+    hints: OnceLock<Hints>,
+}
+
+/// Where the client is.
+enum Place {
+    /// In a process that runs workflows: its numbers, waiters and shards are used.
+    Local(Arc<Runtime>),
+    /// Somewhere else. Definitions are compiled here.
+    Detached(Catalog),
+}
+
+/// Word from other processes, which is never more than a hint.
+struct Hints {
+    heard: Arc<Notify>,
+    _listener: Option<Listener>,
+}
+
+impl WorkflowClient {
+    /// A client in a process that runs workflows.
+    pub fn local(runtime: &Arc<Runtime>) -> Self {
+        let shared = &runtime.shared;
+        let (store, plugins) = (Arc::clone(&shared.store), Arc::clone(&shared.plugins));
+        let place = Place::Local(Arc::clone(runtime));
+        Self::new(store, plugins, Arc::clone(&shared.clock), place)
+    }
+
+    /// A client in any process on the store. It is a member of that only for as long as it
+    /// writes what needs a number.
+    pub fn detached(store: Arc<dyn Store>, plugins: Arc<Host>, clock: Arc<dyn Clock>) -> Self {
+        Self::new(store, plugins, clock, Place::Detached(Catalog::default()))
+    }
+
+    fn new(store: Arc<dyn Store>, plugins: Arc<Host>, clock: Arc<dyn Clock>, place: Place) -> Self {
+        let inner = Inner {
+            store,
+            plugins,
+            clock,
+            place,
+            hints: OnceLock::new(),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Does something that blocks.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let inner = Arc::clone(&self.inner);
+        let asked = tokio::task::spawn_blocking(move || ask(&inner));
+        asked.await.map_err(std::io::Error::from)?
+    }
+}
+
+impl Inner {
+    pub(super) fn runtime(&self) -> Option<&Arc<Runtime>> {
+        match &self.place {
+            Place::Local(runtime) => Some(runtime),
+            Place::Detached(_) => None,
+        }
+    }
+
+    pub(super) fn catalog(&self) -> &Catalog {
+        match &self.place {
+            Place::Local(runtime) => &runtime.shared.catalog,
+            Place::Detached(catalog) => catalog,
+        }
+    }
+
+    /// Does something that takes numbers, and tells everybody that there is something new.
+    pub(super) fn numbered<T>(
+        &self,
+        ask: impl FnOnce(&Numbers) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(runtime) = self.runtime() else {
+            return as_member(self.store.as_ref(), self.clock.wall_ms(), ask);
+        };
+        let answer = ask(&runtime.membership.numbers())?;
+        self.told();
+        Ok(answer)
+    }
+
+    /// One write that takes no numbers, and word of it to everybody.
+    pub(super) fn tell(&self, write: Write) -> Result<Wrote, Error> {
+        let wrote = self.store.write(write)?;
+        self.told();
+        Ok(wrote)
+    }
+
+    fn told(&self) {
+        self.store.notify();
+        if let Some(runtime) = self.runtime() {
+            runtime.shared.scheduler.send(Event::Woken);
+        }
+    }
+
+    /// Rings when another process may have done something.
+    pub(super) fn heard(&self) -> Arc<Notify> {
+        let hints = self.hints.get_or_init(|| {
+            let heard = Arc::new(Notify::new());
+            let ring = Arc::clone(&heard);
+            // Without hints, whoever waits looks by himself.
+            let listener = self.store.listen(Box::new(move || ring.notify_waiters()));
+            Hints {
+                heard,
+                _listener: listener.ok(),
+            }
+        });
+        Arc::clone(&hints.heard)
+    }
+}

@@ -1,0 +1,289 @@
+//! What is asked of an instance as a whole: that it begins, pauses, goes on, is deleted.
+
+use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerState, TriggerType};
+
+use super::Harness;
+use super::forgetting::full;
+use super::world::{Member, is_done, is_fenced};
+use crate::lives::{LifeOp, Lived};
+use crate::outside::Touched;
+use crate::write::Commit;
+use crate::{Write, Wrote};
+
+impl Member {
+    pub(super) fn life(&self, op: LifeOp) -> Lived {
+        match self.write(Write::Life(op)) {
+            Wrote::Lived(lived) => lived,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn begin(&self, instance: InstanceId) -> Lived {
+        let at_ms = 20;
+        self.life(LifeOp::Begin { instance, at_ms })
+    }
+
+    fn delete(&self, instance: InstanceId) -> Lived {
+        self.life(LifeOp::Delete {
+            instance,
+            no: self.numbers.trigger().unwrap(),
+            at_ms: 50,
+        })
+    }
+
+    fn asked(&self, instance: InstanceId, kind: TriggerType, at_ms: i64) -> Touched {
+        let no = self.numbers.trigger().unwrap();
+        match self.write(Write::Control {
+            instance,
+            no,
+            kind,
+            at_ms,
+        }) {
+            Wrote::Touched(touched) => touched,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Claims what is due at 30, which is one control trigger, and carries it out.
+    fn carry_out(&self, expected: TriggerType, status: Status) {
+        let claims = self.claim(30, 10, 10);
+        let claimed = &claims.instances[0];
+        let row = &claimed.claimed[0];
+        assert_eq!((row.kind, claimed.claimed.len()), (expected, 1));
+        let step = Commit {
+            status,
+            runs: Vec::new(),
+            release: true,
+            ..self.step(&self.held(&claimed.row, row))
+        };
+        let done = self.commit(step);
+        assert!(matches!(done, Wrote::Done | Wrote::DoneDue), "{done:?}");
+    }
+
+    fn states(&self, no: InstanceNo) -> Vec<TriggerState> {
+        self.triggers(no).iter().map(|row| row.state).collect()
+    }
+}
+
+pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut new = member.draft(2);
+    for trigger in &mut new.triggers {
+        trigger.due_ms = i64::MAX;
+    }
+    let id = new.id;
+    let no = member.create(new);
+    assert_eq!(member.claim_all(1_000_000).len(), 0);
+    assert_eq!(
+        member.begin(InstanceId(uuid::Uuid::from_u128(9))),
+        Lived::NotFound
+    );
+    assert_eq!(member.begin(id), Lived::Done);
+    assert_eq!(member.begin(id), Lived::Already);
+    assert_eq!(member.claim(19, 10, 10).instances.len(), 0);
+    let claims = member.claim(20, 10, 10);
+    assert_eq!(claims.instances[0].claimed.len(), 2);
+    assert_eq!(member.begin(id), Lived::Already);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.begin(id), Lived::Ended);
+    assert_eq!(member.triggers(no), []);
+}
+
+pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let new = member.draft(3);
+    let id = new.id;
+    let no = member.create(new);
+    assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
+    // Control comes before what is due, and with a bound of one nothing else comes with it.
+    let claims = member.claim(10, 10, 1);
+    let (row, pause) = (&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert_eq!(pause.kind, TriggerType::Pause);
+    let step = Commit {
+        status: Status::Paused,
+        runs: Vec::new(),
+        release: true,
+        ..member.step(&member.held(row, pause))
+    };
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.head(no).status, Status::Paused);
+    let other = Member::join(harness);
+    for member in [&other, &member] {
+        let claims = member.claim(30, 10, 10);
+        assert!(claims.instances.is_empty(), "{claims:?}");
+        assert_eq!(claims.next_due_ms, None);
+    }
+    assert_eq!(member.states(no), [TriggerState::Parked; 3]);
+    // What is made pending meanwhile is put aside again.
+    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(3)));
+    assert!(other.claim(30, 10, 10).instances.is_empty());
+    assert_eq!(member.states(no), [TriggerState::Parked; 3]);
+    assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
+    other.carry_out(TriggerType::Unpause, Status::Running);
+    assert_eq!(other.claim(30, 10, 10).instances[0].claimed.len(), 3);
+}
+
+pub(super) fn what_is_at_work_when_its_instance_is_paused_is_kept(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let no = held.fence.instance;
+    let id = member.head(no).id;
+    assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
+    let claims = member.claim(10, 10, 10);
+    let pause = &claims.instances[0].claimed[0];
+    let step = Commit {
+        status: Status::Paused,
+        runs: Vec::new(),
+        ..member.step(&member.held(&claims.instances[0].row, pause))
+    };
+    assert!(is_done(&member.commit(step)));
+    let mut held = held;
+    held.fence.version.0 += 1;
+    let mut result = member.step(&held);
+    result.status = Status::Paused;
+    result.triggers = vec![member.trigger(2)];
+    result.release = true;
+    assert!(is_done(&member.commit(result)));
+    assert!(member.claim(30, 10, 10).instances.is_empty());
+    assert_eq!(member.states(no), [TriggerState::Parked]);
+    assert_eq!(member.asked(id, TriggerType::Cancel, 20), Touched::Done);
+    let claims = member.claim(30, 10, 10);
+    let cancel = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    assert!(is_done(&member.commit(member.last(&cancel))));
+    assert_eq!(member.triggers(no), []);
+}
+
+pub(super) fn of_pausing_and_going_on_the_last_counts(harness: &dyn Harness) {
+    use TriggerType::{Pause, Unpause};
+    let member = Member::join(harness);
+    let mut new = member.draft(1);
+    new.triggers[0].due_ms = i64::MAX;
+    let id = new.id;
+    let no = member.create(new);
+    for (kind, at_ms) in [
+        (Pause, 9),
+        (Pause, 9),
+        (Unpause, 3),
+        (Pause, 9),
+        (Pause, 30),
+    ] {
+        assert_eq!(member.asked(id, kind, at_ms), Touched::Done);
+    }
+    let claims = member.claim(30, 10, 10);
+    let kinds: Vec<_> = claims.instances[0]
+        .claimed
+        .iter()
+        .map(|row| row.kind)
+        .collect();
+    assert_eq!(kinds, [Pause, Unpause, Pause]);
+    assert_eq!(member.triggers(no).len(), 4);
+}
+
+pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let payload = windlass_model::Payload::json(format!("\"{}\"", "x".repeat(70_000)));
+    let no = full(&member, 5, &payload);
+    let row = member.head(no);
+    assert_eq!(member.delete(row.id), Lived::Gone(no));
+    assert_eq!(member.delete(row.id), Lived::NotFound);
+    assert_eq!(member.begin(row.id), Lived::NotFound);
+    let store = &*member.store;
+    assert_eq!(store.instance(row.id).unwrap(), None);
+    assert_eq!(store.instance_by_no(no).unwrap(), None);
+    assert_eq!(
+        store
+            .instances_by_prefix(&row.id.to_string()[..6], 10)
+            .unwrap(),
+        []
+    );
+    let asked = member.asked(row.id, TriggerType::Cancel, 60);
+    assert!(
+        matches!(asked, Touched::NotFound | Touched::Closed),
+        "{asked:?}"
+    );
+    let mut slices = 0;
+    while member.life(LifeOp::Clear {
+        instance: no,
+        rows: 3,
+        at_ms: 60,
+    }) == Lived::More
+    {
+        slices += 1;
+        assert!(slices < 100);
+    }
+    assert_eq!(store.runs(no, None, 100).unwrap(), []);
+    assert_eq!(store.vars(no, ScopeNo(1)).unwrap(), []);
+    // Its name stays taken until it is forgotten.
+    let again = || {
+        let mut again = member.draft(1);
+        again.id = row.id;
+        member.write(Write::Create(Box::new(again)))
+    };
+    assert!(matches!(again(), Wrote::Deleted));
+    assert_eq!(store.expired(50, 10).unwrap(), []);
+    let expired = store.expired(51, 10).unwrap();
+    assert_eq!(expired.len(), 1);
+    let forget = Write::Forget {
+        instance: expired[0].no,
+        before_ms: 51,
+        rows: 100,
+        at_ms: 70,
+    };
+    assert!(matches!(
+        member.write(forget),
+        Wrote::Forgotten { more: false }
+    ));
+    assert!(matches!(again(), Wrote::Created));
+}
+
+pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let row = member.head(held.fence.instance);
+    assert_eq!(member.delete(row.id), Lived::Done);
+    assert_eq!(member.delete(row.id), Lived::Done);
+    let claims = member.claim(60, 10, 10);
+    let kinds: Vec<_> = claims.instances[0]
+        .claimed
+        .iter()
+        .map(|row| row.kind)
+        .collect();
+    assert_eq!(kinds, [TriggerType::Delete]);
+    let delete = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let mut end = member.last(&delete);
+    end.status = Status::Cancelled;
+    assert!(is_done(&member.commit(end)));
+    assert_eq!(member.store.instance(row.id).unwrap(), None);
+    // What somebody was still at is not wanted any more.
+    assert!(is_fenced(&member.commit(member.chained(&held, 7))));
+    let mut again = member.draft(1);
+    again.id = row.id;
+    let again = member.write(Write::Create(Box::new(again)));
+    assert!(matches!(again, Wrote::Deleted));
+    assert_eq!(member.delete(row.id), Lived::NotFound);
+}
+
+/// A commit that ends an instance and somebody who deletes it, at the same moment: it is gone
+/// in any case, and nobody was told otherwise.
+pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = Member::join(harness);
+    for _ in 0..200 {
+        let held = member.born();
+        let no = held.fence.instance;
+        let id = member.head(no).id;
+        let (ended, deleted) = std::thread::scope(|scope| {
+            let end = scope.spawn(|| member.commit(member.last(&held)));
+            let delete = scope.spawn(|| other.delete(id));
+            (end.join().unwrap(), delete.join().unwrap())
+        });
+        assert!(is_done(&ended), "{ended:?}");
+        assert!(
+            matches!(deleted, Lived::Gone(_) | Lived::Done),
+            "{deleted:?}"
+        );
+        assert_eq!(member.store.instance(id).unwrap(), None);
+        assert_eq!(member.triggers(no), []);
+    }
+}

@@ -1,0 +1,72 @@
+//! What is asked of an instance as a whole, in memory.
+
+use windlass_model::{InstanceId, InstanceNo, TriggerNo, TriggerState, TriggerType};
+
+use super::data::Data;
+use crate::error::Result;
+use crate::lives::{LifeOp, Lived};
+use crate::write::Wrote;
+
+impl Data {
+    pub(super) fn life(&mut self, op: &LifeOp) -> Result<Wrote> {
+        let lived = match op {
+            LifeOp::Begin { instance, at_ms } => self.begin_waiting(*instance, *at_ms),
+            LifeOp::Delete {
+                instance,
+                no,
+                at_ms,
+            } => self.delete(*instance, *no, *at_ms)?,
+            // There is nothing behind a tombstone here.
+            LifeOp::Clear { .. } => Lived::Done,
+        };
+        Ok(Wrote::Lived(lived))
+    }
+
+    fn begin_waiting(&mut self, instance: InstanceId, at_ms: i64) -> Lived {
+        let Some(no) = self.ids.get(&instance).copied() else {
+            return Lived::NotFound;
+        };
+        if self.is_ended(no) {
+            return Lived::Ended;
+        }
+        let mut begun = false;
+        for trigger in self.triggers_of(no) {
+            self.change(trigger, |row| {
+                let starts = row.kind == TriggerType::Start && !row.seq.is_outside();
+                let free = matches!(row.state, TriggerState::Pending | TriggerState::Parked);
+                if starts && free && row.due_ms == i64::MAX {
+                    row.state = TriggerState::Pending;
+                    row.due_ms = at_ms;
+                    row.token.0 += 1;
+                    begun = true;
+                }
+            });
+        }
+        if !begun {
+            return Lived::Already;
+        }
+        self.made_pending += 1;
+        Lived::Done
+    }
+
+    fn delete(&mut self, instance: InstanceId, control: TriggerNo, at_ms: i64) -> Result<Lived> {
+        let Some(no) = self.ids.get(&instance).copied() else {
+            return Ok(Lived::NotFound);
+        };
+        if self.is_ended(no) {
+            self.entomb(no, at_ms);
+            return Ok(Lived::Gone(no));
+        }
+        self.control(instance, control, TriggerType::Delete, at_ms)?;
+        self.doomed.insert(no);
+        Ok(Lived::Done)
+    }
+
+    /// From here on nobody finds the instance, though its id stays taken.
+    pub(super) fn entomb(&mut self, no: InstanceNo, at_ms: i64) {
+        self.doomed.remove(&no);
+        if let Some(id) = self.bury_instance(no, at_ms) {
+            self.tombstones.insert(id, (no, at_ms));
+        }
+    }
+}

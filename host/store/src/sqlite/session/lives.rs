@@ -1,0 +1,96 @@
+//! What is asked of an instance as a whole.
+
+use windlass_model::{InstanceId, InstanceNo, TriggerNo, TriggerType};
+
+use super::cache::extras;
+use super::{Done, Session};
+use crate::lives::{LifeOp, Lived};
+use crate::write::Wrote;
+
+impl Session<'_> {
+    pub(super) fn life(&mut self, op: &LifeOp) -> Done<Wrote> {
+        let lived = match op {
+            LifeOp::Begin { instance, at_ms } => self.begin_waiting(*instance, *at_ms)?,
+            LifeOp::Delete {
+                instance,
+                no,
+                at_ms,
+            } => self.delete(*instance, *no, *at_ms)?,
+            LifeOp::Clear {
+                instance,
+                rows,
+                at_ms,
+            } => self.clear(*instance, *rows, *at_ms)?,
+        };
+        Ok(Wrote::Lived(lived))
+    }
+
+    fn begin_waiting(&mut self, instance: InstanceId, at_ms: i64) -> Done<Lived> {
+        let Some(no) = self.standing(instance)? else {
+            return Ok(Lived::NotFound);
+        };
+        if self.is_over(no)? {
+            return Ok(Lived::Ended);
+        }
+        // What is parked is tried again, and parked again if it has to be.
+        let sql = "UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, reason = NULL \
+            WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) \
+            AND due_ms = 9223372036854775807";
+        let changed = self.connection.prepare_cached(sql)?.execute((no, at_ms))?;
+        self.made_pending += changed as u64;
+        Ok(if changed == 0 {
+            Lived::Already
+        } else {
+            Lived::Done
+        })
+    }
+
+    fn delete(&mut self, instance: InstanceId, control: TriggerNo, at_ms: i64) -> Done<Lived> {
+        let Some(no) = self.standing(instance)? else {
+            return Ok(Lived::NotFound);
+        };
+        if self.is_over(no)? {
+            self.entomb(no)?;
+            let sql = "UPDATE instance SET finished_ms = ?2, failure = NULL, output = NULL, \
+                output_meta = NULL WHERE no = ?1";
+            self.connection.prepare_cached(sql)?.execute((no, at_ms))?;
+            return Ok(Lived::Gone(InstanceNo(no)));
+        }
+        self.note_extra(no, extras::DOOMED)?;
+        self.control(instance, control, TriggerType::Delete, at_ms)?;
+        Ok(Lived::Done)
+    }
+
+    /// From here on nobody finds the instance, though its id stays taken.
+    pub(super) fn entomb(&mut self, no: i64) -> Done<()> {
+        self.write_head(no)?;
+        self.connection
+            .prepare_cached("DELETE FROM origin WHERE instance = ?1")?
+            .execute([no])?;
+        Ok(())
+    }
+
+    fn clear(&mut self, instance: InstanceNo, rows: u32, at_ms: i64) -> Done<Lived> {
+        let no = instance.0;
+        self.write_head(no)?;
+        let Some((true, mut last_run)) = self.to_forget(no, i64::MIN)? else {
+            return Ok(Lived::Done);
+        };
+        self.cache.heads.remove(&no);
+        Ok(if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
+            Lived::More
+        } else {
+            Lived::Done
+        })
+    }
+
+    /// The number of an instance that somebody can find.
+    fn standing(&mut self, instance: InstanceId) -> Done<Option<i64>> {
+        let Some(no) = self.instance_no(instance)? else {
+            return Ok(None);
+        };
+        let sql = "SELECT 1 FROM origin WHERE instance = ?1";
+        let found = self.connection.prepare_cached(sql)?.exists([no])?;
+        Ok(found.then_some(no))
+    }
+}
