@@ -8,6 +8,8 @@
 //! Locks are not re-entrant. A provider is made from [`Settings`] by [`open`].
 
 pub mod codes;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod file;
 mod in_process;
 mod key;
@@ -22,6 +24,8 @@ mod redis;
 mod retry;
 mod settings;
 mod sqlite;
+#[cfg(test)]
+mod tests;
 
 pub use file::Options as FileOptions;
 pub use in_process::InProcess;

@@ -1,0 +1,101 @@
+//! What happens to locks when the server that keeps them is in trouble.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{LONG, PATIENCE, SHORT, Subject, is_busy, key, parts, take};
+use crate::codes;
+use crate::retry::{Policy, Retrying};
+
+/// A server that a test can do things to.
+pub struct Server {
+    /// Makes it forget all connections, or starts it anew.
+    pub disturb: Box<dyn Fn() + Send + Sync>,
+    /// Stops it.
+    pub stop: Box<dyn Fn() + Send + Sync>,
+    /// Starts it again.
+    pub start: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Retries that do not take long.
+const QUICK: Policy = Policy {
+    retries: 3,
+    delay: Duration::from_millis(100),
+    deadline: Duration::from_secs(30),
+};
+
+fn retrying(subject: &Subject, lease: Duration) -> Arc<dyn crate::LockProvider> {
+    let inner = (subject.open)(lease);
+    Arc::new(Retrying::new(inner, QUICK, parts("conformance")))
+}
+
+/// A server that remembers: who held a lock before a disturbance holds it afterwards.
+pub async fn a_disturbance_frees_nothing(subject: &Subject, server: &Server) {
+    let (a, b) = (retrying(subject, LONG), retrying(subject, LONG));
+    let key = key("disturbed");
+    let held = take(&a, &key).await;
+    assert!(is_busy(&b, &key).await);
+    (server.disturb)();
+    assert!(is_busy(&b, &key).await);
+    assert!(!held.lost().is_lost());
+    held.release().await.expect("it is harmless");
+    let held = b
+        .acquire(&key, PATIENCE)
+        .await
+        .expect("the backend answers");
+    assert!(held.is_some());
+}
+
+/// A server that forgets: who held a lock hears that it is lost, and its release frees nobody.
+pub async fn a_server_that_forgets_loses_locks(subject: &Subject, server: &Server) {
+    let (a, b) = (retrying(subject, SHORT), retrying(subject, SHORT));
+    let key = key("forgotten");
+    let held = take(&a, &key).await;
+    let mut lost = held.lost();
+    (server.disturb)();
+    let theirs = b
+        .acquire(&key, PATIENCE)
+        .await
+        .expect("the backend answers");
+    let theirs = theirs.expect("it is forgotten");
+    tokio::time::timeout(PATIENCE, lost.wait())
+        .await
+        .expect("its holder hears of it");
+    held.release().await.expect("it is harmless");
+    assert!(is_busy(&a, &key).await, "a stale release frees nobody");
+    assert!(!theirs.lost().is_lost());
+}
+
+/// A server that has gone: a clear error within the deadline, holders who hear that they have
+/// lost their locks, releases that harm nobody; and all is well when it is back.
+pub async fn a_server_that_has_gone_is_named(subject: &Subject, server: &Server) {
+    let metrics = Arc::new(windlass_model::metrics::Metrics::default());
+    let mut parts = parts("conformance");
+    parts.metrics = Arc::clone(&metrics);
+    let a: Arc<dyn crate::LockProvider> =
+        Arc::new(Retrying::new((subject.open)(SHORT), QUICK, parts));
+    let held = take(&a, &key("kept")).await;
+    let mut lost = held.lost();
+    (server.stop)();
+    let asked = tokio::time::timeout(PATIENCE, a.try_acquire(&key("gone"))).await;
+    let error = asked.expect("within the deadline").err().expect("an error");
+    assert_eq!(error.code(), codes::UNREACHABLE);
+    assert!(error.is_transient());
+    assert_eq!(
+        metrics.lock_retries.get(),
+        3,
+        "it was tried three times more"
+    );
+    let wait = Duration::from_millis(700);
+    let asked = tokio::time::timeout(PATIENCE, a.acquire(&key("gone"), wait)).await;
+    let error = asked.expect("within the deadline").err().expect("an error");
+    assert_eq!(error.code(), codes::UNREACHABLE);
+    tokio::time::timeout(PATIENCE, lost.wait())
+        .await
+        .expect("its holder hears of it");
+    held.release().await.expect("it is harmless");
+    assert_eq!(metrics.lock_release_failures.get(), 1);
+    (server.start)();
+    let held = a.acquire(&key("gone"), PATIENCE).await.expect("it is back");
+    assert!(held.is_some());
+}
