@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use windlass_engine::expr::{Alias, Template};
 use windlass_engine::{NodeIx, Open};
-use windlass_model::{Class, Failure, Payload, ScopeNo, Seq};
+use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType};
 use windlass_plugins::{Call, CallContext, Cancel, Resumption};
 use windlass_store::Store;
 
@@ -47,6 +47,12 @@ impl Hot {
             phase: 0,
             attempt: 1,
         })
+    }
+
+    /// What brought a step about, and the number of the execution.
+    pub(super) fn step_of(&self, seq: Seq) -> (TriggerType, u32) {
+        let open = self.state.run_of(seq);
+        open.map_or_else(|| (self.kind(seq), 1), |open| (open.kind, open.attempt))
     }
 
     /// What a guest can ask about the call.

@@ -118,6 +118,7 @@ impl Hot {
         patch: &Patch,
         shared: &Arc<Shared>,
     ) -> Result<Begun, Unread> {
+        self.step = (open.kind, open.attempt);
         let settled = match kind {
             PlanKind::Use { with, .. } => {
                 let prepared = Arc::clone(&self.prepared);

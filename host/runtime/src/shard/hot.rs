@@ -38,6 +38,9 @@ pub(crate) struct Hot {
     pub(crate) held: FxHashMap<Seq, Held>,
     /// Triggers from outside that a commit on its way removes.
     pub(crate) gone: FxHashSet<Seq>,
+    /// What brought the step about that is being worked on, and the number of the execution:
+    /// expressions see both.
+    pub(crate) step: (TriggerType, u32),
     /// Commits on their way.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
@@ -195,6 +198,7 @@ impl Hot {
             last_run: row.last_run,
             held,
             gone: FxHashSet::default(),
+            step: (TriggerType::Start, 1),
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
@@ -228,6 +232,7 @@ impl Hot {
             last_run: None,
             held: held.collect(),
             gone: FxHashSet::default(),
+            step: (TriggerType::Start, 1),
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,

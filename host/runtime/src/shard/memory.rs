@@ -308,6 +308,10 @@ impl Hot {
         if needs.workflow {
             values.workflow(&self.prepared.name);
         }
+        if needs.trigger {
+            let (kind, attempt) = self.step;
+            values.trigger(kind.name(), attempt);
+        }
         Ok(values)
     }
 

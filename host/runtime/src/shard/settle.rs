@@ -54,6 +54,7 @@ impl Hot {
             phase: open.phase,
             kind: open.kind,
         });
+        self.step = self.step_of(to.seq);
         let scope = self.scope_of(to.seq);
         let waits = Waits::of(&settled);
         let control = matches!(

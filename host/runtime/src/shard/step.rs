@@ -281,7 +281,7 @@ impl State {
 
 impl Hot {
     /// What brought a trigger about.
-    fn kind(&self, seq: Seq) -> TriggerType {
+    pub(super) fn kind(&self, seq: Seq) -> TriggerType {
         if let Some(open) = self.state.run_of(seq) {
             return open.kind;
         }

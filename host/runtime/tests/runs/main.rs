@@ -8,6 +8,7 @@
 mod bursts;
 mod clients;
 mod control;
+mod expressions;
 mod failing;
 mod flow;
 mod lists;
