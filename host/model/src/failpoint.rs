@@ -3,6 +3,8 @@
 //! Compiled to nothing unless the feature `failpoints` is on, which no released binary has.
 //! `WINDLASS_FAILPOINTS=after-claim=abort@3,after-return=stop@1` aborts at the third time
 //! that `after-claim` is passed, and stops (as SIGSTOP does) at the first `after-return`.
+//! `WINDLASS_CLOCK_OFFSET` names a file that says how many milliseconds the wall clock is ahead
+//! of the machine's; it is read whenever the clock is, so that a test can step it.
 
 /// Passes the failpoint of this name.
 #[inline(always)]
@@ -22,8 +24,19 @@ pub fn pass_for(place: &str, name: &str) {
     let _ = (place, name);
 }
 
+/// How far a test has stepped the wall clock, in milliseconds.
+#[inline(always)]
+#[must_use]
+pub fn wall_offset_ms() -> i64 {
+    #[cfg(feature = "failpoints")]
+    return armed::wall_offset_ms();
+    #[cfg(not(feature = "failpoints"))]
+    0
+}
+
 #[cfg(feature = "failpoints")]
 mod armed {
+    use std::path::PathBuf;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,6 +64,16 @@ mod armed {
             at: at.parse().ok()?,
             passed: AtomicU64::new(0),
         })
+    }
+
+    pub(super) fn wall_offset_ms() -> i64 {
+        static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+        let named = || std::env::var_os("WINDLASS_CLOCK_OFFSET").map(PathBuf::from);
+        let Some(file) = FILE.get_or_init(named) else {
+            return 0;
+        };
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
     }
 
     pub(super) fn pass(name: &str) {

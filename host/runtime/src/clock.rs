@@ -33,7 +33,8 @@ impl Clock for SystemClock {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        let wall_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        wall_ms.saturating_add(windlass_model::failpoint::wall_offset_ms())
     }
 
     fn monotonic(&self) -> Duration {

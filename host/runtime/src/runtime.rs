@@ -345,11 +345,14 @@ impl Runtime {
         self.stop_planning();
         self.shared.scheduler.send(Event::Drain);
         self.shared.broadcast(|| Message::Drain);
+        windlass_model::failpoint::pass("drain-begun");
         let in_time = self.until_empty(deadline).await;
         if !in_time {
             self.shared.broadcast(|| Message::Interrupt);
+            windlass_model::failpoint::pass("drain-interrupted");
             self.until_empty(INTERRUPT).await;
         }
+        windlass_model::failpoint::pass("drain-over");
         self.leave();
         Drained { in_time }
     }
@@ -365,6 +368,7 @@ impl Runtime {
             if shared.clock.monotonic() >= end {
                 return false;
             }
+            windlass_model::failpoint::pass("draining");
             pause(DRAIN_POLL).await;
         }
     }

@@ -29,6 +29,8 @@ pub struct Record {
     pub status: RunStatus,
     /// The sequence number of its trigger.
     pub seq: u64,
+    /// When it began, in epoch milliseconds by the clock of its host.
+    pub started_ms: i64,
     /// What came out, as JSON text.
     pub output: Option<String>,
     /// Why it failed.
@@ -128,9 +130,10 @@ impl Look {
     /// If the store cannot be read.
     pub fn records(&self, run: &InstanceRow) -> Vec<Record> {
         let definition = self.definition(run);
+        let names = definition.node_names();
         let name = |node: u32| {
-            let name = definition.nodes.keys().nth(node as usize);
-            name.cloned().unwrap_or_else(|| format!("#{node}"))
+            let name = names.get(node as usize);
+            name.map_or_else(|| format!("#{node}"), |name| (*name).to_owned())
         };
         let mut rows = self
             .store
@@ -143,6 +146,7 @@ impl Look {
                 attempt: row.attempt,
                 status: row.status,
                 seq: row.seq.0,
+                started_ms: row.started_ms,
                 output: row.output.map(|payload| self.text(&payload)),
                 failure: row.failure,
                 skipped: row.skipped.iter().map(|node| name(*node)).collect(),

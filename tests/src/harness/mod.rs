@@ -25,7 +25,7 @@ mod wait;
 pub use dice::Dice;
 pub use gate::Gate;
 pub use look::{Look, Record};
-pub use model::{Ended, Plan};
+pub use model::{Ended, GO, Plan};
 pub use place::{Place, Said};
 pub use process::{Process, Signal};
 pub use programs::{component, core_module, failpoint_program, program};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock, Digest, InstanceId, Payload};
 use windlass_plugins::{Host, LoadEvent, Options};
-use windlass_runtime::{Error, StartRequest, SystemClock, enqueue};
+use windlass_runtime::{Error, StartRequest, SystemClock, client, enqueue};
 use windlass_store::rows::DefinitionRow;
 use windlass_store::sqlite::SqliteStore;
 
@@ -58,13 +59,49 @@ impl Starter {
     ///
     /// As [`enqueue`].
     pub fn start(&self, workflow: &Value, input: &Value) -> Result<InstanceId, Error> {
-        let request = request(workflow, input);
+        let request = StartRequest {
+            definition: definition(workflow),
+            input: Payload::of(input),
+            id: None,
+            correlation: None,
+        };
         let now_ms = self.clock.wall_ms();
         enqueue(self.store.as_ref(), &self.host, now_ms, &request).map(|started| started.id)
     }
+
+    /// Publishes a workflow.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be published.
+    pub fn publish(&self, workflow: &Value) {
+        let now_ms = self.clock.wall_ms();
+        let published = client::publish(&*self.store, &self.host, now_ms, definition(workflow));
+        published.expect("a workflow is published");
+    }
+
+    /// Tells a run what it waits for, now or later on.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written down.
+    pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
+        let stimulus = Stimulus {
+            name: name.to_owned(),
+            matches: Value::from(matches),
+            correlation: None,
+            instance: Some(run),
+            input: Payload::of(&Value::from(matches)),
+            delivery: Delivery::Buffer,
+            ttl_ms: 24 * 3_600_000,
+        };
+        let (id, now_ms) = (client::new_stimulus_id(), self.clock.wall_ms());
+        let sent = client::send(&*self.store, &self.host, now_ms, id, &stimulus);
+        sent.expect("a stimulus is written down");
+    }
 }
 
-fn request(workflow: &Value, input: &Value) -> StartRequest {
+fn definition(workflow: &Value) -> DefinitionRow {
     let read = windlass_model::file::read(&workflow.to_string(), "workflow.json");
     let wrong = &read.diagnostics;
     let definition = read.definition.as_ref();
@@ -74,15 +111,9 @@ fn request(workflow: &Value, input: &Value) -> StartRequest {
             .expect("what was read has a canonical form"),
     );
     let name = definition.name.clone();
-    let definition = DefinitionRow {
+    DefinitionRow {
         digest: Digest::of(&json),
         name,
         json,
-    };
-    StartRequest {
-        definition,
-        input: Payload::of(input),
-        id: None,
-        correlation: None,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_model::{InstanceId, Status};
 use windlass_tests::harness::{
-    Dice, Gate, Place, Plan, Process, Signal, Starter, component, until,
+    Dice, GO, Gate, Place, Plan, Process, Signal, Starter, component, until,
 };
 
 use crate::kills::verify;
@@ -27,12 +27,17 @@ fn check(point: &str, rounds: u64) {
         .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
         .collect();
     let starter = Starter::of(&place);
+    starter.publish(&Plan::child().workflow());
     let mut acknowledged: Vec<InstanceId> = Vec::new();
     let mut deaths = 0;
     for round in 1..=rounds {
         for (plan, n) in plans.iter().zip(0_u64..) {
             let id = starter.start(&plan.workflow(), &json!({ "n": n + round }));
-            acknowledged.push(id.expect("a run is written down"));
+            let id = id.expect("a run is written down");
+            for node in plan.asks() {
+                starter.tell(id, GO, &node);
+            }
+            acknowledged.push(id);
         }
         let mut armed = place.serve_armed(&format!("{point}=abort@{round}"));
         until("the host has died, or has nothing left to do", || {

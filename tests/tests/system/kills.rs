@@ -1,5 +1,6 @@
-//! Kills the host at random moments, again and again, under a load of random workflows; then
-//! compares everything that the store has with what the workflows had to do.
+//! Kills the host at random moments, again and again, under a load of random workflows with
+//! timers, lists, sub-workflows and stimuli; then compares everything that the store has with
+//! what the workflows had to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_model::InstanceId;
-use windlass_tests::harness::{Dice, Ended, Place, Plan, Process, Signal, Starter, until};
+use windlass_store::Reader as _;
+use windlass_tests::harness::{Dice, Ended, GO, Place, Plan, Process, Signal, Starter, until};
 
 /// How often the host is killed.
 const KILLS: u64 = 500;
@@ -23,10 +25,11 @@ const BLAMED: u32 = 2;
 fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
     let mut dice = Dice::of_test("kills");
     let place = Place::new(&["echo", "steps"]);
-    let plans: Vec<Plan> = (0..8)
+    let plans: Vec<Plan> = (0..12)
         .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
         .collect();
     let load = Load::new(&place, &plans, dice.clone());
+    load.starter.publish(&Plan::child().workflow());
     let mut killed = Killed::default();
     std::thread::scope(|scope| {
         let starting = scope.spawn(|| load.keep_starting());
@@ -43,12 +46,13 @@ fn whatever_was_acknowledged_ends_once_however_often_the_host_is_killed() {
     let report = verify(&place, &plans, &load.acknowledged());
     eprintln!(
         "kills: {} kills ({} of them before the host had joined, {} moments passed over), \
-         {} runs acknowledged ({} by `instance start`), {report}",
+         {} runs acknowledged ({} by `instance start`), {} stimuli, {report}",
         killed.times,
         killed.early,
         killed.passed_over,
         load.acknowledged().len(),
         load.by_command.load(Ordering::SeqCst),
+        load.told.load(Ordering::SeqCst),
     );
 }
 
@@ -97,6 +101,7 @@ struct Load<'a> {
     stop: AtomicBool,
     acknowledged: std::sync::Mutex<Vec<InstanceId>>,
     by_command: AtomicU64,
+    told: AtomicU64,
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);
@@ -117,6 +122,7 @@ impl<'a> Load<'a> {
             stop: AtomicBool::new(false),
             acknowledged: std::sync::Mutex::default(),
             by_command: AtomicU64::new(0),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -139,12 +145,17 @@ impl<'a> Load<'a> {
                     .to_string()
             })
             .collect();
+        let mut untold = Vec::new();
         for n in 0_u64.. {
             until("there is room for another run", || {
+                // Some are told before they ask, and some long after.
+                if dice.once_in(4) {
+                    self.tell_one(&mut untold, &mut dice);
+                }
                 self.stop.load(Ordering::SeqCst) || self.place.look().unfinished() < BACKLOG
             });
             if self.stop.load(Ordering::SeqCst) {
-                return;
+                break;
             }
             let index = usize::try_from(dice.roll()).unwrap_or(0) % self.plans.len();
             let id = if n % 32 == 31 {
@@ -164,16 +175,37 @@ impl<'a> Load<'a> {
                 .lock()
                 .expect("nobody panics with it")
                 .push(id);
+            untold.extend(self.plans[index].asks().into_iter().map(|node| (id, node)));
+        }
+        while !untold.is_empty() {
+            self.tell_one(&mut untold, &mut dice);
+        }
+    }
+
+    /// Tells one of the runs what one of its nodes waits for.
+    fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
+        if !untold.is_empty() {
+            let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
+            let (id, node) = untold.swap_remove(at);
+            self.starter.tell(id, GO, &node);
+            self.told.fetch_add(1, Ordering::SeqCst);
         }
     }
 }
 
-/// Compares all runs with their plans.
+/// Compares all runs of plans with their plans, and those that they called.
 pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId]) -> String {
     let look = place.look();
-    let by_name: BTreeMap<&str, &Plan> = plans.iter().map(|plan| (plan.name(), plan)).collect();
-    let runs = look.runs();
-    let there: BTreeSet<InstanceId> = runs.iter().map(|run| run.id).collect();
+    let child = Plan::child();
+    let all = plans.iter().chain([&child]);
+    let by_name: BTreeMap<&str, &Plan> = all.map(|plan| (plan.name(), plan)).collect();
+    let mut runs = look.runs();
+    runs.retain(|run| by_name.contains_key(look.definition(run).name.as_str()));
+    let there: BTreeSet<InstanceId> = runs
+        .iter()
+        .filter(|run| run.parent.is_none())
+        .map(|run| run.id)
+        .collect();
     for id in acknowledged {
         assert!(
             there.contains(id),
@@ -185,6 +217,10 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
         acknowledged.len(),
         "nobody starts a run without being told of it"
     );
+    let mut called: BTreeMap<InstanceId, usize> = BTreeMap::new();
+    for parent in runs.iter().filter_map(|run| run.parent) {
+        *called.entry(parent.id).or_default() += 1;
+    }
     let mut effects = BTreeSet::new();
     let mut records = 0;
     for run in &runs {
@@ -199,6 +235,9 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
                 plan.workflow()
             ),
         }
+        let calls = plan.calls(look, run).expect("a run has an input");
+        let found = called.get(&run.id).copied().unwrap_or_default();
+        assert_eq!(found, calls, "run {} has a child for each call", run.id);
         let names = plan.effects();
         for record in look.records(run) {
             records += 1;
@@ -211,9 +250,13 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
             }
         }
     }
+    let left = look.store().counts().expect("the store can be counted");
+    assert_eq!(left.bookmarks, 0, "nobody waits any more: {left:?}");
     format!(
-        "{} runs completed, {records} executions and {} effects recorded once each",
+        "{} runs completed, {} of them called by others, {records} executions and {} effects \
+         recorded once each",
         runs.len(),
+        runs.len() - there.len(),
         effects.len()
     )
 }

@@ -10,9 +10,12 @@
 )]
 
 mod author;
+mod clocks;
 mod consumers;
 mod crash_points;
 mod disks;
+mod draining;
+mod firing;
 mod hostile;
 mod kills;
 mod leaving;

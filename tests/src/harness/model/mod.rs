@@ -2,14 +2,23 @@
 //! program did. Knows nothing of triggers, commits or crashes, and shares no code with the
 //! engine.
 
+mod does;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use does::Does;
 use serde_json::{Map, Value, json};
 use windlass_model::{RunStatus, Status};
 
 use super::dice::Dice;
 use super::look::{Look, Record};
 use windlass_store::rows::InstanceRow;
+
+/// The stimulus that nodes wait for: matched by the name of the node.
+pub const GO: &str = "go";
+
+/// The name of [`Plan::child`].
+const CHILD: &str = "child";
 
 /// A workflow of layers, of which one can say by hand what it does.
 #[derive(Clone, Debug)]
@@ -34,27 +43,6 @@ struct Edge {
     port: Option<&'static str>,
     /// Taken only for inputs whose `n` leaves this rest when divided by 2.
     parity: Option<u64>,
-}
-
-/// What a node does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
-    /// An effect, known by its idempotency key.
-    Effect,
-    /// The least that a plugin can do.
-    Echo,
-    /// Fails until this attempt.
-    Flaky(u32),
-    /// Asks so many times to be called again.
-    Poll(u32),
-    /// Waits for a moment.
-    Wait,
-    /// Assigns a variable.
-    Set,
-    /// Takes the port `left`, and not `done`.
-    Choose,
-    /// Fails, and goes on by its port `error`.
-    Fail,
 }
 
 /// How a run ended that is as it should be.
@@ -111,6 +99,24 @@ impl Plan {
         }
     }
 
+    /// The workflow that nodes of the others call.
+    pub fn child() -> Self {
+        let chain = [Does::Effect, Does::Wait(3), Does::Flaky(2), Does::Effect];
+        let node = |(index, does)| Node {
+            does,
+            all: false,
+            inbound: Vec::from_iter(index_before(index).map(|from| Edge {
+                from,
+                port: None,
+                parity: None,
+            })),
+        };
+        Self {
+            name: CHILD.to_owned(),
+            nodes: chain.into_iter().enumerate().map(node).collect(),
+        }
+    }
+
     /// The workflow's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -121,7 +127,7 @@ impl Plan {
         let mut nodes = Map::new();
         let mut edges = Vec::new();
         for (to, node) in self.nodes.iter().enumerate() {
-            nodes.insert(title(to), node.written());
+            nodes.insert(title(to), node.written(to));
             edges.extend(node.inbound.iter().map(|edge| edge.written(to)));
         }
         json!({ "workflow": self.name, "nodes": nodes, "edges": edges })
@@ -154,8 +160,7 @@ impl Plan {
     ///
     /// What is different.
     pub fn check(&self, look: &Look, run: &InstanceRow) -> Result<Ended, String> {
-        let n = look.input(run).get("n").and_then(Value::as_u64);
-        let n = n.ok_or("the input has no number `n`")?;
+        let n = input_of(look, run)?;
         let records = look.records(run);
         let say = |what: String| Err(format!("{what}\nthe run: {run:#?}\nit did: {records:#?}"));
         let mut did: BTreeMap<&str, Vec<(u32, RunStatus)>> = BTreeMap::new();
@@ -196,6 +201,15 @@ impl Plan {
                 ));
             }
         }
+        for (index, items) in self.bodies() {
+            let title = item(index);
+            let did = did.remove(title.as_str()).unwrap_or_default();
+            let items = if running.contains(&index) { items } else { 0 };
+            let expected = vec![(1, RunStatus::Completed); items];
+            if !(did == expected || lost && did.len() <= items) {
+                return say(format!("{items} items had to do {title}: {did:?}"));
+            }
+        }
         if let Some(node) = did.keys().next() {
             return say(format!("there is no node {node}"));
         }
@@ -215,13 +229,53 @@ impl Plan {
 
     /// The names of the nodes whose output is the idempotency key of an effect.
     pub fn effects(&self) -> BTreeSet<String> {
-        let effects = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.does == Does::Effect);
-        effects.map(|(index, _)| title(index)).collect()
+        let effects = self.that_do(|does| does == Does::Effect).map(title);
+        effects
+            .chain(self.bodies().map(|(index, _)| item(index)))
+            .collect()
     }
+
+    /// The matches of the stimuli [`GO`] that a run waits for, one for each node that asks.
+    pub fn asks(&self) -> Vec<String> {
+        self.that_do(|does| does == Does::Ask).map(title).collect()
+    }
+
+    /// How many runs of [`Plan::child`] a run has called.
+    ///
+    /// # Errors
+    ///
+    /// Its input is not that of a plan.
+    pub fn calls(&self, look: &Look, run: &InstanceRow) -> Result<usize, String> {
+        let running = self.running(input_of(look, run)?);
+        let calls = self.that_do(|does| does == Does::Call);
+        Ok(calls.filter(|index| running.contains(index)).count())
+    }
+
+    fn that_do(&self, what: impl Fn(Does) -> bool) -> impl Iterator<Item = usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .filter(move |(_, node)| what(node.does))
+            .map(|(index, _)| index)
+    }
+
+    /// The for-eaches, and how many items each has.
+    fn bodies(&self) -> impl Iterator<Item = (usize, usize)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter_map(|(index, node)| match node.does {
+            Does::Each(items) => Some((index, items as usize)),
+            _ => None,
+        })
+    }
+}
+
+/// What a run was started with.
+fn input_of(look: &Look, run: &InstanceRow) -> Result<u64, String> {
+    let n = look.input(run).get("n").and_then(Value::as_u64);
+    n.ok_or_else(|| "the input has no number `n`".to_owned())
+}
+
+fn index_before(index: usize) -> Option<usize> {
+    index.checked_sub(1)
 }
 
 /// Whether a node that was given up did what it had to, as far as it came.
@@ -246,33 +300,14 @@ fn title(index: usize) -> String {
     format!("n{index}")
 }
 
+/// The node in the body of a for-each.
+fn item(index: usize) -> String {
+    format!("n{index}_item")
+}
+
 impl Node {
-    fn written(&self) -> Value {
-        let mut node = match self.does {
-            Does::Effect => json!({ "use": "steps/effect" }),
-            Does::Echo => json!({ "use": "echo/echo", "input": { "n": "{{ input.n }}" } }),
-            Does::Flaky(until) => json!({
-                "use": "steps/flaky",
-                "with": { "until": until },
-                "retry": { "max-attempts": until, "delay": "1ms", "backoff": "fixed" },
-            }),
-            Does::Poll(times) => json!({
-                "use": "steps/poll",
-                "with": { "times": times, "after-ms": 1 },
-            }),
-            Does::Wait => json!({ "wait": "2ms" }),
-            Does::Set => json!({ "set": { "last": "{{ input.n }}" } }),
-            Does::Choose => json!({
-                "use": "steps/port",
-                "with": { "ports": ["left"] },
-                "input": { "n": "{{ input.n }}" },
-            }),
-            Does::Fail => json!({
-                "use": "steps/fail",
-                "with": { "class": "permanent", "message": "as it should" },
-                "on-error": "route",
-            }),
-        };
+    fn written(&self, index: usize) -> Value {
+        let mut node = self.does.written(&title(index), &item(index));
         if self.all && self.inbound.len() > 1 {
             node["join"] = json!("all");
         }
@@ -303,59 +338,4 @@ impl Edge {
         }
         edge
     }
-}
-
-impl Does {
-    fn random(dice: &mut Dice) -> Self {
-        let times = u32::try_from(dice.between(1, 3)).unwrap_or(1);
-        match dice.between(0, 10) {
-            0..=2 => Self::Effect,
-            3 => Self::Echo,
-            4..=5 => Self::Flaky(times + 1),
-            6 => Self::Poll(times),
-            7 => Self::Wait,
-            8 => Self::Set,
-            9 => Self::Choose,
-            _ => Self::Fail,
-        }
-    }
-
-    /// Whether an edge of this port is taken once the node has run.
-    fn takes(self, port: Option<&str>) -> bool {
-        match self {
-            Self::Choose => port == Some("left"),
-            Self::Fail => port == Some("error"),
-            _ => port.is_none(),
-        }
-    }
-
-    /// The executions on record once the node has run, as attempt and status.
-    fn records(self) -> Vec<(u32, RunStatus)> {
-        match self {
-            Self::Flaky(until) => (1..=until)
-                .map(|attempt| {
-                    let last = attempt == until;
-                    (
-                        attempt,
-                        if last {
-                            RunStatus::Completed
-                        } else {
-                            RunStatus::WaitingRetry
-                        },
-                    )
-                })
-                .collect(),
-            Self::Poll(times) => suspended(times),
-            Self::Wait => suspended(1),
-            Self::Fail => vec![(1, RunStatus::Failed)],
-            Self::Effect | Self::Echo | Self::Set | Self::Choose => vec![(1, RunStatus::Completed)],
-        }
-    }
-}
-
-/// Suspended so many times, and then completed.
-fn suspended(times: u32) -> Vec<(u32, RunStatus)> {
-    let mut records = vec![(1, RunStatus::Suspended); times as usize];
-    records.push((1, RunStatus::Completed));
-    records
 }

@@ -1,0 +1,97 @@
+//! A host that is killed while it drains, with guests in flight: what it had begun is done
+//! again, and nothing is lost.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use serde_json::{Value, json};
+use windlass_model::{InstanceId, RunStatus, Status};
+use windlass_tests::harness::{Dice, GO, Gate, Place, Plan, Signal, Starter, until};
+
+use crate::kills::verify;
+
+/// Runs that stand at the gate when the host is asked to go.
+const HELD: usize = 3;
+
+/// A run that stands at a gate, with an effect before it and one behind it.
+fn gated(gate: &Gate) -> Value {
+    json!({
+        "workflow": "gated",
+        "nodes": {
+            "before": { "use": "steps/effect" },
+            "gate": { "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" },
+            "after": { "use": "steps/effect" },
+        },
+        "edges": ["before -> gate", "gate -> after"],
+    })
+}
+
+/// Asks a host to go, and kills it when it passes a point of its way out for that time.
+#[track_caller]
+fn check(point: &str, time: u32) {
+    let mut dice = Dice::of_test(point);
+    let gate = Gate::shut();
+    let place = Place::new(&["echo", "fetch", "steps"])
+        .with("plugins.grants.fetch.http", &gate.grant())
+        .with("scheduler.drain", "100ms");
+    let starter = Starter::of(&place);
+    starter.publish(&Plan::child().workflow());
+    let start = |workflow: &Value| {
+        let id = starter.start(workflow, &json!({ "n": 1 }));
+        id.expect("a run is written down")
+    };
+    let held: Vec<InstanceId> = (0..HELD).map(|_| start(&gated(&gate))).collect();
+    let plans: Vec<Plan> = (0..6)
+        .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
+        .collect();
+    let mut host = place.serve_armed(&format!("{point}=abort@{time}"));
+    gate.until_asked(HELD);
+    let mut acknowledged = Vec::new();
+    for plan in &plans {
+        let id = start(&plan.workflow());
+        acknowledged.push(id);
+        plan.asks()
+            .iter()
+            .for_each(|node| starter.tell(id, GO, node));
+    }
+    host.signal(Signal::TERM);
+    let died = host.wait();
+    assert_eq!(died.signal(), Some(6), "it dies at `{point}`: {died}");
+    for id in &held {
+        let run = place.look().run(&id.to_string());
+        assert!(!run.status.is_final(), "a shutdown ends no run: {run:?}");
+    }
+
+    gate.open();
+    let _serve = place.serve();
+    until("everything has ended", || place.look().unfinished() == 0);
+    for id in held {
+        let run = place.look().run(&id.to_string());
+        assert_eq!(run.status, Status::Completed, "{run:#?}");
+        let records = place.look().records(&run);
+        let done: Vec<_> = records.iter().map(|it| (&*it.node, it.status)).collect();
+        let each = ["before", "gate", "after"].map(|node| (node, RunStatus::Completed));
+        assert_eq!(done, each, "each node is recorded once");
+    }
+    let report = verify(&place, &plans, &acknowledged);
+    eprintln!("{point}: killed with {HELD} guests in flight, {report}");
+}
+
+#[test]
+fn a_death_when_a_drain_begins_loses_nothing() {
+    check("drain-begun", 1);
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_drain_loses_nothing() {
+    check("draining", 10);
+}
+
+#[test]
+fn a_death_after_a_drain_has_interrupted_its_guests_loses_nothing() {
+    check("drain-interrupted", 1);
+}
+
+#[test]
+fn a_death_at_the_end_of_a_drain_loses_nothing() {
+    check("drain-over", 1);
+}

@@ -1,0 +1,266 @@
+//! One trigger, fired by people, by its timer, by the scans of several hosts and by what
+//! recovers the work of dead ones, all at the same moment: it is executed once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_model::{Clock as _, InstanceId, InstanceNo, RunStatus, Status, TriggerId};
+use windlass_runtime::{SystemClock, client};
+use windlass_store::Reader as _;
+use windlass_store::outside::{Scheduled, TriggerTarget};
+use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
+
+/// Hosts that serve the store at the same time.
+const HOSTS: usize = 3;
+
+/// People who fire everything that they see.
+const PEOPLE: usize = 3;
+
+/// How often there is a new batch of triggers.
+const ROUNDS: usize = 20;
+
+/// Runs with a timer in each batch. Each run has three triggers one after the other.
+const TIMERS: usize = 60;
+
+/// Triggers from outside in each batch.
+const OUTSIDE: usize = 40;
+
+/// Within this time all of a batch come due, in milliseconds.
+const SPREAD_MS: u64 = 150;
+
+/// A host with which somebody has died twice already is not killed; see `kills`.
+const BLAMED: u32 = 2;
+
+/// Waits for a moment, and has an effect.
+fn timed() -> Value {
+    json!({
+        "workflow": "timed",
+        "nodes": {
+            "pause": { "wait": "{{ input.ms }}ms" },
+            "effect": { "use": "steps/effect" },
+        },
+        "edges": ["pause -> effect"],
+    })
+}
+
+/// Waits until it is over, and has effects as often as triggers from outside say so.
+fn held() -> Value {
+    json!({
+        "workflow": "held",
+        "nodes": { "hold": { "event": "over", "match": "hold" }, "work": { "use": "steps/effect" } },
+        "edges": [{ "from": "hold", "to": "work", "when": "false" }],
+    })
+}
+
+/// What is fired, and how that was answered.
+struct Firing<'a> {
+    place: &'a Place,
+    /// Runs whose triggers are all fired.
+    timers: Mutex<Vec<InstanceNo>>,
+    outside: Mutex<Vec<TriggerId>>,
+    answers: Mutex<BTreeMap<String, u64>>,
+    over: AtomicBool,
+}
+
+impl Firing<'_> {
+    /// Fires what there is, again and again.
+    fn keep_firing(&self, mut dice: Dice) {
+        let clock = SystemClock::new();
+        while !self.over.load(Ordering::SeqCst) {
+            let target = if dice.once_in(2) {
+                pick(&self.outside, &mut dice).map(TriggerTarget::Outside)
+            } else {
+                pick(&self.timers, &mut dice).and_then(|no| self.some_row(no))
+            };
+            let Some(target) = target else {
+                std::thread::yield_now();
+                continue;
+            };
+            let store = self.place.look().store();
+            let answer = client::fire(&**store, clock.wall_ms(), target).expect("it is written");
+            let mut answers = self.answers.lock().expect("nobody panics with it");
+            *answers.entry(format!("{answer:?}")).or_default() += 1;
+        }
+    }
+
+    /// The trigger that a run has now.
+    fn some_row(&self, no: InstanceNo) -> Option<TriggerTarget> {
+        let rows = self.place.look().store().triggers(no);
+        let row = rows.expect("triggers can be read").into_iter().next()?;
+        Some(TriggerTarget::Row(no, row.seq))
+    }
+}
+
+fn pick<T: Copy>(from: &Mutex<Vec<T>>, dice: &mut Dice) -> Option<T> {
+    let from = from.lock().expect("nobody panics with it");
+    let at = usize::try_from(dice.roll()).unwrap_or(0) % from.len().max(1);
+    from.get(at).copied()
+}
+
+/// Several hosts, of which some die now and then.
+struct Hosts<'a> {
+    place: &'a Place,
+    all: Vec<Process>,
+    kills: u32,
+}
+
+impl Hosts<'_> {
+    /// Kills one of them, if its work can be done by another without blame, and begins another.
+    fn kill_one(&mut self, dice: &mut Dice) {
+        let at = usize::try_from(dice.roll()).unwrap_or(0) % self.all.len();
+        let host = &mut self.all[at];
+        host.signal(Signal::STOP);
+        let suspects = self.place.look().suspects();
+        if !suspects.is_some_and(|all| all.iter().all(|deliveries| *deliveries < BLAMED)) {
+            return host.signal(Signal::CONT);
+        }
+        let next = self.place.start(&["serve"]);
+        std::mem::replace(host, next).kill();
+        self.kills += 1;
+    }
+}
+
+#[test]
+fn whatever_fires_a_trigger_it_is_executed_once() {
+    let mut dice = Dice::of_test("firing");
+    let place = Place::new(&["steps"]);
+    let starter = Starter::of(&place);
+    let clock = SystemClock::new();
+    let start = |workflow: &Value, input: &Value| {
+        starter
+            .start(workflow, input)
+            .expect("a run is written down")
+    };
+    let hold = start(&held(), &json!({}));
+    let firing = Firing {
+        place: &place,
+        timers: Mutex::default(),
+        outside: Mutex::default(),
+        answers: Mutex::default(),
+        over: AtomicBool::new(false),
+    };
+    let mut hosts = Hosts {
+        place: &place,
+        all: (0..HOSTS).map(|_| place.serve()).collect(),
+        kills: 0,
+    };
+    let mut timers: Vec<InstanceId> = Vec::new();
+    let mut outside = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..PEOPLE {
+            let dice = Dice::new(dice.roll());
+            scope.spawn(|| firing.keep_firing(dice));
+        }
+        let over = OverOnDrop(&firing.over);
+        for _ in 0..ROUNDS {
+            for _ in 0..TIMERS {
+                let id = start(&timed(), &json!({ "ms": dice.between(0, SPREAD_MS) }));
+                let row = place.look().run(&id.to_string());
+                firing
+                    .timers
+                    .lock()
+                    .expect("nobody panics with it")
+                    .push(row.no);
+                timers.push(id);
+            }
+            for _ in 0..OUTSIDE {
+                let id = TriggerId(client::new_stimulus_id().0);
+                let due_ms = clock
+                    .wall_ms()
+                    .saturating_add_unsigned(dice.between(0, SPREAD_MS));
+                let wish = client::Schedule {
+                    id: Some(id),
+                    instance: hold,
+                    node: "work".to_owned(),
+                    due_ms: Some(due_ms),
+                    payload: None,
+                    priority: 0,
+                };
+                let scheduled = client::schedule(&**place.look().store(), clock.wall_ms(), &wish);
+                assert_eq!(scheduled.expect("it is written"), (id, Scheduled::New));
+                firing
+                    .outside
+                    .lock()
+                    .expect("nobody panics with it")
+                    .push(id);
+                outside += 1;
+            }
+            hosts.kill_one(&mut dice);
+            hosts.all[0].run_for(Duration::from_millis(dice.between(0, SPREAD_MS)));
+            hosts.kill_one(&mut dice);
+            until("the batch is done", || {
+                let waiting = place.look().store().counts().expect("it can be counted");
+                (waiting.unfinished, waiting.triggers) == (1, 1)
+            });
+            firing.timers.lock().expect("nobody panics with it").clear();
+            firing
+                .outside
+                .lock()
+                .expect("nobody panics with it")
+                .clear();
+        }
+        drop(over);
+    });
+    starter.tell(hold, "over", "hold");
+    until("everything has ended", || place.look().unfinished() == 0);
+
+    let mut keys = BTreeSet::new();
+    for id in &timers {
+        let records = verify(&place, *id, &mut keys);
+        let pause = [
+            ("pause", RunStatus::Suspended),
+            ("pause", RunStatus::Completed),
+        ];
+        let expected = [&pause[..], &[("effect", RunStatus::Completed)]].concat();
+        assert_eq!(records, named(&expected), "each trigger is executed once");
+    }
+    let mut records = verify(&place, hold, &mut keys);
+    records.retain(|(node, _)| node == "work");
+    assert_eq!(records.len(), outside, "each trigger is executed once");
+    let answers = firing.answers.into_inner().expect("nobody panics with it");
+    assert!(
+        !answers.contains_key("Dead"),
+        "none is given up: {answers:?}"
+    );
+    eprintln!(
+        "firing: {} triggers of runs and {outside} from outside, executed once each; \
+         {} hosts killed; fired by hand: {answers:?}",
+        timers.len() * 3,
+        hosts.kills,
+    );
+}
+
+fn named(records: &[(&str, RunStatus)]) -> Vec<(String, RunStatus)> {
+    let owned = records
+        .iter()
+        .map(|(node, status)| ((*node).to_owned(), *status));
+    owned.collect()
+}
+
+/// What a run has done; it has completed, and has no effect that another one had, too.
+#[track_caller]
+fn verify(place: &Place, id: InstanceId, keys: &mut BTreeSet<String>) -> Vec<(String, RunStatus)> {
+    let run = place.look().run(&id.to_string());
+    assert_eq!(run.status, Status::Completed, "{run:#?}");
+    let records = place.look().records(&run);
+    for record in records
+        .iter()
+        .filter(|it| it.node != "pause" && it.node != "hold")
+    {
+        let key = record.output.clone().expect("an effect has a key");
+        assert!(keys.insert(key), "an effect is recorded twice: {record:#?}");
+    }
+    records.into_iter().map(|it| (it.node, it.status)).collect()
+}
+
+/// Ends the firing, also when a check fails.
+struct OverOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OverOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
