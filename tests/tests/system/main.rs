@@ -15,6 +15,7 @@ mod consumers;
 mod crash_points;
 mod disks;
 mod draining;
+mod features;
 mod firing;
 mod hostile;
 mod kills;

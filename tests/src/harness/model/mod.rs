@@ -25,6 +25,8 @@ const CHILD: &str = "child";
 pub struct Plan {
     name: String,
     nodes: Vec<Node>,
+    /// Pure nodes share a commit.
+    bursts: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +98,7 @@ impl Plan {
         Self {
             name: name.to_owned(),
             nodes,
+            bursts: dice.once_in(3),
         }
     }
 
@@ -114,6 +117,7 @@ impl Plan {
         Self {
             name: CHILD.to_owned(),
             nodes: chain.into_iter().enumerate().map(node).collect(),
+            bursts: false,
         }
     }
 
@@ -130,7 +134,9 @@ impl Plan {
             nodes.insert(title(to), node.written(to));
             edges.extend(node.inbound.iter().map(|edge| edge.written(to)));
         }
-        json!({ "workflow": self.name, "nodes": nodes, "edges": edges })
+        let commit = if self.bursts { "burst" } else { "every-node" };
+        let options = json!({ "commit": commit });
+        json!({ "workflow": self.name, "nodes": nodes, "edges": edges, "options": options })
     }
 
     /// Which nodes run for an input.
