@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program that tests start, and the package that has it.
-const SERVERS: [(&str, &str); 2] = [
-    ("postgres", "postgresql"),
-    ("redis-server", "redis-server"),
-];
+const SERVERS: [(&str, &str); 2] = [("postgres", "postgresql"), ("redis-server", "redis-server")];
 
 /// Asked by Debian's packages whether they may start a service; 101 says no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
@@ -26,13 +23,20 @@ pub(crate) fn prepare() -> Result<()> {
         return Ok(());
     }
     if debian::may_install()? {
-        host::say(&format!("installing {} for the tests", missing.join(" and ")));
+        host::say(&format!(
+            "installing {} for the tests",
+            missing.join(" and ")
+        ));
         return install(&missing);
     }
     host::say(&format!(
         "{} not installed, and only root may install packages, and only on Debian: the tests \
          that need them say NOT RUN, and fail if CI is set. apt-get install {}",
-        if missing.len() == 1 { "a server is" } else { "servers are" },
+        if missing.len() == 1 {
+            "a server is"
+        } else {
+            "servers are"
+        },
         missing.join(" ")
     ));
     Ok(())

@@ -88,6 +88,10 @@ number! {
     /// A schedule of a published workflow. Kept over all its versions.
     ScheduleNo(i64)
 }
+number! {
+    /// A request to look at definitions again, in the order in which they were made.
+    UpkeepNo(i64)
+}
 
 impl ScopeNo {
     /// The scope that every instance has.

@@ -33,7 +33,8 @@ pub use diagnostic::{Diagnostic, Place};
 pub use failure::{Class, Failure};
 pub use ids::{
     BindingNo, BookmarkNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, LetterNo, Numbers,
-    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, Version,
+    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, UpkeepNo,
+    Version,
 };
 pub use instance::Status;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};

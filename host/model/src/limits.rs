@@ -13,6 +13,9 @@ pub const EDGES: usize = 50_000;
 /// Bytes of one workflow file.
 pub const WORKFLOW_BYTES: usize = 4 * 1024 * 1024;
 
+/// How long the name of a workflow may be, in bytes.
+pub const WORKFLOW_NAME_BYTES: usize = 128;
+
 /// How deep a workflow file may nest.
 pub const NESTING: usize = 32;
 

@@ -128,6 +128,7 @@ impl StartRequest {
                 .collect(),
             triggers,
             parent: None,
+            keep_ms: prepared.graph.options().retention_ms,
             reserves,
             exclusive,
             blobs: Vec::new(),

@@ -361,7 +361,10 @@ impl Runtime {
         let shared = &self.shared;
         let end = shared.clock.monotonic() + within;
         loop {
-            let unlocked = shared.doorkeeper.as_ref().is_none_or(|keeper| keeper.is_idle());
+            let unlocked = shared
+                .doorkeeper
+                .as_ref()
+                .is_none_or(|keeper| keeper.is_idle());
             if unlocked && shared.shards.iter().all(|shard| shard.is_empty()) {
                 return true;
             }

@@ -192,6 +192,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
         vars: Vec::new(),
         triggers: (1..=triggers).map(trigger).collect(),
         parent: None,
+        keep_ms: None,
         reserves: Vec::new(),
         exclusive: None,
         blobs: Vec::new(),

@@ -11,6 +11,7 @@
 pub mod codes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod drafts;
 pub mod letters;
 pub mod lives;
 pub mod memory;

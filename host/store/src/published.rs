@@ -23,6 +23,14 @@ pub struct NewPublication {
     pub bindings: Vec<NewBinding>,
     /// What starts it by time. Keys are unique.
     pub schedules: Vec<NewSchedule>,
+    /// Only if this version is the published one: to index again what is published. Otherwise
+    /// nothing is written, and the answer is [`crate::Wrote::Fenced`].
+    pub only: Option<u32>,
+    /// The revision of the draft that it was made from: removed with it. If the workflow's draft
+    /// is another one by now, nothing is written, and the answer is [`crate::Wrote::Fenced`].
+    pub draft: Option<u64>,
+    /// The place that it was read from, like a path: noted with the version.
+    pub source: Option<String>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }

@@ -6,6 +6,7 @@ use windlass_model::{
     Status, TriggerId,
 };
 
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
@@ -82,8 +83,25 @@ pub trait Reader {
     /// Schedules of published workflows.
     fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>>;
 
-    /// Finished instances that ended before a moment, the oldest first; at most `limit`.
-    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
+    /// The draft of a workflow.
+    fn draft(&self, name: &str) -> Result<Option<DraftRow>>;
+
+    /// Drafts by name, of workflows whose names come after this one; at most `limit`.
+    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>>;
+
+    /// What was last published from a place.
+    fn source(&self, name: &str) -> Result<Option<SourceRow>>;
+
+    /// Places that versions were published from, by name and after this one; at most `limit`.
+    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>>;
+
+    /// Requests that wait, oldest first; at most `limit`.
+    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>>;
+
+    /// Finished instances that are kept no longer, the oldest first; at most `limit`. Those are
+    /// the ones that ended before `before_ms`, and of those with a time of their own, the ones
+    /// whose time is over at `now_ms`.
+    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
 
     /// One trigger.
     fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>>;

@@ -24,6 +24,9 @@ pub enum Sweep {
     /// Blobs that nothing refers to since before the moment that is given: its distance from
     /// now is the grace period for values that are still on their way.
     Blobs,
+    /// Definitions and pins that no instance and no version refers to, and that a sweep before
+    /// the moment that is given has found like that.
+    Documents,
     /// Pages of the file that hold nothing, beyond what a steady load takes again. The moment
     /// is not looked at.
     Pages,
@@ -31,7 +34,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// Everything that there is to sweep.
-    pub const ALL: [Self; 2] = [Self::Blobs, Self::Pages];
+    pub const ALL: [Self; 3] = [Self::Blobs, Self::Documents, Self::Pages];
 }
 
 /// Whether a duty that was given out at `last_ms` can be given out again. A clock that was

@@ -271,6 +271,8 @@ pub struct NewInstance {
     pub triggers: Vec<NewTrigger>,
     /// Who waits for it.
     pub parent: Option<Parent>,
+    /// How long it is kept after it has ended, in milliseconds; none: as long as others.
+    pub keep_ms: Option<u64>,
     /// What it reserves until it has ended.
     pub reserves: Vec<String>,
     /// It is not made while another instance reserves this.

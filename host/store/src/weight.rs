@@ -17,6 +17,7 @@ pub(crate) fn weight(write: &Write) -> usize {
         Write::Create(new) => of_instance(new),
         Write::Plan(plan) => plan.create.as_deref().map_or(0, of_instance),
         Write::Publish(new) => new.definition.json.len(),
+        Write::SaveDraft(new) => new.content.len(),
         Write::Send(send) => {
             let starts = send.starts.iter().map(|(_, new)| of_instance(new));
             of_stimulus(&send.stimulus) + starts.sum::<usize>()

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use windlass_model::{
     Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
-    Token, TriggerNo, TriggerType, Version,
+    Token, TriggerNo, TriggerType, UpkeepNo, Version,
 };
 
+use crate::drafts::{NewDraft, UpkeepOp};
 use crate::error::Result;
 use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
 use crate::lives::{LifeOp, Lived};
@@ -135,7 +136,7 @@ pub enum Write {
     /// Asks something of an instance as a whole. Answered by [`Wrote::Lived`].
     Life(LifeOp),
     /// Makes a definition the published version of its workflow. Answered by
-    /// [`Wrote::Published`].
+    /// [`Wrote::Published`] or, if something that it counts on has moved on, [`Wrote::Fenced`].
     Publish(Box<NewPublication>),
     /// Takes the published version of a workflow back, with what starts it. Answered by
     /// [`Wrote::Retracted`].
@@ -145,6 +146,30 @@ pub enum Write {
         /// Epoch milliseconds.
         at_ms: i64,
     },
+    /// Saves a draft. Answered by [`Wrote::Drafted`] or, if there is another revision than was
+    /// expected, [`Wrote::Fenced`].
+    SaveDraft(Box<NewDraft>),
+    /// Throws a draft away. Answered by [`Wrote::Done`] or, if it is not there,
+    /// [`Wrote::Fenced`].
+    DiscardDraft {
+        /// The workflow.
+        name: String,
+        /// Only this revision.
+        revision: Option<u64>,
+    },
+    /// Forgets a place that a version was published from, and takes that version back if it is
+    /// still the published one, no other place has it too, and `retract` says so. Answered by
+    /// [`Wrote::Retracted`].
+    DropSource {
+        /// The place, as it was named when it was published.
+        name: String,
+        /// Whether to take it back.
+        retract: bool,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// Looks after the requests to look at definitions again.
+    Upkeep(UpkeepOp),
     /// Decides about one occurrence of a schedule. Answered by [`Wrote::Planned`] or, if the
     /// new instance has an owner who is gone, [`Wrote::Fenced`].
     Plan(Box<Plan>),
@@ -181,6 +206,8 @@ pub enum Write {
         before_ms: i64,
         /// Bound on the rows, which bounds how long the writer is held.
         rows: u32,
+        /// From when on what is found to be unused counts as that, in epoch milliseconds.
+        at_ms: i64,
     },
     /// Keeps what somebody has decided about the system as a whole. Answered by
     /// [`Wrote::Done`].
@@ -239,6 +266,13 @@ pub enum Wrote {
     },
     /// The version that was taken back, if there was a published one.
     Retracted(Option<u32>),
+    /// The draft is saved.
+    Drafted {
+        /// Its revision.
+        revision: u64,
+    },
+    /// The request is written.
+    Requested(UpkeepNo),
     /// What became of the occurrence.
     Planned(Planned),
     /// Whether the duty is the asking member's now.

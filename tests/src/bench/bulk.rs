@@ -142,6 +142,7 @@ impl Template {
             vars: Vec::new(),
             triggers: triggers.collect(),
             parent: None,
+            keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

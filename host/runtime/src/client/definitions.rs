@@ -51,6 +51,9 @@ pub fn publish(
         definition: Arc::new(definition),
         bindings,
         schedules,
+        only: None,
+        draft: None,
+        source: None,
         at_ms: now_ms,
     };
     match tell(store, Write::Publish(Box::new(publication)))? {

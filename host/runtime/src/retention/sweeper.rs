@@ -89,7 +89,7 @@ impl Sweeper {
         let before_ms = at_ms.saturating_sub_unsigned(self.options.keep_ms);
         let mut last = Vec::new();
         while !stop() {
-            let expired = self.store.expired(before_ms, PAGE)?;
+            let expired = self.store.expired(before_ms, at_ms, PAGE)?;
             // What was there before and still is cannot be forgotten now.
             if expired.is_empty() || expired == last {
                 break;
@@ -194,7 +194,7 @@ impl Sweeper {
 
     fn sweep(&self, what: Sweep, at_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
         let kept_ms = match what {
-            Sweep::Blobs => self.options.grace_ms,
+            Sweep::Blobs | Sweep::Documents => self.options.grace_ms,
             Sweep::Pages => 0,
         };
         let mut swept = 0;
@@ -203,6 +203,7 @@ impl Sweeper {
                 what,
                 before_ms: at_ms.saturating_sub_unsigned(kept_ms),
                 rows,
+                at_ms,
             };
             match self.slice(sweep)? {
                 Wrote::Swept { count, more } => {

@@ -130,6 +130,7 @@ nodes:
                 priority: 0,
             }],
             parent: None,
+            keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

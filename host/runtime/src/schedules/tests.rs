@@ -120,6 +120,9 @@ impl Member {
             definition: definition(),
             bindings: Vec::new(),
             schedules,
+            only: None,
+            draft: None,
+            source: None,
             at_ms: 0,
         })));
         assert!(matches!(wrote, Ok(Wrote::Published { .. })), "{wrote:?}");
@@ -231,6 +234,7 @@ impl Maker for Hand<'_> {
             reserves: Vec::new(),
             exclusive: None,
             parent: None,
+            keep_ms: None,
             blobs: Vec::new(),
             created_ms: self.wall_ms,
         })

@@ -86,6 +86,7 @@ fn sweep(member: &Member, what: Sweep, before_ms: i64) -> u32 {
             what,
             before_ms,
             rows: 3,
+            at_ms: before_ms - 1,
         }) {
             Wrote::Swept { count, more } if !more => return swept + count,
             Wrote::Swept { count, .. } => swept += count,
@@ -98,7 +99,7 @@ pub(super) fn only_the_expired_are_forgotten(harness: &dyn Harness) {
     let member = Member::join(harness);
     let running = member.born().fence.instance;
     let over = full(&member, 2, &Payload::null());
-    let expired = |before_ms| member.store.expired(before_ms, 10).unwrap();
+    let expired = |before_ms| member.store.expired(before_ms, 0, 10).unwrap();
     assert_eq!(expired(ENDED_MS), []);
     let id = Some(member.head(over).id);
     assert_eq!(expired(ENDED_MS + 1), [ExpiredRow { no: over, id }]);
@@ -128,7 +129,7 @@ pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
         ended.push(held.fence.instance);
     }
     let numbers = |before_ms, limit| {
-        let rows = member.store.expired(before_ms, limit).unwrap();
+        let rows = member.store.expired(before_ms, 0, limit).unwrap();
         rows.into_iter().map(|row| row.no).collect::<Vec<_>>()
     };
     assert_eq!(numbers(100, 9), [ended[1], ended[2], ended[0]]);

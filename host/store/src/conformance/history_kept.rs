@@ -135,9 +135,14 @@ impl Kept {
                 at_ms: 60,
             },
             Self::Sweep(before_ms) => Write::Sweep {
-                what: Sweep::Blobs,
+                what: if before_ms % 2 == 0 {
+                    Sweep::Blobs
+                } else {
+                    Sweep::Documents
+                },
                 before_ms: *before_ms,
                 rows: 100_000,
+                at_ms: before_ms - 1,
             },
         })
     }
@@ -204,7 +209,7 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
         model.bindings(hash).unwrap()
     );
     assert_eq!(schedules(tested), schedules(model));
-    let expired = |store: &dyn Store| store.expired(i64::MAX, 100).unwrap();
+    let expired = |store: &dyn Store| store.expired(i64::MAX, 44, 100).unwrap();
     assert_eq!(expired(tested), expired(model));
 }
 

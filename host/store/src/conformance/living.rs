@@ -221,8 +221,8 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
         member.write(Write::Create(Box::new(again)))
     };
     assert!(matches!(again(), Wrote::Deleted));
-    assert_eq!(store.expired(50, 10).unwrap(), []);
-    let expired = store.expired(51, 10).unwrap();
+    assert_eq!(store.expired(50, 0, 10).unwrap(), []);
+    let expired = store.expired(51, 0, 10).unwrap();
     assert_eq!(expired.len(), 1);
     let forget = Write::Forget {
         instance: expired[0].no,

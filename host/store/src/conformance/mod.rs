@@ -13,6 +13,7 @@
 mod claiming;
 mod creating;
 mod delivering;
+mod drafting;
 mod dying;
 mod fencing;
 pub(crate) mod forgetting;
@@ -122,6 +123,12 @@ macro_rules! conformance {
                 unchanged_bindings_keep_their_numbers, one_hash_finds_all_workflows,
                 unchanged_schedules_keep_their_numbers, retracting_leaves_nothing_that_starts,
                 a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version;
+            drafting: a_draft_is_one_text_for_each_name, an_edit_over_another_edit_is_refused,
+                publishing_takes_the_draft_that_it_was_made_from,
+                indexing_again_is_only_for_what_is_published,
+                a_place_takes_back_only_what_it_has_published, requests_wait_until_they_are_done,
+                what_nothing_refers_to_is_swept, an_instance_may_be_kept_for_a_time_of_its_own,
+                what_starts_is_what_is_published_at_that_moment;
             planning: an_occurrence_is_made_once, planners_at_once_make_one_occurrence,
                 an_occurrence_that_exists_moves_the_schedule_on, an_occurrence_can_be_left_out,
                 overlap_allow_starts_beside_it, overlap_skip_leaves_out, overlap_queue_waits,

@@ -48,6 +48,9 @@ pub(crate) fn draft(text: &str) -> NewPublication {
             schedule("daily", "0 0 * * *"),
             schedule("hourly", "0 * * * *"),
         ],
+        only: None,
+        draft: None,
+        source: None,
         at_ms: 50,
     }
 }

@@ -103,6 +103,7 @@ impl Member {
             vars: vec![("v".into(), Payload::json("1"))],
             triggers: (1..=triggers).map(|seq| self.trigger(seq)).collect(),
             parent: None,
+            keep_ms: None,
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),

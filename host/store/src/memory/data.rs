@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use windlass_model::{
     BindingNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScheduleNo,
-    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState,
+    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo,
 };
 
 use super::claim::Scan;
@@ -14,6 +14,7 @@ use super::outside::Named;
 use super::scopes::root_vars;
 use super::stimuli::Stimuli;
 use crate::codes;
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
 use crate::letters::LetterRow;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
@@ -36,6 +37,8 @@ pub(super) struct Member {
 pub(super) struct Instance {
     pub(super) row: InstanceRow,
     pub(super) input: Payload,
+    /// How long it is kept, if not as long as others.
+    pub(super) keep_ms: Option<u64>,
     pub(super) output: Option<Payload>,
     pub(super) vars: BTreeMap<(ScopeNo, String), Payload>,
     pub(super) scopes: BTreeMap<ScopeNo, Bytes>,
@@ -58,6 +61,8 @@ pub(super) struct Data {
     pub(super) members: BTreeMap<Incarnation, Member>,
     pub(super) definitions: BTreeMap<Digest, DefinitionRow>,
     pub(super) pins: BTreeMap<Digest, PinsRow>,
+    /// Definitions and pins that a sweep has found to be unused, and since when.
+    pub(super) unused: BTreeMap<Digest, i64>,
     pub(super) instances: BTreeMap<InstanceNo, Instance>,
     pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
@@ -75,6 +80,11 @@ pub(super) struct Data {
     /// Blobs that lost a reference, and since when.
     pub(super) loose: BTreeMap<Digest, i64>,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
+    pub(super) last_revision: u64,
+    pub(super) drafts: BTreeMap<String, DraftRow>,
+    pub(super) sources: BTreeMap<String, SourceRow>,
+    pub(super) last_upkeep: i64,
+    pub(super) upkeep: BTreeMap<UpkeepNo, UpkeepRow>,
     pub(super) last_binding: i64,
     /// With the workflow of each.
     pub(super) bindings: BTreeMap<BindingNo, (String, NewBinding)>,
@@ -134,6 +144,14 @@ impl Data {
             Write::Life(op) => self.life(op),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
+            Write::SaveDraft(new) => self.save_draft(new),
+            Write::DiscardDraft { name, revision } => Ok(self.discard_draft(name, *revision)),
+            Write::DropSource {
+                name,
+                retract,
+                at_ms,
+            } => Ok(self.drop_source(name, *retract, *at_ms)),
+            Write::Upkeep(op) => self.upkeep(op),
             Write::Plan(plan) => self.plan(plan),
             Write::Duty {
                 name,
@@ -148,8 +166,11 @@ impl Data {
                 ..
             } => Ok(self.forget(*instance, *before_ms, *at_ms)),
             Write::Sweep {
-                what, before_ms, ..
-            } => Ok(self.sweep(*what, *before_ms)),
+                what,
+                before_ms,
+                at_ms,
+                ..
+            } => Ok(self.sweep(*what, *before_ms, *at_ms)),
             Write::Setting { name, value } => {
                 check(name, value.as_deref())?;
                 match value {
@@ -218,6 +239,7 @@ impl Data {
                     parent: new.parent,
                 },
                 input: new.input.clone(),
+                keep_ms: new.keep_ms,
                 output: None,
                 vars: root_vars(&new.vars),
                 scopes: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! Forgetting in memory: at once, because nobody waits for a disk.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use windlass_model::{Body, Digest, InstanceId, InstanceNo, Payload};
 
 use super::data::Data;
@@ -12,7 +14,7 @@ impl Data {
         let gone = Wrote::Forgotten { more: false };
         self.tombstones
             .retain(|_, (of, at_ms)| *of != no || *at_ms >= before_ms);
-        if self.is_over(no, before_ms) {
+        if self.is_over(no, before_ms, at_ms) {
             self.bury_instance(no, at_ms);
         }
         gone
@@ -46,18 +48,21 @@ impl Data {
         }
     }
 
-    fn is_over(&self, no: InstanceNo, before_ms: i64) -> bool {
+    fn is_over(&self, no: InstanceNo, before_ms: i64, now_ms: i64) -> bool {
         self.instances.get(&no).is_some_and(|instance| {
             let row = &instance.row;
-            let over = row.finished_ms.is_some_and(|at_ms| at_ms < before_ms);
+            let over = row.finished_ms.is_some_and(|at_ms| match instance.keep_ms {
+                Some(keep_ms) => at_ms.saturating_add_unsigned(keep_ms) < now_ms,
+                None => at_ms < before_ms,
+            });
             over && row.status.is_final()
         })
     }
 
-    pub(super) fn expired(&self, before_ms: i64, limit: u32) -> Vec<ExpiredRow> {
+    pub(super) fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow> {
         let rows = self.instances.values().map(|instance| &instance.row);
         let mut over: Vec<_> = rows
-            .filter(|row| self.is_over(row.no, before_ms))
+            .filter(|row| self.is_over(row.no, before_ms, now_ms))
             .map(|row| (row.finished_ms, row.no, row.id))
             .collect();
         let tombstones = self.tombstones.iter();
@@ -92,8 +97,9 @@ impl Data {
         }
     }
 
-    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64) -> Wrote {
+    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64, at_ms: i64) -> Wrote {
         let count = match what {
+            Sweep::Documents => self.sweep_documents(before_ms, at_ms),
             Sweep::Blobs => self.sweep_blobs(before_ms),
             Sweep::Pages => 0,
         };
@@ -116,5 +122,30 @@ impl Data {
             }
         }
         count
+    }
+
+    fn sweep_documents(&mut self, before_ms: i64, at_ms: i64) -> u32 {
+        let rows = || self.instances.values().map(|instance| &instance.row);
+        let versions = self.publications.values().map(|row| row.definition);
+        let mut used: BTreeSet<Digest> = versions.collect();
+        used.extend(rows().map(|row| row.definition));
+        used.extend(rows().map(|row| row.pins));
+        let documents = self.definitions.keys().chain(self.pins.keys());
+        let mut gone = Vec::new();
+        let mut unused = BTreeMap::new();
+        for digest in documents.filter(|digest| !used.contains(digest)) {
+            let since_ms = *self.unused.get(digest).unwrap_or(&at_ms);
+            if self.unused.contains_key(digest) && since_ms < before_ms {
+                gone.push(*digest);
+            } else {
+                unused.insert(*digest, since_ms);
+            }
+        }
+        self.unused = unused;
+        for digest in &gone {
+            self.definitions.remove(digest);
+            self.pins.remove(digest);
+        }
+        u32::try_from(gone.len()).unwrap_or(u32::MAX)
     }
 }

@@ -8,6 +8,7 @@
 mod claim;
 mod data;
 mod defer;
+mod drafts;
 mod forget;
 mod hold;
 mod lives;

@@ -3,6 +3,7 @@
 use windlass_model::{BindingNo, Incarnation, InstanceId, InstanceNo, ScheduleNo, failpoint};
 
 use super::data::Data;
+use crate::drafts::SourceRow;
 use crate::error::Result;
 use crate::published::{
     BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
@@ -16,8 +17,12 @@ impl Data {
         new.check()?;
         let definition = &new.definition;
         let name = &definition.name;
-        self.keep_definition(definition);
         let current = self.published(name);
+        let moved = new.only.is_some() && new.only != current.as_ref().map(|row| row.version);
+        if moved || !self.take_draft(name, new.draft) {
+            return Ok(Wrote::Fenced);
+        }
+        self.keep_definition(definition);
         let unchanged = current.filter(|current| current.definition == definition.digest);
         let (version, unchanged) = match unchanged {
             Some(current) => (current.version, true),
@@ -39,6 +44,15 @@ impl Data {
         };
         self.index(new);
         self.schedule_all(new);
+        if let Some(source) = &new.source {
+            let row = SourceRow {
+                name: source.clone(),
+                workflow: name.clone(),
+                version,
+                definition: definition.digest,
+            };
+            self.sources.insert(source.clone(), row);
+        }
         Ok(Wrote::Published { version, unchanged })
     }
 

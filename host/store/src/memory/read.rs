@@ -11,6 +11,7 @@ use windlass_model::{
 use super::MemoryStore;
 use super::data::{Data, Instance};
 use super::stimuli::Kept;
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
@@ -179,8 +180,35 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().schedules(query))
     }
 
-    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
-        Ok(self.common.data.lock().expired(before_ms, limit))
+    fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
+        Ok(self.common.data.lock().drafts.get(name).cloned())
+    }
+
+    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
+        let data = self.common.data.lock();
+        let rows = data.drafts.values();
+        let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
+        Ok(rows.take(limit as usize).cloned().collect())
+    }
+
+    fn source(&self, name: &str) -> Result<Option<SourceRow>> {
+        Ok(self.common.data.lock().sources.get(name).cloned())
+    }
+
+    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
+        let data = self.common.data.lock();
+        let rows = data.sources.values();
+        let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
+        Ok(rows.take(limit as usize).cloned().collect())
+    }
+
+    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
+        let data = self.common.data.lock();
+        Ok(data.upkeep.values().take(limit as usize).cloned().collect())
+    }
+
+    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
+        Ok(self.common.data.lock().expired(before_ms, now_ms, limit))
     }
 
     fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {

@@ -5,6 +5,7 @@
 //! store tell which of them are alive, and a wake file tells them of each other's news.
 //! `docs/storage.md` describes the layout.
 
+mod drafts;
 mod fault;
 mod locks;
 mod log;

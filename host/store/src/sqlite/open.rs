@@ -21,6 +21,7 @@ pub(super) const STEPS: &[M<'static>] = &[
     M::up(include_str!("schema_definitions.sql")),
     M::up(include_str!("schema_stimuli.sql")),
     M::up(include_str!("schema_settings.sql")),
+    M::up(include_str!("schema_drafts.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 

@@ -10,10 +10,12 @@ use windlass_model::{
     ScopeNo, Seq, TriggerId,
 };
 
+use super::drafts;
 use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
 use super::{SqliteStore, stimuli};
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
@@ -242,11 +244,39 @@ impl Reader for SqliteStore {
         self.pool.read(|c| published::schedules(c, query))
     }
 
-    fn expired(&self, before_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
-        let sql = "SELECT no, id FROM instance WHERE finished_ms IS NOT NULL \
-            AND finished_ms < ?1 ORDER BY finished_ms, no LIMIT ?2";
+    fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
+        self.pool.read(|c| drafts::draft(c, name))
+    }
+
+    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
+        self.pool.read(|c| drafts::drafts(c, after, limit))
+    }
+
+    fn source(&self, name: &str) -> Result<Option<SourceRow>> {
+        self.pool.read(|c| drafts::source(c, name))
+    }
+
+    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
+        self.pool.read(|c| drafts::sources(c, after, limit))
+    }
+
+    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
+        self.pool.read(|c| drafts::upkeep(c, limit))
+    }
+
+    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
+        // Each half is read from an index of its own, and no further than the limit.
+        let sql = "SELECT no, id FROM ( \
+            SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM instance \
+                WHERE finished_ms IS NOT NULL AND extras & 16 = 0 AND finished_ms < ?1 \
+                ORDER BY finished_ms, no LIMIT ?3) \
+            UNION ALL SELECT * FROM (SELECT i.finished_ms, i.no, i.id \
+                FROM kept k CROSS JOIN instance i ON i.no = k.instance \
+                WHERE k.until_ms < ?2 AND i.finished_ms IS NOT NULL \
+                ORDER BY k.until_ms, k.instance LIMIT ?3)) \
+            ORDER BY at_ms, no LIMIT ?3";
         self.pool.read(|c| {
-            all(c, sql, (before_ms, limit), |row| {
+            all(c, sql, (before_ms, now_ms, limit), |row| {
                 // One that has begun to be forgotten has no id of 16 bytes any more.
                 let id = some_bytes(row, 1)?;
                 Ok(ExpiredRow {

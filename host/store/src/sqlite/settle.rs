@@ -65,6 +65,10 @@ pub(super) fn needs_trace(write: &Write) -> bool {
             | Write::Life(_)
             | Write::Publish(_)
             | Write::Retract { .. }
+            | Write::SaveDraft(_)
+            | Write::DiscardDraft { .. }
+            | Write::DropSource { .. }
+            | Write::Upkeep(_)
             | Write::Plan(_)
     )
 }

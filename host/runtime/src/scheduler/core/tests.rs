@@ -195,7 +195,11 @@ fn a_pause_claims_nothing_and_what_came_meanwhile_is_claimed_after_it() {
     assert_eq!(core.step(Event::Pause, at(10), 0), []);
     assert_eq!(core.step(Event::Woken, at(11), 0), []);
     assert!(core.sleep_ms(at(11)) > 0, "what is due is not waited for");
-    assert_eq!(core.step(Event::Tick, at(10_000), 0).len(), 2, "the lease, and the dead");
+    assert_eq!(
+        core.step(Event::Tick, at(10_000), 0).len(),
+        2,
+        "the lease, and the dead"
+    );
     let after = core.step(Event::Unpause, at(10_001), 0);
     assert!(matches!(after[..], [Action::Claim { .. }]), "{after:?}");
 }

@@ -40,7 +40,10 @@ impl World {
                     process.draining,
                     (0..self.workers).any(|shard| process.is_busy(shard)),
                 );
-                text += &process.errands.as_ref().map_or_else(String::new, Errands::about);
+                text += &process
+                    .errands
+                    .as_ref()
+                    .map_or_else(String::new, Errands::about);
             }
         }
         for (id, asked) in &self.requests {

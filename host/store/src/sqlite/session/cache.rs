@@ -38,6 +38,8 @@ pub(super) mod extras {
     pub(in super::super) const BOOKMARKS: u8 = 4;
     /// It is deleted when it ends.
     pub(in super::super) const DOOMED: u8 = 8;
+    /// It is kept for a time of its own. Known to the layout: see `schema_drafts.sql`.
+    pub(in super::super) const KEPT: u8 = 16;
 }
 
 /// How much of a head has to be written before the group ends.

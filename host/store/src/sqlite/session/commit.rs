@@ -96,6 +96,12 @@ impl Session<'_> {
             self.bury_unheard(no, None, commit.at_ms)?;
             self.burn_all(no)?;
         }
+        if extras & extras::KEPT != 0 {
+            let sql = "INSERT OR REPLACE INTO kept (instance, until_ms) \
+                SELECT instance, min(keep_ms, ?3 - ?2) + ?2 FROM origin WHERE instance = ?1";
+            let key = (no, commit.at_ms, i64::MAX);
+            self.connection.prepare_cached(sql)?.execute(key)?;
+        }
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish)?)
     }
 

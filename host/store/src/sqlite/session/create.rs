@@ -83,6 +83,7 @@ impl Session<'_> {
             parent.map(|parent| parent.trigger.0),
             parent.map(|parent| parent.seq.0.cast_signed()),
             parent.map(|parent| parent.depth),
+            new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
         );
         self.statements.insert_origin.execute(origin)?;
         for (name, value) in &new.vars {
@@ -194,9 +195,15 @@ impl Session<'_> {
 
 /// What hangs on an instance from its beginning.
 fn born_with(new: &NewInstance) -> u8 {
-    if new.parent.is_some() {
+    let parent = if new.parent.is_some() {
         extras::PARENT
     } else {
         0
-    }
+    };
+    let kept = if new.keep_ms.is_some() {
+        extras::KEPT
+    } else {
+        0
+    };
+    parent | kept
 }

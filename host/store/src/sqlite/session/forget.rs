@@ -35,7 +35,7 @@ impl Session<'_> {
     ) -> Done<Wrote> {
         let no = instance.0;
         self.write_head(no)?;
-        let Some((begun, mut last_run)) = self.to_forget(no, before_ms)? else {
+        let Some((begun, mut last_run)) = self.to_forget(no, before_ms, at_ms)? else {
             return Ok(Wrote::Forgotten { more: false });
         };
         // Whatever is remembered of the head is not true any more.
@@ -47,9 +47,12 @@ impl Session<'_> {
             return Ok(Wrote::Forgotten { more: true });
         }
         self.release_reservations(instance)?;
-        self.connection
-            .prepare_cached("DELETE FROM instance WHERE no = ?1")?
-            .execute([no])?;
+        for sql in [
+            "DELETE FROM kept WHERE instance = ?1",
+            "DELETE FROM instance WHERE no = ?1",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([no])?;
+        }
         Ok(Wrote::Forgotten { more: false })
     }
 
@@ -73,14 +76,25 @@ impl Session<'_> {
 
     /// Whether forgetting it has begun, or it is a tombstone, and its newest record, if its
     /// time is over.
-    pub(super) fn to_forget(&self, no: i64, before_ms: i64) -> Done<Option<(bool, Option<i64>)>> {
+    pub(super) fn to_forget(
+        &self,
+        no: i64,
+        before_ms: i64,
+        at_ms: i64,
+    ) -> Done<Option<(bool, Option<i64>)>> {
         let sql = "SELECT status, finished_ms, last_run, \
-            EXISTS (SELECT 1 FROM origin WHERE instance = ?1) FROM instance WHERE no = ?1";
+            EXISTS (SELECT 1 FROM origin WHERE instance = ?1), \
+            (SELECT until_ms FROM kept WHERE instance = ?1) FROM instance WHERE no = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let row = statement.query_row([no], |row| {
             let status = variant(row, 0, Status::from_stored)?;
             let finished_ms: Option<i64> = row.get(1)?;
-            let over = status.is_final() && finished_ms.is_some_and(|at_ms| at_ms < before_ms);
+            let until_ms: Option<i64> = row.get(4)?;
+            let over = match until_ms {
+                Some(until_ms) => until_ms < at_ms,
+                None => finished_ms.is_some_and(|ended_ms| ended_ms < before_ms),
+            };
+            let over = over && status.is_final();
             let begun = !row.get::<_, bool>(3)?;
             Ok((over || begun).then_some((begun, row.get(2)?)))
         });
@@ -168,8 +182,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64, rows: u32) -> Done<Wrote> {
+    pub(super) fn sweep(
+        &mut self,
+        what: Sweep,
+        before_ms: i64,
+        rows: u32,
+        at_ms: i64,
+    ) -> Done<Wrote> {
         match what {
+            Sweep::Documents => self.sweep_documents(before_ms, rows, at_ms),
             Sweep::Blobs => self.sweep_blobs(before_ms, rows),
             Sweep::Pages => self.sweep_pages(rows),
         }

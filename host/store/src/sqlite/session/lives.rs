@@ -64,16 +64,21 @@ impl Session<'_> {
     /// From here on nobody finds the instance, though its id stays taken.
     pub(super) fn entomb(&mut self, no: i64) -> Done<()> {
         self.write_head(no)?;
-        self.connection
-            .prepare_cached("DELETE FROM origin WHERE instance = ?1")?
-            .execute([no])?;
+        for sql in [
+            "DELETE FROM origin WHERE instance = ?1",
+            // What is left of it is kept as long as that of others.
+            "DELETE FROM kept WHERE instance = ?1",
+            "UPDATE instance SET extras = extras & ~16 WHERE no = ?1 AND extras & 16 <> 0",
+        ] {
+            self.connection.prepare_cached(sql)?.execute([no])?;
+        }
         Ok(())
     }
 
     fn clear(&mut self, instance: InstanceNo, rows: u32, at_ms: i64) -> Done<Lived> {
         let no = instance.0;
         self.write_head(no)?;
-        let Some((true, mut last_run)) = self.to_forget(no, i64::MIN)? else {
+        let Some((true, mut last_run)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
             return Ok(Lived::Done);
         };
         self.cache.heads.remove(&no);

@@ -10,6 +10,8 @@ mod children;
 mod claim;
 mod commit;
 mod create;
+mod documents;
+mod drafts;
 mod forget;
 mod hold;
 mod letters;
@@ -87,6 +89,8 @@ pub(super) struct Session<'c> {
     statements: Statements<'c>,
     cache: Cache,
     scans: FxHashMap<i64, Scan>,
+    /// How far the sweep of documents has come.
+    documents: documents::Place,
     /// Counts what became pending, so that a scan knows whether it missed something.
     made_pending: u64,
     /// What the two were before the group, for when it is thrown away.
@@ -105,6 +109,7 @@ impl<'c> Session<'c> {
             statements: Statements::prepare(connection)?,
             cache: Cache::default(),
             scans: FxHashMap::default(),
+            documents: documents::Place::default(),
             made_pending: 0,
             before: Before::default(),
             aftermath: Aftermath::default(),
@@ -256,6 +261,14 @@ impl<'c> Session<'c> {
             Write::Life(op) => self.life(op),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => self.retract(name, *at_ms),
+            Write::SaveDraft(new) => self.save_draft(new),
+            Write::DiscardDraft { name, revision } => self.discard_draft(name, *revision),
+            Write::DropSource {
+                name,
+                retract,
+                at_ms,
+            } => self.drop_source(name, *retract, *at_ms),
+            Write::Upkeep(op) => self.upkeep(op),
             Write::Plan(plan) => self.plan(plan),
             Write::Duty {
                 name,
@@ -273,7 +286,8 @@ impl<'c> Session<'c> {
                 what,
                 before_ms,
                 rows,
-            } => self.sweep(*what, *before_ms, *rows),
+                at_ms,
+            } => self.sweep(*what, *before_ms, *rows, *at_ms),
             Write::Setting { name, value } => self.setting(name, value.as_deref()),
             Write::Flush => Ok(Wrote::Done),
         }

@@ -19,8 +19,13 @@ impl Session<'_> {
     pub(super) fn publish(&mut self, new: &NewPublication) -> Done<Wrote> {
         new.check()?;
         let name = &new.definition.name;
-        let definition = self.definition_of(&new.definition)?;
         let current = self.current(name)?;
+        let version = current.as_ref().map(|current| current.version);
+        let moved = new.only.is_some() && new.only != version;
+        if moved || !self.take_draft(name, new.draft)? {
+            return Ok(Wrote::Fenced);
+        }
+        let definition = self.definition_of(&new.definition)?;
         let same = current
             .as_ref()
             .filter(|current| current.definition == definition);
@@ -33,6 +38,9 @@ impl Session<'_> {
         };
         self.index(name, &new.bindings)?;
         self.schedule_all(name, &new.schedules, new.at_ms)?;
+        if let Some(source) = &new.source {
+            self.note_source(source, &new.definition, version)?;
+        }
         Ok(Wrote::Published { version, unchanged })
     }
 
@@ -63,6 +71,11 @@ impl Session<'_> {
             })
         });
         Ok(current.optional()?)
+    }
+
+    /// The version that is published.
+    pub(super) fn published_version(&self, name: &str) -> Done<Option<u32>> {
+        Ok(self.current(name)?.map(|current| current.version))
     }
 
     fn retire(&self, current: &Current, at_ms: i64) -> Done<()> {

@@ -12,7 +12,9 @@ impl Session<'_> {
             Some(value) => {
                 let sql = "INSERT INTO setting VALUES (?1, ?2) \
                     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-                self.connection.prepare_cached(sql)?.execute((name, value))?;
+                self.connection
+                    .prepare_cached(sql)?
+                    .execute((name, value))?;
             }
             None => {
                 let sql = "DELETE FROM setting WHERE name = ?1";

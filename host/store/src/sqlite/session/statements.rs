@@ -88,8 +88,8 @@ statements! {
         version, state, extras) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
         ON CONFLICT (id) DO NOTHING",
     insert_origin: "INSERT INTO origin (instance, request, correlation, created_ms, input, \
-        input_meta, parent, parent_id, parent_trigger, parent_seq, depth) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
+        keep_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 
     instance_by_no: select_instance!("WHERE i.no = ?1"),
     /// Answered from the index alone.

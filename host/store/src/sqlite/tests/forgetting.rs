@@ -11,7 +11,7 @@ use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::{Reader as _, Write, Wrote};
 
 fn forget_all(member: &Member, at_ms: i64) {
-    for row in member.store.expired(i64::MAX, 10_000).unwrap() {
+    for row in member.store.expired(i64::MAX, i64::MAX, 10_000).unwrap() {
         let (instance, before_ms, rows) = (row.no, i64::MAX, 100);
         while matches!(
             member.write(Write::Forget {
@@ -29,7 +29,8 @@ fn forget_all(member: &Member, at_ms: i64) {
             member.write(Write::Sweep {
                 what,
                 before_ms,
-                rows
+                rows,
+                at_ms: 0,
             }),
             Wrote::Swept { more: true, .. }
         ) {}
@@ -141,7 +142,7 @@ fn pages_are_given_back_once_the_load_is_over() {
         full(&member, 1, &Payload::json(fill));
     }
     let most = pages();
-    for row in member.store.expired(i64::MAX, 1000).unwrap() {
+    for row in member.store.expired(i64::MAX, i64::MAX, 1000).unwrap() {
         let (instance, before_ms, rows, at_ms) = (row.no, i64::MAX, 1000, 0);
         member.write(Write::Forget {
             instance,
@@ -156,6 +157,7 @@ fn pages_are_given_back_once_the_load_is_over() {
             what,
             before_ms,
             rows,
+            at_ms: 0,
         };
         match member.write(sweep) {
             Wrote::Swept { count, more } => (count, more),

@@ -1,0 +1,387 @@
+//! Drafts, the places that versions are read from, requests to look again, and what sweeps
+//! leave of documents.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use windlass_model::{Delivery, Digest};
+
+use super::Harness;
+use super::publishing::{draft, publish, version};
+use super::waiting::stimulus;
+use super::world::{Held, Member, definition, is_done, pins};
+use crate::drafts::{DraftRow, NewDraft, UPKEEP_ROWS, Upkeep, UpkeepOp};
+use crate::published::NewPublication;
+use crate::retention::Sweep;
+use crate::stimuli::Send;
+use crate::{Write, Wrote};
+
+fn save(member: &Member, name: &str, text: &'static str, expected: Option<u64>) -> Option<u64> {
+    let write = Write::SaveDraft(Box::new(NewDraft {
+        name: name.into(),
+        content: Bytes::from_static(text.as_bytes()),
+        based_on: Some(3),
+        expected,
+        at_ms: 70,
+    }));
+    match member.write(write) {
+        Wrote::Drafted { revision } => Some(revision),
+        Wrote::Fenced => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn discard(member: &Member, name: &str, revision: Option<u64>) -> bool {
+    let name = name.into();
+    is_done(&member.write(Write::DiscardDraft { name, revision }))
+}
+
+fn names(rows: &[DraftRow]) -> Vec<&str> {
+    rows.iter().map(|row| &*row.name).collect()
+}
+
+pub(super) fn a_draft_is_one_text_for_each_name(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let store = &*member.store;
+    assert_eq!(store.draft("a").unwrap(), None);
+    let first = save(&member, "a", "one: [", None).unwrap();
+    let second = save(&member, "a", "two", None).unwrap();
+    assert!(second > first);
+    let row = store.draft("a").unwrap().unwrap();
+    let wanted = DraftRow {
+        name: "a".into(),
+        revision: second,
+        content: Bytes::from_static(b"two"),
+        based_on: Some(3),
+        saved_ms: 70,
+    };
+    assert_eq!(row, wanted);
+    save(&member, "c", "three", None).unwrap();
+    save(&member, "b", "four", None).unwrap();
+    assert_eq!(names(&store.drafts(None, 9).unwrap()), ["a", "b", "c"]);
+    assert_eq!(names(&store.drafts(Some("a"), 1).unwrap()), ["b"]);
+    assert!(discard(&member, "b", None));
+    assert!(!discard(&member, "b", None));
+    assert_eq!(names(&store.drafts(None, 9).unwrap()), ["a", "c"]);
+}
+
+pub(super) fn an_edit_over_another_edit_is_refused(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let first = save(&member, "a", "one", Some(0)).unwrap();
+    assert_eq!(save(&member, "a", "two", Some(0)), None);
+    let second = save(&member, "a", "two", Some(first)).unwrap();
+    assert_eq!(save(&member, "a", "three", Some(first)), None);
+    assert!(!discard(&member, "a", Some(first)));
+    let row = member.store.draft("a").unwrap().unwrap();
+    assert_eq!((row.revision, &row.content[..]), (second, &b"two"[..]));
+    assert!(discard(&member, "a", Some(second)));
+    let third = save(&member, "a", "three", Some(0)).unwrap();
+    assert!(third > second, "no revision is used again");
+}
+
+pub(super) fn publishing_takes_the_draft_that_it_was_made_from(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let store = &*member.store;
+    let first = save(&member, "orders", "one", None).unwrap();
+    let second = save(&member, "orders", "two", None).unwrap();
+    let of = |revision| NewPublication {
+        draft: Some(revision),
+        ..draft("one")
+    };
+    let stale = member.write(Write::Publish(Box::new(of(first))));
+    assert!(matches!(stale, Wrote::Fenced), "{stale:?}");
+    assert_eq!(store.published("orders").unwrap(), None);
+    assert_eq!(store.definition(version("one").digest).unwrap(), None);
+    assert_eq!(publish(&member, of(second)), (1, false));
+    assert_eq!(store.draft("orders").unwrap(), None);
+}
+
+pub(super) fn indexing_again_is_only_for_what_is_published(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let store = &*member.store;
+    let again = |only| NewPublication {
+        only: Some(only),
+        ..draft("one")
+    };
+    let refused = |only| {
+        let wrote = member.write(Write::Publish(Box::new(again(only))));
+        assert!(matches!(wrote, Wrote::Fenced), "{wrote:?}");
+    };
+    refused(1);
+    publish(&member, draft("one"));
+    let before = store.bindings_of("orders").unwrap();
+    assert_eq!(publish(&member, again(1)), (1, true));
+    assert_eq!(store.bindings_of("orders").unwrap(), before);
+    publish(&member, draft("two"));
+    refused(1);
+    let current = store.published("orders").unwrap().unwrap();
+    assert_eq!(current.definition, version("two").digest);
+}
+
+pub(super) fn a_place_takes_back_only_what_it_has_published(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let store = &*member.store;
+    let from = |source: &str, text: &str| NewPublication {
+        source: Some(source.into()),
+        ..draft(text)
+    };
+    let drop_it = |name: &str, retract| {
+        let write = Write::DropSource {
+            name: name.into(),
+            retract,
+            at_ms: 80,
+        };
+        match member.write(write) {
+            Wrote::Retracted(version) => version,
+            other => panic!("{other:?}"),
+        }
+    };
+    publish(&member, from("a.yaml", "one"));
+    let row = store.source("a.yaml").unwrap().unwrap();
+    assert_eq!((&*row.workflow, row.version), ("orders", 1));
+    assert_eq!(row.definition, version("one").digest);
+    assert_eq!(drop_it("other.yaml", true), None);
+    assert_eq!(drop_it("a.yaml", true), Some(1));
+    assert_eq!(store.published("orders").unwrap(), None);
+    assert_eq!(store.source("a.yaml").unwrap(), None);
+    // Something newer has come from elsewhere.
+    publish(&member, from("a.yaml", "one"));
+    publish(&member, draft("two"));
+    assert_eq!(drop_it("a.yaml", true), None);
+    assert_eq!(store.published("orders").unwrap().unwrap().version, 3);
+    // Another place has the same.
+    publish(&member, from("a.yaml", "three"));
+    publish(&member, from("b.yaml", "three"));
+    let sources = store.sources(None, 9).unwrap();
+    let versions: Vec<_> = sources
+        .iter()
+        .map(|row| (&*row.name, row.version))
+        .collect();
+    assert_eq!(versions, [("a.yaml", 4), ("b.yaml", 4)]);
+    assert_eq!(store.sources(Some("a.yaml"), 9).unwrap().len(), 1);
+    assert_eq!(drop_it("a.yaml", true), None);
+    assert_eq!(drop_it("b.yaml", false), None);
+    assert_eq!(store.published("orders").unwrap().unwrap().version, 4);
+}
+
+fn ask(member: &Member, what: Upkeep) -> windlass_model::UpkeepNo {
+    match member.write(Write::Upkeep(UpkeepOp::Request { what, at_ms: 90 })) {
+        Wrote::Requested(no) => no,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn some(name: &str) -> Upkeep {
+    Upkeep::Refresh(vec![name.into()])
+}
+
+pub(super) fn requests_wait_until_they_are_done(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let waiting = || {
+        let rows = member.store.upkeep(9).unwrap();
+        rows.into_iter().map(|row| row.what).collect::<Vec<_>>()
+    };
+    let done = |no| {
+        assert!(is_done(
+            &member.write(Write::Upkeep(UpkeepOp::Done(vec![no])))
+        ))
+    };
+    let first = ask(&member, some("a"));
+    ask(&member, Upkeep::Reload);
+    ask(&member, some("b"));
+    let reload = ask(&member, Upkeep::Reload);
+    assert!(reload > first);
+    assert_eq!(waiting(), [some("a"), some("b"), Upkeep::Reload]);
+    done(first);
+    assert_eq!(waiting(), [some("b"), Upkeep::Reload]);
+    let all = ask(&member, Upkeep::RefreshAll);
+    assert_eq!(waiting(), [Upkeep::Reload, Upkeep::RefreshAll]);
+    let after = ask(&member, some("c"));
+    done(all);
+    done(reload);
+    assert_eq!(waiting(), [some("c")]);
+    done(after);
+    for count in 0..=UPKEEP_ROWS {
+        ask(&member, some(&format!("w{count}")));
+    }
+    assert_eq!(waiting(), [Upkeep::RefreshAll], "too many are all");
+}
+
+pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let store = &*member.store;
+    let held = member.born();
+    publish(&member, draft("published"));
+    publish(&member, draft("replaced"));
+    let used = store.instance_by_no(held.fence.instance).unwrap().unwrap();
+    let sweep = |before_ms, at_ms| {
+        let mut swept = 0;
+        loop {
+            let (what, rows) = (Sweep::Documents, 2);
+            match member.write(Write::Sweep {
+                what,
+                before_ms,
+                rows,
+                at_ms,
+            }) {
+                Wrote::Swept { count, more } if !more => return swept + count,
+                Wrote::Swept { count, .. } => swept += count,
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    assert_eq!(sweep(i64::MAX, 100), 0, "all of it is used");
+    assert_eq!(sweep(i64::MAX, 200), 0, "it still is");
+    assert!(is_done(&member.commit(member.last(&held))));
+    let forget = Write::Forget {
+        instance: used.no,
+        before_ms: i64::MAX,
+        rows: 1000,
+        at_ms: 250,
+    };
+    assert!(matches!(
+        member.write(forget),
+        Wrote::Forgotten { more: false }
+    ));
+    assert_eq!(sweep(250, 300), 0, "it is only noted");
+    assert_eq!(sweep(300, 400), 0, "the grace is not over");
+    assert_eq!(sweep(301, 400), 2, "the definition and the pins");
+    assert_eq!(store.definition(used.definition).unwrap(), None);
+    assert_eq!(store.pins(used.pins).unwrap(), None);
+    let kept = |text: &str| store.definition(version(text).digest).unwrap().is_some();
+    assert!(kept("published") && kept("replaced"), "versions stay");
+    // What comes back is written again.
+    let again = member.born();
+    let row = store.instance_by_no(again.fence.instance).unwrap().unwrap();
+    assert!(store.definition(row.definition).unwrap().is_some());
+    assert!(store.pins(row.pins).unwrap().is_some());
+    assert_eq!(
+        (row.definition, row.pins),
+        (definition("case").digest, pins().digest)
+    );
+}
+
+pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut ended = Vec::new();
+    for keep_ms in [Some(1000), None, Some(5)] {
+        let mut new = member.draft(1);
+        new.keep_ms = keep_ms;
+        new.owner = Some(member.incarnation);
+        new.triggers[0].claimed = true;
+        let held = Held::born(&new);
+        member.create(new);
+        assert!(is_done(&member.commit(member.last(&held))));
+        ended.push(held.fence.instance);
+    }
+    let expired = |before_ms, now_ms| {
+        let rows = member.store.expired(before_ms, now_ms, 9).unwrap();
+        rows.into_iter().map(|row| row.no).collect::<Vec<_>>()
+    };
+    // They ended at 40.
+    assert_eq!(expired(0, 45), []);
+    assert_eq!(expired(0, 46), [ended[2]]);
+    assert_eq!(expired(41, 46), [ended[1], ended[2]]);
+    assert_eq!(expired(i64::MAX, 1040), [ended[1], ended[2]]);
+    assert_eq!(expired(0, 1041), [ended[0], ended[2]]);
+    let forget = |no: usize, at_ms| {
+        let forget = Write::Forget {
+            instance: ended[no],
+            before_ms: i64::MAX,
+            rows: 1000,
+            at_ms,
+        };
+        member.write(forget);
+        member.store.instance_by_no(ended[no]).unwrap().is_none()
+    };
+    assert!(!forget(0, 1040));
+    assert!(forget(0, 1041));
+    assert!(forget(2, 46));
+    assert_eq!(expired(i64::MAX, i64::MAX), [ended[1]]);
+}
+
+/// Starts race the publishing and the retracting of what starts them.
+pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harness) {
+    const ROUNDS: u32 = 200;
+    const STARTERS: usize = 2;
+    let publisher = Member::join(harness);
+    let starters: Vec<Member> = (0..STARTERS).map(|_| Member::join(harness)).collect();
+    let over = AtomicU32::new(0);
+    let started: Vec<(u32, u32)> = std::thread::scope(|scope| {
+        let sending = starters.iter().map(|member| {
+            let over = &over;
+            scope.spawn(move || start_until(member, over))
+        });
+        let sending: Vec<_> = sending.collect();
+        for round in 0..ROUNDS {
+            publish(&publisher, draft(&format!("text {}", round % 3)));
+            if round % 4 == 3 {
+                let name = "orders".into();
+                publisher.write(Write::Retract { name, at_ms: 1 });
+            }
+        }
+        over.store(1, Ordering::Release);
+        sending
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let of = |pick: fn(&(u32, u32)) -> u32| started.iter().map(pick).sum::<u32>();
+    let counts = publisher.store.counts().unwrap();
+    assert_eq!(u64::from(of(|pair| pair.0)), counts.instances);
+    let query = crate::published::PublicationQuery {
+        retracted: true,
+        limit: 10_000,
+        ..Default::default()
+    };
+    let versions = publisher.store.publications(&query).unwrap();
+    println!(
+        "{ROUNDS} rounds, {} versions: {} started, {} times what is bound had moved",
+        versions.len(),
+        of(|pair| pair.0),
+        of(|pair| pair.1)
+    );
+    let mut numbers: Vec<u32> = versions.iter().map(|row| row.version).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..).take(numbers.len()).collect::<Vec<u32>>());
+    let current = versions.iter().filter(|row| row.retracted_ms.is_none());
+    assert!(current.count() <= 1);
+}
+
+/// Sends stimuli with what is bound at the moment; counts those that started something, and
+/// those for which it had moved.
+fn start_until(member: &Member, over: &AtomicU32) -> (u32, u32) {
+    let (mut started, mut moved) = (0, 0);
+    while over.load(Ordering::Acquire) == 0 {
+        let bound = member.store.bindings(Digest::of(b"paid")).unwrap();
+        let starts = bound.iter().map(|row| {
+            let mut new = member.draft(1);
+            let stored = member.store.definition(row.definition).unwrap();
+            new.definition = std::sync::Arc::new(stored.expect("what is bound is there"));
+            (row.no, new)
+        });
+        let starts: Vec<_> = starts.collect();
+        let wanted: Vec<_> = starts.iter().map(|(_, new)| new.id).collect();
+        let mut stimulus = stimulus("paid", Delivery::Start);
+        stimulus.hash = Digest::of(b"paid");
+        let send = Send {
+            stimulus,
+            starts,
+            queued: None,
+            limit: Send::LIMIT,
+            at_ms: 10,
+        };
+        match member.write(Write::Send(Box::new(send))) {
+            Wrote::Sent(sent) => {
+                assert_eq!(
+                    sent.started, wanted,
+                    "all that it was told, and nothing else"
+                );
+                started += u32::try_from(wanted.len()).unwrap();
+            }
+            Wrote::Moved => moved += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    (started, moved)
+}

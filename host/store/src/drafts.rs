@@ -1,0 +1,129 @@
+//! What there is of definitions besides published versions: drafts, where versions were read
+//! from, and requests to look at them again.
+//!
+//! A draft is the text of a workflow that somebody is still working on, mistakes and all: one
+//! for each name. It becomes a version by being published, in the transaction that removes it.
+
+use bytes::Bytes;
+use windlass_model::limits::{WORKFLOW_BYTES, WORKFLOW_NAME_BYTES};
+use windlass_model::{Digest, UpkeepNo};
+
+use crate::codes;
+use crate::error::{Error, Result};
+
+/// Names that one request is about at most.
+pub const UPKEEP_NAMES: usize = 1_000;
+
+/// Requests about some definitions that wait at most: one more makes them one about all.
+pub const UPKEEP_ROWS: u32 = 1_000;
+
+/// A draft to be saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDraft {
+    /// The workflow's name.
+    pub name: String,
+    /// The text as it was written, at most [`WORKFLOW_BYTES`] of it.
+    pub content: Bytes,
+    /// The version that it was made from.
+    pub based_on: Option<u32>,
+    /// Save it only over this revision; 0: only if there is none. None: over whatever there is.
+    pub expected: Option<u64>,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+impl NewDraft {
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.content.len() > WORKFLOW_BYTES {
+            let text = format!("a draft has at most {WORKFLOW_BYTES} bytes");
+            return Err(Error::new(codes::CONTRADICTION, text));
+        }
+        check_name(&self.name)
+    }
+}
+
+/// A draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftRow {
+    /// The workflow's name.
+    pub name: String,
+    /// Grows with each edit, and is never used again.
+    pub revision: u64,
+    /// The text as it was written.
+    pub content: Bytes,
+    /// The version that it was made from.
+    pub based_on: Option<u32>,
+    /// Epoch milliseconds.
+    pub saved_ms: i64,
+}
+
+/// What was last published from one place, like a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceRow {
+    /// The place, like a path.
+    pub name: String,
+    /// The workflow that was in it.
+    pub workflow: String,
+    /// The version that it was published as, or was already.
+    pub version: u32,
+    /// Digest of a [`crate::rows::DefinitionRow`].
+    pub definition: Digest,
+}
+
+/// What is to be looked at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Every published definition.
+    RefreshAll,
+    /// These, at most [`UPKEEP_NAMES`].
+    Refresh(Vec<String>),
+    /// The places that definitions are read from.
+    Reload,
+}
+
+impl Upkeep {
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Refresh(names) if names.len() > UPKEEP_NAMES => {
+                let text = format!("a request is about {UPKEEP_NAMES} workflows at most");
+                Err(Error::new(codes::CONTRADICTION, text))
+            }
+            Self::Refresh(names) => names.iter().try_for_each(|name| check_name(name)),
+            Self::RefreshAll | Self::Reload => Ok(()),
+        }
+    }
+}
+
+/// A request that waits to be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpkeepRow {
+    /// Its number: later ones are larger.
+    pub no: UpkeepNo,
+    /// What is to be looked at again.
+    pub what: Upkeep,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// What is done about requests.
+#[derive(Clone, Debug)]
+pub enum UpkeepOp {
+    /// Writes a request. It takes the place of earlier ones that it includes. Answered by
+    /// [`crate::Wrote::Requested`].
+    Request {
+        /// What is to be looked at again.
+        what: Upkeep,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
+    /// These were carried out. Answered by [`crate::Wrote::Done`].
+    Done(Vec<UpkeepNo>),
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > WORKFLOW_NAME_BYTES {
+        let text = format!("the name of a workflow has 1 to {WORKFLOW_NAME_BYTES} bytes");
+        return Err(Error::new(codes::CONTRADICTION, text));
+    }
+    Ok(())
+}
