@@ -19,8 +19,10 @@ const WALLS: &[(&str, &[&str])] = &[
             "rusqlite",
             "windlass-engine",
             "windlass-store",
+            "windlass-locks",
             "windlass-plugins",
             "windlass-runtime",
+            "windlass-server",
         ],
     ),
     (
@@ -30,8 +32,10 @@ const WALLS: &[(&str, &[&str])] = &[
             "wasmtime",
             "rusqlite",
             "windlass-store",
+            "windlass-locks",
             "windlass-plugins",
             "windlass-runtime",
+            "windlass-server",
         ],
     ),
     (
@@ -40,8 +44,21 @@ const WALLS: &[(&str, &[&str])] = &[
             "tokio",
             "wasmtime",
             "windlass-engine",
+            "windlass-locks",
             "windlass-plugins",
             "windlass-runtime",
+            "windlass-server",
+        ],
+    ),
+    (
+        "windlass-locks",
+        &[
+            "wasmtime",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-plugins",
+            "windlass-runtime",
+            "windlass-server",
         ],
     ),
     (
@@ -49,10 +66,14 @@ const WALLS: &[(&str, &[&str])] = &[
         &[
             "rusqlite",
             "windlass-engine",
+            "windlass-locks",
             "windlass-store",
             "windlass-runtime",
+            "windlass-server",
         ],
     ),
+    ("windlass-runtime", &["clap", "axum", "windlass-server"]),
+    ("windlass-server", &["clap", "windlass-cli"]),
 ];
 
 /// The only crate that may name wasmtime.

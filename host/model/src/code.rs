@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Names an error for people and scripts, like `WL-D004`. The letter tells the area:
-/// `C` configuration, `D` definition, `P` plugin, `R` run, `S` store, `U` usage, `X` bug.
+/// `C` configuration, `D` definition, `L` locks, `P` plugin, `R` run, `S` store, `U` usage, `X` bug.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Code(Cow<'static, str>);
