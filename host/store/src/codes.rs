@@ -34,3 +34,20 @@ pub const MEMBER_LOCK: Code = Code::new("WL-S014");
 pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
 /// A sub-workflow could not begin.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
+
+/// The database server cannot be reached.
+pub const UNREACHABLE: Code = Code::new("WL-S030");
+/// The database does not let the user in.
+pub const LOGIN: Code = Code::new("WL-S031");
+/// There is no such database.
+pub const NO_DATABASE: Code = Code::new("WL-S032");
+/// The user may not do that in the database.
+pub const NOT_ALLOWED: Code = Code::new("WL-S033");
+/// The connection cannot be encrypted as asked for.
+pub const TLS: Code = Code::new("WL-S034");
+/// The tables in the database are of something else.
+pub const NOT_LAID_OUT: Code = Code::new("WL-S035");
+/// The store's URL cannot be read.
+pub const BAD_URL: Code = Code::new("WL-S036");
+/// The server has no connection left.
+pub const CONNECTIONS: Code = Code::new("WL-S037");

@@ -16,6 +16,8 @@ pub mod letters;
 pub mod lives;
 pub mod memory;
 pub mod outside;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod published;
 pub mod read;
 pub mod retention;
@@ -25,14 +27,18 @@ pub mod stimuli;
 pub mod write;
 
 mod children;
+mod columns;
 mod error;
 mod externalise;
 mod prefix;
 mod settings;
+mod queue;
 mod weight;
 
 pub use error::{Error, Result};
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use read::Reader;
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 pub use write::{Sink, Ticket, Write, Wrote};

@@ -13,7 +13,6 @@ mod open;
 mod options;
 mod pool;
 mod published;
-mod queue;
 mod read;
 mod rows;
 mod session;
@@ -31,16 +30,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 pub use self::options::{Durability, SqliteOptions};
 use self::pool::Pool;
-use self::queue::{Batch, Queue};
 use self::shared::{Shared, Trace};
 use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
+use crate::queue::{Awaited, Batch, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
 
@@ -118,7 +117,7 @@ impl Store for SqliteStore {
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(Awaited::default());
         let sink: Arc<dyn Sink> = Arc::clone(&waiting) as Arc<dyn Sink>;
         self.submit(&sink, vec![(0, write)]);
         waiting.wait()
@@ -150,33 +149,5 @@ impl Store for SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-/// Waits for one answer.
-#[derive(Default)]
-struct Waiting {
-    answer: Mutex<Option<Result<Wrote>>>,
-    answered: Condvar,
-}
-
-impl Waiting {
-    fn wait(&self) -> Result<Wrote> {
-        let mut answer = self.answer.lock();
-        loop {
-            if let Some(answer) = answer.take() {
-                return answer;
-            }
-            self.answered.wait(&mut answer);
-        }
-    }
-}
-
-impl Sink for Waiting {
-    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
-        if let Some((_, answer)) = answers.into_iter().next_back() {
-            *self.answer.lock() = Some(answer);
-            self.answered.notify_all();
-        }
     }
 }

@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::locks::Held;
 use super::options::SqliteOptions;
-use super::queue::Queue;
 use super::time::MachineTime;
+use crate::queue::Queue;
 
 /// What a group leaves in the file to be recognised by, if nothing else of it tells.
 pub(super) struct Trace {

@@ -4,73 +4,18 @@ use bytes::Bytes;
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 use rusqlite::{Error as Fault, Row};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Digest, Payload};
+use windlass_model::{Digest, Payload};
 
-/// What is said of a payload beside its bytes. Absent for inline JSON, which most are, so
-/// that those cost one byte more than their text.
-#[derive(Serialize, Deserialize)]
-struct Meta {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    content_type: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    blob: Option<BlobRef>,
-}
-
-/// The two columns of a payload.
-pub(super) fn payload(payload: Option<&Payload>) -> (Option<&[u8]>, Option<String>) {
-    let Some(payload) = payload else {
-        return (None, None);
-    };
-    let (body, blob) = match &payload.body {
-        Body::Inline(bytes) => (Some(bytes.as_ref()), None),
-        Body::Blob(blob) => (None, Some(*blob)),
-    };
-    if blob.is_none() && payload.content_type.is_none() {
-        return (body, None);
-    }
-    (
-        body,
-        json(&Meta {
-            content_type: payload.content_type.clone(),
-            blob,
-        }),
-    )
-}
+use crate::columns::payload_of;
+pub(super) use crate::columns::{json, json_list, payload};
 
 /// The payload in the columns from `column` on.
 pub(super) fn read_payload(row: &Row<'_>, column: usize) -> Result<Option<Payload>, Fault> {
-    let meta: Option<Meta> = read_json(row, column + 1)?;
-    let body = bytes(row, column)?;
-    Ok(match (body, meta) {
-        (None, None) => None,
-        (Some(body), None) => Some(Payload::json(body)),
-        (body, Some(meta)) => {
-            let body = match meta.blob {
-                Some(blob) => Body::Blob(blob),
-                None => Body::Inline(body.unwrap_or_default()),
-            };
-            Some(Payload {
-                content_type: meta.content_type,
-                body,
-            })
-        }
-    })
-}
-
-/// JSON text of something small.
-pub(super) fn json<T: Serialize>(value: &T) -> Option<String> {
-    // Nothing that is stored so has a map with other keys than text, so it serialises.
-    serde_json::to_string(value).ok()
-}
-
-/// JSON text of a list, unless it is empty.
-pub(super) fn json_list<T: Serialize>(values: &[T]) -> Option<String> {
-    if values.is_empty() {
-        None
-    } else {
-        json(&values)
-    }
+    let ValueRef::Text(meta) = row.get_ref(column + 1)? else {
+        return Ok(bytes(row, column)?.map(Payload::json));
+    };
+    payload_of(bytes(row, column)?, Some(meta))
+        .map_err(|error| Fault::FromSqlConversionFailure(column + 1, Type::Text, Box::new(error)))
 }
 
 /// What a column of JSON text says.

@@ -111,7 +111,7 @@ struct Round {
     unknown: Option<(usize, Error)>,
     /// What begins there has been run twice: its COMMIT failed, and it was not in the file.
     tried_again: Option<usize>,
-    batches: Vec<super::queue::Batch>,
+    batches: Vec<crate::queue::Batch>,
 }
 
 impl Round {

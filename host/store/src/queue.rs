@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::error::Result;
 use crate::weight::weight;
-use crate::write::{Sink, Ticket, Write};
+use crate::write::{Sink, Ticket, Write, Wrote};
 
 /// Writes submitted together.
-pub(super) struct Batch {
-    pub(super) sink: Arc<dyn Sink>,
-    pub(super) writes: Vec<(Ticket, Write)>,
+pub(crate) struct Batch {
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) writes: Vec<(Ticket, Write)>,
 }
 
 #[derive(Default)]
@@ -22,7 +23,7 @@ struct Waiting {
 }
 
 /// Many submitters, one writer.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     bound: usize,
     bytes: usize,
     waiting: Mutex<Waiting>,
@@ -35,7 +36,7 @@ pub(super) struct Queue {
 impl Queue {
     /// A queue in which `bound` writes may wait that hold so many bytes, besides the batch that
     /// exceeds either.
-    pub(super) fn new(bound: usize, bytes: usize) -> Self {
+    pub(crate) fn new(bound: usize, bytes: usize) -> Self {
         Self {
             bound,
             bytes,
@@ -46,7 +47,7 @@ impl Queue {
     }
 
     /// Waits for room and adds a batch, or gives it back if the queue is closed.
-    pub(super) fn push(&self, batch: Batch) -> Result<(), Batch> {
+    pub(crate) fn push(&self, batch: Batch) -> Result<(), Batch> {
         let bytes: usize = batch.writes.iter().map(|(_, write)| weight(write)).sum();
         let mut waiting = self.waiting.lock();
         while (waiting.writes >= self.bound || waiting.bytes >= self.bytes) && !waiting.closed {
@@ -66,7 +67,7 @@ impl Queue {
 
     /// Waits for something and takes all of it. `taken` is empty and lends its space.
     /// False once the queue is closed and empty.
-    pub(super) fn take(&self, taken: &mut Vec<Batch>) -> bool {
+    pub(crate) fn take(&self, taken: &mut Vec<Batch>) -> bool {
         let mut waiting = self.waiting.lock();
         while waiting.batches.is_empty() && !waiting.closed {
             self.ready.wait(&mut waiting);
@@ -80,14 +81,42 @@ impl Queue {
 
     /// What waits, in bytes.
     #[cfg(test)]
-    pub(super) fn waiting_bytes(&self) -> usize {
+    pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting.lock().bytes
     }
 
     /// Nothing more is accepted; what waits is still taken.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().closed = true;
         self.ready.notify_all();
         self.room.notify_all();
+    }
+}
+
+/// Waits for one answer.
+#[derive(Default)]
+pub(crate) struct Awaited {
+    answer: Mutex<Option<Result<Wrote>>>,
+    answered: Condvar,
+}
+
+impl Awaited {
+    pub(crate) fn wait(&self) -> Result<Wrote> {
+        let mut answer = self.answer.lock();
+        loop {
+            if let Some(answer) = answer.take() {
+                return answer;
+            }
+            self.answered.wait(&mut answer);
+        }
+    }
+}
+
+impl Sink for Awaited {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        if let Some((_, answer)) = answers.into_iter().next_back() {
+            *self.answer.lock() = Some(answer);
+            self.answered.notify_all();
+        }
     }
 }

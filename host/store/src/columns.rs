@@ -1,0 +1,73 @@
+//! How single values lie in columns, whatever the database.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use windlass_model::{BlobRef, Body, Payload};
+
+/// What is said of a payload beside its bytes. Absent for inline JSON, which most are, so
+/// that those cost one byte more than their text.
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blob: Option<BlobRef>,
+}
+
+/// The two columns of a payload.
+pub(crate) fn payload(payload: Option<&Payload>) -> (Option<&[u8]>, Option<String>) {
+    let Some(payload) = payload else {
+        return (None, None);
+    };
+    let (body, blob) = match &payload.body {
+        Body::Inline(bytes) => (Some(bytes.as_ref()), None),
+        Body::Blob(blob) => (None, Some(*blob)),
+    };
+    if blob.is_none() && payload.content_type.is_none() {
+        return (body, None);
+    }
+    (
+        body,
+        json(&Meta {
+            content_type: payload.content_type.clone(),
+            blob,
+        }),
+    )
+}
+
+/// The payload that the two columns hold.
+pub(crate) fn payload_of(
+    body: Option<Bytes>,
+    meta: Option<&[u8]>,
+) -> Result<Option<Payload>, serde_json::Error> {
+    let meta: Option<Meta> = meta.map(serde_json::from_slice).transpose()?;
+    Ok(match (body, meta) {
+        (None, None) => None,
+        (Some(body), None) => Some(Payload::json(body)),
+        (body, Some(meta)) => {
+            let body = match meta.blob {
+                Some(blob) => Body::Blob(blob),
+                None => Body::Inline(body.unwrap_or_default()),
+            };
+            Some(Payload {
+                content_type: meta.content_type,
+                body,
+            })
+        }
+    })
+}
+
+/// JSON text of something small.
+pub(crate) fn json<T: Serialize>(value: &T) -> Option<String> {
+    // Nothing that is stored so has a map with other keys than text, so it serialises.
+    serde_json::to_string(value).ok()
+}
+
+/// JSON text of a list, unless it is empty.
+pub(crate) fn json_list<T: Serialize>(values: &[T]) -> Option<String> {
+    if values.is_empty() {
+        None
+    } else {
+        json(&values)
+    }
+}

@@ -1,0 +1,268 @@
+//! One connection that writes, and what becomes of a transaction on it.
+//!
+//! A connection that is lost before COMMIT was sent has written nothing: it is made again, and
+//! the transaction done again. One that is lost after that leaves the outcome unknown. So every
+//! transaction knows its number before it sends COMMIT, and the server is asked by that number
+//! what became of it. Only if nobody can be asked is the outcome answered as unknown.
+
+use std::time::Duration;
+
+use windlass_model::failpoint;
+
+use super::connect::Connection;
+use super::fault::{Fault, explain, is_conflict, is_gone};
+use super::listen::pause;
+use super::session::{Done, Failed, Session};
+use super::shared::Shared;
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::write::{Write, Wrote};
+
+/// How often a transaction is done again that the server gave up in favour of another one.
+const CONFLICTS: u32 = 10;
+
+/// The first wait between two attempts to connect; each further one is twice as long.
+const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// The longest.
+const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+
+/// How often the server is asked about a transaction that it is still at.
+const QUESTIONS: u32 = 100;
+
+/// Why a transaction has written nothing.
+pub(super) enum Refused {
+    /// As a whole; its parts may fare better by themselves.
+    RolledBack(Error),
+    /// The database cannot be reached, or it is not known what became of it.
+    Lost(Error),
+}
+
+impl Refused {
+    pub(super) fn error(self) -> Error {
+        match self {
+            Self::RolledBack(error) | Self::Lost(error) => error,
+        }
+    }
+}
+
+/// What a transaction carries out between BEGIN and COMMIT.
+pub(super) trait Work {
+    /// What comes of it.
+    type Answer: Send;
+
+    /// Carries it out.
+    fn carry_out(
+        &mut self,
+        session: &mut Session<'_>,
+    ) -> impl Future<Output = Done<Self::Answer>> + Send;
+}
+
+/// One write.
+impl Work for &Write {
+    type Answer = Wrote;
+
+    async fn carry_out(&mut self, session: &mut Session<'_>) -> Done<Wrote> {
+        session.carry_out(self).await
+    }
+}
+
+/// What became of one attempt at a transaction.
+enum Attempt<T> {
+    Done(T),
+    /// Nothing is written, and the connection is gone.
+    Gone(Fault),
+    /// Nothing is written, and doing it again may help.
+    Conflict(Error),
+    /// Nothing is written.
+    RolledBack(Error),
+    /// COMMIT was sent, and the connection is gone: the answer counts if the transaction of
+    /// this number is committed.
+    Unknown(T, Option<String>, Fault),
+}
+
+/// A connection that writes, made as it is needed.
+#[derive(Default)]
+pub(super) struct Lane {
+    connection: Option<Connection>,
+    /// The last attempt to connect has failed: the next work is refused by one more.
+    unreachable: bool,
+}
+
+impl Lane {
+    pub(super) fn with(connection: Connection) -> Self {
+        Self {
+            connection: Some(connection),
+            unreachable: false,
+        }
+    }
+
+    /// Carries out a transaction, again where that does no harm.
+    pub(super) async fn run<W: Work>(
+        &mut self,
+        shared: &Shared,
+        work: &mut W,
+    ) -> std::result::Result<W::Answer, Refused> {
+        let place = &shared.target.place;
+        let mut conflicts = 0;
+        loop {
+            let connection = self.connected(shared).await.map_err(Refused::Lost)?;
+            match attempt(shared, connection, work).await {
+                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Gone(fault) => {
+                    tracing::warn!("the connection to {place} is lost: {fault}");
+                    self.connection = None;
+                }
+                Attempt::Conflict(error) => {
+                    conflicts += 1;
+                    if conflicts > CONFLICTS {
+                        return Err(Refused::RolledBack(error));
+                    }
+                    pause(Duration::from_millis(u64::from(conflicts))).await;
+                }
+                Attempt::RolledBack(error) => return Err(Refused::RolledBack(error)),
+                Attempt::Unknown(answer, number, fault) => {
+                    tracing::warn!("the connection to {place} is lost during a commit: {fault}");
+                    self.connection = None;
+                    if self.is_committed(shared, number, &fault).await? {
+                        return Ok(answer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection, made again with growing waits for as long as the options say.
+    async fn connected(&mut self, shared: &Shared) -> Result<&mut Connection> {
+        let usable = self.connection.take();
+        let usable = usable.filter(|connection| !connection.client.is_closed());
+        let connection = match usable {
+            Some(connection) => connection,
+            None => {
+                let made = self.connect(shared).await;
+                self.unreachable = made.is_err();
+                made?
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    async fn connect(&self, shared: &Shared) -> Result<Connection> {
+        let target = &shared.target;
+        let told = |fault: Fault| explain(&target.place, &fault);
+        if self.unreachable {
+            return target.writer().await.map_err(told);
+        }
+        let mut wait = BACK_OFF;
+        let mut waited = Duration::ZERO;
+        loop {
+            let fault = match target.writer().await {
+                Ok(connection) => return Ok(connection),
+                Err(fault) => told(fault),
+            };
+            let bound = Duration::from_millis(shared.options.reconnect_ms);
+            if !fault.transient || waited >= bound {
+                return Err(fault);
+            }
+            pause(wait).await;
+            waited += wait;
+            wait = (wait * 2).min(BACK_OFF_MAX);
+        }
+    }
+
+    /// Asks the server what became of a transaction.
+    async fn is_committed(
+        &mut self,
+        shared: &Shared,
+        number: Option<String>,
+        why: &Fault,
+    ) -> std::result::Result<bool, Refused> {
+        // Without a number it has written nothing.
+        let Some(number) = number else {
+            return Ok(true);
+        };
+        let place = shared.target.place.clone();
+        let unknown = |what: String| {
+            let text = format!(
+                "{}; whether the write lasts cannot be found out: {what}",
+                explain(&place, why)
+            );
+            Refused::Lost(
+                Error::new(codes::UNKNOWN_OUTCOME, text)
+                    .help("Check the server; what was not acknowledged is looked up at the start."),
+            )
+        };
+        let sql = "SELECT pg_xact_status($1::text::xid8)";
+        for _ in 0..QUESTIONS {
+            let connection = self.connected(shared).await;
+            let connection = connection.map_err(|error| unknown(error.message))?;
+            let status: Option<String> = match connection.rows(sql, &[&number]).await {
+                Ok(rows) => rows.first().and_then(|row| row.try_get(0).ok().flatten()),
+                Err(fault) if is_gone(&fault) => {
+                    self.connection = None;
+                    continue;
+                }
+                Err(fault) => return Err(unknown(fault.to_string())),
+            };
+            match status.as_deref() {
+                Some("committed") => return Ok(true),
+                Some("aborted") => return Ok(false),
+                Some(_) => pause(BACK_OFF).await,
+                None => return Err(unknown("the server has forgotten it".to_owned())),
+            }
+        }
+        Err(unknown(
+            "the server does not come to an end with it".to_owned(),
+        ))
+    }
+}
+
+async fn attempt<W: Work>(
+    shared: &Shared,
+    connection: &mut Connection,
+    work: &mut W,
+) -> Attempt<W::Answer> {
+    let mut session = Session::new(connection, shared);
+    let carried = carry_out(&mut session, work).await;
+    let (answer, number) = match carried {
+        Ok(carried) => carried,
+        Err(Failed::Sql(fault)) if is_gone(&fault) => return Attempt::Gone(fault),
+        Err(failed) => return roll_back(shared, session.connection, failed).await,
+    };
+    failpoint::pass("store-before-commit");
+    let committed = session.connection.client.batch_execute("COMMIT").await;
+    match committed {
+        Ok(()) => {
+            failpoint::pass("store-after-commit");
+            session.settle();
+            Attempt::Done(answer)
+        }
+        Err(fault) if is_gone(&fault) => Attempt::Unknown(answer, number, fault),
+        Err(fault) => roll_back(shared, session.connection, fault.into()).await,
+    }
+}
+
+/// Up to the COMMIT, with the number of the transaction, if it has written.
+async fn carry_out<W: Work>(
+    session: &mut Session<'_>,
+    work: &mut W,
+) -> Done<(W::Answer, Option<String>)> {
+    session.connection.client.batch_execute("BEGIN").await?;
+    let answer = work.carry_out(session).await?;
+    let sql = "SELECT pg_current_xact_id_if_assigned()::text";
+    let row = session.one(sql, &[]).await?;
+    let number = row.and_then(|row| row.try_get(0).ok().flatten());
+    Ok((answer, number))
+}
+
+async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {
+    let place = &shared.target.place;
+    if let Err(fault) = connection.client.batch_execute("ROLLBACK").await {
+        return Attempt::Gone(fault);
+    }
+    match failed {
+        Failed::Sql(fault) if is_conflict(&fault) => Attempt::Conflict(explain(place, &fault)),
+        Failed::Sql(fault) => Attempt::RolledBack(explain(place, &fault)),
+        Failed::Store(error) => Attempt::RolledBack(error),
+    }
+}

@@ -1,0 +1,112 @@
+//! Lays the tables out, and brings older layouts up.
+//!
+//! Everything is one transaction under an advisory lock: several processes that start at once
+//! lay it out once, and one that is killed in the middle leaves what was there.
+
+use windlass_model::failpoint;
+
+use super::connect::{Connection, quoted};
+use super::fault::{Fault, explain};
+use crate::codes;
+use crate::error::{Error, Result};
+
+/// Each migration ever released, in order, never changed afterwards.
+const STEPS: &[&str] = &[include_str!("schema.sql")];
+
+/// `wlas`: names the lock, with the schema.
+const LOCK: i32 = 0x776c_6173;
+
+/// Makes sure that the schema has the newest layout.
+pub(super) async fn lay_out(connection: &mut Connection, place: &str, schema: &str) -> Result<()> {
+    let told = |error: Fault| explain(place, &error);
+    // Migrating may take longer than any statement of the work itself.
+    connection
+        .client
+        .batch_execute(
+            "BEGIN; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0; \
+            SET LOCAL idle_in_transaction_session_timeout TO 0;",
+        )
+        .await
+        .map_err(told)?;
+    let done = migrate(connection, place, schema).await;
+    let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let ended = connection.client.batch_execute(end).await.map_err(told);
+    done.and(ended)
+}
+
+async fn migrate(connection: &Connection, place: &str, schema: &str) -> Result<()> {
+    let told = |error: Fault| explain(place, &error);
+    let client = &connection.client;
+    client
+        .query(
+            "SELECT pg_advisory_xact_lock($1, hashtext($2))",
+            &[&LOCK, &schema],
+        )
+        .await
+        .map_err(told)?;
+    let there = client
+        .query_one("SELECT to_regnamespace($1) IS NOT NULL", &[&quoted(schema)])
+        .await
+        .and_then(|row| row.try_get::<_, bool>(0))
+        .map_err(told)?;
+    if !there {
+        let create = format!("CREATE SCHEMA {}", quoted(schema));
+        client.batch_execute(&create).await.map_err(told)?;
+    }
+    let version = version(connection, place, schema).await?;
+    let known = STEPS.len();
+    if version > known {
+        let text = format!("a newer Windlass has laid out {place}");
+        return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another database."));
+    }
+    for (number, step) in (1_i64..).zip(STEPS).skip(version) {
+        client.batch_execute(step).await.map_err(told)?;
+        failpoint::pass("store-in-migration");
+        client
+            .execute("INSERT INTO layout (version) VALUES ($1)", &[&number])
+            .await
+            .map_err(told)?;
+    }
+    Ok(())
+}
+
+/// How many of the migrations have been done.
+async fn version(connection: &Connection, place: &str, schema: &str) -> Result<usize> {
+    let told = |error: Fault| explain(place, &error);
+    let client = &connection.client;
+    let tables: i64 = client
+        .query_one(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = $1",
+            &[&schema],
+        )
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(told)?;
+    if tables == 0 {
+        client
+            .batch_execute("CREATE TABLE layout (version BIGINT PRIMARY KEY)")
+            .await
+            .map_err(told)?;
+        return Ok(0);
+    }
+    let layout: bool = client
+        .query_one(
+            "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = $1 \
+            AND tablename = 'layout')",
+            &[&schema],
+        )
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(told)?;
+    if !layout {
+        let text = format!("the schema {schema} of {place} has tables of another program");
+        return Err(Error::new(codes::NOT_LAID_OUT, text)
+            .help("Name another schema or database; this one is left as it is."));
+    }
+    let version: i64 = client
+        .query_one("SELECT coalesce(max(version), 0) FROM layout", &[])
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(told)?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,233 @@
+//! A store in a PostgreSQL database, for several machines.
+//!
+//! One thread of the process writes, in groups, each one transaction whose statements carry
+//! the work of all of it (`writer.rs`, `lane.rs`, `session/`); readers have a pool of
+//! connections (`pool.rs`, `read.rs`). Nothing here blocks on a future where the caller may be
+//! driving a runtime: the store has one of its own. `docs/postgresql.md` describes the layout.
+//!
+//! Where to put what:
+//!
+//! * a verb: a function `async fn name(&mut self, …) -> Done<Wrote>` of `Session`, in a file of
+//!   `session/` named like the one in `sqlite/session/`, and a line in `Session::carry_out`;
+//! * a reader: a method in `read.rs` that gives a statement and its parameters to the pool and
+//!   turns the rows into what is asked for (`rows.rs`, `values.rs`); larger families have a file
+//!   of their own beside it, like `sqlite/stimuli.rs`;
+//! * a table: `schema.sql`, until it is released; then a further step in `layout.rs`.
+
+mod connect;
+mod fault;
+mod lane;
+mod layout;
+mod listen;
+mod options;
+mod pool;
+mod read;
+mod rows;
+mod session;
+mod shared;
+mod trust;
+mod values;
+mod writer;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Runtime;
+
+use self::connect::Target;
+use self::fault::explain;
+use self::lane::Lane;
+pub use self::options::PostgresOptions;
+use self::pool::ReadPool;
+use self::shared::Shared;
+use crate::error::{Error, Result};
+use crate::externalise::externalise;
+use crate::queue::{Awaited, Batch, Queue};
+use crate::write::{Sink, Ticket, Write, Wrote};
+use crate::{Listener, Store, codes};
+
+/// Threads of the store's own runtime: they pass bytes on and wait.
+const THREADS: usize = 2;
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    pool: ReadPool,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Differs between store objects: who has notified.
+    own: String,
+    runtime: Mutex<Option<Runtime>>,
+    handle: tokio::runtime::Handle,
+}
+
+impl PostgresStore {
+    /// Opens a store: connects, and lays the tables out if they are not there. Blocks; not to
+    /// be called from a thread that drives a runtime.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S003`: a newer Windlass has laid the tables out. `WL-S030` to `WL-S037`: the server
+    /// cannot be reached, does not let the user in or do what is needed, has no such database,
+    /// or none of ours; the URL cannot be read.
+    pub fn open(url: &str, options: PostgresOptions) -> Result<Arc<Self>> {
+        let target = Arc::new(Target::new(url, &options)?);
+        let none = |error: std::io::Error| {
+            Error::new(
+                codes::CANNOT_OPEN,
+                format!("no thread for the store: {error}"),
+            )
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("store-io")
+            .enable_all()
+            .build()
+            .map_err(none)?;
+        let handle = runtime.handle().clone();
+        let connection = wait_for(
+            &handle,
+            prepare(Arc::clone(&target), options.schema.clone()),
+        )?;
+        let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
+        let shared = Arc::new(Shared {
+            target,
+            queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
+            options,
+            known: Mutex::default(),
+            made_pending: std::sync::atomic::AtomicU64::new(0),
+            scans: Mutex::new(FxHashMap::default()),
+            joined: Mutex::default(),
+        });
+        let (for_writer, runs_on) = (Arc::clone(&shared), handle.clone());
+        let writer = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer::run(&for_writer, &runs_on, Lane::with(connection)))
+            .map_err(none)?;
+        Ok(Arc::new(Self {
+            shared,
+            pool,
+            writer: Mutex::new(Some(writer)),
+            own: nonce(),
+            runtime: Mutex::new(Some(runtime)),
+            handle,
+        }))
+    }
+
+    /// Host and database, for people.
+    pub fn place(&self) -> &str {
+        &self.shared.target.place
+    }
+}
+
+/// The first connection, on a schema that is laid out.
+async fn prepare(target: Arc<Target>, schema: String) -> Result<connect::Connection> {
+    let connection = target.writer().await;
+    let mut connection = connection.map_err(|fault| explain(&target.place, &fault))?;
+    layout::lay_out(&mut connection, &target.place, &schema).await?;
+    Ok(connection)
+}
+
+/// Runs a future on the store's runtime and waits for it, whatever thread this is.
+fn wait_for<T: Send + 'static>(
+    runtime: &tokio::runtime::Handle,
+    future: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    runtime.spawn(async move {
+        let _ = sender.send(future.await);
+    });
+    receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+}
+
+impl Store for PostgresStore {
+    fn submit(&self, sink: &Arc<dyn Sink>, mut writes: Vec<(Ticket, Write)>) {
+        if writes.is_empty() {
+            return;
+        }
+        writes.iter_mut().for_each(|(_, write)| externalise(write));
+        if let Err(batch) = self.shared.queue.push(Batch {
+            sink: Arc::clone(sink),
+            writes,
+        }) {
+            let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
+            sink.answered(
+                tickets
+                    .map(|ticket| (ticket, Err(Error::closed())))
+                    .collect(),
+            );
+        }
+    }
+
+    fn write(&self, write: Write) -> Result<Wrote> {
+        let awaited = Arc::new(Awaited::default());
+        let sink: Arc<dyn Sink> = Arc::clone(&awaited) as Arc<dyn Sink>;
+        self.submit(&sink, vec![(0, write)]);
+        awaited.wait()
+    }
+
+    fn notify(&self) {
+        let own = self.own.clone();
+        let sql = "SELECT pg_notify($1, $2)";
+        let channel = listen::channel(&self.shared.options.schema);
+        self.pool.hint(sql, values::params![channel, own]);
+    }
+
+    fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+        let subscription = listen::subscribe(
+            &self.handle,
+            Arc::clone(&self.shared.target),
+            &self.shared.options.schema,
+            self.own.clone(),
+            wake,
+        );
+        Ok(Listener(Box::new(subscription)))
+    }
+
+    fn close(&self) {
+        self.shared.queue.close();
+        let writer = self.writer.lock().take();
+        // A sink that held the last handle closes the store from the writer's own thread.
+        let own = |writer: &JoinHandle<()>| writer.thread().id() == std::thread::current().id();
+        if let Some(writer) = writer.filter(|writer| !own(writer)) {
+            // A writer that panicked has nothing more to finish.
+            let _ = writer.join();
+        }
+        self.end_leases();
+        self.pool.close();
+        // Whatever it still drives is of no use any more; waiting for it is not allowed on a
+        // thread that drives another runtime.
+        if let Some(runtime) = self.runtime.lock().take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl PostgresStore {
+    /// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
+    /// not given back: that is what leaving is for.
+    fn end_leases(&self) {
+        let joined = std::mem::take(&mut *self.shared.joined.lock());
+        if joined.is_empty() {
+            return;
+        }
+        let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1) \
+            RETURNING incarnation";
+        // Where it fails, the leases run out by themselves.
+        let _ = self.pool.rows(sql, values::params![joined]);
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A name that differs between the store objects of all processes.
+fn nonce() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let number = RandomState::new().hash_one(std::process::id());
+    format!("{number:016x}")
+}

@@ -1,0 +1,344 @@
+//! Reading, on connections of its own: one statement each, so that each sees one moment.
+
+use bytes::Bytes;
+use windlass_model::{
+    BlobRef, BookmarkNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo,
+    ScopeNo, Seq, TriggerId,
+};
+
+use super::PostgresStore;
+use super::rows::{self, select_instance, select_run, select_trigger};
+use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::letters::{LetterQuery, LetterRow};
+use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
+use crate::prefix;
+use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
+use crate::read::{Backlog, Counts, InstanceQuery, Reader};
+use crate::retention::ExpiredRow;
+use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
+
+impl Reader for PostgresStore {
+    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
+        let sql = select_instance!("WHERE i.id = $1");
+        let row = self.pool.one(sql, params![id.0.as_bytes().to_vec()])?;
+        row.as_ref().map(rows::instance).transpose()
+    }
+
+    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
+        let sql = select_instance!("WHERE i.no = $1");
+        let row = self.pool.one(sql, params![no.0])?;
+        row.as_ref().map(rows::instance).transpose()
+    }
+
+    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {
+        let Some((first, last)) = prefix::range(prefix) else {
+            return Ok(Vec::new());
+        };
+        let sql = select_instance!("WHERE i.id BETWEEN $1 AND $2 ORDER BY i.id LIMIT $3");
+        let key = params![first.to_vec(), last.to_vec(), i64::from(limit)];
+        self.pool
+            .rows(sql, key)?
+            .iter()
+            .map(rows::instance)
+            .collect()
+    }
+
+    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
+        let statuses = query.statuses.iter().map(|status| i16::from(*status as u8));
+        let statuses: Vec<i16> = statuses.collect();
+        let sql = select_instance!(
+            "WHERE (cardinality($1::smallint[]) = 0 OR i.status = ANY($1)) \
+             AND ($2::text IS NULL OR d.name = $2) AND i.no < $3 ORDER BY i.no DESC LIMIT $4"
+        );
+        let before = query.before.map_or(i64::MAX, |no| no.0);
+        let key = params![
+            statuses,
+            query.workflow.clone(),
+            before,
+            i64::from(query.limit)
+        ];
+        self.pool
+            .rows(sql, key)?
+            .iter()
+            .map(rows::instance)
+            .collect()
+    }
+
+    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+        let sql = "SELECT input, input_meta FROM origin WHERE instance = $1";
+        self.payload(sql, instance.0)
+    }
+
+    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>> {
+        let sql = "SELECT output, output_meta FROM instance WHERE no = $1";
+        self.payload(sql, instance.0)
+    }
+
+    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
+        let sql = "SELECT name, body, meta FROM var WHERE instance = $1 AND scope = $2 \
+            ORDER BY name";
+        let rows = self
+            .pool
+            .rows(sql, params![instance.0, scope.0.cast_signed()])?;
+        let var = |row| Ok((get(row, 0)?, some_payload(row, 1)?));
+        rows.iter().map(var).collect()
+    }
+
+    fn items(
+        &self,
+        instance: InstanceNo,
+        list: Seq,
+        from: u32,
+        limit: u32,
+    ) -> Result<Vec<(u32, Payload)>> {
+        let sql = "SELECT place, body, meta FROM item WHERE instance = $1 AND list = $2 \
+            AND place >= $3 ORDER BY place LIMIT $4";
+        let (from, limit) = (i64::from(from), i64::from(limit));
+        let key = params![instance.0, list.0.cast_signed(), from, limit];
+        let item = |row| Ok((small(row, 0)?, some_payload(row, 1)?));
+        self.pool.rows(sql, key)?.iter().map(item).collect()
+    }
+
+    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
+        let row = self.pool.one(select_run!("WHERE no = $1"), params![no.0])?;
+        row.as_ref().map(rows::run).transpose()
+    }
+
+    fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
+        self.payload("SELECT output, output_meta FROM run WHERE no = $1", no.0)
+    }
+
+    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
+        let sql = "WITH RECURSIVE walk (no, place) AS ( \
+                SELECT CASE WHEN $2::bigint IS NULL \
+                    THEN (SELECT last_run FROM instance WHERE no = $1) \
+                    ELSE (SELECT previous FROM run WHERE no = $2 AND instance = $1) END, 1::bigint \
+                UNION ALL \
+                SELECT r.previous, place + 1 FROM walk JOIN run r ON r.no = walk.no \
+                WHERE place < $3) \
+            SELECT r.no, r.instance, r.previous, r.seq, r.first, r.node, r.kind, r.attempt, \
+                r.status, r.started_ms, r.took_us, r.failure, r.logs, r.skipped, r.output, \
+                r.output_meta \
+            FROM walk JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT $3";
+        let key = params![instance.0, before.map(|no| no.0), i64::from(limit)];
+        self.pool.rows(sql, key)?.iter().map(rows::run).collect()
+    }
+
+    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>> {
+        let sql = "SELECT at_ms, kind, detail FROM journal WHERE instance = $1 \
+            ORDER BY version, place";
+        let entry = |row| {
+            Ok(JournalRow {
+                at_ms: get(row, 0)?,
+                kind: get(row, 1)?,
+                detail: some_bytes(row, 2)?,
+            })
+        };
+        self.pool
+            .rows(sql, params![instance.0])?
+            .iter()
+            .map(entry)
+            .collect()
+    }
+
+    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
+        // Those from outside have the top bit set, which is the sign here.
+        let sql = select_trigger!("WHERE instance = $1 ORDER BY seq < 0, seq, no");
+        self.pool
+            .rows(sql, params![instance.0])?
+            .iter()
+            .map(rows::trigger)
+            .collect()
+    }
+
+    fn definition(&self, wanted: Digest) -> Result<Option<DefinitionRow>> {
+        let sql = "SELECT digest, name, json FROM definition WHERE digest = $1";
+        let row = self.pool.one(sql, params![wanted.0.to_vec()])?;
+        row.map(|row| {
+            Ok(DefinitionRow {
+                digest: digest(&row, 0)?,
+                name: get(&row, 1)?,
+                json: some_bytes(&row, 2)?,
+            })
+        })
+        .transpose()
+    }
+
+    fn pins(&self, wanted: Digest) -> Result<Option<PinsRow>> {
+        let sql = "SELECT digest, json FROM pins WHERE digest = $1";
+        let row = self.pool.one(sql, params![wanted.0.to_vec()])?;
+        row.map(|row| {
+            Ok(PinsRow {
+                digest: digest(&row, 0)?,
+                json: some_bytes(&row, 1)?,
+            })
+        })
+        .transpose()
+    }
+
+    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
+        Err(not_yet())
+    }
+
+    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        Err(not_yet())
+    }
+
+    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
+        Err(not_yet())
+    }
+
+    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
+        Err(not_yet())
+    }
+
+    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        Err(not_yet())
+    }
+
+    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
+        Err(not_yet())
+    }
+
+    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        Err(not_yet())
+    }
+
+    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
+        Err(not_yet())
+    }
+
+    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        Err(not_yet())
+    }
+
+    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        Err(not_yet())
+    }
+
+    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        Err(not_yet())
+    }
+
+    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
+        Err(not_yet())
+    }
+
+    fn secret(&self) -> Result<[u8; 32]> {
+        Err(not_yet())
+    }
+
+    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        Err(not_yet())
+    }
+
+    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        Err(not_yet())
+    }
+
+    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        Err(not_yet())
+    }
+
+    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
+        Err(not_yet())
+    }
+
+    fn children(
+        &self,
+        _parent: InstanceNo,
+        _after: Option<InstanceNo>,
+        _limit: u32,
+    ) -> Result<Vec<InstanceRow>> {
+        Err(not_yet())
+    }
+
+    fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
+        let sql = "SELECT content FROM blob WHERE digest = $1";
+        let row = self.pool.one(sql, params![blob.digest.0.to_vec()])?;
+        row.map(|row| some_bytes(&row, 0)).transpose()
+    }
+
+    fn members(&self) -> Result<Vec<MemberRow>> {
+        let sql = "SELECT incarnation, name, pid, joined_ms FROM member ORDER BY incarnation";
+        let member = |row| {
+            Ok(MemberRow {
+                incarnation: Incarnation(get(row, 0)?),
+                name: get(row, 1)?,
+                pid: small(row, 2)?,
+                joined_ms: get(row, 3)?,
+            })
+        };
+        self.pool.rows(sql, params![])?.iter().map(member).collect()
+    }
+
+    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
+        // The due index begins with the priority, so each is looked at by itself.
+        let sql = "WITH RECURSIVE ranks (rank) AS ( \
+                (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
+                UNION ALL \
+                SELECT (SELECT t.rank FROM trigger t WHERE t.wake_ms IS NOT NULL \
+                    AND t.rank < ranks.rank ORDER BY t.rank DESC LIMIT 1) \
+                FROM ranks WHERE ranks.rank IS NOT NULL) \
+            SELECT (SELECT count(*) FROM (SELECT 1 FROM ranks JOIN trigger t \
+                    ON t.wake_ms IS NOT NULL AND t.rank = ranks.rank AND t.wake_ms <= $1 \
+                    LIMIT $2) AS due), \
+                (SELECT count(*) FROM (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL \
+                    LIMIT $2) AS dead)";
+        let row = self.pool.one(sql, params![now_ms, i64::from(limit)])?;
+        let Some(row) = row else {
+            return Ok(Backlog::default());
+        };
+        Ok(Backlog {
+            due: unsigned(&row, 0)?,
+            dead: unsigned(&row, 1)?,
+        })
+    }
+
+    fn counts(&self) -> Result<Counts> {
+        let sql = "SELECT (SELECT count(*) FROM instance), \
+            (SELECT count(*) FROM instance WHERE status < 4), \
+            (SELECT count(*) FROM trigger), \
+            (SELECT count(*) FROM trigger WHERE state = 2), \
+            (SELECT count(*) FROM run), (SELECT count(*) FROM blob), \
+            (SELECT count(*) FROM bookmark), \
+            (SELECT count(*) FROM stimulus WHERE ready_ms IS NOT NULL), \
+            (SELECT count(*) FROM stimulus WHERE expires_ms IS NOT NULL), \
+            (SELECT count(*) FROM dead_letter)";
+        let Some(row) = self.pool.one(sql, params![])? else {
+            return Ok(Counts::default());
+        };
+        Ok(Counts {
+            instances: unsigned(&row, 0)?,
+            unfinished: unsigned(&row, 1)?,
+            triggers: unsigned(&row, 2)?,
+            parked: unsigned(&row, 3)?,
+            runs: unsigned(&row, 4)?,
+            blobs: unsigned(&row, 5)?,
+            bookmarks: unsigned(&row, 6)?,
+            queued: unsigned(&row, 7)?,
+            buffered: unsigned(&row, 8)?,
+            dead_letters: unsigned(&row, 9)?,
+        })
+    }
+}
+
+impl PostgresStore {
+    /// The payload in the two columns of a statement with one parameter.
+    fn payload(&self, sql: &'static str, key: i64) -> Result<Option<Payload>> {
+        let row = self.pool.one(sql, params![key])?;
+        let payload = row.map(|row| read_payload(&row, 0)).transpose()?;
+        Ok(payload.flatten())
+    }
+}
+
+/// What this store cannot read yet.
+fn not_yet() -> Error {
+    Error::new(
+        codes::CONTRADICTION,
+        "the PostgreSQL store cannot read that yet",
+    )
+}

@@ -1,0 +1,46 @@
+//! Large values, and who refers to them.
+//!
+//! Whoever refers to a blob holds its row FOR KEY SHARE, or has written it, until the
+//! transaction has ended. So whoever removes blobs locks them first, and looks for references
+//! by a later statement, which then sees all that there are.
+
+use windlass_model::{Body, Digest, Payload};
+
+use super::{Done, Session};
+use crate::rows::NewBlob;
+
+impl Session<'_> {
+    /// Writes blobs, which the instance refers to from now on.
+    pub(super) async fn put_blobs(
+        &mut self,
+        instance: i64,
+        blobs: &[NewBlob],
+        at_ms: i64,
+    ) -> Done<()> {
+        let sql = "INSERT INTO blob (digest, touched_ms, content) VALUES ($1, $2, $3) \
+            ON CONFLICT (digest) DO UPDATE \
+            SET touched_ms = greatest(blob.touched_ms, excluded.touched_ms)";
+        for blob in blobs {
+            let (digest, bytes): (&[u8], &[u8]) = (&blob.digest.0, &blob.bytes);
+            self.execute(sql, &[&digest, &at_ms, &bytes]).await?;
+            self.hold_blob(instance, &blob.digest).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that an instance refers to what a payload may have been moved to.
+    pub(super) async fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
+        match &payload.body {
+            Body::Inline(_) => Ok(()),
+            Body::Blob(blob) => self.hold_blob(instance, &blob.digest).await,
+        }
+    }
+
+    pub(super) async fn hold_blob(&mut self, instance: i64, digest: &Digest) -> Done<()> {
+        let sql = "WITH held AS (SELECT no FROM blob WHERE digest = $2 FOR KEY SHARE) \
+            INSERT INTO blob_ref (instance, blob) SELECT $1, no FROM held ON CONFLICT DO NOTHING";
+        let digest: &[u8] = &digest.0;
+        self.execute(sql, &[&instance, &digest]).await?;
+        Ok(())
+    }
+}

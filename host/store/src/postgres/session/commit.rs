@@ -1,0 +1,263 @@
+//! One step by itself: what a batch (`batch.rs`) cannot carry because it does something rare,
+//! or because a batch with it has failed.
+
+use windlass_model::{Payload, ScopeNo};
+
+use super::{Done, Head, Session, extras};
+use crate::columns::{json, json_list, payload};
+use crate::rows::{NewTrigger, RunRow, bounded};
+use crate::write::{Commit, Finish, NewItem, Wrote};
+
+impl Session<'_> {
+    pub(super) async fn step(&mut self, commit: &Commit) -> Done<Wrote> {
+        let hashes: Vec<_> = commit.bookmarks.iter().map(|new| new.hash).collect();
+        self.lock_hashes(&hashes).await?;
+        let no = commit.fence.instance.0;
+        let Some(head) = self.holds(&commit.fence).await? else {
+            return Ok(Wrote::Fenced);
+        };
+        if head.version != commit.fence.version.0 {
+            return Ok(Wrote::Fenced);
+        }
+        let Some(successors) = self.use_up(commit).await? else {
+            return Ok(Wrote::Fenced);
+        };
+        // The fences hold: from here on everything is written.
+        self.put_blobs(no, &commit.blobs, commit.at_ms).await?;
+        for payload in commit.payloads() {
+            self.refer(no, payload).await?;
+        }
+        for trigger in successors {
+            self.insert_trigger(no, trigger, true).await?;
+        }
+        for removed in &commit.removed {
+            self.bury_unheard(no, Some(removed), commit.at_ms).await?;
+            let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
+            self.execute(sql, &[&removed.no.0, &no]).await?;
+        }
+        for run in &commit.runs {
+            self.insert_run(run).await?;
+        }
+        self.put_scoped(no, commit).await?;
+        self.put_journal(commit).await?;
+        let mut due = self.put_rare(commit).await?;
+        if let Some(finish) = &commit.finish {
+            due |= self.end_rare(commit, finish, head.extras).await?;
+            self.execute("DELETE FROM trigger WHERE instance = $1", &[&no])
+                .await?;
+            self.execute("DELETE FROM reservation WHERE instance = $1", &[&no])
+                .await?;
+        } else if commit.release {
+            self.unclaim(no).await?;
+        }
+        self.move_head_on(commit, &head).await?;
+        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+    }
+
+    /// What few steps do. True if something that somebody has to claim is due now.
+    async fn put_rare(&mut self, commit: &Commit) -> Done<bool> {
+        let mut due = false;
+        if !commit.burned.is_empty() || !commit.bookmarks.is_empty() {
+            due |= self.put_bookmarks(commit).await?;
+        }
+        for new in &commit.sends {
+            self.enqueue(new, Some(commit.fence.instance), commit.at_ms)
+                .await?;
+            due = true;
+        }
+        for dead in &commit.dead {
+            self.bury_letter(dead).await?;
+        }
+        if !commit.children.is_empty() {
+            self.begin_children(commit).await?;
+            due = true;
+        }
+        if !commit.cancels.is_empty() {
+            due |= self.cancel_all(commit).await?;
+        }
+        Ok(due)
+    }
+
+    /// What the end of some instances does. True if something is due now.
+    async fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
+        let no = commit.fence.instance.0;
+        if extras & extras::OUTSIDE != 0 {
+            self.close_outside(no).await?;
+        }
+        if extras & extras::BOOKMARKS != 0 {
+            self.bury_unheard(no, None, commit.at_ms).await?;
+            self.burn_all(no).await?;
+        }
+        Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish).await?)
+    }
+
+    /// Takes the step's own trigger, if it is still as it was claimed, and gives back the
+    /// successors that need rows of their own.
+    async fn use_up<'c>(&mut self, commit: &'c Commit) -> Done<Option<&'c [NewTrigger]>> {
+        let (no, token) = (commit.trigger.no.0, commit.trigger.token.0);
+        let instance = commit.fence.instance.0;
+        let successors = match commit.triggers.split_first() {
+            Some((first, others)) if commit.finish.is_none() => Some((first, others)),
+            _ => None,
+        };
+        let Some((first, others)) = successors else {
+            let sql = "DELETE FROM trigger \
+                WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+            let changed = self.execute(sql, &[&no, &token, &instance]).await?;
+            return Ok((changed == 1).then_some(&[]));
+        };
+        let sql = "UPDATE trigger SET token = token + 1, state = $4, seq = $5, kind = $6, \
+            node = $7, due_ms = $8, attempt = $9, deliveries = 0, suspicion = 0, detail = $10, \
+            payload = $11, priority = $12 \
+            WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+        let changed = self
+            .execute(
+                sql,
+                &[
+                    &no,
+                    &token,
+                    &instance,
+                    &i16::from(first.claimed),
+                    &first.seq.0.cast_signed(),
+                    &i16::from(first.kind.stored()),
+                    &first.node.map(i64::from),
+                    &first.due_ms,
+                    &i64::from(first.attempt),
+                    &&*first.detail,
+                    &first.payload.as_deref(),
+                    &bounded(first.priority),
+                ],
+            )
+            .await?;
+        if !first.claimed {
+            self.aftermath.made_pending += changed;
+        }
+        Ok((changed == 1).then_some(others))
+    }
+
+    async fn insert_run(&mut self, run: &RunRow) -> Done<()> {
+        let (output, meta) = payload(run.output.as_ref());
+        let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+            status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        self.execute(
+            sql,
+            &[
+                &run.no.0,
+                &run.instance.0,
+                &run.previous.map(|previous| previous.0),
+                &run.seq.0.cast_signed(),
+                &run.first.0.cast_signed(),
+                &i64::from(run.node),
+                &i16::from(run.kind.stored()),
+                &i64::from(run.attempt),
+                &i16::from(run.status as u8),
+                &run.started_ms,
+                &run.took_us.cast_signed(),
+                &run.failure.as_ref().and_then(json),
+                &json_list(&run.logs),
+                &json_list(&run.skipped),
+                &output,
+                &meta,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn put_journal(&mut self, commit: &Commit) -> Done<()> {
+        let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
+            VALUES ($1, $2, $3, $4, $5, $6)";
+        let (no, version) = (commit.fence.instance.0, commit.fence.version.0 + 1);
+        for (place, entry) in (0_i64..).zip(&commit.journal) {
+            let (kind, detail) = (&entry.kind, &*entry.detail);
+            self.execute(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn put_scoped(&mut self, instance: i64, commit: &Commit) -> Done<()> {
+        for (scope, name, value) in &commit.vars {
+            self.put_var(instance, *scope, name, value).await?;
+        }
+        for (scope, state) in &commit.scopes {
+            let scope = scope.0.cast_signed();
+            if let Some(state) = state {
+                let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
+                    ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
+                self.execute(sql, &[&instance, &scope, &&**state]).await?;
+            } else {
+                let sql = "DELETE FROM scope WHERE instance = $1 AND scope = $2";
+                self.execute(sql, &[&instance, &scope]).await?;
+                let sql = "DELETE FROM var WHERE instance = $1 AND scope = $2";
+                self.execute(sql, &[&instance, &scope]).await?;
+            }
+        }
+        for item in &commit.items {
+            self.put_item(instance, item).await?;
+        }
+        for list in &commit.lists_done {
+            let sql = "DELETE FROM item WHERE instance = $1 AND list = $2";
+            self.execute(sql, &[&instance, &list.0.cast_signed()])
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn put_var(
+        &mut self,
+        instance: i64,
+        scope: ScopeNo,
+        name: &str,
+        value: &Payload,
+    ) -> Done<()> {
+        let (body, meta) = payload(Some(value));
+        let sql = "INSERT INTO var (instance, scope, name, body, meta) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, scope, name) \
+            DO UPDATE SET body = excluded.body, meta = excluded.meta";
+        let scope = scope.0.cast_signed();
+        self.execute(sql, &[&instance, &scope, &name, &body, &meta])
+            .await?;
+        Ok(())
+    }
+
+    async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+        let (body, meta) = payload(Some(&item.output));
+        let sql = "INSERT INTO item (instance, list, place, body, meta) \
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, list, place) \
+            DO UPDATE SET body = excluded.body, meta = excluded.meta";
+        let (list, place) = (item.list.0.cast_signed(), i64::from(item.index));
+        self.execute(sql, &[&instance, &list, &place, &body, &meta])
+            .await?;
+        Ok(())
+    }
+
+    async fn move_head_on(&mut self, commit: &Commit, head: &Head) -> Done<()> {
+        let ended = commit.finish.is_some() || commit.release;
+        let finish = commit.finish.as_ref();
+        let failure = finish
+            .and_then(|finish| finish.failure.as_ref())
+            .and_then(json);
+        let (output, meta) = payload(finish.and_then(|finish| finish.output.as_ref()));
+        let sql = "UPDATE instance SET status = $2, version = version + 1, \
+            last_run = coalesce($3, last_run), state = $4, owner = $5, \
+            finished_ms = $6, failure = $7, output = $8, output_meta = $9 WHERE no = $1";
+        self.execute(
+            sql,
+            &[
+                &commit.fence.instance.0,
+                &i16::from(commit.status as u8),
+                &commit.runs.last().map(|last| last.no.0),
+                &&*commit.state,
+                &head.owner.filter(|_| !ended),
+                &finish.map(|_| commit.at_ms),
+                &failure,
+                &output,
+                &meta,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}

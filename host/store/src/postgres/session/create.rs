@@ -1,0 +1,213 @@
+//! Writes instances one by one, with the definition and the pins that they need. Plain ones
+//! whose documents are there already go with a batch (`batch.rs`).
+
+use windlass_model::{Digest, InstanceId, ScopeNo, Status};
+
+use super::{Done, Session, extras, get};
+use crate::columns::payload;
+use crate::postgres::rows::{self, select_instance};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance, PinsRow};
+use crate::write::Wrote;
+
+impl Session<'_> {
+    pub(super) async fn create(&mut self, new: &NewInstance) -> Done<Wrote> {
+        self.lock_reservations(new).await?;
+        if let Some(owner) = new.owner
+            && !self.is_member(owner.0).await?
+        {
+            return Ok(Wrote::Fenced);
+        }
+        if let Some(key) = &new.exclusive
+            && let Some(by) = self.reserved_by(key).await?
+        {
+            // The same request again is told so, although it excludes itself.
+            return Ok(self.existing(new).await?.unwrap_or(Wrote::Reserved { by }));
+        }
+        if let Some(exists) = self.existing(new).await? {
+            return Ok(exists);
+        }
+        let definition = self.definition_of(&new.definition).await?;
+        let pins = self.pins_of(&new.pins).await?;
+        let sql = "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
+            version, state, extras) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+            ON CONFLICT (id) DO NOTHING";
+        let id: &[u8] = new.id.0.as_bytes();
+        let inserted = self
+            .execute(
+                sql,
+                &[
+                    &new.no.0,
+                    &id,
+                    &definition,
+                    &pins,
+                    &i16::from(Status::Pending as u8),
+                    &new.owner.map(|owner| owner.0),
+                    &BORN_EPOCH.0,
+                    &BORN_VERSION.0,
+                    &&*new.state,
+                    &born_with(new),
+                ],
+            )
+            .await?;
+        if inserted == 0 {
+            // Somebody else was first by a moment; the documents are kept once in any case.
+            let exists = self.existing(new).await?;
+            return exists.ok_or_else(|| crate::Error::corrupt("an id without a row").into());
+        }
+        self.insert_rest(new).await?;
+        Ok(Wrote::Created)
+    }
+
+    /// What is written once the head is.
+    async fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
+        let no = new.no.0;
+        let (input, meta) = payload(Some(&new.input));
+        let request: &[u8] = &new.request.0;
+        let parent = new.parent.as_ref();
+        let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
+            input_meta, parent, parent_id, parent_trigger, parent_seq, depth) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        self.execute(
+            sql,
+            &[
+                &no,
+                &request,
+                &new.correlation,
+                &new.created_ms,
+                &input,
+                &meta,
+                &parent.map(|parent| parent.instance.0),
+                &parent.map(|parent| &parent.id.0.as_bytes()[..]),
+                &parent.map(|parent| parent.trigger.0),
+                &parent.map(|parent| parent.seq.0.cast_signed()),
+                &parent.map(|parent| i64::from(parent.depth)),
+            ],
+        )
+        .await?;
+        for (name, value) in &new.vars {
+            self.put_var(no, ScopeNo::ROOT, name, value).await?;
+        }
+        for key in &new.reserves {
+            let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
+                ON CONFLICT DO NOTHING";
+            self.execute(sql, &[key, &no]).await?;
+        }
+        self.put_blobs(no, &new.blobs, new.created_ms).await?;
+        for payload in new.payloads() {
+            self.refer(no, payload).await?;
+        }
+        for trigger in &new.triggers {
+            self.insert_trigger(no, trigger, new.owner.is_some())
+                .await?;
+        }
+        if new.parent.is_some() || !new.reserves.is_empty() {
+            self.aftermath.carrying.push(no);
+        }
+        Ok(())
+    }
+
+    /// Whoever asks for a reservation, or makes one, waits for others that are at it.
+    async fn lock_reservations(&mut self, new: &NewInstance) -> Done<()> {
+        let mut keys: Vec<&str> = new
+            .exclusive
+            .iter()
+            .chain(&new.reserves)
+            .map(|key| &**key)
+            .collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let sql = "SELECT pg_advisory_xact_lock(hashtext('reservation'), hashtext(key)) \
+            FROM unnest($1::text[]) AS keys (key)";
+        self.rows(sql, &[&keys]).await?;
+        Ok(())
+    }
+
+    async fn reserved_by(&mut self, key: &str) -> Done<Option<InstanceId>> {
+        let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = r.instance \
+            WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
+        let row = self.one(sql, &[&key]).await?;
+        let id = row.map(|row| crate::postgres::values::uuid(&row, 0));
+        Ok(id.transpose()?.map(InstanceId))
+    }
+
+    /// The instance that has the id of the new one.
+    async fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
+        let id: &[u8] = new.id.0.as_bytes();
+        let row = self
+            .one(select_instance!("WHERE i.id = $1"), &[&id])
+            .await?;
+        let row = row.as_ref().map(rows::instance).transpose()?;
+        Ok(row.map(|row| Wrote::Exists(Box::new(row))))
+    }
+
+    /// The number of a definition, which is written if it is not there.
+    pub(super) async fn definition_of(&mut self, row: &DefinitionRow) -> Done<i64> {
+        let known = self
+            .shared
+            .known
+            .lock()
+            .definitions
+            .get(&row.digest)
+            .copied();
+        if let Some(no) = known {
+            return Ok(no);
+        }
+        let digest: &[u8] = &row.digest.0;
+        let insert = "INSERT INTO definition (digest, name, json) VALUES ($1, $2, $3) \
+            ON CONFLICT (digest) DO NOTHING";
+        let find = "SELECT no FROM definition WHERE digest = $1";
+        let no = match self.find(find, row.digest).await? {
+            Some(no) => no,
+            None => {
+                self.execute(insert, &[&digest, &row.name, &&*row.json])
+                    .await?;
+                self.written(find, row.digest).await?
+            }
+        };
+        self.aftermath.definitions.push((row.digest, no));
+        Ok(no)
+    }
+
+    async fn pins_of(&mut self, row: &PinsRow) -> Done<i64> {
+        let known = self.shared.known.lock().pins.get(&row.digest).copied();
+        if let Some(no) = known {
+            return Ok(no);
+        }
+        let digest: &[u8] = &row.digest.0;
+        let insert = "INSERT INTO pins (digest, json) VALUES ($1, $2) \
+            ON CONFLICT (digest) DO NOTHING";
+        let find = "SELECT no FROM pins WHERE digest = $1";
+        let no = match self.find(find, row.digest).await? {
+            Some(no) => no,
+            None => {
+                self.execute(insert, &[&digest, &&*row.json]).await?;
+                self.written(find, row.digest).await?
+            }
+        };
+        self.aftermath.pins.push((row.digest, no));
+        Ok(no)
+    }
+
+    async fn find(&mut self, sql: &'static str, digest: Digest) -> Done<Option<i64>> {
+        let digest: &[u8] = &digest.0;
+        let row = self.one(sql, &[&digest]).await?;
+        Ok(row.map(|row| get(&row, 0)).transpose()?)
+    }
+
+    async fn written(&mut self, sql: &'static str, digest: Digest) -> Done<i64> {
+        let no = self.find(sql, digest).await?;
+        no.ok_or_else(|| crate::Error::corrupt("a document without a row").into())
+    }
+}
+
+/// What hangs on an instance from its beginning.
+fn born_with(new: &NewInstance) -> i16 {
+    if new.parent.is_some() {
+        extras::PARENT
+    } else {
+        0
+    }
+}

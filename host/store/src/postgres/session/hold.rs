@@ -1,0 +1,73 @@
+//! The small verbs of a member about what it holds.
+
+use super::{Done, Head, Session};
+use crate::write::{Fence, TriggerFence, Wrote};
+
+impl Session<'_> {
+    /// The head of the instance, if the member that is named still runs it. The version is not
+    /// looked at.
+    pub(super) async fn holds(&mut self, fence: &Fence) -> Done<Option<Head>> {
+        if !self.is_member(fence.incarnation.0).await? {
+            return Ok(None);
+        }
+        let head = self.head(fence.instance.0).await?;
+        Ok(head
+            .filter(|head| head.owner == Some(fence.incarnation.0) && head.epoch == fence.epoch.0))
+    }
+
+    pub(super) async fn mark(&mut self, fence: &Fence, trigger: &TriggerFence) -> Done<Wrote> {
+        if self.holds(fence).await?.is_none() {
+            return Ok(Wrote::Fenced);
+        }
+        let sql = "UPDATE trigger SET suspicion = 2 \
+            WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+        let key = (trigger.no.0, trigger.token.0, fence.instance.0);
+        let changed = self.execute(sql, &[&key.0, &key.1, &key.2]).await?;
+        Ok(if changed == 1 {
+            Wrote::Done
+        } else {
+            Wrote::Fenced
+        })
+    }
+
+    pub(super) async fn release(&mut self, fence: &Fence) -> Done<Wrote> {
+        if self.holds(fence).await?.is_none() {
+            return Ok(Wrote::Fenced);
+        }
+        let no = fence.instance.0;
+        self.unclaim(no).await?;
+        let sql = "UPDATE instance SET owner = NULL WHERE no = $1";
+        self.execute(sql, &[&no]).await?;
+        Ok(Wrote::Done)
+    }
+
+    pub(super) async fn park(
+        &mut self,
+        fence: &Fence,
+        trigger: &TriggerFence,
+        reason: &str,
+    ) -> Done<Wrote> {
+        if self.holds(fence).await?.is_none() {
+            return Ok(Wrote::Fenced);
+        }
+        let sql = "UPDATE trigger SET state = 2, suspicion = least(suspicion, 1::smallint), \
+            reason = $4 WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+        let key = (trigger.no.0, trigger.token.0, fence.instance.0);
+        let reason = reason.replace('\0', "\u{fffd}");
+        let changed = self
+            .execute(sql, &[&key.0, &key.1, &key.2, &reason])
+            .await?;
+        Ok(if changed == 1 {
+            Wrote::Done
+        } else {
+            Wrote::Fenced
+        })
+    }
+
+    pub(super) async fn unpark(&mut self) -> Done<Wrote> {
+        let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
+        let changed = self.execute(sql, &[]).await?;
+        self.aftermath.made_pending += changed;
+        Ok(Wrote::Freed(u32::try_from(changed).unwrap_or(u32::MAX)))
+    }
+}

@@ -1,0 +1,120 @@
+//! Who is a member, and what becomes of the work of those that are none any more.
+//!
+//! A lease is kept on the database's clock, so the clocks of machines need not agree. Whoever
+//! holds one counts it from before it asked, on its own monotonic clock.
+
+use windlass_model::Incarnation;
+
+use super::{Done, Session, get};
+use crate::codes;
+use crate::error::Error;
+use crate::write::{NewMember, Wrote};
+
+/// Numbers of rows carry the incarnation in 31 bits.
+const INCARNATIONS: i64 = 0x7fff_ffff;
+
+/// Leases are capped at a day, so that no arithmetic overflows.
+const LEASE_MS: u64 = 86_400_000;
+
+impl Session<'_> {
+    pub(super) async fn join(&mut self, member: &NewMember) -> Done<Wrote> {
+        let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
+        let sql = "INSERT INTO member (name, pid, lease_ms, until_ms, joined_ms) VALUES ($1, $2, \
+            $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3 + $4, $5) \
+            RETURNING incarnation";
+        let pid = i64::from(std::process::id());
+        let ahead_ms = self.shared.ahead_ms();
+        let row = self
+            .one(
+                sql,
+                &[&member.name, &pid, &lease_ms, &ahead_ms, &member.joined_ms],
+            )
+            .await?;
+        let incarnation: i64 = row.as_ref().map_or(Ok(i64::MAX), |row| get(row, 0))?;
+        if incarnation > INCARNATIONS {
+            let text = "the store has had more members than it can number";
+            return Err(Error::new(codes::NO_INCARNATIONS, text)
+                .help("Move what is left to a new store.")
+                .into());
+        }
+        self.aftermath.joined.push(incarnation);
+        Ok(Wrote::Joined(Incarnation(incarnation)))
+    }
+
+    pub(super) async fn renew(&mut self, incarnation: Incarnation) -> Done<Wrote> {
+        let passed_ms = self.shared.passed_ms();
+        let sql = "UPDATE member SET until_ms = \
+            (extract(epoch FROM clock_timestamp()) * 1000)::bigint + lease_ms + $2 \
+            WHERE incarnation = $1 RETURNING lease_ms";
+        let ahead_ms = self.shared.ahead_ms();
+        let Some(row) = self.one(sql, &[&incarnation.0, &ahead_ms]).await? else {
+            return Ok(Wrote::Fenced);
+        };
+        let lease_ms: i64 = get(&row, 0)?;
+        Ok(Wrote::Renewed {
+            until_monotonic_ms: passed_ms.saturating_add(lease_ms.unsigned_abs()),
+        })
+    }
+
+    pub(super) async fn leave(&mut self, incarnation: Incarnation) -> Done<Wrote> {
+        let sql = "DELETE FROM member WHERE incarnation = $1";
+        // Of one that was buried before, the rest is freed as of the dead.
+        if self.execute(sql, &[&incarnation.0]).await? == 1 {
+            self.aftermath.gone.push(incarnation.0);
+            let held = self.held_by(incarnation.0, i64::MAX).await?;
+            let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
+                WHERE instance = ANY($1) AND state = 1";
+            self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
+            let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+            self.execute(sql, &[&held]).await?;
+        }
+        Ok(Wrote::Done)
+    }
+
+    pub(super) async fn bury(&mut self, asking: Incarnation, limit: u32) -> Done<Wrote> {
+        let sql = "DELETE FROM member WHERE incarnation <> $1 \
+            AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
+            RETURNING incarnation";
+        let ahead_ms = self.shared.ahead_ms();
+        for row in self.rows(sql, &[&asking.0, &ahead_ms]).await? {
+            self.aftermath.gone.push(get(&row, 0)?);
+        }
+        // Owners are few, so going from one to the next costs little.
+        let sql = "WITH RECURSIVE owners (owner) AS ( \
+                (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
+                UNION ALL \
+                SELECT (SELECT i.owner FROM instance i WHERE i.owner > owners.owner \
+                    ORDER BY i.owner LIMIT 1) \
+                FROM owners WHERE owners.owner IS NOT NULL) \
+            SELECT owner FROM owners WHERE owner IS NOT NULL \
+            AND NOT EXISTS (SELECT 1 FROM member m WHERE m.incarnation = owner)";
+        let mut freed = 0;
+        for row in self.rows(sql, &[]).await? {
+            if freed >= limit {
+                break;
+            }
+            freed += self.free_of_dead(get(&row, 0)?, limit - freed).await?;
+        }
+        Ok(Wrote::Freed(freed))
+    }
+
+    async fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
+        let held = self.held_by(owner, i64::from(limit)).await?;
+        let sql = "UPDATE trigger SET state = 0, suspicion = 1, deliveries = \
+            CASE suspicion WHEN 2 THEN deliveries + 1 ELSE greatest(deliveries, 1) END \
+            WHERE instance = ANY($1) AND state = 1";
+        self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
+        let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+        self.execute(sql, &[&held]).await?;
+        Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Locks what a member holds. What somebody else is at is left to them.
+    async fn held_by(&mut self, owner: i64, limit: i64) -> Done<Vec<i64>> {
+        let sql = "SELECT no FROM instance WHERE owner = $1 ORDER BY no LIMIT $2 \
+            FOR NO KEY UPDATE SKIP LOCKED";
+        let rows = self.rows(sql, &[&owner, &limit]).await?;
+        let numbers = rows.iter().map(|row| get(row, 0));
+        Ok(numbers.collect::<Result<_, _>>()?)
+    }
+}

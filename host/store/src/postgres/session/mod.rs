@@ -1,0 +1,252 @@
+//! One transaction at a time on a connection that writes.
+//!
+//! Every verb is an `async fn name(&mut self, …) -> Done<Wrote>` in a file of its own here,
+//! called between BEGIN and COMMIT. It checks its fences before it changes anything, so that
+//! one that is refused leaves no trace. An error rolls the transaction back; one that the
+//! server gave in favour of another transaction (40001, 40P01) is answered by doing it all
+//! again, so a verb keeps nothing outside of the tables but in [`Aftermath`], which counts once
+//! the transaction is committed.
+//!
+//! Everything runs READ COMMITTED: each statement sees what was committed when it began, so
+//! what a decision rests on is locked by the statement that reads it. To lock in the same order
+//! everywhere:
+//!
+//! 1. advisory locks of hashes ([`Session::lock_hashes`]), in one statement, sorted;
+//! 2. the member row (`FOR KEY SHARE`: [`Session::is_member`]);
+//! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. Whoever inserts a
+//!    trigger for an instance, notes an extra, or depends on its not having ended, locks it;
+//! 4. rows of `trigger`, by number; then all others.
+//!
+//! Statements are `&'static str` and prepared once for each connection. Numbers are passed as
+//! `i64`, variants as `i16`, digests and ids as byte slices.
+
+mod blobs;
+mod claim;
+mod commit;
+mod create;
+mod hold;
+mod members;
+mod rare;
+mod triggers;
+
+use std::sync::atomic::Ordering;
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use windlass_model::{Digest, Status};
+
+pub(super) use self::claim::Scan;
+use super::connect::Connection;
+use super::fault::Fault;
+use super::shared::Shared;
+use super::values::{get, variant};
+use crate::error::Error;
+use crate::write::{Write, Wrote};
+
+/// Why a transaction could not go on. Whatever it had changed is rolled back.
+#[derive(Debug)]
+pub(super) enum Failed {
+    Sql(Fault),
+    Store(Error),
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::Sql(fault)
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+pub(super) type Done<T> = Result<T, Failed>;
+
+/// The bits that say what hangs on an instance besides what most have.
+pub(super) mod extras {
+    /// Somebody waits for it.
+    pub(in super::super) const PARENT: i16 = 1;
+    /// It has, or had, triggers that were named from outside.
+    pub(in super::super) const OUTSIDE: i16 = 2;
+    /// It has, or had, bookmarks.
+    pub(in super::super) const BOOKMARKS: i16 = 4;
+}
+
+/// What a fence is compared with.
+pub(super) struct Head {
+    pub(super) status: Status,
+    pub(super) owner: Option<i64>,
+    pub(super) epoch: i64,
+    pub(super) version: i64,
+    /// See [`extras`].
+    pub(super) extras: i16,
+}
+
+/// What happens outside of the tables once the transaction is committed.
+#[derive(Default)]
+pub(super) struct Aftermath {
+    pub(super) joined: Vec<i64>,
+    pub(super) gone: Vec<i64>,
+    pub(super) definitions: Vec<(Digest, i64)>,
+    pub(super) pins: Vec<(Digest, i64)>,
+    pub(super) carrying: Vec<i64>,
+    pub(super) made_pending: u64,
+    pub(super) scan: Option<(i64, Option<Scan>)>,
+}
+
+/// What the verbs of one transaction work with.
+pub(super) struct Session<'a> {
+    pub(super) connection: &'a mut Connection,
+    pub(super) shared: &'a Shared,
+    pub(super) aftermath: Aftermath,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(connection: &'a mut Connection, shared: &'a Shared) -> Self {
+        Self {
+            connection,
+            shared,
+            aftermath: Aftermath::default(),
+        }
+    }
+
+    /// To be called once the transaction is committed.
+    pub(super) fn settle(self) {
+        let after = self.aftermath;
+        let mut known = self.shared.known.lock();
+        known.keep_bounds();
+        known.definitions.extend(after.definitions);
+        known.pins.extend(after.pins);
+        known.carrying.extend(after.carrying);
+        drop(known);
+        if let Some((incarnation, scan)) = after.scan {
+            let mut scans = self.shared.scans.lock();
+            match scan {
+                Some(scan) => drop(scans.insert(incarnation, scan)),
+                None => drop(scans.remove(&incarnation)),
+            }
+        }
+        if !after.gone.is_empty() {
+            let mut scans = self.shared.scans.lock();
+            after.gone.iter().for_each(|gone| drop(scans.remove(gone)));
+        }
+        let mut joined = self.shared.joined.lock();
+        joined.extend(after.joined);
+        joined.retain(|member| !after.gone.contains(member));
+        drop(joined);
+        // What a walk saw or not is told by this: it counts only what can be seen.
+        self.shared
+            .made_pending
+            .fetch_add(after.made_pending, Ordering::SeqCst);
+    }
+
+    /// Carries out one write of the transaction that is open.
+    pub(super) async fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
+        match write {
+            Write::Commit(commit) => self.step(commit).await,
+            Write::Create(new) => self.create(new).await,
+            Write::Claim(claim) => self.claim(claim).await,
+            Write::Join(member) => self.join(member).await,
+            Write::Renew { incarnation } => self.renew(*incarnation).await,
+            Write::Leave { incarnation } => self.leave(*incarnation).await,
+            Write::Bury { incarnation, limit } => self.bury(*incarnation, *limit).await,
+            Write::Mark { fence, trigger } => self.mark(fence, trigger).await,
+            Write::Release { fence } => self.release(fence).await,
+            Write::Park {
+                fence,
+                trigger,
+                reason,
+            } => self.park(fence, trigger, reason).await,
+            Write::Unpark => self.unpark().await,
+            Write::Flush => Ok(Wrote::Done),
+            _ => Err(not_yet().into()),
+        }
+    }
+
+    pub(super) async fn rows(
+        &mut self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Done<Vec<Row>> {
+        Ok(self.connection.rows(sql, params).await?)
+    }
+
+    /// The first row, if there is one.
+    pub(super) async fn one(
+        &mut self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Done<Option<Row>> {
+        Ok(self.rows(sql, params).await?.into_iter().next())
+    }
+
+    /// How many rows were changed.
+    pub(super) async fn execute(
+        &mut self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Done<u64> {
+        Ok(self.connection.execute(sql, params).await?)
+    }
+
+    /// Whether this member is still one; if so, it stays one until the transaction has ended.
+    pub(super) async fn is_member(&mut self, incarnation: i64) -> Done<bool> {
+        let sql = "SELECT 1 FROM member WHERE incarnation = $1 FOR KEY SHARE";
+        Ok(self.one(sql, &[&incarnation]).await?.is_some())
+    }
+
+    /// The head of an instance, which nobody else changes until the transaction has ended.
+    pub(super) async fn head(&mut self, no: i64) -> Done<Option<Head>> {
+        let sql = "SELECT status, owner, epoch, version, extras FROM instance \
+            WHERE no = $1 FOR NO KEY UPDATE";
+        let Some(row) = self.one(sql, &[&no]).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Head {
+            status: variant(&row, 0, Status::from_stored)?,
+            owner: get(&row, 1)?,
+            epoch: get(&row, 2)?,
+            version: get(&row, 3)?,
+            extras: get(&row, 4)?,
+        }))
+    }
+
+    /// Notes that something hangs on an instance that its end has to look after.
+    pub(super) async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
+        let sql = "UPDATE instance SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
+        self.execute(sql, &[&instance, &extra]).await?;
+        self.aftermath.carrying.push(instance);
+        Ok(())
+    }
+
+    /// Waits until no other transaction is at stimuli or bookmarks of these hashes. To be done
+    /// before anything is read or locked.
+    pub(super) async fn lock_hashes(&mut self, hashes: &[Digest]) -> Done<()> {
+        let mut keys: Vec<i64> = hashes.iter().map(lock_key).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        // The order is that of the list: nothing sorts or joins what it goes through.
+        let sql = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
+        self.rows(sql, &[&keys]).await?;
+        Ok(())
+    }
+}
+
+/// The advisory lock of a hash.
+fn lock_key(hash: &Digest) -> i64 {
+    let (head, _) = hash.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+    i64::from_be_bytes(*head)
+}
+
+/// What is not carried out by this store yet.
+fn not_yet() -> Error {
+    Error::new(
+        crate::codes::CONTRADICTION,
+        "the PostgreSQL store cannot do that yet",
+    )
+}

@@ -1,0 +1,60 @@
+//! Rows of triggers, one at a time.
+
+use windlass_model::TriggerNo;
+
+use super::{Done, Session};
+use crate::rows::{NewTrigger, bounded};
+
+impl Session<'_> {
+    /// Writes a trigger row. `owned`: the instance has an owner, who may have claimed it.
+    pub(super) async fn insert_trigger(
+        &mut self,
+        instance: i64,
+        trigger: &NewTrigger,
+        owned: bool,
+    ) -> Done<()> {
+        let claimed = trigger.claimed && owned;
+        if !claimed {
+            self.aftermath.made_pending += 1;
+        }
+        // State and token have the same number: pending with 0, or claimed with 1.
+        let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
+            attempt, deliveries, suspicion, detail, payload, priority) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12)";
+        self.execute(
+            sql,
+            &[
+                &trigger.no.0,
+                &instance,
+                &trigger.seq.0.cast_signed(),
+                &i16::from(trigger.kind.stored()),
+                &trigger.node.map(i64::from),
+                &trigger.due_ms,
+                &i16::from(claimed),
+                &i64::from(claimed),
+                &i64::from(trigger.attempt),
+                &&*trigger.detail,
+                &trigger.payload.as_deref(),
+                &bounded(trigger.priority),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Makes the claimed triggers of an instance pending.
+    pub(super) async fn unclaim(&mut self, instance: i64) -> Done<()> {
+        let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
+            WHERE instance = $1 AND state = 1";
+        self.aftermath.made_pending += self.execute(sql, &[&instance]).await?;
+        Ok(())
+    }
+
+    /// The next number that the store gives to a trigger itself.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the verbs of stimuli take it"))]
+    pub(super) async fn own_number(&mut self) -> Done<TriggerNo> {
+        let row = self.one("SELECT nextval('own_trigger')", &[]).await?;
+        let row = row.ok_or_else(|| crate::Error::corrupt("a sequence without a number"))?;
+        Ok(TriggerNo(super::get(&row, 0)?))
+    }
+}

@@ -1,0 +1,73 @@
+//! What the store object, its writer and its sessions all have.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+use windlass_model::{Clock, Digest};
+
+use super::connect::Target;
+use super::options::PostgresOptions;
+use super::session::Scan;
+use crate::queue::Queue;
+
+/// Definitions and pins remembered before all are forgotten.
+const DOCUMENTS: usize = 4096;
+
+/// Instances remembered as carrying rarer things before all are forgotten.
+const CARRYING: usize = 64 * 1024;
+
+pub(super) struct Shared {
+    pub(super) target: Arc<Target>,
+    pub(super) options: PostgresOptions,
+    pub(super) queue: Queue,
+    pub(super) known: Mutex<Known>,
+    /// Counts what became pending through this store object, so that a scan knows whether it
+    /// missed something.
+    pub(super) made_pending: AtomicU64,
+    /// By incarnation: how far its walk through the due index has come.
+    pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
+    /// Who joined through this store object and has not left: dead once it is closed.
+    pub(super) joined: Mutex<Vec<i64>>,
+}
+
+/// What is known of the tables and never changes there, or only hints at the faster way.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Definitions are never removed.
+    pub(super) definitions: FxHashMap<Digest, i64>,
+    /// Nor are pins.
+    pub(super) pins: FxHashMap<Digest, i64>,
+    /// Instances that carry what their end has to look after: a hint.
+    pub(super) carrying: FxHashSet<i64>,
+}
+
+impl Known {
+    pub(super) fn keep_bounds(&mut self) {
+        if self.definitions.len() > DOCUMENTS || self.pins.len() > DOCUMENTS {
+            self.definitions.clear();
+            self.pins.clear();
+        }
+        if self.carrying.len() > CARRYING {
+            self.carrying.clear();
+        }
+    }
+}
+
+impl Shared {
+    /// What is to be added to the database's clock, in milliseconds: nothing, but in tests.
+    pub(super) fn ahead_ms(&self) -> i64 {
+        let ahead = self.options.ahead.as_ref();
+        ahead.map_or(0, |clock| clock_ms(&**clock).cast_signed())
+    }
+
+    /// Now, on the clock on which leases are handed out.
+    pub(super) fn passed_ms(&self) -> u64 {
+        clock_ms(&*self.options.clock)
+    }
+}
+
+fn clock_ms(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,108 @@
+//! The thread that writes: takes whatever waits, carries it out in the order in which it was
+//! submitted, and answers once it is durable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::lane::Lane;
+use super::shared::Shared;
+use crate::error::{Error, Result};
+use crate::queue::Batch;
+use crate::write::{Sink, Ticket, Write, Wrote};
+
+/// One write on its way.
+struct Item {
+    /// Which of the sinks of this round.
+    sink: usize,
+    ticket: Ticket,
+    write: Write,
+    answer: Option<Result<Wrote>>,
+}
+
+/// Runs until the queue is closed and empty.
+pub(super) fn run(shared: &Shared, runtime: &tokio::runtime::Handle, mut lane: Lane) {
+    let mut round = Round::default();
+    while round.fill(shared) {
+        while round.next < round.items.len() {
+            let clock = shared.options.clock.as_ref();
+            let begun = clock.monotonic();
+            let size = runtime.block_on(round.run_group(shared, &mut lane));
+            let took = clock.monotonic().saturating_sub(begun);
+            let metrics = &shared.options.metrics;
+            metrics.commit.record(micros(took));
+            metrics.commit_batch.record(size as u64);
+            round.answer(size);
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What was taken from the queue at once.
+#[derive(Default)]
+struct Round {
+    sinks: Vec<Arc<dyn Sink>>,
+    items: Vec<Item>,
+    /// Everything before this is answered.
+    next: usize,
+    batches: Vec<Batch>,
+}
+
+impl Round {
+    /// Waits for work. False once there is none any more.
+    fn fill(&mut self, shared: &Shared) -> bool {
+        self.items.clear();
+        self.sinks.clear();
+        self.next = 0;
+        if !shared.queue.take(&mut self.batches) {
+            return false;
+        }
+        for batch in self.batches.drain(..) {
+            let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
+            let sink = known.unwrap_or_else(|| {
+                self.sinks.push(batch.sink);
+                self.sinks.len() - 1
+            });
+            let items = batch.writes.into_iter();
+            self.items.extend(items.map(|(ticket, write)| Item {
+                sink,
+                ticket,
+                write,
+                answer: None,
+            }));
+        }
+        true
+    }
+
+    /// Runs the next group, and says how many writes it was.
+    async fn run_group(&mut self, shared: &Shared, lane: &mut Lane) -> usize {
+        if let Some(item) = self.items.get_mut(self.next) {
+            let answer = lane.run(shared, &mut &item.write).await;
+            item.answer = Some(answer.map_err(super::lane::Refused::error));
+        }
+        1
+    }
+
+    /// Hands out the answers of the next `size` writes, as many as possible at a time.
+    fn answer(&mut self, size: usize) {
+        let mut answers: Vec<Vec<_>> = self.sinks.iter().map(|_| Vec::new()).collect();
+        for item in self.items.iter_mut().skip(self.next).take(size) {
+            let answer = item.answer.take().unwrap_or_else(|| Err(Error::closed()));
+            if let Some(answers) = answers.get_mut(item.sink) {
+                answers.push((item.ticket, answer));
+            }
+        }
+        self.next += size;
+        for (sink, answers) in self.sinks.iter().zip(answers) {
+            if !answers.is_empty() {
+                sink.answered(answers);
+            }
+        }
+    }
+}
+
+fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
