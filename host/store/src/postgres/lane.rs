@@ -46,24 +46,48 @@ impl Refused {
     }
 }
 
-/// What a transaction carries out between BEGIN and COMMIT.
+/// What a transaction does.
 pub(super) trait Work {
     /// What comes of it.
     type Answer: Send;
 
-    /// Carries it out.
+    /// Does it, from BEGIN up to its COMMIT, and learns the number of the transaction.
     fn carry_out(
         &mut self,
         session: &mut Session<'_>,
     ) -> impl Future<Output = Done<Self::Answer>> + Send;
 }
 
-/// One write.
-impl Work for &Write {
+/// One write by itself.
+pub(super) struct Single<'w>(pub(super) &'w Write);
+
+impl Work for Single<'_> {
     type Answer = Wrote;
 
     async fn carry_out(&mut self, session: &mut Session<'_>) -> Done<Wrote> {
-        session.carry_out(self).await
+        session.begin().await?;
+        let wrote = session.carry_out(self.0).await?;
+        session.ask_number().await?;
+        Ok(wrote)
+    }
+}
+
+/// As many writes from the first as make a batch.
+pub(super) struct Plain<'w> {
+    pub(super) writes: Vec<&'w Write>,
+    /// One of the fences did not hold when it was tried last.
+    pub(super) checked: bool,
+}
+
+impl Work for Plain<'_> {
+    type Answer = Vec<Wrote>;
+
+    async fn carry_out(&mut self, session: &mut Session<'_>) -> Done<Vec<Wrote>> {
+        let answers = session.carry_out_batch(&self.writes, self.checked).await;
+        if let Err(Failed::Again) = answers {
+            self.checked = true;
+        }
+        answers
     }
 }
 
@@ -223,12 +247,12 @@ async fn attempt<W: Work>(
     work: &mut W,
 ) -> Attempt<W::Answer> {
     let mut session = Session::new(connection, shared);
-    let carried = carry_out(&mut session, work).await;
-    let (answer, number) = match carried {
-        Ok(carried) => carried,
+    let answer = match work.carry_out(&mut session).await {
+        Ok(answer) => answer,
         Err(Failed::Sql(fault)) if is_gone(&fault) => return Attempt::Gone(fault),
         Err(failed) => return roll_back(shared, session.connection, failed).await,
     };
+    let number = session.number.take();
     failpoint::pass("store-before-commit");
     let committed = session.connection.client.batch_execute("COMMIT").await;
     match committed {
@@ -242,19 +266,6 @@ async fn attempt<W: Work>(
     }
 }
 
-/// Up to the COMMIT, with the number of the transaction, if it has written.
-async fn carry_out<W: Work>(
-    session: &mut Session<'_>,
-    work: &mut W,
-) -> Done<(W::Answer, Option<String>)> {
-    session.connection.client.batch_execute("BEGIN").await?;
-    let answer = work.carry_out(session).await?;
-    let sql = "SELECT pg_current_xact_id_if_assigned()::text";
-    let row = session.one(sql, &[]).await?;
-    let number = row.and_then(|row| row.try_get(0).ok().flatten());
-    Ok((answer, number))
-}
-
 async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {
     let place = &shared.target.place;
     if let Err(fault) = connection.client.batch_execute("ROLLBACK").await {
@@ -264,5 +275,12 @@ async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Fail
         Failed::Sql(fault) if is_conflict(&fault) => Attempt::Conflict(explain(place, &fault)),
         Failed::Sql(fault) => Attempt::RolledBack(explain(place, &fault)),
         Failed::Store(error) => Attempt::RolledBack(error),
+        Failed::Again => Attempt::Conflict(
+            Error::new(
+                codes::BUSY,
+                "others write what a write rests on, again and again",
+            )
+            .transient(),
+        ),
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::lane::Lane;
+use super::lane::{Lane, Plain, Refused, Single};
+use super::session::is_plain;
 use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::queue::Batch;
@@ -76,13 +77,60 @@ impl Round {
         true
     }
 
-    /// Runs the next group, and says how many writes it was.
+    /// Runs the next group, and says how many writes it was: as many plain ones in a row as
+    /// there are, or one of another kind.
     async fn run_group(&mut self, shared: &Shared, lane: &mut Lane) -> usize {
-        if let Some(item) = self.items.get_mut(self.next) {
-            let answer = lane.run(shared, &mut &item.write).await;
-            item.answer = Some(answer.map_err(super::lane::Refused::error));
+        let plain = self.plain(shared);
+        if plain == 0 {
+            self.run_singly(shared, lane, 1).await;
+            return 1;
         }
-        1
+        let group = self.items.iter().skip(self.next).take(plain);
+        let mut work = Plain {
+            writes: group.map(|item| &item.write).collect(),
+            checked: false,
+        };
+        match lane.run(shared, &mut work).await {
+            Ok(answers) if answers.is_empty() => {
+                self.run_singly(shared, lane, 1).await;
+                1
+            }
+            Ok(answers) => {
+                let size = answers.len();
+                let group = self.items.iter_mut().skip(self.next);
+                for (item, answer) in group.zip(answers) {
+                    item.answer = Some(Ok(answer));
+                }
+                size
+            }
+            Err(Refused::RolledBack(_)) => {
+                self.run_singly(shared, lane, plain).await;
+                plain
+            }
+            Err(Refused::Lost(error)) => {
+                for item in self.items.iter_mut().skip(self.next).take(plain) {
+                    item.answer = Some(Err(error.clone()));
+                }
+                plain
+            }
+        }
+    }
+
+    /// How many writes from the next on may be one batch.
+    fn plain(&self, shared: &Shared) -> usize {
+        let known = shared.known.lock();
+        let rest = self.items.iter().skip(self.next);
+        rest.take(shared.options.group_writes.max(1))
+            .take_while(|item| is_plain(&item.write, &known))
+            .count()
+    }
+
+    /// Runs writes each in a transaction of its own.
+    async fn run_singly(&mut self, shared: &Shared, lane: &mut Lane, size: usize) {
+        for item in self.items.iter_mut().skip(self.next).take(size) {
+            let answer = lane.run(shared, &mut Single(&item.write)).await;
+            item.answer = Some(answer.map_err(Refused::error));
+        }
     }
 
     /// Hands out the answers of the next `size` writes, as many as possible at a time.

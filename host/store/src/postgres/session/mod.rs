@@ -20,10 +20,13 @@
 //! Statements are `&'static str` and prepared once for each connection. Numbers are passed as
 //! `i64`, variants as `i16`, digests and ids as byte slices.
 
+mod batch;
 mod blobs;
 mod claim;
 mod commit;
 mod create;
+mod facts;
+mod flight;
 mod hold;
 mod members;
 mod rare;
@@ -35,6 +38,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use windlass_model::{Digest, Status};
 
+pub(super) use self::batch::is_plain;
+use self::batch::{Added, Batch};
 pub(super) use self::claim::Scan;
 use super::connect::Connection;
 use super::fault::Fault;
@@ -48,6 +53,8 @@ use crate::write::{Write, Wrote};
 pub(super) enum Failed {
     Sql(Fault),
     Store(Error),
+    /// Something has changed while it was carried out: it is to be done again.
+    Again,
 }
 
 impl From<Fault> for Failed {
@@ -101,6 +108,8 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) shared: &'a Shared,
     pub(super) aftermath: Aftermath,
+    /// The number of the transaction, once it has written something and asked for it.
+    pub(super) number: Option<String>,
 }
 
 impl<'a> Session<'a> {
@@ -109,6 +118,49 @@ impl<'a> Session<'a> {
             connection,
             shared,
             aftermath: Aftermath::default(),
+            number: None,
+        }
+    }
+
+    pub(super) async fn begin(&mut self) -> Done<()> {
+        Ok(self.connection.client.batch_execute("BEGIN").await?)
+    }
+
+    /// Learns the number of the transaction, by which it can be asked about later.
+    pub(super) async fn ask_number(&mut self) -> Done<()> {
+        let sql = "SELECT pg_current_xact_id_if_assigned()::text";
+        let row = self.one(sql, &[]).await?;
+        self.number = row.and_then(|row| row.try_get(0).ok().flatten());
+        Ok(())
+    }
+
+    /// Carries out as many writes from the first as make a batch, as a transaction up to its
+    /// COMMIT, and answers those. `checked`: on what is read and locked first.
+    pub(super) async fn carry_out_batch(
+        &mut self,
+        writes: &[&Write],
+        checked: bool,
+    ) -> Done<Vec<Wrote>> {
+        let facts = if checked {
+            self.begin().await?;
+            Some(self.facts(writes).await?)
+        } else {
+            None
+        };
+        let mut batch = Batch::default();
+        {
+            let mut known = self.shared.known.lock();
+            known.carrying.extend(self.aftermath.carrying.drain(..));
+            for write in writes {
+                if batch.add(write, &known, facts.as_ref()) == Added::No {
+                    break;
+                }
+            }
+        }
+        if self.write_batch(&batch, checked).await? {
+            Ok(batch.answers)
+        } else {
+            Err(Failed::Again)
         }
     }
 

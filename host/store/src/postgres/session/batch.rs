@@ -1,0 +1,407 @@
+//! Many plain writes as one: the hot path.
+//!
+//! The writes are put together in memory into what the tables are to look like after all of
+//! them; several steps of one instance become one change of its head, and several steps of one
+//! trigger one change of its row. That is then written by one statement for each table, whose
+//! conditions are the fences: nothing is read before. All are sent at once, and if each changed
+//! as many rows as it should, every fence held. If not, everything is taken back and done again
+//! on [`Facts`] that are read and locked first, so that what is refused drops out and its
+//! neighbours go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashSet;
+use windlass_model::{Body, Digest, Payload, ScopeNo, Status};
+
+use super::facts::Facts;
+use crate::postgres::shared::Known;
+use crate::rows::{BORN_EPOCH, BORN_VERSION, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::write::{Commit, Finish, Write, Wrote};
+
+/// What the tables are to look like.
+#[derive(Default)]
+pub(super) struct Batch<'w> {
+    pub(super) members: BTreeSet<i64>,
+    pub(super) heads: BTreeMap<i64, Head<'w>>,
+    pub(super) rows: BTreeMap<i64, Row<'w>>,
+    pub(super) runs: Vec<&'w RunRow>,
+    /// With instance, version and place.
+    pub(super) journal: Vec<(i64, i64, i64, &'w JournalRow)>,
+    /// By instance, scope and name.
+    pub(super) vars: BTreeMap<(i64, i64, &'w str), &'w Payload>,
+    /// By instance and scope; none: closed, and gone with its variables.
+    pub(super) scopes: BTreeMap<(i64, i64), Option<&'w [u8]>>,
+    /// By instance, list and place.
+    pub(super) items: BTreeMap<(i64, i64, i64), &'w Payload>,
+    /// Of which the items are not wanted any more.
+    pub(super) lists: BTreeSet<(i64, i64)>,
+    /// With when they were last wanted.
+    pub(super) blobs: BTreeMap<[u8; 32], (&'w [u8], i64)>,
+    /// By instance.
+    pub(super) refs: BTreeSet<(i64, [u8; 32])>,
+    pub(super) finished: Vec<i64>,
+    pub(super) released: Vec<i64>,
+    /// One for each write that was added, in order.
+    pub(super) answers: Vec<Wrote>,
+    ids: FxHashSet<&'w [u8]>,
+}
+
+/// The head of an instance, as it was and as it is to be.
+pub(super) struct Head<'w> {
+    /// Written by this batch, with the numbers of its definition and its pins.
+    pub(super) created: Option<(&'w NewInstance, i64, i64)>,
+    pub(super) was_owner: i64,
+    pub(super) epoch: i64,
+    pub(super) was_version: i64,
+    pub(super) owner: Option<i64>,
+    pub(super) version: i64,
+    pub(super) status: Status,
+    pub(super) last_run: Option<i64>,
+    pub(super) state: &'w [u8],
+    /// With when that was.
+    pub(super) finish: Option<(&'w Finish, i64)>,
+    /// The triggers of the instance that the batch has touched.
+    rows: Vec<i64>,
+}
+
+/// A trigger, as it was and as it is to be.
+pub(super) struct Row<'w> {
+    pub(super) instance: i64,
+    /// The token of the claimed row that is there; none if the batch makes the row.
+    pub(super) was_token: Option<i64>,
+    /// None: it is to be gone.
+    pub(super) now: Option<Now<'w>>,
+}
+
+/// What a trigger is to be.
+#[derive(Clone, Copy)]
+pub(super) struct Now<'w> {
+    pub(super) new: &'w NewTrigger,
+    pub(super) token: i64,
+    pub(super) claimed: bool,
+}
+
+/// Whether a batch has taken a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    Yes,
+    /// It has to be carried out by itself.
+    No,
+}
+
+/// Whether a write may be part of a batch, as far as can be told by looking at it.
+pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
+    match write {
+        Write::Commit(commit) => {
+            commit.removed.is_empty()
+                && commit.burned.is_empty()
+                && commit.bookmarks.is_empty()
+                && commit.sends.is_empty()
+                && commit.children.is_empty()
+                && commit.cancels.is_empty()
+                && commit.dead.is_empty()
+                && (commit.finish.is_none() || !known.carrying.contains(&commit.fence.instance.0))
+        }
+        Write::Create(new) => {
+            new.parent.is_none()
+                && new.reserves.is_empty()
+                && new.exclusive.is_none()
+                && known.definitions.contains_key(&new.definition.digest)
+                && known.pins.contains_key(&new.pins.digest)
+        }
+        Write::Flush => true,
+        _ => false,
+    }
+}
+
+impl<'w> Batch<'w> {
+    /// Adds a write, or says that the batch has to end before it.
+    pub(super) fn add(&mut self, write: &'w Write, known: &Known, facts: Option<&Facts>) -> Added {
+        if !is_plain(write, known) {
+            return Added::No;
+        }
+        let answer = match write {
+            Write::Commit(commit) => self.step(commit, facts),
+            Write::Create(new) => self.create(new, known, facts),
+            _ => Some(Wrote::Done),
+        };
+        match answer {
+            Some(answer) => {
+                self.answers.push(answer);
+                Added::Yes
+            }
+            None => Added::No,
+        }
+    }
+
+    fn create(
+        &mut self,
+        new: &'w NewInstance,
+        known: &Known,
+        facts: Option<&Facts>,
+    ) -> Option<Wrote> {
+        let id: &[u8] = new.id.0.as_bytes();
+        let definition = *known.definitions.get(&new.definition.digest)?;
+        let pins = *known.pins.get(&new.pins.digest)?;
+        let taken = self.ids.contains(id)
+            || self.heads.contains_key(&new.no.0)
+            || facts.is_some_and(|facts| facts.ids.contains(id));
+        if taken || !self.are_new(&new.triggers) {
+            return None;
+        }
+        let owner = new.owner.map(|owner| owner.0);
+        if let Some(owner) = owner {
+            if facts.is_some_and(|facts| !facts.members.contains(&owner)) {
+                return Some(Wrote::Fenced);
+            }
+            self.members.insert(owner);
+        }
+        let no = new.no.0;
+        self.ids.insert(id);
+        let mut rows = Vec::with_capacity(new.triggers.len());
+        for trigger in &new.triggers {
+            rows.push(trigger.no.0);
+            self.insert_row(no, trigger, trigger.claimed && owner.is_some());
+        }
+        for (name, value) in &new.vars {
+            self.vars
+                .insert((no, ScopeNo::ROOT.0.cast_signed(), name), value);
+        }
+        self.put_blobs(no, &new.blobs, new.created_ms);
+        new.payloads().for_each(|payload| self.refer(no, payload));
+        let head = Head {
+            created: Some((new, definition, pins)),
+            was_owner: 0,
+            epoch: BORN_EPOCH.0,
+            was_version: BORN_VERSION.0,
+            owner,
+            version: BORN_VERSION.0,
+            status: Status::Pending,
+            last_run: None,
+            state: &new.state,
+            finish: None,
+            rows,
+        };
+        self.heads.insert(no, head);
+        Some(Wrote::Created)
+    }
+
+    fn step(&mut self, commit: &'w Commit, facts: Option<&Facts>) -> Option<Wrote> {
+        match self.holds(commit, facts) {
+            Some(true) => {}
+            Some(false) => return Some(Wrote::Fenced),
+            None => return None,
+        }
+        let no = commit.fence.instance.0;
+        let used = match commit.finish {
+            Some(_) => &[],
+            None => &commit.triggers[..],
+        };
+        let (first, others) = match used.split_first() {
+            Some((first, others)) => (Some(first), others),
+            None => (None, used),
+        };
+        if !self.are_new(others) {
+            return None;
+        }
+        self.members.insert(commit.fence.incarnation.0);
+        let head = self.heads.entry(no).or_insert_with(|| Head::of(commit));
+        head.move_on(commit);
+        head.rows.push(commit.trigger.no.0);
+        head.rows.extend(others.iter().map(|trigger| trigger.no.0));
+        let version = head.version;
+        self.use_up(commit, first);
+        for trigger in others {
+            self.insert_row(no, trigger, trigger.claimed);
+        }
+        self.runs.extend(&commit.runs);
+        for (place, entry) in (0_i64..).zip(&commit.journal) {
+            self.journal.push((no, version, place, entry));
+        }
+        self.put_blobs(no, &commit.blobs, commit.at_ms);
+        commit
+            .payloads()
+            .for_each(|payload| self.refer(no, payload));
+        self.put_scoped(no, commit);
+        self.end(no, commit);
+        Some(Wrote::Done)
+    }
+
+    /// Whether the fences of a step hold, as far as is known: what the batch itself does is
+    /// known, and what is in the tables if there are facts. None: it cannot be part of a batch.
+    fn holds(&self, commit: &Commit, facts: Option<&Facts>) -> Option<bool> {
+        let (fence, trigger) = (&commit.fence, &commit.trigger);
+        if facts.is_some_and(|facts| !facts.members.contains(&fence.incarnation.0)) {
+            return Some(false);
+        }
+        let wanted = (Some(fence.incarnation.0), fence.epoch.0, fence.version.0);
+        match (self.heads.get(&fence.instance.0), facts) {
+            (Some(head), _) => {
+                if (head.owner, head.epoch, head.version) != wanted {
+                    return Some(false);
+                }
+            }
+            (None, Some(facts)) => match facts.heads.get(&fence.instance.0) {
+                Some((owner, epoch, version, extras)) => {
+                    if (*owner, *epoch, *version) != wanted {
+                        return Some(false);
+                    }
+                    if *extras != 0 && commit.finish.is_some() {
+                        return None;
+                    }
+                }
+                None => return Some(false),
+            },
+            (None, None) => {}
+        }
+        let wanted = (fence.instance.0, trigger.token.0);
+        Some(match (self.rows.get(&trigger.no.0), facts) {
+            (Some(row), _) => row
+                .now
+                .is_some_and(|now| now.claimed && (row.instance, now.token) == wanted),
+            (None, Some(facts)) => facts.claimed.get(&trigger.no.0) == Some(&wanted),
+            (None, None) => true,
+        })
+    }
+
+    /// Whether these are numbers that the batch knows nothing of yet.
+    fn are_new(&self, triggers: &[NewTrigger]) -> bool {
+        let known = |trigger: &NewTrigger| self.rows.contains_key(&trigger.no.0);
+        let mut rest = triggers;
+        while let Some((first, others)) = rest.split_first() {
+            if known(first) || others.len() > 64 || others.iter().any(|other| other.no == first.no)
+            {
+                return false;
+            }
+            rest = others;
+        }
+        true
+    }
+
+    fn insert_row(&mut self, instance: i64, new: &'w NewTrigger, claimed: bool) {
+        let now = Now {
+            new,
+            token: i64::from(claimed),
+            claimed,
+        };
+        self.rows.insert(
+            new.no.0,
+            Row {
+                instance,
+                was_token: None,
+                now: Some(now),
+            },
+        );
+    }
+
+    fn use_up(&mut self, commit: &'w Commit, first: Option<&'w NewTrigger>) {
+        let token = commit.trigger.token.0;
+        let row = self.rows.entry(commit.trigger.no.0).or_insert_with(|| Row {
+            instance: commit.fence.instance.0,
+            was_token: Some(token),
+            now: None,
+        });
+        row.now = first.map(|new| Now {
+            new,
+            token: token + 1,
+            claimed: new.claimed,
+        });
+    }
+
+    fn put_scoped(&mut self, no: i64, commit: &'w Commit) {
+        for (scope, name, value) in &commit.vars {
+            self.vars.insert((no, scope.0.cast_signed(), name), value);
+        }
+        for (scope, state) in &commit.scopes {
+            let scope = scope.0.cast_signed();
+            self.scopes.insert((no, scope), state.as_deref());
+            if state.is_none() {
+                self.vars.retain(|(of, at, _), _| (*of, *at) != (no, scope));
+            }
+        }
+        for item in &commit.items {
+            let list = item.list.0.cast_signed();
+            self.items
+                .insert((no, list, i64::from(item.index)), &item.output);
+        }
+        for list in &commit.lists_done {
+            let list = list.0.cast_signed();
+            self.items.retain(|(of, at, _), _| (*of, *at) != (no, list));
+            self.lists.insert((no, list));
+        }
+    }
+
+    /// What the end of an instance, or giving it back, does to its triggers.
+    fn end(&mut self, no: i64, commit: &Commit) {
+        if commit.finish.is_none() && !commit.release {
+            return;
+        }
+        let touched = self.heads.get(&no).map(|head| head.rows.clone());
+        for row in touched.into_iter().flatten() {
+            if let Some(row) = self.rows.get_mut(&row) {
+                row.now = row.now.filter(|_| commit.finish.is_none());
+                if let Some(now) = &mut row.now {
+                    now.claimed = false;
+                }
+            }
+        }
+        if commit.finish.is_some() {
+            self.finished.push(no);
+        } else {
+            self.released.push(no);
+        }
+    }
+
+    fn put_blobs(&mut self, instance: i64, blobs: &'w [NewBlob], at_ms: i64) {
+        for blob in blobs {
+            let known = self
+                .blobs
+                .entry(blob.digest.0)
+                .or_insert((&blob.bytes, at_ms));
+            known.1 = known.1.max(at_ms);
+            self.refs.insert((instance, blob.digest.0));
+        }
+    }
+
+    fn refer(&mut self, instance: i64, payload: &Payload) {
+        if let Body::Blob(blob) = &payload.body {
+            let Digest(digest) = blob.digest;
+            self.refs.insert((instance, digest));
+        }
+    }
+}
+
+impl<'w> Head<'w> {
+    /// One that is in the tables, as the first step of the batch expects it.
+    fn of(commit: &'w Commit) -> Self {
+        let fence = &commit.fence;
+        Self {
+            created: None,
+            was_owner: fence.incarnation.0,
+            epoch: fence.epoch.0,
+            was_version: fence.version.0,
+            owner: Some(fence.incarnation.0),
+            version: fence.version.0,
+            status: commit.status,
+            last_run: None,
+            state: &commit.state,
+            finish: None,
+            rows: Vec::new(),
+        }
+    }
+
+    fn move_on(&mut self, commit: &'w Commit) {
+        self.version += 1;
+        self.status = commit.status;
+        self.state = &commit.state;
+        if let Some(last) = commit.runs.last() {
+            self.last_run = Some(last.no.0);
+        }
+        if let Some(finish) = &commit.finish {
+            self.finish = Some((finish, commit.at_ms));
+        }
+        if commit.finish.is_some() || commit.release {
+            self.owner = None;
+        }
+    }
+}

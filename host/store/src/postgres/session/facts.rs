@@ -1,0 +1,86 @@
+//! What the fences of a batch are compared with, read and locked in one go: for the batches of
+//! which some write turned out to be refused.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Done, Session, get};
+use crate::write::Write;
+
+/// What is in the tables, as far as the writes of a batch ask.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub(super) members: FxHashSet<i64>,
+    /// Owner, epoch, version, extras.
+    pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16)>,
+    /// Instance and token of those that are claimed.
+    pub(super) claimed: FxHashMap<i64, (i64, i64)>,
+    /// Ids that are taken.
+    pub(super) ids: FxHashSet<Vec<u8>>,
+}
+
+/// What the writes of a batch ask about.
+#[derive(Default)]
+struct Asked<'w> {
+    members: Vec<i64>,
+    heads: Vec<i64>,
+    triggers: Vec<i64>,
+    ids: Vec<&'w [u8]>,
+}
+
+impl<'w> Asked<'w> {
+    fn of(writes: &[&'w Write]) -> Self {
+        let mut asked = Self::default();
+        for write in writes {
+            match write {
+                Write::Commit(commit) => {
+                    asked.members.push(commit.fence.incarnation.0);
+                    asked.heads.push(commit.fence.instance.0);
+                    asked.triggers.push(commit.trigger.no.0);
+                }
+                Write::Create(new) => {
+                    asked.members.extend(new.owner.map(|owner| owner.0));
+                    asked.ids.push(new.id.0.as_bytes());
+                }
+                _ => {}
+            }
+        }
+        for numbers in [&mut asked.members, &mut asked.heads, &mut asked.triggers] {
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        asked
+    }
+}
+
+impl Session<'_> {
+    /// Reads and locks what the writes of a batch rest on.
+    pub(super) async fn facts(&mut self, writes: &[&Write]) -> Done<Facts> {
+        let asked = Asked::of(writes);
+        let mut facts = Facts::default();
+        let sql = "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
+            ORDER BY incarnation FOR KEY SHARE";
+        for row in self.rows(sql, &[&asked.members]).await? {
+            facts.members.insert(get(&row, 0)?);
+        }
+        let sql = "SELECT no, owner, epoch, version, extras FROM instance WHERE no = ANY($1) \
+            ORDER BY no FOR NO KEY UPDATE";
+        for row in self.rows(sql, &[&asked.heads]).await? {
+            let extras = get(&row, 4)?;
+            let head = (get(&row, 1)?, get(&row, 2)?, get(&row, 3)?, extras);
+            facts.heads.insert(get(&row, 0)?, head);
+            if extras != 0 {
+                self.aftermath.carrying.push(get(&row, 0)?);
+            }
+        }
+        let sql = "SELECT no, instance, token FROM trigger WHERE no = ANY($1) AND state = 1";
+        for row in self.rows(sql, &[&asked.triggers]).await? {
+            let claimed = (get(&row, 1)?, get(&row, 2)?);
+            facts.claimed.insert(get(&row, 0)?, claimed);
+        }
+        let sql = "SELECT id FROM instance WHERE id = ANY($1)";
+        for row in self.rows(sql, &[&asked.ids]).await? {
+            facts.ids.insert(get(&row, 0)?);
+        }
+        Ok(facts)
+    }
+}

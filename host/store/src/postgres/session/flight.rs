@@ -1,0 +1,438 @@
+//! Writes a batch: every statement is sent before the answer to the first has come.
+
+use futures::future::{join_all, join3};
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use super::batch::{Batch, Head, Row};
+use super::{Done, Session};
+use crate::columns::{json, json_list, payload};
+use crate::rows::bounded;
+
+type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
+
+/// One statement on its way.
+struct Sent<'p> {
+    statement: Statement,
+    columns: Vec<Column<'p>>,
+    /// How many rows it changes if the fences hold.
+    expected: Option<u64>,
+    /// Whether what it changes becomes pending.
+    pends: bool,
+}
+
+/// The columns of a statement, as lists of equal length.
+macro_rules! columns {
+    ($rows:expr, $($row:pat => $value:expr),+ $(,)?) => {
+        vec![$(Box::new($rows.iter().map(|$row| $value).collect::<Vec<_>>()) as Column<'_>),+]
+    };
+}
+
+/// The statements of a batch.
+struct Flight<'p, 's, 'a> {
+    session: &'s mut Session<'a>,
+    sent: Vec<Sent<'p>>,
+}
+
+impl<'p> Flight<'p, '_, '_> {
+    async fn add(
+        &mut self,
+        sql: &'static str,
+        expected: Option<u64>,
+        columns: Vec<Column<'p>>,
+    ) -> Done<()> {
+        let statement = self.session.connection.prepare(sql).await?;
+        self.sent.push(Sent {
+            statement,
+            columns,
+            expected,
+            pends: false,
+        });
+        Ok(())
+    }
+}
+
+fn number(length: usize) -> Option<u64> {
+    u64::try_from(length).ok()
+}
+
+impl Session<'_> {
+    /// Begins the transaction if it has not begun, and writes a batch. False if a fence did not
+    /// hold: nothing of it counts then.
+    pub(super) async fn write_batch(&mut self, batch: &Batch<'_>, begun: bool) -> Done<bool> {
+        let mut flight = Flight {
+            session: self,
+            sent: Vec::with_capacity(16),
+        };
+        flight.fences(batch).await?;
+        flight.heads(batch).await?;
+        flight.creations(batch).await?;
+        flight.triggers(batch).await?;
+        flight.ends(batch).await?;
+        flight.records(batch).await?;
+        flight.scoped(batch).await?;
+        flight.blobs(batch).await?;
+        let sent = flight.sent;
+        let pending = batch.rows.values().filter_map(|row| row.now);
+        let pending = pending.filter(|now| !now.claimed).count();
+        self.aftermath.made_pending += pending as u64;
+        self.send(&sent, begun).await
+    }
+
+    async fn send(&mut self, sent: &[Sent<'_>], begun: bool) -> Done<bool> {
+        let number = "SELECT pg_current_xact_id_if_assigned()::text";
+        let number = self.connection.prepare(number).await?;
+        let client = &self.connection.client;
+        let begin = async {
+            if begun {
+                Ok(())
+            } else {
+                client.batch_execute("BEGIN").await
+            }
+        };
+        // Each is sent when it is first looked at, which is in this order.
+        let all = join_all(sent.iter().map(|sent| async move {
+            let columns = sent.columns.iter();
+            let columns: Vec<&(dyn ToSql + Sync)> = columns
+                .map(|column| &**column as &(dyn ToSql + Sync))
+                .collect();
+            client.execute(&sent.statement, &columns).await
+        }));
+        let (begun, changed, number) = join3(begin, all, client.query(&number, &[])).await;
+        begun?;
+        let mut held = true;
+        for (sent, changed) in sent.iter().zip(changed) {
+            let changed = changed?;
+            held &= sent.expected.is_none_or(|expected| expected == changed);
+            if sent.pends {
+                self.aftermath.made_pending += changed;
+            }
+        }
+        self.number = number?
+            .first()
+            .and_then(|row| row.try_get(0).ok().flatten());
+        Ok(held)
+    }
+}
+
+impl<'p> Flight<'p, '_, '_> {
+    async fn fences(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let members: Vec<i64> = batch.members.iter().copied().collect();
+        if members.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
+            ORDER BY incarnation FOR KEY SHARE";
+        let expected = number(members.len());
+        self.add(sql, expected, vec![Box::new(members)]).await
+    }
+
+    /// Those that are there. Most steps leave the instance where it is.
+    async fn heads(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let there = batch
+            .heads
+            .iter()
+            .filter(|(_, head)| head.created.is_none());
+        let (steps, ends): (Vec<_>, Vec<_>) = there.partition(|(_, head)| head.owner.is_some());
+        let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
+            last_run = coalesce(u.last_run, i.last_run), state = u.state \
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[]) \
+                AS u (no, owner, epoch, was, status, version, last_run, state) \
+            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was";
+        if !steps.is_empty() {
+            let columns = columns!(steps,
+                (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
+                (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
+                (_, head) => head.version, (_, head) => head.last_run, (_, head) => head.state);
+            self.add(sql, number(steps.len()), columns).await?;
+        }
+        let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
+            last_run = coalesce(u.last_run, i.last_run), state = u.state, owner = NULL, \
+            finished_ms = u.finished_ms, failure = u.failure, output = u.output, \
+            output_meta = u.output_meta \
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], \
+                $10::text[], $11::bytea[], $12::text[]) \
+                AS u (no, owner, epoch, was, status, version, last_run, state, finished_ms, \
+                    failure, output, output_meta) \
+            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
+            AND (i.extras = 0 OR u.finished_ms IS NULL)";
+        if !ends.is_empty() {
+            let columns = columns!(ends,
+                (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
+                (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
+                (_, head) => head.version, (_, head) => head.last_run, (_, head) => head.state,
+                (_, head) => head.finish.map(|(_, at_ms)| at_ms), (_, head) => failure(head),
+                (_, head) => output(head).0, (_, head) => output(head).1);
+            self.add(sql, number(ends.len()), columns).await?;
+        }
+        Ok(())
+    }
+
+    async fn creations(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let news = batch.heads.iter().filter_map(|(no, head)| {
+            let (new, definition, pins) = head.created?;
+            Some((*no, head, new, definition, pins))
+        });
+        let news: Vec<_> = news.collect();
+        if news.is_empty() {
+            return Ok(());
+        }
+        let sql = "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
+                version, last_run, state, finished_ms, failure, output, output_meta) \
+            SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], \
+                $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], \
+                $10::bytea[], $11::bigint[], $12::text[], $13::bytea[], $14::text[]) \
+            ON CONFLICT (id) DO NOTHING";
+        let columns = columns!(news,
+            new => new.0, new => &new.2.id.0.as_bytes()[..], new => new.3, new => new.4,
+            new => i16::from(new.1.status as u8), new => new.1.owner, new => new.1.epoch,
+            new => new.1.version, new => new.1.last_run, new => new.1.state,
+            new => new.1.finish.map(|(_, at_ms)| at_ms), new => failure(new.1),
+            new => output(new.1).0, new => output(new.1).1);
+        self.add(sql, number(news.len()), columns).await?;
+        let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
+                input_meta) \
+            SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::bigint[], \
+                $5::bytea[], $6::text[])";
+        let columns = columns!(news,
+            new => new.0, new => &new.2.request.0[..], new => new.2.correlation.as_deref(),
+            new => new.2.created_ms, new => payload(Some(&new.2.input)).0,
+            new => payload(Some(&new.2.input)).1);
+        self.add(sql, number(news.len()), columns).await
+    }
+
+    async fn triggers(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let all = batch.rows.iter();
+        let gone: Vec<_> = all
+            .clone()
+            .filter_map(|(no, row)| {
+                row.was_token
+                    .filter(|_| row.now.is_none())
+                    .map(|was| (*no, row.instance, was))
+            })
+            .collect();
+        if !gone.is_empty() {
+            let sql = "DELETE FROM trigger AS t USING \
+                unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
+                WHERE t.no = u.no AND t.token = u.was AND t.instance = u.instance \
+                AND t.state = 1";
+            let columns = columns!(gone, row => row.0, row => row.1, row => row.2);
+            self.add(sql, number(gone.len()), columns).await?;
+        }
+        // `state` is assigned what it was where it was that: then no index is written.
+        let sql = "UPDATE trigger AS t SET token = u.token, state = u.state, seq = u.seq, \
+            kind = u.kind, node = u.node, due_ms = u.due_ms, attempt = u.attempt, \
+            deliveries = 0, suspicion = 0, detail = u.detail, payload = u.payload, \
+            priority = u.priority \
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::smallint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::bigint[], \
+                $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[]) \
+                AS u (no, instance, token, was, state, seq, kind, node, due_ms, attempt, \
+                    detail, payload, priority) \
+            WHERE t.no = u.no AND t.token = u.was AND t.instance = u.instance AND t.state = 1";
+        let there = all.clone().filter(|(_, row)| row.was_token.is_some());
+        let there: Vec<_> = there.filter_map(plan).collect();
+        if !there.is_empty() {
+            let columns = columns!(there,
+                row => row.0, row => row.1, row => row.3.token, row => row.2,
+                row => i16::from(row.3.claimed), row => row.3.new.seq.0.cast_signed(),
+                row => i16::from(row.3.new.kind.stored()), row => row.3.new.node.map(i64::from),
+                row => row.3.new.due_ms, row => i64::from(row.3.new.attempt),
+                row => &*row.3.new.detail, row => row.3.new.payload.as_deref(),
+                row => bounded(row.3.new.priority));
+            self.add(sql, number(there.len()), columns).await?;
+        }
+        let sql = "INSERT INTO trigger (no, instance, token, state, seq, kind, node, due_ms, \
+                attempt, deliveries, suspicion, detail, payload, priority) \
+            SELECT u.no, u.instance, u.token, u.state, u.seq, u.kind, u.node, u.due_ms, \
+                u.attempt, 0, 0, u.detail, u.payload, u.priority \
+            FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], \
+                $5::bigint[], $6::smallint[], $7::bigint[], $8::bigint[], $9::bigint[], \
+                $10::bytea[], $11::bytea[], $12::integer[]) \
+                AS u (no, instance, token, state, seq, kind, node, due_ms, attempt, detail, \
+                    payload, priority)";
+        let fresh = all.filter(|(_, row)| row.was_token.is_none());
+        let fresh: Vec<_> = fresh.filter_map(plan).collect();
+        if !fresh.is_empty() {
+            let columns = columns!(fresh,
+                row => row.0, row => row.1, row => row.3.token,
+                row => i16::from(row.3.claimed), row => row.3.new.seq.0.cast_signed(),
+                row => i16::from(row.3.new.kind.stored()), row => row.3.new.node.map(i64::from),
+                row => row.3.new.due_ms, row => i64::from(row.3.new.attempt),
+                row => &*row.3.new.detail, row => row.3.new.payload.as_deref(),
+                row => bounded(row.3.new.priority));
+            self.add(sql, number(fresh.len()), columns).await?;
+        }
+        Ok(())
+    }
+
+    async fn ends(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        // Those that the batch made have no triggers but its own.
+        let there = |no: &&i64| {
+            batch
+                .heads
+                .get(*no)
+                .is_some_and(|head| head.created.is_none())
+        };
+        let finished: Vec<i64> = batch.finished.iter().filter(there).copied().collect();
+        if !finished.is_empty() {
+            let sql = "DELETE FROM trigger WHERE instance = ANY($1)";
+            self.add(sql, None, vec![Box::new(finished.clone())])
+                .await?;
+            let sql = "DELETE FROM reservation WHERE instance = ANY($1)";
+            self.add(sql, None, vec![Box::new(finished)]).await?;
+        }
+        let released: Vec<i64> = batch.released.iter().filter(there).copied().collect();
+        if !released.is_empty() {
+            let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
+                WHERE instance = ANY($1) AND state = 1";
+            self.add(sql, None, vec![Box::new(released)]).await?;
+            if let Some(sent) = self.sent.last_mut() {
+                sent.pends = true;
+            }
+        }
+        Ok(())
+    }
+
+    async fn records(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let runs = &batch.runs;
+        let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+                status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[], \
+                $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], \
+                $15::bytea[], $16::text[])";
+        if !runs.is_empty() {
+            let columns = columns!(runs,
+                run => run.no.0, run => run.instance.0, run => run.previous.map(|run| run.0),
+                run => run.seq.0.cast_signed(), run => run.first.0.cast_signed(),
+                run => i64::from(run.node), run => i16::from(run.kind.stored()),
+                run => i64::from(run.attempt), run => i16::from(run.status as u8),
+                run => run.started_ms, run => run.took_us.cast_signed(),
+                run => run.failure.as_ref().and_then(json), run => json_list(&run.logs),
+                run => json_list(&run.skipped), run => payload(run.output.as_ref()).0,
+                run => payload(run.output.as_ref()).1);
+            self.add(sql, number(runs.len()), columns).await?;
+        }
+        let journal = &batch.journal;
+        let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::text[], $6::bytea[])";
+        if !journal.is_empty() {
+            let columns = columns!(journal,
+                row => row.0, row => row.1, row => row.2, row => row.3.at_ms,
+                row => &*row.3.kind, row => &*row.3.detail);
+            self.add(sql, number(journal.len()), columns).await?;
+        }
+        Ok(())
+    }
+
+    /// What is closed goes first: what is put there afterwards is what comes after that.
+    async fn scoped(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let of = |open: bool| {
+            let scopes = batch.scopes.iter();
+            scopes
+                .filter(move |(_, state)| state.is_some() == open)
+                .collect::<Vec<_>>()
+        };
+        let closed = of(false);
+        if !closed.is_empty() {
+            for sql in [
+                "DELETE FROM scope AS s USING unnest($1::bigint[], $2::bigint[]) \
+                    AS u (instance, scope) WHERE s.instance = u.instance AND s.scope = u.scope",
+                "DELETE FROM var AS s USING unnest($1::bigint[], $2::bigint[]) \
+                    AS u (instance, scope) WHERE s.instance = u.instance AND s.scope = u.scope",
+            ] {
+                let columns = columns!(closed, row => row.0.0, row => row.0.1);
+                self.add(sql, None, columns).await?;
+            }
+        }
+        let open = of(true);
+        if !open.is_empty() {
+            let sql = "INSERT INTO scope (instance, scope, state) \
+                SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) \
+                ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
+            let columns = columns!(open,
+                row => row.0.0, row => row.0.1, row => row.1.unwrap_or_default());
+            self.add(sql, None, columns).await?;
+        }
+        let vars: Vec<_> = batch.vars.iter().collect();
+        if !vars.is_empty() {
+            let sql = "INSERT INTO var (instance, scope, name, body, meta) \
+                SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bytea[], \
+                    $5::text[]) ON CONFLICT (instance, scope, name) \
+                DO UPDATE SET body = excluded.body, meta = excluded.meta";
+            let columns = columns!(vars,
+                row => row.0.0, row => row.0.1, row => row.0.2,
+                row => payload(Some(row.1)).0, row => payload(Some(row.1)).1);
+            self.add(sql, None, columns).await?;
+        }
+        self.items(batch).await
+    }
+
+    async fn items(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let lists: Vec<_> = batch.lists.iter().collect();
+        if !lists.is_empty() {
+            let sql = "DELETE FROM item AS s USING unnest($1::bigint[], $2::bigint[]) \
+                AS u (instance, list) WHERE s.instance = u.instance AND s.list = u.list";
+            let columns = columns!(lists, row => row.0, row => row.1);
+            self.add(sql, None, columns).await?;
+        }
+        let items: Vec<_> = batch.items.iter().collect();
+        if !items.is_empty() {
+            let sql = "INSERT INTO item (instance, list, place, body, meta) \
+                SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[], \
+                    $5::text[]) ON CONFLICT (instance, list, place) \
+                DO UPDATE SET body = excluded.body, meta = excluded.meta";
+            let columns = columns!(items,
+                row => row.0.0, row => row.0.1, row => row.0.2,
+                row => payload(Some(row.1)).0, row => payload(Some(row.1)).1);
+            self.add(sql, None, columns).await?;
+        }
+        Ok(())
+    }
+
+    async fn blobs(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let blobs: Vec<_> = batch.blobs.iter().collect();
+        if !blobs.is_empty() {
+            let sql = "INSERT INTO blob (digest, touched_ms, content) \
+                SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[]) \
+                ON CONFLICT (digest) DO UPDATE \
+                SET touched_ms = greatest(blob.touched_ms, excluded.touched_ms)";
+            let columns = columns!(blobs,
+                row => &row.0[..], row => row.1.1, row => row.1.0);
+            self.add(sql, None, columns).await?;
+        }
+        let refs: Vec<_> = batch.refs.iter().collect();
+        if !refs.is_empty() {
+            let sql = "WITH u AS (SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
+                    AS u (instance, digest)), \
+                held AS (SELECT no, digest FROM blob WHERE digest IN (SELECT digest FROM u) \
+                    ORDER BY digest FOR KEY SHARE) \
+                INSERT INTO blob_ref (instance, blob) SELECT u.instance, held.no \
+                FROM u JOIN held ON held.digest = u.digest ON CONFLICT DO NOTHING";
+            let columns = columns!(refs, row => row.0, row => &row.1[..]);
+            self.add(sql, None, columns).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Number, instance, former token, and what the row is to be, if it is to be anything.
+fn plan<'r, 'w>(
+    (no, row): (&i64, &'r Row<'w>),
+) -> Option<(i64, i64, i64, &'r super::batch::Now<'w>)> {
+    let now = row.now.as_ref()?;
+    Some((*no, row.instance, row.was_token.unwrap_or_default(), now))
+}
+
+fn failure(head: &Head<'_>) -> Option<String> {
+    let (finish, _) = head.finish?;
+    finish.failure.as_ref().and_then(json)
+}
+
+fn output<'w>(head: &Head<'w>) -> (Option<&'w [u8]>, Option<String>) {
+    payload(head.finish.and_then(|(finish, _)| finish.output.as_ref()))
+}
