@@ -5,9 +5,11 @@
 //! is the sender, so that nobody wakes itself.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, NoTls, Socket};
 
@@ -31,47 +33,61 @@ impl Drop for Subscription {
     }
 }
 
-/// Calls `wake` for as long as the subscription lives.
+/// Calls `wake` for as long as the subscription lives. `first` hears when the subscription
+/// stands, or that the first attempt at it has failed and is made again.
 pub(super) fn subscribe(
     runtime: &tokio::runtime::Handle,
     target: Arc<Target>,
     schema: &str,
     own: String,
     wake: Box<dyn Fn() + Send + Sync>,
+    first: SyncSender<()>,
 ) -> Subscription {
     let listen = format!("LISTEN {}", channel(schema));
+    let mut first = Some(first);
     Subscription(runtime.spawn(async move {
         loop {
-            if let Ok(()) = listen_once(&target, &listen, &own, &*wake).await {
+            let listening = Listening::begin(&target, &listen).await;
+            if let Some(first) = first.take() {
+                let _ = first.send(());
+            } else if listening.is_ok() {
+                // Something may have happened while nobody listened.
                 wake();
+            }
+            if let Ok(mut listening) = listening {
+                while let Some(from) = listening.heard.next().await {
+                    if from != own {
+                        wake();
+                    }
+                }
             }
             pause(AGAIN).await;
         }
     }))
 }
 
-/// Listens until the connection is lost.
-async fn listen_once(
-    target: &Target,
-    listen: &str,
-    own: &str,
-    wake: &(dyn Fn() + Send + Sync),
-) -> Result<(), Fault> {
-    let (sender, mut heard) = futures::channel::mpsc::unbounded();
-    let (client, task) = dial(target, sender).await?;
-    let guard = Aborted(task);
-    client.batch_execute(listen).await?;
-    // Something may have happened while nobody listened.
-    wake();
-    while let Some(from) = heard.next().await {
-        if from != own {
-            wake();
-        }
-    }
-    drop(guard);
-    Ok(())
+/// A connection that listens.
+struct Listening {
+    heard: UnboundedReceiver<String>,
+    _client: Client,
+    _driver: Aborted,
 }
 
+impl Listening {
+    async fn begin(target: &Target, listen: &str) -> Result<Self, Fault> {
+        let (sender, heard) = unbounded();
+        let (client, task) = dial(target, sender).await?;
+        let driver = Aborted(task);
+        client.batch_execute(listen).await?;
+        Ok(Self {
+            heard,
+            _client: client,
+            _driver: driver,
+        })
+    }
+}
+
+/// Ends what drives a connection together with its user.
 struct Aborted(JoinHandle<()>);
 
 impl Drop for Aborted {
@@ -80,9 +96,7 @@ impl Drop for Aborted {
     }
 }
 
-type Heard = futures::channel::mpsc::UnboundedSender<String>;
-
-async fn dial(target: &Target, heard: Heard) -> Result<(Client, JoinHandle<()>), Fault> {
+async fn dial(target: &Target, heard: UnboundedSender<String>) -> Result<(Client, JoinHandle<()>), Fault> {
     let config = target.config();
     Ok(match target.tls() {
         None => {
@@ -97,7 +111,7 @@ async fn dial(target: &Target, heard: Heard) -> Result<(Client, JoinHandle<()>),
 }
 
 /// Drives a connection, and passes on who has notified. Ends with the connection.
-async fn hear<S>(mut connection: tokio_postgres::Connection<Socket, S>, heard: Heard)
+async fn hear<S>(mut connection: tokio_postgres::Connection<Socket, S>, heard: UnboundedSender<String>)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {

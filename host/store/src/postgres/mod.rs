@@ -25,6 +25,8 @@ mod read;
 mod rows;
 mod session;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod values;
 mod writer;
@@ -175,13 +177,16 @@ impl Store for PostgresStore {
     }
 
     fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
+        let (first, begun) = std::sync::mpsc::sync_channel(1);
         let subscription = listen::subscribe(
             &self.handle,
             Arc::clone(&self.shared.target),
             &self.shared.options.schema,
             self.own.clone(),
             wake,
+            first,
         );
+        let _ = begun.recv();
         Ok(Listener(Box::new(subscription)))
     }
 
