@@ -31,8 +31,8 @@ mod columns;
 mod error;
 mod externalise;
 mod prefix;
-mod settings;
 mod queue;
+mod settings;
 mod weight;
 
 pub use error::{Error, Result};

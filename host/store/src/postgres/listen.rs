@@ -96,7 +96,10 @@ impl Drop for Aborted {
     }
 }
 
-async fn dial(target: &Target, heard: UnboundedSender<String>) -> Result<(Client, JoinHandle<()>), Fault> {
+async fn dial(
+    target: &Target,
+    heard: UnboundedSender<String>,
+) -> Result<(Client, JoinHandle<()>), Fault> {
     let config = target.config();
     Ok(match target.tls() {
         None => {
@@ -111,8 +114,10 @@ async fn dial(target: &Target, heard: UnboundedSender<String>) -> Result<(Client
 }
 
 /// Drives a connection, and passes on who has notified. Ends with the connection.
-async fn hear<S>(mut connection: tokio_postgres::Connection<Socket, S>, heard: UnboundedSender<String>)
-where
+async fn hear<S>(
+    mut connection: tokio_postgres::Connection<Socket, S>,
+    heard: UnboundedSender<String>,
+) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));

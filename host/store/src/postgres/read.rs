@@ -231,6 +231,12 @@ impl Reader for PostgresStore {
         Err(not_yet())
     }
 
+    fn setting(&self, name: &str) -> Result<Option<Bytes>> {
+        let sql = "SELECT value FROM setting WHERE name = $1";
+        let row = self.pool.one(sql, params![name.to_owned()])?;
+        row.map(|row| some_bytes(&row, 0)).transpose()
+    }
+
     fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
         Err(not_yet())
     }

@@ -341,6 +341,12 @@ CREATE TABLE dead_letter (
 CREATE INDEX dead_letter_at ON dead_letter (at_ms);
 CREATE INDEX dead_letter_instance ON dead_letter (instance, seq) WHERE instance IS NOT NULL;
 
+-- What operators have decided about the system as a whole.
+CREATE TABLE setting (
+    name  TEXT COLLATE "C" PRIMARY KEY,
+    value BYTEA NOT NULL
+);
+
 -- What the store has one of: the secret of resume tokens, from what the server takes for
 -- strong random numbers.
 CREATE TABLE own (

@@ -100,6 +100,7 @@ pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
                 && commit.children.is_empty()
                 && commit.cancels.is_empty()
                 && commit.dead.is_empty()
+                && commit.status != Status::Paused
                 && (commit.finish.is_none() || !known.carrying.contains(&commit.fence.instance.0))
         }
         Write::Create(new) => {
@@ -242,11 +243,11 @@ impl<'w> Batch<'w> {
                 }
             }
             (None, Some(facts)) => match facts.heads.get(&fence.instance.0) {
-                Some((owner, epoch, version, extras)) => {
+                Some((owner, epoch, version, extras, paused)) => {
                     if (*owner, *epoch, *version) != wanted {
                         return Some(false);
                     }
-                    if *extras != 0 && commit.finish.is_some() {
+                    if *paused || *extras != 0 && commit.finish.is_some() {
                         return None;
                     }
                 }

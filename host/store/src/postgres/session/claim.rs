@@ -8,6 +8,7 @@
 //! somebody is at is left for the next call.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tokio_postgres::Row;
 use windlass_model::{ScopeNo, TriggerState};
 
 use super::{Done, Session, get};
@@ -52,6 +53,15 @@ struct Taking {
     refused: FxHashSet<i64>,
     more: bool,
     next_due_ms: Option<i64>,
+}
+
+/// How an instance stands that the member may take.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// It has no owner; or it is the member's.
+    free: bool,
+    /// Only control goes on.
+    paused: bool,
 }
 
 struct Chosen {
@@ -156,7 +166,14 @@ impl Session<'_> {
             *rows = rows.saturating_sub(page.len());
             let mut heads = self.free_or_mine(claim, &page).await?;
             self.lock(claim, taking, &mut heads, scan).await?;
+            let parked = self
+                .put_aside(&heads, page.iter().map(|place| (place.1, place.2)))
+                .await?;
             for place in page {
+                if parked.contains(&place.2) {
+                    scan.places.insert(rank, place);
+                    continue;
+                }
                 match choose(claim, taking, &heads, place.1, place.2) {
                     Verdict::Chosen | Verdict::NotMine => {}
                     Verdict::Enough => scan.left = true,
@@ -184,18 +201,21 @@ impl Session<'_> {
 
     /// Which instances of a page are free (true) or the member's own (false). One whose owner
     /// is dead is free once it has been buried.
-    async fn free_or_mine(&mut self, claim: &Claim, page: &[Place]) -> Done<FxHashMap<i64, bool>> {
+    async fn free_or_mine(
+        &mut self,
+        claim: &Claim,
+        page: &[Place],
+    ) -> Done<FxHashMap<i64, Standing>> {
         let mut numbers: Vec<i64> = page.iter().map(|place| place.1).collect();
         numbers.sort_unstable();
         numbers.dedup();
         if numbers.is_empty() {
             return Ok(FxHashMap::default());
         }
-        let sql = "SELECT no, owner IS NULL FROM instance WHERE no = ANY($1) AND status < 4 \
+        let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 \
             AND (owner IS NULL OR owner = $2)";
         let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
-        let head = |row| Ok((get(row, 0)?, get(row, 1)?));
-        rows.iter().map(head).collect()
+        rows.iter().map(standing).collect()
     }
 
     /// Locks those of a page that there is room for. What others are at is left.
@@ -203,7 +223,7 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        heads: &mut FxHashMap<i64, bool>,
+        heads: &mut FxHashMap<i64, Standing>,
         scan: &mut Scan,
     ) -> Done<()> {
         heads.retain(|no, _| !taking.refused.contains(no));
@@ -213,14 +233,14 @@ impl Session<'_> {
             return Ok(());
         }
         wanted.sort_unstable();
-        let sql = "SELECT no, owner IS NULL FROM instance WHERE no = ANY($1) AND status < 4 \
+        let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 \
             AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
         let rows = self.rows(sql, &[&wanted, &claim.incarnation.0]).await?;
         for no in &wanted {
             heads.remove(no);
         }
         for row in &rows {
-            heads.insert(get(row, 0)?, get(row, 1)?);
+            heads.extend([standing(row)?]);
         }
         let refused = wanted.into_iter().filter(|no| !heads.contains_key(no));
         let before = taking.refused.len();
@@ -237,14 +257,21 @@ impl Session<'_> {
         let due = self.rows(sql, &[&instance, &claim.now_ms, &limit]).await?;
         let mut heads = FxHashMap::default();
         if !due.is_empty() {
-            let sql = "SELECT owner IS NULL FROM instance WHERE no = $1 AND status < 4 \
+            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = $1 AND status < 4 \
                 AND (owner IS NULL OR owner = $2) FOR NO KEY UPDATE";
             if let Some(row) = self.one(sql, &[&instance, &claim.incarnation.0]).await? {
-                heads.insert(instance, get(&row, 0)?);
+                heads.extend([standing(&row)?]);
             }
         }
-        for row in &due {
-            match choose(claim, taking, &heads, instance, get(row, 0)?) {
+        let due: Vec<i64> = due
+            .iter()
+            .map(|row| get(row, 0))
+            .collect::<Result<_, _>>()?;
+        let parked = self
+            .put_aside(&heads, due.iter().map(|no| (instance, *no)))
+            .await?;
+        for no in due.into_iter().filter(|no| !parked.contains(no)) {
+            match choose(claim, taking, &heads, instance, no) {
                 Verdict::Chosen => {}
                 Verdict::NotMine => return Ok(()),
                 Verdict::Enough | Verdict::Full => taking.more = true,
@@ -256,6 +283,21 @@ impl Session<'_> {
         let next: Option<i64> = row.map_or(Ok(None), |row| get(&row, 0))?;
         taking.next_due_ms = [taking.next_due_ms, next].into_iter().flatten().min();
         Ok(())
+    }
+
+    /// Puts aside what is due of paused instances until those go on.
+    async fn put_aside(
+        &mut self,
+        heads: &FxHashMap<i64, Standing>,
+        due: impl Iterator<Item = (i64, i64)>,
+    ) -> Done<Vec<i64>> {
+        let paused = |instance| heads.get(&instance).is_some_and(|head| head.paused);
+        let due = due.filter(|(instance, _)| paused(*instance));
+        let due: Vec<i64> = due.map(|(_, no)| no).collect();
+        if due.is_empty() {
+            return Ok(due);
+        }
+        self.park_paused(&due).await
     }
 
     /// When the next trigger of a priority comes due that this member may take. Looks at one
@@ -363,17 +405,24 @@ impl Session<'_> {
     }
 }
 
+/// Number and standing of an instance.
+fn standing(row: &Row) -> Done<(i64, Standing)> {
+    let free = get(row, 1)?;
+    let paused = get(row, 2)?;
+    Ok((get(row, 0)?, Standing { free, paused }))
+}
+
 fn choose(
     claim: &Claim,
     taking: &mut Taking,
-    heads: &FxHashMap<i64, bool>,
+    heads: &FxHashMap<i64, Standing>,
     instance: i64,
     no: i64,
 ) -> Verdict {
     let place = match taking.places.get(&instance) {
         Some(place) => *place,
         None => {
-            let Some(free) = heads.get(&instance) else {
+            let Some(standing) = heads.get(&instance) else {
                 return Verdict::NotMine;
             };
             if taking.instances.len() >= claim.instances as usize {
@@ -381,7 +430,7 @@ fn choose(
             }
             taking.instances.push(Chosen {
                 no: instance,
-                free: *free,
+                free: standing.free,
                 triggers: Vec::new(),
             });
             taking.places.insert(instance, taking.instances.len() - 1);

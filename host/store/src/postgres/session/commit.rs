@@ -1,7 +1,7 @@
 //! One step by itself: what a batch (`batch.rs`) cannot carry because it does something rare,
 //! or because a batch with it has failed.
 
-use windlass_model::{Payload, ScopeNo};
+use windlass_model::{Payload, ScopeNo, Status};
 
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
@@ -47,8 +47,17 @@ impl Session<'_> {
                 .await?;
             self.execute("DELETE FROM reservation WHERE instance = $1", &[&no])
                 .await?;
+            if head.extras & extras::DOOMED != 0 {
+                self.entomb(no).await?;
+            }
         } else if commit.release {
             self.unclaim(no).await?;
+        }
+        if head.status == Status::Paused
+            && commit.finish.is_none()
+            && commit.status != Status::Paused
+        {
+            due |= self.unpark_of(no).await?;
         }
         self.move_head_on(commit, &head).await?;
         Ok(if due { Wrote::DoneDue } else { Wrote::Done })
@@ -235,7 +244,10 @@ impl Session<'_> {
 
     async fn move_head_on(&mut self, commit: &Commit, head: &Head) -> Done<()> {
         let ended = commit.finish.is_some() || commit.release;
+        let doomed = head.extras & extras::DOOMED != 0;
         let finish = commit.finish.as_ref();
+        let finished_ms = finish.map(|_| commit.at_ms);
+        let finish = finish.filter(|_| !doomed);
         let failure = finish
             .and_then(|finish| finish.failure.as_ref())
             .and_then(json);
@@ -251,7 +263,7 @@ impl Session<'_> {
                 &commit.runs.last().map(|last| last.no.0),
                 &&*commit.state,
                 &head.owner.filter(|_| !ended),
-                &finish.map(|_| commit.at_ms),
+                &finished_ms,
                 &failure,
                 &output,
                 &meta,

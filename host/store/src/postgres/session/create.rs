@@ -133,14 +133,24 @@ impl Session<'_> {
         Ok(id.transpose()?.map(InstanceId))
     }
 
-    /// The instance that has the id of the new one.
+    /// What to answer if there is, or was, an instance that has the id of the new one.
     async fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
         let id: &[u8] = new.id.0.as_bytes();
+        if self
+            .one("SELECT no FROM instance WHERE id = $1", &[&id])
+            .await?
+            .is_none()
+        {
+            return Ok(None);
+        }
         let row = self
             .one(select_instance!("WHERE i.id = $1"), &[&id])
             .await?;
         let row = row.as_ref().map(rows::instance).transpose()?;
-        Ok(row.map(|row| Wrote::Exists(Box::new(row))))
+        // Only a tombstone is found by its id and not by its origin.
+        Ok(Some(row.map_or(Wrote::Deleted, |row| {
+            Wrote::Exists(Box::new(row))
+        })))
     }
 
     /// The number of a definition, which is written if it is not there.

@@ -10,8 +10,8 @@ use crate::write::Write;
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) members: FxHashSet<i64>,
-    /// Owner, epoch, version, extras.
-    pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16)>,
+    /// Owner, epoch, version, extras, and whether it is paused.
+    pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16, bool)>,
     /// Instance and token of those that are claimed.
     pub(super) claimed: FxHashMap<i64, (i64, i64)>,
     /// Ids that are taken.
@@ -62,11 +62,12 @@ impl Session<'_> {
         for row in self.rows(sql, &[&asked.members]).await? {
             facts.members.insert(get(&row, 0)?);
         }
-        let sql = "SELECT no, owner, epoch, version, extras FROM instance WHERE no = ANY($1) \
+        let sql = "SELECT no, owner, epoch, version, extras, status = 3 FROM instance WHERE no = ANY($1) \
             ORDER BY no FOR NO KEY UPDATE";
         for row in self.rows(sql, &[&asked.heads]).await? {
             let extras = get(&row, 4)?;
-            let head = (get(&row, 1)?, get(&row, 2)?, get(&row, 3)?, extras);
+            let (owner, paused) = (get(&row, 1)?, get(&row, 5)?);
+            let head = (owner, get(&row, 2)?, get(&row, 3)?, extras, paused);
             facts.heads.insert(get(&row, 0)?, head);
             if extras != 0 {
                 self.aftermath.carrying.push(get(&row, 0)?);

@@ -139,7 +139,8 @@ impl<'p> Flight<'p, '_, '_> {
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[]) \
                 AS u (no, owner, epoch, was, status, version, last_run, state) \
-            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was";
+            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
+            AND i.status <> 3";
         if !steps.is_empty() {
             let columns = columns!(steps,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
@@ -157,7 +158,7 @@ impl<'p> Flight<'p, '_, '_> {
                 AS u (no, owner, epoch, was, status, version, last_run, state, finished_ms, \
                     failure, output, output_meta) \
             WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
-            AND (i.extras = 0 OR u.finished_ms IS NULL)";
+            AND i.status <> 3 AND (i.extras = 0 OR u.finished_ms IS NULL)";
         if !ends.is_empty() {
             let columns = columns!(ends,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,

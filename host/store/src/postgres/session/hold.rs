@@ -1,6 +1,6 @@
 //! The small verbs of a member about what it holds.
 
-use super::{Done, Head, Session};
+use super::{Done, Head, Session, get};
 use crate::write::{Fence, TriggerFence, Wrote};
 
 impl Session<'_> {
@@ -62,6 +62,25 @@ impl Session<'_> {
         } else {
             Wrote::Fenced
         })
+    }
+
+    /// Brings what is parked of an instance back. True if there was something.
+    pub(super) async fn unpark_of(&mut self, instance: i64) -> Done<bool> {
+        let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE instance = $1 AND state = 2";
+        let changed = self.execute(sql, &[&instance]).await?;
+        self.aftermath.made_pending += changed;
+        Ok(changed > 0)
+    }
+
+    /// Parks what has come due of paused instances, but for control, which goes on. Gives what
+    /// is parked.
+    pub(super) async fn park_paused(&mut self, triggers: &[i64]) -> Done<Vec<i64>> {
+        let sql = "UPDATE trigger SET state = 2, suspicion = least(suspicion, 1::smallint), \
+            reason = 'paused' WHERE no = ANY($1) AND state = 0 AND kind NOT BETWEEN 10 AND 14 \
+            RETURNING no";
+        let rows = self.rows(sql, &[&triggers]).await?;
+        let numbers = rows.iter().map(|row| get(row, 0));
+        Ok(numbers.collect::<Result<_, _>>()?)
     }
 
     pub(super) async fn unpark(&mut self) -> Done<Wrote> {

@@ -79,6 +79,8 @@ pub(super) mod extras {
     pub(in super::super) const OUTSIDE: i16 = 2;
     /// It has, or had, bookmarks.
     pub(in super::super) const BOOKMARKS: i16 = 4;
+    /// It is deleted when it ends.
+    pub(in super::super) const DOOMED: i16 = 8;
 }
 
 /// What a fence is compared with.

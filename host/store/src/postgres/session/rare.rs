@@ -47,6 +47,13 @@ impl Session<'_> {
         Err(not_yet().into())
     }
 
+    /// From here on nobody finds the instance, though its id stays taken.
+    pub(super) async fn entomb(&mut self, no: i64) -> Done<()> {
+        let sql = "DELETE FROM origin WHERE instance = $1";
+        self.execute(sql, &[&no]).await?;
+        Ok(())
+    }
+
     pub(super) async fn close_outside(&mut self, _instance: i64) -> Done<()> {
         Err(not_yet().into())
     }
