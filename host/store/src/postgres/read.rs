@@ -10,6 +10,7 @@ use super::PostgresStore;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
 use crate::codes;
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
@@ -199,7 +200,27 @@ impl Reader for PostgresStore {
         Err(not_yet())
     }
 
-    fn expired(&self, _before_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
+    fn draft(&self, _name: &str) -> Result<Option<DraftRow>> {
+        Err(not_yet())
+    }
+
+    fn drafts(&self, _after: Option<&str>, _limit: u32) -> Result<Vec<DraftRow>> {
+        Err(not_yet())
+    }
+
+    fn source(&self, _name: &str) -> Result<Option<SourceRow>> {
+        Err(not_yet())
+    }
+
+    fn sources(&self, _after: Option<&str>, _limit: u32) -> Result<Vec<SourceRow>> {
+        Err(not_yet())
+    }
+
+    fn upkeep(&self, _limit: u32) -> Result<Vec<UpkeepRow>> {
+        Err(not_yet())
+    }
+
+    fn expired(&self, _before_ms: i64, _now_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
         Err(not_yet())
     }
 

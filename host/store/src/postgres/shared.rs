@@ -32,12 +32,12 @@ pub(super) struct Shared {
     pub(super) joined: Mutex<Vec<i64>>,
 }
 
-/// What is known of the tables and never changes there, or only hints at the faster way.
+/// What is known of the tables as long as a batch that rests on it does not say otherwise.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Definitions are never removed.
+    /// The numbers of definitions. A batch holds those that it uses.
     pub(super) definitions: FxHashMap<Digest, i64>,
-    /// Nor are pins.
+    /// Pins likewise.
     pub(super) pins: FxHashMap<Digest, i64>,
     /// Instances that carry what their end has to look after: a hint.
     pub(super) carrying: FxHashSet<i64>,

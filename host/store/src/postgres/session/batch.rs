@@ -41,6 +41,8 @@ pub(super) struct Batch<'w> {
     pub(super) refs: BTreeSet<(i64, [u8; 32])>,
     pub(super) finished: Vec<i64>,
     pub(super) released: Vec<i64>,
+    /// What the instances that it makes refer to.
+    pub(super) documents: (BTreeSet<i64>, BTreeSet<i64>),
     /// One for each write that was added, in order.
     pub(super) answers: Vec<Wrote>,
     ids: FxHashSet<&'w [u8]>,
@@ -105,6 +107,7 @@ pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
         }
         Write::Create(new) => {
             new.parent.is_none()
+                && new.keep_ms.is_none()
                 && new.reserves.is_empty()
                 && new.exclusive.is_none()
                 && known.definitions.contains_key(&new.definition.digest)
@@ -159,6 +162,8 @@ impl<'w> Batch<'w> {
         }
         let no = new.no.0;
         self.ids.insert(id);
+        self.documents.0.insert(definition);
+        self.documents.1.insert(pins);
         let mut rows = Vec::with_capacity(new.triggers.len());
         for trigger in &new.triggers {
             rows.push(trigger.no.0);

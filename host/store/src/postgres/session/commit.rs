@@ -97,6 +97,13 @@ impl Session<'_> {
             self.bury_unheard(no, None, commit.at_ms).await?;
             self.burn_all(no).await?;
         }
+        if extras & extras::KEPT != 0 {
+            let sql = "INSERT INTO kept (instance, until_ms) \
+                SELECT instance, least(keep_ms, $3::bigint - $2) + $2 FROM origin \
+                WHERE instance = $1 ON CONFLICT (instance) \
+                DO UPDATE SET until_ms = excluded.until_ms";
+            self.execute(sql, &[&no, &commit.at_ms, &i64::MAX]).await?;
+        }
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish).await?)
     }
 

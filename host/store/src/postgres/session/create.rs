@@ -3,7 +3,7 @@
 
 use windlass_model::{Digest, InstanceId, ScopeNo, Status};
 
-use super::{Done, Session, extras, get};
+use super::{Done, Failed, Session, extras, get};
 use crate::columns::payload;
 use crate::postgres::rows::{self, select_instance};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance, PinsRow};
@@ -65,8 +65,8 @@ impl Session<'_> {
         let request: &[u8] = &new.request.0;
         let parent = new.parent.as_ref();
         let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
-            input_meta, parent, parent_id, parent_trigger, parent_seq, depth) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+            input_meta, parent, parent_id, parent_trigger, parent_seq, depth, keep_ms) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
         self.execute(
             sql,
             &[
@@ -81,6 +81,7 @@ impl Session<'_> {
                 &parent.map(|parent| parent.trigger.0),
                 &parent.map(|parent| parent.seq.0.cast_signed()),
                 &parent.map(|parent| i64::from(parent.depth)),
+                &new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
             ],
         )
         .await?;
@@ -100,7 +101,7 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, new.owner.is_some())
                 .await?;
         }
-        if new.parent.is_some() || !new.reserves.is_empty() {
+        if born_with(new) != 0 {
             self.aftermath.carrying.push(no);
         }
         Ok(())
@@ -155,20 +156,10 @@ impl Session<'_> {
 
     /// The number of a definition, which is written if it is not there.
     pub(super) async fn definition_of(&mut self, row: &DefinitionRow) -> Done<i64> {
-        let known = self
-            .shared
-            .known
-            .lock()
-            .definitions
-            .get(&row.digest)
-            .copied();
-        if let Some(no) = known {
-            return Ok(no);
-        }
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO definition (digest, name, json) VALUES ($1, $2, $3) \
             ON CONFLICT (digest) DO NOTHING";
-        let find = "SELECT no FROM definition WHERE digest = $1";
+        let find = "SELECT no FROM definition WHERE digest = $1 FOR KEY SHARE";
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {
@@ -182,14 +173,10 @@ impl Session<'_> {
     }
 
     async fn pins_of(&mut self, row: &PinsRow) -> Done<i64> {
-        let known = self.shared.known.lock().pins.get(&row.digest).copied();
-        if let Some(no) = known {
-            return Ok(no);
-        }
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO pins (digest, json) VALUES ($1, $2) \
             ON CONFLICT (digest) DO NOTHING";
-        let find = "SELECT no FROM pins WHERE digest = $1";
+        let find = "SELECT no FROM pins WHERE digest = $1 FOR KEY SHARE";
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {
@@ -209,15 +196,13 @@ impl Session<'_> {
 
     async fn written(&mut self, sql: &'static str, digest: Digest) -> Done<i64> {
         let no = self.find(sql, digest).await?;
-        no.ok_or_else(|| crate::Error::corrupt("a document without a row").into())
+        // Whoever sweeps documents may have been at it in this moment.
+        no.ok_or(Failed::Again)
     }
 }
 
 /// What hangs on an instance from its beginning.
 fn born_with(new: &NewInstance) -> i16 {
-    if new.parent.is_some() {
-        extras::PARENT
-    } else {
-        0
-    }
+    let parent = new.parent.as_ref().map_or(0, |_| extras::PARENT);
+    parent | new.keep_ms.map_or(0, |_| extras::KEPT)
 }

@@ -14,6 +14,10 @@ pub(super) struct Facts {
     pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16, bool)>,
     /// Instance and token of those that are claimed.
     pub(super) claimed: FxHashMap<i64, (i64, i64)>,
+    /// Definitions that are there, of those that are remembered.
+    pub(super) definitions: FxHashSet<i64>,
+    /// Pins likewise.
+    pub(super) pins: FxHashSet<i64>,
     /// Ids that are taken.
     pub(super) ids: FxHashSet<Vec<u8>>,
 }
@@ -77,6 +81,21 @@ impl Session<'_> {
         for row in self.rows(sql, &[&asked.triggers]).await? {
             let claimed = (get(&row, 1)?, get(&row, 2)?);
             facts.claimed.insert(get(&row, 0)?, claimed);
+        }
+        let known: (Vec<i64>, Vec<i64>) = {
+            let known = self.shared.known.lock();
+            let pins = known.pins.values().copied().collect();
+            (known.definitions.values().copied().collect(), pins)
+        };
+        let sql = "SELECT no FROM definition WHERE no = ANY($1)";
+        for row in self.rows(sql, &[&known.0]).await? {
+            facts.definitions.insert(get(&row, 0)?);
+        }
+        for row in self
+            .rows("SELECT no FROM pins WHERE no = ANY($1)", &[&known.1])
+            .await?
+        {
+            facts.pins.insert(get(&row, 0)?);
         }
         let sql = "SELECT id FROM instance WHERE id = ANY($1)";
         for row in self.rows(sql, &[&asked.ids]).await? {

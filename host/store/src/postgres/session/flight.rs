@@ -117,14 +117,29 @@ impl Session<'_> {
 
 impl<'p> Flight<'p, '_, '_> {
     async fn fences(&mut self, batch: &'p Batch<'_>) -> Done<()> {
-        let members: Vec<i64> = batch.members.iter().copied().collect();
-        if members.is_empty() {
-            return Ok(());
+        let fences = [
+            (
+                &batch.members,
+                "SELECT 1 FROM member WHERE incarnation = ANY($1) \
+                    ORDER BY incarnation FOR KEY SHARE",
+            ),
+            (
+                &batch.documents.0,
+                "SELECT 1 FROM definition WHERE no = ANY($1) ORDER BY no FOR KEY SHARE",
+            ),
+            (
+                &batch.documents.1,
+                "SELECT 1 FROM pins WHERE no = ANY($1) ORDER BY no FOR KEY SHARE",
+            ),
+        ];
+        for (numbers, sql) in fences {
+            let numbers: Vec<i64> = numbers.iter().copied().collect();
+            if !numbers.is_empty() {
+                let expected = number(numbers.len());
+                self.add(sql, expected, vec![Box::new(numbers)]).await?;
+            }
         }
-        let sql = "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
-            ORDER BY incarnation FOR KEY SHARE";
-        let expected = number(members.len());
-        self.add(sql, expected, vec![Box::new(members)]).await
+        Ok(())
     }
 
     /// Those that are there. Most steps leave the instance where it is.

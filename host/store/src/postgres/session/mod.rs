@@ -81,6 +81,8 @@ pub(super) mod extras {
     pub(in super::super) const BOOKMARKS: i16 = 4;
     /// It is deleted when it ends.
     pub(in super::super) const DOOMED: i16 = 8;
+    /// It is kept for a time of its own. Known to the layout: see `schema.sql`.
+    pub(in super::super) const KEPT: i16 = 16;
 }
 
 /// What a fence is compared with.
@@ -153,6 +155,13 @@ impl<'a> Session<'a> {
         {
             let mut known = self.shared.known.lock();
             known.carrying.extend(self.aftermath.carrying.drain(..));
+            if let Some(facts) = &facts {
+                // They may have been swept since they were learnt.
+                known
+                    .definitions
+                    .retain(|_, no| facts.definitions.contains(no));
+                known.pins.retain(|_, no| facts.pins.contains(no));
+            }
             for write in writes {
                 if batch.add(write, &known, facts.as_ref()) == Added::No {
                     break;

@@ -49,8 +49,14 @@ impl Session<'_> {
 
     /// From here on nobody finds the instance, though its id stays taken.
     pub(super) async fn entomb(&mut self, no: i64) -> Done<()> {
-        let sql = "DELETE FROM origin WHERE instance = $1";
-        self.execute(sql, &[&no]).await?;
+        for sql in [
+            "DELETE FROM origin WHERE instance = $1",
+            // What is left of it is kept as long as that of others.
+            "DELETE FROM kept WHERE instance = $1",
+            "UPDATE instance SET extras = extras & ~16 WHERE no = $1 AND extras & 16 <> 0",
+        ] {
+            self.execute(sql, &[&no]).await?;
+        }
         Ok(())
     }
 
