@@ -51,7 +51,7 @@ pub struct NewDeadLetter {
 
 impl NewDeadLetter {
     /// A resumption that nobody heard, because its wait was gone.
-    pub(crate) fn stale(resumption: DeadTrigger, at_ms: i64) -> Self {
+    pub fn stale(resumption: DeadTrigger, at_ms: i64) -> Self {
         Self {
             reason: "stale".to_owned(),
             body: LetterBody::Trigger(resumption),

@@ -11,7 +11,7 @@ use windlass_model::{
 };
 use windlass_plugins::call::Effects;
 use windlass_store::Write;
-use windlass_store::letters::NewDeadLetter;
+use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, TriggerFence};
 
@@ -74,6 +74,8 @@ pub(super) struct Rows {
     pub(super) triggers: Vec<NewTrigger>,
     removed: Vec<TriggerFence>,
     cancelled: Vec<Open>,
+    /// Resumptions that nobody hears.
+    unheard: Vec<DeadTrigger>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
     /// Successors that begin before the commit is durable.
@@ -159,8 +161,12 @@ impl Hot {
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
+            rows.unheard.extend(self.unheard_late());
             self.let_go(shared);
         }
+        let unheard = std::mem::take(&mut rows.unheard).into_iter();
+        step.dead
+            .extend(unheard.map(|resumption| NewDeadLetter::stale(resumption, now_ms)));
         rows.removed.extend(used.held.replaces);
         rows.removed.append(&mut step.removed);
         let then = Then::Committed {
@@ -276,6 +282,7 @@ impl Hot {
     /// Something open is not wanted any more, nor is what it waits for.
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
         if let Some(held) = self.held.remove(&open.seq) {
+            rows.unheard.extend(self.unheard(&open, &held));
             held.leaves(self.no, open.seq, shared);
             rows.removed.push(held.fence());
             rows.removed.extend(held.replaces);
@@ -379,10 +386,12 @@ impl Hot {
     ) -> Option<TriggerNo> {
         // The first successor takes the place of the row that is used up.
         let (no, token) = if rows.triggers.is_empty() {
-            (used.no, Token(used.token.0 + 1))
+            (used.no, used.token.0)
         } else {
-            (self.numbers.trigger()?, Token(1))
+            (self.numbers.trigger()?, 0)
         };
+        // Every claim counts, and nothing else.
+        let token = Token(token + i64::from(trigger.claimed));
         trigger.no = no;
         let stage = if trigger.claimed {
             Stage::Written
@@ -441,12 +450,12 @@ impl Hot {
             let held = Held {
                 given: trigger.payload.clone(),
                 outside: Some(Box::new(outside)),
-                ..Held::new(no, Token(1), Stage::Waiting)
+                ..Held::new(no, Token(0), Stage::Waiting)
             };
             if rows.triggers.is_empty() {
                 // Nothing else takes the place of the row that is used up, and this one has a
                 // number of its own: that row is turned into it under the other's number.
-                let (used_no, token) = (used.held.no, Token(used.held.token.0 + 1));
+                let (used_no, token) = (used.held.no, used.held.token);
                 trigger.no = used_no;
                 self.held.insert(
                     seq,

@@ -11,7 +11,7 @@ use windlass_store::rows::Suspicion;
 
 use super::about::log_about;
 use super::commit::Step;
-use super::hot::{Hot, Outside, Stage};
+use super::hot::{Held, Hot, Outside, Stage};
 use super::outcome::{Ran, Settled};
 use super::state::State;
 use super::work::{Address, Patch};
@@ -233,6 +233,45 @@ impl Hot {
         late.map(|(seq, _)| *seq).min()
     }
 
+    /// What a node run was given that is cancelled before anything came of it, also if a guest
+    /// has it in hand. What came after the store was looked at is written down there.
+    pub(super) fn unheard(&self, open: &Open, held: &Held) -> Option<DeadTrigger> {
+        let resumed = open.kind == TriggerType::Resume;
+        let given = held.given.clone().filter(|_| resumed)?;
+        Some(DeadTrigger {
+            instance: self.no,
+            seq: open.seq,
+            kind: open.kind,
+            node: Some(open.node.0),
+            priority: 0,
+            payload: Some(given),
+            detail: About::Resume { first: open.first }.encode(),
+        })
+    }
+
+    /// The late resumptions that are here when the run ends. Those that are not claimed are
+    /// written down by the store.
+    pub(super) fn unheard_late(&self) -> Vec<DeadTrigger> {
+        let late = self.held.iter().filter_map(|(seq, held)| {
+            let outside = held.outside.as_ref()?;
+            let late = outside.kind == TriggerType::Resume && held.is_claimed();
+            late.then(|| self.remains(*seq, held, outside))
+        });
+        late.collect()
+    }
+
+    fn remains(&self, seq: Seq, held: &Held, outside: &Outside) -> DeadTrigger {
+        DeadTrigger {
+            instance: self.no,
+            seq,
+            kind: outside.kind,
+            node: outside.node,
+            priority: outside.priority,
+            payload: held.given.clone(),
+            detail: outside.detail.clone(),
+        }
+    }
+
     fn letter(
         &self,
         seq: Seq,
@@ -244,15 +283,7 @@ impl Hot {
         let outside = held.outside.as_ref()?;
         Some(NewDeadLetter {
             reason: reason.to_owned(),
-            body: LetterBody::Trigger(DeadTrigger {
-                instance: self.no,
-                seq,
-                kind: outside.kind,
-                node: outside.node,
-                priority: outside.priority,
-                payload: held.given.clone(),
-                detail: outside.detail.clone(),
-            }),
+            body: LetterBody::Trigger(self.remains(seq, held, outside)),
             failure,
             at_ms,
         })

@@ -11,6 +11,8 @@ mod control;
 mod expressions;
 mod failing;
 mod flow;
+mod guests;
+mod late;
 mod lists;
 mod metrics;
 mod patterns;

@@ -28,6 +28,10 @@ pub(crate) struct Setup {
     pub(crate) in_flight: u32,
     /// Workflows that runs may call, by name.
     pub(crate) beside: Vec<(String, DefinitionRow)>,
+    /// Components beside the default consumer. All of them may send and schedule.
+    pub(crate) components: &'static [&'static str],
+    /// How long a call of a guest may take.
+    pub(crate) deadline: Duration,
 }
 
 impl Default for Setup {
@@ -36,6 +40,8 @@ impl Default for Setup {
             burst: BurstBounds::default(),
             in_flight: Settings::default().in_flight,
             beside: Vec::new(),
+            components: &[],
+            deadline: windlass_plugins::Limits::default().deadline,
         }
     }
 }
@@ -83,9 +89,18 @@ impl Setup {
         let mut plugins = windlass_plugins::Options::in_dir(dir.path());
         plugins.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
         plugins.threads = 2;
+        plugins.limits.deadline = self.deadline;
+        for name in self.components {
+            let mut settings = windlass_plugins::Settings::default();
+            settings.grants.events = true;
+            plugins.settings.insert((*name).to_owned(), settings);
+        }
         let plugins =
             Host::start(plugins, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
         load(&plugins, "chain-executor");
+        for name in self.components {
+            load(&plugins, name);
+        }
         let store = MemoryStore::new(Arc::clone(&clock) as _);
         let commits = record(&store);
         let beside = self.beside.clone();
@@ -200,6 +215,29 @@ impl Running {
     pub(crate) fn send(&self, stimulus: &Stimulus) -> Sent {
         let id = client::new_stimulus_id();
         client::send(&*self.outside, &self.plugins, self.now_ms(), id, stimulus).unwrap()
+    }
+
+    /// Lets the process go on whose writes wait, until something holds.
+    pub(crate) fn until_carried_on(&self, what: &str, holds: impl Fn(&MemoryStore) -> bool) {
+        self.until(what, |store| {
+            store.carry_on(usize::MAX);
+            store.deliver(usize::MAX);
+            holds(store)
+        });
+    }
+
+    /// The dead letters, by reason, oldest first.
+    pub(crate) fn letters(&self) -> Vec<String> {
+        let query = windlass_store::letters::LetterQuery {
+            limit: 100,
+            ..Default::default()
+        };
+        let mut letters = self.store.dead_letters(&query).unwrap();
+        letters.sort_by_key(|letter| letter.no);
+        letters
+            .into_iter()
+            .map(|letter| letter.letter.reason)
+            .collect()
     }
 
     /// Tells the process that somebody has written something.

@@ -1,0 +1,182 @@
+//! Guests that send and schedule, and consumers that turn away, keep or hang on to triggers
+//! from outside.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload, ScopeNo, Status, TriggerType};
+use windlass_runtime::client;
+use windlass_store::outside::Scheduled;
+use windlass_store::rows::TriggerRow;
+use windlass_store::{MemoryStore, Reader as _};
+
+use crate::rig::{Running, Setup, json as read};
+
+fn start(components: &'static [&'static str]) -> Running {
+    let setup = Setup {
+        components,
+        deadline: Duration::from_millis(250),
+        ..Setup::default()
+    };
+    setup.start()
+}
+
+const LISTENING: &str = r#"
+workflow: listening
+nodes:
+  first: { event: told, match: { n: 0 } }
+  second: { event: told, match: { n: 1 } }
+output: "{{ [nodes.first.output, nodes.second.output] }}"
+"#;
+
+fn telling(then: &str) -> String {
+    format!(
+        r#"
+workflow: telling
+nodes:
+  tell:
+    use: teller/tell
+    with: {{ send: 2, name: told, data: {{ by: teller }}, then: {then} }}
+    on-error: continue
+output: "{{{{ nodes.tell.output }}}}"
+"#
+    )
+}
+
+#[test]
+fn what_a_guest_sends_is_delivered_once() {
+    let running = start(&["teller"]);
+    let waits = running.run(LISTENING);
+    running.suspended(waits.no);
+    let told = running.run(&telling("done"));
+    let output = running.ended(told.no).output.unwrap();
+    assert_eq!(read(&output), json!(["ok", "ok"]));
+    let heard = running.ended(waits.no).output.unwrap();
+    assert_eq!(
+        read(&heard),
+        json!([{ "by": "teller" }, { "by": "teller" }])
+    );
+    running.until("the queue is empty", |store| {
+        store.counts().unwrap().queued == 0
+    });
+    assert_eq!(running.letters(), [""; 0]);
+}
+
+#[test]
+fn what_a_guest_sent_vanishes_if_it_fails_after_all() {
+    let running = start(&["teller"]);
+    let waits = running.run(LISTENING);
+    running.suspended(waits.no);
+    for then in ["fail", "trap"] {
+        let failed = running.run(&telling(then));
+        assert_eq!(running.ended(failed.no).status, Status::Completed);
+    }
+    let counts = running.store.counts().unwrap();
+    assert_eq!((counts.queued, counts.bookmarks), (0, 2), "{counts:?}");
+}
+
+/// Waits until it is over; `work` runs only when a trigger from outside says so.
+const HELD: &str = r#"
+workflow: held
+vars: { x: 0 }
+nodes:
+  hold: { event: over }
+  work: { route: gate, set: { x: "{{ vars.x + vars.by }}" } }
+edges: [{ from: hold, to: work, when: "false" }]
+output: "{{ vars.x }}"
+"#;
+
+#[test]
+fn what_a_guest_schedules_runs_its_node() {
+    let running = start(&["teller", "gate"]);
+    let workflow = HELD.replace(
+        "nodes:\n",
+        "nodes:\n  tell: { use: teller/tell, with: { schedule: 3, name: work, data: { by: 2 } } }\n",
+    );
+    let started = running.run(&workflow);
+    running.until("three triggers have run", |store| {
+        let vars = store.vars(started.no, ScopeNo::ROOT).unwrap();
+        let x = vars.iter().find(|(name, _)| name == "x");
+        x.is_some_and(|(_, x)| read(x) == json!(6))
+    });
+    over(&running, started.id);
+    assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(6));
+}
+
+fn over(running: &Running, id: InstanceId) {
+    let sent = running.send(&Stimulus {
+        name: "over".to_owned(),
+        matches: Value::Null,
+        correlation: None,
+        instance: Some(id),
+        input: Payload::null(),
+        delivery: Delivery::Buffer,
+        ttl_ms: 60_000,
+    });
+    assert!(sent.resumed == [id] || sent.buffered, "{sent:?}");
+}
+
+/// A held run, and a trigger for it that tells its consumer what to do. Answers when that is
+/// due.
+fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64) {
+    let started = running.run(HELD);
+    running.suspended(started.no);
+    let due_ms = running.now_ms();
+    let payload = json!({ "gate": order, "by": 1 });
+    let wish = client::Schedule {
+        id: None,
+        instance: started.id,
+        node: "work".to_owned(),
+        due_ms: Some(due_ms),
+        payload: payload.as_object().cloned(),
+        priority: 0,
+    };
+    let (_, scheduled) = client::schedule(&*running.store, due_ms, &wish).unwrap();
+    assert_eq!(scheduled, Scheduled::New);
+    running.wake();
+    (started, due_ms)
+}
+
+/// What there is of triggers from outside.
+fn outside(store: &MemoryStore, started: &windlass_runtime::Started) -> Vec<TriggerRow> {
+    let mut rows = store.triggers(started.no).unwrap();
+    rows.retain(|row| row.kind == TriggerType::Timer);
+    rows
+}
+
+#[test]
+fn a_trigger_from_outside_that_is_turned_away_is_a_dead_letter_and_harms_no_run() {
+    let running = start(&["gate"]);
+    let (started, _) = ordered(&running, &json!({ "reject": "not today" }));
+    running.until("it is a dead letter", |store| {
+        store.counts().unwrap().dead_letters == 1
+    });
+    assert_eq!(running.letters(), ["rejected"]);
+    assert!(outside(&running.store, &started).is_empty());
+    over(&running, started.id);
+    assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(0));
+}
+
+#[test]
+fn a_trigger_from_outside_that_its_consumer_handles_runs_nothing() {
+    let running = start(&["gate"]);
+    let (started, _) = ordered(&running, &json!("handled"));
+    running.until("it is used up", |store| outside(store, &started).is_empty());
+    assert_eq!(running.letters(), [""; 0]);
+    over(&running, started.id);
+    assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(0));
+}
+
+#[test]
+fn a_consumer_that_hangs_loses_no_trigger_and_keeps_nobody_from_cancelling() {
+    let running = start(&["gate"]);
+    let (started, due_ms) = ordered(&running, &json!("hang"));
+    running.until("it is put off", |store| {
+        let rows = outside(store, &started);
+        rows.len() == 1 && rows[0].due_ms > due_ms
+    });
+    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
+    running.wake();
+    assert_eq!(running.ended(started.no).status, Status::Cancelled);
+}
