@@ -86,6 +86,11 @@ impl PostgreSql {
         Ok(postgres)
     }
 
+    /// Whether it can be started here.
+    pub fn is_installed() -> bool {
+        Programs::find().is_some()
+    }
+
     /// Starts a server for a test; none where it is neither installed nor required, after saying
     /// so.
     ///
@@ -93,7 +98,7 @@ impl PostgreSql {
     ///
     /// It is required and not installed, or does not start.
     pub fn for_test() -> Result<Option<Self>> {
-        if Programs::find().is_none() {
+        if !Self::is_installed() {
             places::missing("PostgreSQL", "postgresql")?;
             return Ok(None);
         }

@@ -38,6 +38,11 @@ impl Redis {
         Ok(redis)
     }
 
+    /// Whether it can be started here.
+    pub fn is_installed() -> bool {
+        places::program("redis-server", &[]).is_some()
+    }
+
     /// Starts a server for a test; none where it is neither installed nor required, after saying
     /// so.
     ///
@@ -45,7 +50,7 @@ impl Redis {
     ///
     /// It is required and not installed, or does not start.
     pub fn for_test() -> Result<Option<Self>> {
-        if places::program("redis-server", &[]).is_none() {
+        if !Self::is_installed() {
             places::missing("Redis", "redis-server")?;
             return Ok(None);
         }

@@ -7,6 +7,7 @@
 pub mod bulk;
 pub mod burn_down;
 pub mod flush;
+pub mod locking;
 pub mod long_run;
 pub mod measure;
 pub mod resumes;
@@ -65,6 +66,9 @@ pub struct Record {
     /// What the last thousand steps took, as a multiple of the second thousand.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_over_first: Option<f64>,
+    /// Locks that were taken and released, each by its own, per second.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub locks_per_second: Option<f64>,
 }
 
 impl Record {
@@ -88,6 +92,7 @@ impl Record {
             ("late at once p99 ms", self.lateness_burst_p99_ms, 0),
             ("resumes/s", self.resumes_per_second, 0),
             ("last/first", self.last_over_first, 3),
+            ("locks/s", self.locks_per_second, 0),
         ];
         let shown = named.into_iter().filter_map(|(name, value, digits)| {
             value.map(|value| format!("{name} {value:.digits$}"))

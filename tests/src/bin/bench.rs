@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
-    Record, burn_down, long_run, resumes, scenario, start_up, table, timers,
+    Record, burn_down, locking, long_run, resumes, scenario, start_up, table, timers,
 };
 
 fn main() -> Result<()> {
@@ -99,6 +99,10 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         timers::NAME => runtime.block_on(timers::measure(&setup, in_flight.parse()?))?,
         resumes::NAME => runtime.block_on(resumes::measure(&setup, in_flight.parse()?))?,
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
+        name if name.starts_with(locking::NAME) => {
+            let time = Duration::from_secs_f64(arguments.seconds);
+            runtime.block_on(locking::measure(&setup, name, in_flight.parse()?, time))?
+        }
         name => {
             let scenario = scenario::all()
                 .into_iter()
@@ -171,6 +175,11 @@ fn plans() -> Vec<String> {
         (resumes::NAME, 20_000),
     ] {
         plans.push(format!("{name}/{count}/full/warm"));
+    }
+    for provider in locking::providers() {
+        for in_flight in [1, 16] {
+            plans.push(format!("{}{provider}/{in_flight}/full/warm", locking::NAME));
+        }
     }
     plans
 }

@@ -11,6 +11,7 @@
 mod controls;
 mod definitions;
 mod letters;
+mod locks;
 mod outcome;
 mod starting;
 mod stimuli;
@@ -19,6 +20,7 @@ mod workflow;
 
 pub use definitions::{Published, publish, retract};
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
+pub use locks::owned;
 pub use outcome::Standing;
 pub use starting::Begun;
 pub(crate) use stimuli::deliver;
