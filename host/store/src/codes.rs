@@ -51,3 +51,9 @@ pub const NOT_LAID_OUT: Code = Code::new("WL-S035");
 pub const BAD_URL: Code = Code::new("WL-S036");
 /// The server has no connection left.
 pub const CONNECTIONS: Code = Code::new("WL-S037");
+/// Something in the store contradicts something else in it.
+pub const INCONSISTENT: Code = Code::new("WL-S017");
+/// An older Windlass has laid the store out.
+pub const OLDER: Code = Code::new("WL-S018");
+/// There is something where a backup was to be written.
+pub const BACKUP_EXISTS: Code = Code::new("WL-S019");

@@ -24,6 +24,7 @@ pub mod retention;
 pub mod rows;
 pub mod sqlite;
 pub mod stimuli;
+pub mod upkeep;
 pub mod write;
 
 mod children;

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction};
 use rusqlite_migration::{M, Migrations};
+use windlass_model::failpoint;
 
 use super::fault::explain;
 use super::locks;
@@ -16,14 +17,13 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i32 = 0x776c_6173;
 
 /// Each migration ever released, in order, never changed afterwards.
-pub(super) const STEPS: &[M<'static>] = &[
-    M::up(include_str!("schema.sql")),
-    M::up(include_str!("schema_definitions.sql")),
-    M::up(include_str!("schema_stimuli.sql")),
-    M::up(include_str!("schema_settings.sql")),
-    M::up(include_str!("schema_drafts.sql")),
+pub(super) const STEPS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_definitions.sql"),
+    include_str!("schema_stimuli.sql"),
+    include_str!("schema_settings.sql"),
+    include_str!("schema_drafts.sql"),
 ];
-const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.
 const STATEMENT_CACHE: usize = 64;
@@ -50,7 +50,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
         return Err(Error::new(codes::READ_ONLY, text)
             .help("Give yourself write permission on the file and on its directory."));
     }
-    if check_header(path, &connection)? {
+    if check_header(path, &connection)?.is_none() {
         // Only an empty file can still choose, and one that is refused must not be written.
         connection
             .pragma_update(None, "auto_vacuum", "INCREMENTAL")
@@ -96,13 +96,16 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    connection
-        .busy_handler(Some(|calls| wait_a_moment(calls, READER_WAITS)))
-        .map_err(told)?;
+    wait_as_reader(&connection).map_err(told)?;
     connection
         .pragma_update(None, "cache_size", -8_192)
         .map_err(told)?;
     Ok(connection)
+}
+
+/// Waits for processes that open or close the file.
+pub(super) fn wait_as_reader(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(|calls| wait_a_moment(calls, READER_WAITS)))
 }
 
 /// Waits for other writers.
@@ -124,8 +127,8 @@ fn wait_a_moment(calls: i32, bound: i32) -> bool {
     calls < bound
 }
 
-/// Refuses what is not ours. True if the file is empty.
-fn check_header(path: &Path, connection: &Connection) -> Result<bool> {
+/// Refuses what is not ours. The number of its layout, or none if the file is empty.
+pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Option<usize>> {
     let told = |error: rusqlite::Error| explain(path, &error);
     let pragma = |name: &str| {
         connection
@@ -137,22 +140,29 @@ fn check_header(path: &Path, connection: &Connection) -> Result<bool> {
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(told)?;
     if application == 0 && tables == 0 {
-        return Ok(true);
+        return Ok(None);
     }
     if application != APPLICATION_ID {
         let text = format!("{} is a database of another program", path.display());
         return Err(Error::new(codes::NOT_A_STORE, text)
             .help("Name another file with `--store`; this one is left as it is."));
     }
-    if usize::try_from(version).is_ok_and(|version| version > STEPS.len()) {
+    let version = usize::try_from(version).unwrap_or(0);
+    if version > STEPS.len() {
         let text = format!("a newer Windlass has written {}", path.display());
         return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another file."));
     }
-    Ok(false)
+    Ok(Some(version))
 }
 
+/// Each step is one transaction with the number that says that it was done.
 fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
-    MIGRATIONS
+    let in_the_middle = |_: &Transaction<'_>| {
+        failpoint::pass("store-in-migration");
+        Ok(())
+    };
+    let steps = STEPS.iter().map(|sql| M::up_with_hook(sql, in_the_middle));
+    Migrations::from_iter(steps)
         .to_latest(connection)
         .map_err(|error| match error {
             rusqlite_migration::Error::RusqliteError { err, .. } => explain(path, &err),

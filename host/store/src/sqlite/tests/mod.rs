@@ -7,6 +7,7 @@ mod opening;
 mod sharing;
 mod tearing;
 mod troubles;
+mod upkeep;
 
 use std::sync::Arc;
 

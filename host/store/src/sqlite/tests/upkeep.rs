@@ -1,0 +1,230 @@
+//! Looking after a file as a whole.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
+use windlass_model::{Delivery, Payload};
+
+use super::{OnDisk, on_disk};
+use crate::Reader as _;
+use crate::conformance::publishing::{draft, publish};
+use crate::conformance::waiting::stimulus;
+use crate::conformance::world::{Member, is_done};
+use crate::rows::Parent;
+use crate::sqlite::SqliteStore;
+use crate::upkeep::Layout;
+use crate::write::Commit;
+
+/// A store with something of each kind in it, all as it has to be, and its process gone.
+fn furnished() -> OnDisk {
+    let disk = on_disk();
+    let member = Member::join(&disk);
+    member.create(member.draft(2));
+    let held = member.born();
+    let mut step = member.chained(&held, 2);
+    step.runs[0].output = Some(Payload::json(vec![b'1'; 100_000]));
+    assert!(is_done(&member.commit(step)));
+    member.waiting("paid");
+    let over = member.born();
+    assert!(is_done(&member.commit(member.last(&over))));
+    let parent = member.born();
+    let mut child = member.draft(1);
+    child.reserves = vec!["key".into()];
+    child.parent = Some(Parent {
+        instance: parent.fence.instance,
+        id: member.head(parent.fence.instance).id,
+        trigger: parent.trigger.no,
+        seq: windlass_model::Seq(1),
+        depth: 1,
+    });
+    member.commit(Commit {
+        children: vec![child],
+        triggers: vec![member.trigger(2)],
+        ..member.step(&parent)
+    });
+    assert!(member.send(stimulus("early", Delivery::Buffer)).buffered);
+    publish(&member, draft("flow"));
+    member.die();
+    disk
+}
+
+fn broken(disk: &OnDisk) -> Vec<String> {
+    let findings = SqliteStore::check(disk.path()).unwrap();
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.count as usize >= finding.examples.len())
+    );
+    findings.into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn a_store_that_is_as_it_has_to_be_has_no_findings() {
+    assert_eq!(broken(&furnished()), Vec::<String>::new());
+    let open = furnished();
+    let _store = open.store();
+    assert_eq!(
+        broken(&open),
+        Vec::<String>::new(),
+        "beside a process that works on it"
+    );
+}
+
+/// Breaks a store, and expects what a check says of it.
+#[track_caller]
+fn check(sql: &str, rules: &[&str]) {
+    let disk = furnished();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    assert_eq!(broken(&disk), rules, "{sql}");
+}
+
+#[test]
+fn what_contradicts_itself_is_found() {
+    check(
+        "UPDATE instance SET owner = NULL",
+        &["a claimed trigger belongs to an instance that somebody runs"],
+    );
+    check(
+        "DELETE FROM trigger WHERE instance = (SELECT max(instance) FROM trigger)",
+        &["an instance that has not ended has a trigger"],
+    );
+    check(
+        "UPDATE instance SET owner = 1 WHERE status >= 4",
+        &["an instance that has ended is nobody's and has nothing left to do"],
+    );
+    check(
+        "DELETE FROM pins",
+        &["an instance has an origin, a definition and pins"],
+    );
+    check(
+        "UPDATE trigger SET seq = 1",
+        &["a trigger of the engine is there once"],
+    );
+    check(
+        "DELETE FROM run",
+        &["the newest record of an instance is there"],
+    );
+    check(
+        "INSERT INTO var VALUES (1, 0, 'v', x'31', NULL); INSERT INTO trigger (no, instance, seq, \
+            kind, due_ms, state, token, attempt, deliveries, suspicion, detail) \
+            VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
+        &[
+            "a trigger belongs to an instance",
+            "what hangs on an instance has one",
+        ],
+    );
+    check(
+        "UPDATE bookmark SET trigger = 1",
+        &["a bookmark names a row of its instance"],
+    );
+    check(
+        "UPDATE stimulus SET ready_ms = 1",
+        &["a stimulus waits either in the queue or for its bookmark"],
+    );
+    check("DELETE FROM blob", &["what is referred to is kept"]);
+    check(
+        "UPDATE publication SET retracted_ms = 1",
+        &["what starts a workflow belongs to its published version"],
+    );
+    check(
+        "UPDATE blob SET content = x'00'; UPDATE definition SET json = x'7b7d'",
+        &["what is named by a digest has that content"],
+    );
+}
+
+#[test]
+fn a_damaged_file_is_found() {
+    let disk = furnished();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA writable_schema = ON; \
+            UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema \
+            WHERE name = 'pins') WHERE name = 'blob_loose_since'; PRAGMA writable_schema = OFF;",
+        )
+        .unwrap();
+    drop(connection);
+    match SqliteStore::check(disk.path()) {
+        Ok(findings) => assert_eq!(findings[0].rule, "the file is whole", "{findings:?}"),
+        Err(error) => assert_eq!(error.code.to_string(), "WL-S004", "{error}"),
+    }
+}
+
+#[test]
+fn a_copy_is_a_whole_store_while_others_write() {
+    let disk = furnished();
+    let copies = on_disk();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let member = Member::join(&disk);
+            while !done.load(Ordering::SeqCst) {
+                let held = member.born();
+                assert!(is_done(&member.commit(member.chained(&held, 2))));
+            }
+        });
+        for number in 0..10 {
+            let copy = copies.directory.path().join(format!("{number}.db"));
+            SqliteStore::backup(disk.path(), &copy).unwrap();
+            assert_eq!(SqliteStore::check(&copy).unwrap(), []);
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    let copy = copies.directory.path().join("9.db");
+    let store = SqliteStore::open(&copy, disk.options()).unwrap();
+    assert_eq!(store.secret().unwrap(), disk.store().secret().unwrap());
+    let names: Vec<_> = std::fs::read_dir(copies.directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("unfinished"))
+        .collect();
+    assert_eq!(names, Vec::<String>::new(), "nothing half is left");
+}
+
+#[test]
+fn a_copy_takes_no_place_of_another_file() {
+    let disk = furnished();
+    let other = disk.directory.path().join("mine.txt");
+    std::fs::write(&other, "mine").unwrap();
+    let refused = SqliteStore::backup(disk.path(), &other).unwrap_err();
+    assert_eq!(refused.code.to_string(), "WL-S019");
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
+    let nowhere = Path::new("/nowhere/at/all.db");
+    assert!(SqliteStore::backup(disk.path(), nowhere).is_err());
+    let none = disk.directory.path().join("none.db");
+    assert!(SqliteStore::backup(&none, disk.directory.path().join("new.db")).is_err());
+    assert!(!none.exists());
+}
+
+#[test]
+fn an_older_layout_is_told_and_brought_up() {
+    let disk = on_disk();
+    let connection = Connection::open(disk.path()).unwrap();
+    connection
+        .execute_batch(include_str!("../schema.sql"))
+        .unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(connection);
+    let current = crate::sqlite::open::STEPS.len();
+    let before = Layout { found: 1, current };
+    assert_eq!(SqliteStore::layout(disk.path()).unwrap(), before);
+    let refused = SqliteStore::check(disk.path()).unwrap_err();
+    assert_eq!(refused.code.to_string(), "WL-S018");
+    assert_eq!(
+        SqliteStore::migrate(disk.path(), &disk.options()).unwrap(),
+        before
+    );
+    let after = Layout {
+        found: current,
+        current,
+    };
+    assert_eq!(SqliteStore::layout(disk.path()).unwrap(), after);
+    assert_eq!(
+        SqliteStore::migrate(disk.path(), &disk.options()).unwrap(),
+        after
+    );
+    assert_eq!(SqliteStore::check(disk.path()).unwrap(), []);
+}

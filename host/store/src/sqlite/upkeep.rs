@@ -1,0 +1,181 @@
+//! Looking after a store file as a whole: whether it is sound, a copy of it, its layout.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use windlass_model::Digest;
+
+use super::fault::explain;
+use super::open::{self, STEPS};
+use super::{SqliteOptions, SqliteStore};
+use crate::codes;
+use crate::error::{Error, Result};
+use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES};
+
+/// Damages that SQLite looks for before it gives up.
+const DAMAGES: u32 = 100;
+
+impl SqliteStore {
+    /// How the file is laid out. Nothing of it is changed.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S001` to `WL-S008`: it cannot be read, is no store, or is from the future.
+    pub fn layout(path: impl AsRef<Path>) -> Result<Layout> {
+        let path = path.as_ref();
+        layout_of(path, &looking(path)?)
+    }
+
+    /// Brings the file to the newest layout, as every process does that opens it, and says which
+    /// it had before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SqliteStore::open`].
+    pub fn migrate(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Layout> {
+        let path = path.as_ref();
+        let before = Self::layout(path)?;
+        drop(open::writer(path, options)?);
+        Ok(before)
+    }
+
+    /// Looks whether the file is sound and everything in it fits together, as it is at one
+    /// moment. Others may work on it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S018` if it has an older layout; `WL-S001` to `WL-S008` if it cannot be read.
+    pub fn check(path: impl AsRef<Path>) -> Result<Vec<Finding>> {
+        let path = path.as_ref();
+        let connection = looking(path)?;
+        let layout = layout_of(path, &connection)?;
+        if layout.found < layout.current {
+            return Err(older(&path.display().to_string(), layout));
+        }
+        let told = |error: rusqlite::Error| explain(path, &error);
+        connection.execute_batch("BEGIN").map_err(told)?;
+        let damages = lines(&connection, &format!("PRAGMA integrity_check({DAMAGES})"));
+        let mut damages = damages.map_err(told)?;
+        damages.retain(|line| line != "ok");
+        let mut findings: Vec<Finding> = Vec::new();
+        findings.extend(Finding::of("the file is whole", damages));
+        for rule in RULES {
+            let broken = lines(&connection, rule.sql).map_err(told)?;
+            findings.extend(Finding::of(rule.says, broken));
+        }
+        let wrong = wrong_digests(&connection).map_err(told)?;
+        findings.extend(Finding::of(DIGESTS, wrong));
+        Ok(findings)
+    }
+
+    /// Copies the store, as it is at one moment, into a new file. Others may work on it
+    /// meanwhile. The copy is durable when this returns, and not there if it fails.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S019` if there is something at `to` already; `WL-S001` to `WL-S008` if the store
+    /// cannot be read or the copy cannot be written.
+    pub fn backup(path: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (path, to) = (path.as_ref(), to.as_ref());
+        let connection = looking(path)?;
+        layout_of(path, &connection)?;
+        let taken = || {
+            let text = format!("there is something at {} already", to.display());
+            Error::new(codes::BACKUP_EXISTS, text)
+                .help("Name a file that is not there; this one is left as it is.")
+        };
+        if to.symlink_metadata().is_ok() {
+            return Err(taken());
+        }
+        let unfinished = Unfinished(beside(to));
+        let name = unfinished.0.to_string_lossy().into_owned();
+        connection
+            .execute("VACUUM INTO ?1", [&name])
+            .map_err(|error| explain(path, &error))?;
+        let cannot = |error: std::io::Error| {
+            Error::new(
+                codes::IO,
+                format!("{} cannot be written: {error}", to.display()),
+            )
+        };
+        File::open(&unfinished.0)
+            .and_then(|file| file.sync_all())
+            .map_err(cannot)?;
+        // Unlike a rename, a link never takes the place of something.
+        std::fs::hard_link(&unfinished.0, to).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => taken(),
+            _ => cannot(error),
+        })?;
+        drop(unfinished);
+        let directory = to.parent().filter(|path| !path.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(cannot)
+    }
+}
+
+/// A copy that is being made, removed when this is dropped.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Where a copy is made before it gets its name: told from those of others by the process.
+fn beside(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(format!(".{}.unfinished", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// A connection that changes nothing, to a file that is there.
+fn looking(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|error| explain(path, &error))?;
+    open::wait_as_reader(&connection).map_err(|error| explain(path, &error))?;
+    Ok(connection)
+}
+
+fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
+    let found = open::check_header(path, connection)?;
+    Ok(Layout {
+        found: found.unwrap_or(0),
+        current: STEPS.len(),
+    })
+}
+
+/// A store whose layout has to be brought up before anything can be said of it.
+pub(crate) fn older(place: &str, layout: Layout) -> Error {
+    let text = format!(
+        "{place} has layout {}, and this Windlass looks at layout {}",
+        layout.found, layout.current
+    );
+    Error::new(codes::OLDER, text).help("Bring it up with `windlass store migrate`.")
+}
+
+fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+fn wrong_digests(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (table, column) in DIGESTED {
+        let mut statement =
+            connection.prepare(&format!("SELECT no, digest, {column} FROM {table}"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let content = row.get_ref(2)?.as_blob()?;
+            if row.get_ref(1)?.as_blob()? != Digest::of(content).0 {
+                wrong.push(format!("{table} {}", row.get::<_, i64>(0)?));
+            }
+        }
+    }
+    Ok(wrong)
+}

@@ -1,0 +1,128 @@
+//! What holds of every store between two transactions, and looking whether it does.
+//!
+//! The rules are statements that give a line for each row that breaks one. They are the same
+//! for every database: whatever is written here is understood by SQLite and by PostgreSQL.
+
+/// Lines of a finding that are kept as examples.
+pub(crate) const EXAMPLES: usize = 5;
+
+/// Something that a store must not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What should hold.
+    pub rule: String,
+    /// How often it does not.
+    pub count: u64,
+    /// What breaks it; not all, if there is much.
+    pub examples: Vec<String>,
+}
+
+impl Finding {
+    /// A finding of all these lines; none if there are none.
+    pub(crate) fn of(rule: &str, mut lines: Vec<String>) -> Option<Self> {
+        let count = lines.len() as u64;
+        lines.truncate(EXAMPLES);
+        (count > 0).then(|| Self {
+            rule: rule.to_owned(),
+            count,
+            examples: lines,
+        })
+    }
+}
+
+/// How a store is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The number of its layout.
+    pub found: usize,
+    /// The number of the layout that this version works with.
+    pub current: usize,
+}
+
+/// Something that holds of a store between two transactions.
+pub(crate) struct Rule {
+    /// What should hold.
+    pub(crate) says: &'static str,
+    /// Gives a line for each row that breaks it.
+    pub(crate) sql: &'static str,
+}
+
+macro_rules! rules {
+    ($($says:literal: $sql:literal,)+) => {
+        &[$(Rule { says: $says, sql: $sql }),+]
+    };
+}
+
+/// Every rule. Finished are the statuses from 4 on.
+pub(crate) const RULES: &[Rule] = rules! {
+    "a claimed trigger belongs to an instance that somebody runs":
+        "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
+         JOIN instance i ON i.no = t.instance WHERE t.state = 1 AND i.owner IS NULL",
+    "an instance that has not ended has a trigger":
+        "SELECT 'instance ' || i.no FROM instance i WHERE i.status < 4 \
+         AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no)",
+    "an instance that has ended is nobody's and has nothing left to do":
+        "SELECT 'instance ' || i.no FROM instance i WHERE i.status >= 4 AND (i.owner IS NOT NULL \
+         OR i.finished_ms IS NULL OR EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no) \
+         OR EXISTS (SELECT 1 FROM bookmark b WHERE b.instance = i.no) \
+         OR EXISTS (SELECT 1 FROM reservation r WHERE r.instance = i.no))",
+    "an instance has an origin, a definition and pins":
+        "SELECT 'instance ' || i.no FROM instance i WHERE \
+         (i.finished_ms IS NULL AND NOT EXISTS (SELECT 1 FROM origin o WHERE o.instance = i.no)) \
+         OR NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = i.definition) \
+         OR NOT EXISTS (SELECT 1 FROM pins p WHERE p.no = i.pins)",
+    "a trigger belongs to an instance":
+        "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
+         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = t.instance)",
+    "a trigger of the engine is there once":
+        "SELECT 'trigger ' || min(t.no) || ' of instance ' || t.instance FROM trigger t \
+         GROUP BY t.instance, t.seq HAVING count(*) > 1",
+    "a record belongs to an instance, and the one before it is there":
+        "SELECT 'record ' || r.no || ' of instance ' || r.instance FROM run r \
+         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = r.instance) \
+         OR (r.previous IS NOT NULL \
+         AND NOT EXISTS (SELECT 1 FROM run b WHERE b.no = r.previous AND b.instance = r.instance))",
+    "the newest record of an instance is there":
+        "SELECT 'instance ' || i.no FROM instance i WHERE i.last_run IS NOT NULL \
+         AND NOT EXISTS (SELECT 1 FROM run r WHERE r.no = i.last_run AND r.instance = i.no)",
+    "what hangs on an instance has one":
+        "SELECT h.kind || ' of instance ' || h.instance FROM ( \
+         SELECT 'the origin' AS kind, instance FROM origin \
+         UNION ALL SELECT 'a variable', instance FROM var \
+         UNION ALL SELECT 'a scope', instance FROM scope \
+         UNION ALL SELECT 'an item', instance FROM item \
+         UNION ALL SELECT 'an entry of the journal', instance FROM journal \
+         UNION ALL SELECT 'a reservation', instance FROM reservation \
+         UNION ALL SELECT 'a name from outside', instance FROM outside \
+         UNION ALL SELECT 'a bookmark', instance FROM bookmark) h \
+         WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = h.instance)",
+    "a bookmark names a row of its instance":
+        "SELECT 'bookmark ' || b.no || ' of instance ' || b.instance FROM bookmark b \
+         WHERE NOT EXISTS (SELECT 1 FROM trigger t WHERE t.no = b.trigger \
+         AND t.instance = b.instance)",
+    "a stimulus waits either in the queue or for its bookmark":
+        "SELECT 'stimulus ' || s.no FROM stimulus s \
+         WHERE (s.ready_ms IS NULL) = (s.expires_ms IS NULL)",
+    "what is referred to is kept":
+        "SELECT 'blob ' || r.blob || ' of holder ' || r.instance FROM blob_ref r \
+         WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.no = r.blob)",
+    "a published version has its definition":
+        "SELECT p.name || ' version ' || p.version FROM publication p \
+         WHERE NOT EXISTS (SELECT 1 FROM definition d WHERE d.no = p.definition)",
+    "what starts a workflow belongs to its published version":
+        "SELECT s.kind || ' ' || s.key || ' of ' || s.workflow FROM ( \
+         SELECT 'trigger' AS kind, key, workflow FROM binding \
+         UNION ALL SELECT 'schedule', key, workflow FROM schedule) s \
+         WHERE NOT EXISTS (SELECT 1 FROM publication p WHERE p.name = s.workflow \
+         AND p.retracted_ms IS NULL)",
+};
+
+/// What should hold of everything that is named by the digest of its content.
+pub(crate) const DIGESTS: &str = "what is named by a digest has that content";
+
+/// Tables whose rows are named by the digest of a column: the table, and the column.
+pub(crate) const DIGESTED: &[(&str, &str)] = &[
+    ("definition", "json"),
+    ("pins", "json"),
+    ("blob", "content"),
+];
