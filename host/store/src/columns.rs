@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Payload};
+use windlass_model::{BlobRef, Body, Delivery, Digest, InstanceId, Payload, StimulusId};
+
+use crate::stimuli::NewStimulus;
 
 /// What is said of a payload beside its bytes. Absent for inline JSON, which most are, so
 /// that those cost one byte more than their text.
@@ -70,4 +72,52 @@ pub(crate) fn json_list<T: Serialize>(values: &[T]) -> Option<String> {
     } else {
         json(&values)
     }
+}
+
+/// A stimulus in a dead letter, besides its input.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct StimulusWire {
+    id: StimulusId,
+    name: String,
+    matches: String,
+    hash: Digest,
+    correlation: Option<String>,
+    instance: Option<InstanceId>,
+    delivery: Delivery,
+    ttl_ms: u64,
+    at_ms: i64,
+}
+
+impl StimulusWire {
+    /// The stimulus, with its input.
+    pub(crate) fn stimulus(self, input: Payload) -> NewStimulus {
+        NewStimulus {
+            id: self.id,
+            name: self.name,
+            matches: self.matches.into(),
+            hash: self.hash,
+            correlation: self.correlation,
+            instance: self.instance,
+            input,
+            blobs: Vec::new(),
+            delivery: self.delivery,
+            ttl_ms: self.ttl_ms,
+            at_ms: self.at_ms,
+        }
+    }
+}
+
+/// JSON text of a stimulus, without its input.
+pub(crate) fn stimulus_json(dead: &NewStimulus) -> Option<String> {
+    json(&StimulusWire {
+        id: dead.id,
+        name: dead.name.clone(),
+        matches: String::from_utf8_lossy(&dead.matches).into_owned(),
+        hash: dead.hash,
+        correlation: dead.correlation.clone(),
+        instance: dead.instance,
+        delivery: dead.delivery,
+        ttl_ms: dead.ttl_ms,
+        at_ms: dead.at_ms,
+    })
 }

@@ -94,6 +94,7 @@ pub(crate) const RULES: &[Rule] = rules! {
          UNION ALL SELECT 'an entry of the journal', instance FROM journal \
          UNION ALL SELECT 'a reservation', instance FROM reservation \
          UNION ALL SELECT 'a name from outside', instance FROM outside \
+         UNION ALL SELECT 'a time of its own', instance FROM kept \
          UNION ALL SELECT 'a bookmark', instance FROM bookmark) h \
          WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.no = h.instance)",
     "a bookmark names a row of its instance":

@@ -15,16 +15,19 @@
 //! * a table: `schema.sql`, until it is released; then a further step in `layout.rs`.
 
 mod connect;
+mod drafts;
 mod fault;
 mod lane;
 mod layout;
 mod listen;
 mod options;
 mod pool;
+mod published;
 mod read;
 mod rows;
 mod session;
 mod shared;
+mod stimuli;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -100,6 +103,7 @@ impl PostgresStore {
             known: Mutex::default(),
             made_pending: std::sync::atomic::AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
+            documents: Mutex::default(),
             joined: Mutex::default(),
         });
         let (for_writer, runs_on) = (Arc::clone(&shared), handle.clone());

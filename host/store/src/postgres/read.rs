@@ -6,12 +6,11 @@ use windlass_model::{
     ScopeNo, Seq, TriggerId,
 };
 
-use super::PostgresStore;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
-use crate::codes;
+use super::{PostgresStore, drafts, published, stimuli};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
@@ -180,76 +179,93 @@ impl Reader for PostgresStore {
         .transpose()
     }
 
-    fn published(&self, _name: &str) -> Result<Option<PublicationRow>> {
-        Err(not_yet())
+    fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
+        published::published(&self.pool, name)
     }
 
-    fn publications(&self, _query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        Err(not_yet())
+    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
+        published::publications(&self.pool, query)
     }
 
-    fn bindings(&self, _hash: Digest) -> Result<Vec<BindingRow>> {
-        Err(not_yet())
+    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
+        published::bindings(&self.pool, hash)
     }
 
-    fn bindings_of(&self, _workflow: &str) -> Result<Vec<BindingRow>> {
-        Err(not_yet())
+    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
+        published::bindings_of(&self.pool, workflow)
     }
 
-    fn schedules(&self, _query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        Err(not_yet())
+    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
+        published::schedules(&self.pool, query)
     }
 
-    fn draft(&self, _name: &str) -> Result<Option<DraftRow>> {
-        Err(not_yet())
+    fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
+        drafts::draft(&self.pool, name)
     }
 
-    fn drafts(&self, _after: Option<&str>, _limit: u32) -> Result<Vec<DraftRow>> {
-        Err(not_yet())
+    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
+        drafts::drafts(&self.pool, after, limit)
     }
 
-    fn source(&self, _name: &str) -> Result<Option<SourceRow>> {
-        Err(not_yet())
+    fn source(&self, name: &str) -> Result<Option<SourceRow>> {
+        drafts::source(&self.pool, name)
     }
 
-    fn sources(&self, _after: Option<&str>, _limit: u32) -> Result<Vec<SourceRow>> {
-        Err(not_yet())
+    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
+        drafts::sources(&self.pool, after, limit)
     }
 
-    fn upkeep(&self, _limit: u32) -> Result<Vec<UpkeepRow>> {
-        Err(not_yet())
+    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
+        drafts::upkeep(&self.pool, limit)
     }
 
-    fn expired(&self, _before_ms: i64, _now_ms: i64, _limit: u32) -> Result<Vec<ExpiredRow>> {
-        Err(not_yet())
+    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
+        // Each half is read from an index of its own, and no further than the limit.
+        let sql = "SELECT no, id FROM ( \
+            (SELECT finished_ms AS at_ms, no, id FROM instance \
+                WHERE finished_ms IS NOT NULL AND extras & 16 = 0 AND finished_ms < $1 \
+                ORDER BY finished_ms, no LIMIT $3) \
+            UNION ALL (SELECT i.finished_ms, i.no, i.id \
+                FROM kept k JOIN instance i ON i.no = k.instance \
+                WHERE k.until_ms < $2 AND i.finished_ms IS NOT NULL \
+                ORDER BY k.until_ms, k.instance LIMIT $3)) AS over \
+            ORDER BY at_ms, no LIMIT $3";
+        let row = |row| {
+            Ok(ExpiredRow {
+                no: InstanceNo(get(row, 0)?),
+                id: stimuli::uuid_if_any(row, 1)?,
+            })
+        };
+        let key = params![before_ms, now_ms, i64::from(limit)];
+        self.pool.rows(sql, key)?.iter().map(row).collect()
     }
 
-    fn trigger(&self, _target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        Err(not_yet())
+    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
+        stimuli::trigger(&self.pool, target)
     }
 
-    fn outside(&self, _id: TriggerId) -> Result<Option<OutsideRow>> {
-        Err(not_yet())
+    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
+        stimuli::outside(&self.pool, id)
     }
 
-    fn due(&self, _query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        Err(not_yet())
+    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
+        stimuli::due(&self.pool, query)
     }
 
-    fn bookmarks(&self, _query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        Err(not_yet())
+    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
+        stimuli::bookmarks(&self.pool, query)
     }
 
-    fn bookmark(&self, _no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        Err(not_yet())
+    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+        stimuli::bookmark_by_no(&self.pool, no)
     }
 
-    fn bookmark_by_token(&self, _token: Digest) -> Result<Option<BookmarkRow>> {
-        Err(not_yet())
+    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
+        stimuli::bookmark_by_token(&self.pool, token)
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        Err(not_yet())
+        stimuli::secret(&self.pool)
     }
 
     fn setting(&self, name: &str) -> Result<Option<Bytes>> {
@@ -258,29 +274,36 @@ impl Reader for PostgresStore {
         row.map(|row| some_bytes(&row, 0)).transpose()
     }
 
-    fn queued(&self, _query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        Err(not_yet())
+    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+        stimuli::queue(&self.pool, query)
     }
 
-    fn buffered(&self, _query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        Err(not_yet())
+    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+        stimuli::buffer(&self.pool, query)
     }
 
-    fn dead_letters(&self, _query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        Err(not_yet())
+    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
+        stimuli::letters(&self.pool, query)
     }
 
-    fn dead_letter(&self, _no: LetterNo) -> Result<Option<LetterRow>> {
-        Err(not_yet())
+    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
+        stimuli::letter_by_no(&self.pool, no)
     }
 
     fn children(
         &self,
-        _parent: InstanceNo,
-        _after: Option<InstanceNo>,
-        _limit: u32,
+        parent: InstanceNo,
+        after: Option<InstanceNo>,
+        limit: u32,
     ) -> Result<Vec<InstanceRow>> {
-        Err(not_yet())
+        let sql = select_instance!("WHERE o.parent = $1 AND i.no > $2 ORDER BY i.no LIMIT $3");
+        let after = after.map_or(i64::MIN, |no| no.0);
+        let key = params![parent.0, after, i64::from(limit)];
+        self.pool
+            .rows(sql, key)?
+            .iter()
+            .map(rows::instance)
+            .collect()
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
@@ -360,12 +383,4 @@ impl PostgresStore {
         let payload = row.map(|row| read_payload(&row, 0)).transpose()?;
         Ok(payload.flatten())
     }
-}
-
-/// What this store cannot read yet.
-fn not_yet() -> Error {
-    Error::new(
-        codes::CONTRADICTION,
-        "the PostgreSQL store cannot read that yet",
-    )
 }

@@ -9,7 +9,7 @@ use windlass_model::{Clock, Digest};
 
 use super::connect::Target;
 use super::options::PostgresOptions;
-use super::session::Scan;
+use super::session::{Place, Scan};
 use crate::queue::Queue;
 
 /// Definitions and pins remembered before all are forgotten.
@@ -28,6 +28,8 @@ pub(super) struct Shared {
     pub(super) made_pending: AtomicU64,
     /// By incarnation: how far its walk through the due index has come.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
+    /// How far the sweep of documents has come.
+    pub(super) documents: Mutex<Place>,
     /// Who joined through this store object and has not left: dead once it is closed.
     pub(super) joined: Mutex<Vec<i64>>,
 }

@@ -2,7 +2,6 @@
 //! them.
 
 use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Result as Sql, Row};
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use windlass_model::{
     BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, LetterNo, Payload, Seq, StimulusId,
@@ -11,6 +10,7 @@ use windlass_model::{
 
 use super::rows::{self, select_instance, select_trigger};
 use super::values::{bytes, digest, read_json, read_payload, some_bytes, unsigned, variant};
+use crate::columns::StimulusWire;
 use crate::letters::{DeadTrigger, LetterBody, LetterKind, LetterQuery, LetterRow, NewDeadLetter};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::rows::{InstanceRow, TriggerRow};
@@ -87,50 +87,12 @@ fn buffered(row: &Row<'_>) -> Result<BufferedRow, Fault> {
     })
 }
 
-/// A stimulus in a dead letter, besides its input.
-#[derive(Serialize, Deserialize)]
-struct StimulusWire {
-    id: StimulusId,
-    name: String,
-    matches: String,
-    hash: Digest,
-    correlation: Option<String>,
-    instance: Option<InstanceId>,
-    delivery: Delivery,
-    ttl_ms: u64,
-    at_ms: i64,
-}
-
-/// JSON text of a stimulus, without its input.
-pub(super) fn stimulus_json(dead: &NewStimulus) -> Option<String> {
-    super::values::json(&StimulusWire {
-        id: dead.id,
-        name: dead.name.clone(),
-        matches: String::from_utf8_lossy(&dead.matches).into_owned(),
-        hash: dead.hash,
-        correlation: dead.correlation.clone(),
-        instance: dead.instance,
-        delivery: dead.delivery,
-        ttl_ms: dead.ttl_ms,
-        at_ms: dead.at_ms,
-    })
-}
-
 pub(super) fn letter(row: &Row<'_>) -> Result<LetterRow, Fault> {
     let body = match read_json::<StimulusWire>(row, 12)? {
-        Some(wire) => LetterBody::Stimulus(Box::new(NewStimulus {
-            id: wire.id,
-            name: wire.name,
-            matches: wire.matches.into(),
-            hash: wire.hash,
-            correlation: wire.correlation,
-            instance: wire.instance,
-            input: read_payload(row, 13)?.unwrap_or_else(Payload::null),
-            blobs: Vec::new(),
-            delivery: wire.delivery,
-            ttl_ms: wire.ttl_ms,
-            at_ms: wire.at_ms,
-        })),
+        Some(wire) => {
+            let input = read_payload(row, 13)?.unwrap_or_else(Payload::null);
+            LetterBody::Stimulus(Box::new(wire.stimulus(input)))
+        }
         None => LetterBody::Trigger(DeadTrigger {
             instance: InstanceNo(row.get(5)?),
             seq: Seq(unsigned(row, 6)?),

@@ -309,7 +309,7 @@ impl<'w> Batch<'w> {
         });
         row.now = first.map(|new| Now {
             new,
-            token: token + 1,
+            token: token + i64::from(new.claimed),
             claimed: new.claimed,
         });
     }

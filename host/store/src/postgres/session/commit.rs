@@ -122,7 +122,7 @@ impl Session<'_> {
             let changed = self.execute(sql, &[&no, &token, &instance]).await?;
             return Ok((changed == 1).then_some(&[]));
         };
-        let sql = "UPDATE trigger SET token = token + 1, state = $4, seq = $5, kind = $6, \
+        let sql = "UPDATE trigger SET token = token + $4::smallint, state = $4, seq = $5, kind = $6, \
             node = $7, due_ms = $8, attempt = $9, deliveries = 0, suspicion = 0, detail = $10, \
             payload = $11, priority = $12 \
             WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";

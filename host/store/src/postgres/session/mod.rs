@@ -22,14 +22,26 @@
 
 mod batch;
 mod blobs;
+mod bookmarks;
+mod children;
 mod claim;
 mod commit;
 mod create;
+mod documents;
+mod drafts;
 mod facts;
 mod flight;
+mod forget;
+mod heads;
 mod hold;
+mod letters;
+mod lives;
 mod members;
-mod rare;
+mod outside;
+mod plan;
+mod publish;
+mod settings;
+mod stimuli;
 mod triggers;
 
 use std::sync::atomic::Ordering;
@@ -41,6 +53,7 @@ use windlass_model::{Digest, Status};
 pub(super) use self::batch::is_plain;
 use self::batch::{Added, Batch};
 pub(super) use self::claim::Scan;
+pub(super) use self::documents::Place;
 use super::connect::Connection;
 use super::fault::Fault;
 use super::shared::Shared;
@@ -105,6 +118,7 @@ pub(super) struct Aftermath {
     pub(super) carrying: Vec<i64>,
     pub(super) made_pending: u64,
     pub(super) scan: Option<(i64, Option<Scan>)>,
+    pub(super) documents: Option<Place>,
 }
 
 /// What the verbs of one transaction work with.
@@ -191,6 +205,9 @@ impl<'a> Session<'a> {
                 None => drop(scans.remove(&incarnation)),
             }
         }
+        if let Some(place) = after.documents {
+            *self.shared.documents.lock() = place;
+        }
         if !after.gone.is_empty() {
             let mut scans = self.shared.scans.lock();
             after.gone.iter().for_each(|gone| drop(scans.remove(gone)));
@@ -223,8 +240,52 @@ impl<'a> Session<'a> {
                 reason,
             } => self.park(fence, trigger, reason).await,
             Write::Unpark => self.unpark().await,
+            Write::Send(send) => self.deliver(send).await,
+            Write::Resume(resume) => self.resume(resume).await,
+            Write::Queue(op) => self.queue(op).await,
+            Write::DeadLetter(op) => self.dead_letter(op).await,
+            Write::Schedule(new) => self.schedule(new).await,
+            Write::Fire { target, at_ms } => self.fire(*target, *at_ms).await,
+            Write::Reschedule { target, due_ms } => self.reschedule(*target, *due_ms).await,
+            Write::CancelTrigger { target, at_ms } => self.cancel_trigger(*target, *at_ms).await,
+            Write::Control {
+                instance,
+                no,
+                kind,
+                at_ms,
+            } => self.control(*instance, *no, *kind, *at_ms).await,
+            Write::Life(op) => self.life(op).await,
+            Write::Publish(new) => self.publish(new).await,
+            Write::Retract { name, at_ms } => self.retract(name, *at_ms).await,
+            Write::SaveDraft(new) => self.save_draft(new).await,
+            Write::DiscardDraft { name, revision } => self.discard_draft(name, *revision).await,
+            Write::DropSource {
+                name,
+                retract,
+                at_ms,
+            } => self.drop_source(name, *retract, *at_ms).await,
+            Write::Upkeep(op) => self.upkeep(op).await,
+            Write::Plan(plan) => self.plan(plan).await,
+            Write::Duty {
+                name,
+                incarnation,
+                every_ms,
+                at_ms,
+            } => self.duty(name, *incarnation, *every_ms, *at_ms).await,
+            Write::Forget {
+                instance,
+                before_ms,
+                rows,
+                at_ms,
+            } => self.forget(*instance, *before_ms, *rows, *at_ms).await,
+            Write::Sweep {
+                what,
+                before_ms,
+                rows,
+                at_ms,
+            } => self.sweep(*what, *before_ms, *rows, *at_ms).await,
+            Write::Setting { name, value } => self.setting(name, value.as_deref()).await,
             Write::Flush => Ok(Wrote::Done),
-            _ => Err(not_yet().into()),
         }
     }
 
@@ -304,12 +365,4 @@ impl<'a> Session<'a> {
 fn lock_key(hash: &Digest) -> i64 {
     let (head, _) = hash.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
     i64::from_be_bytes(*head)
-}
-
-/// What is not carried out by this store yet.
-fn not_yet() -> Error {
-    Error::new(
-        crate::codes::CONTRADICTION,
-        "the PostgreSQL store cannot do that yet",
-    )
 }

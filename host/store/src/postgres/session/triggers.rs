@@ -51,7 +51,6 @@ impl Session<'_> {
     }
 
     /// The next number that the store gives to a trigger itself.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the verbs of stimuli take it"))]
     pub(super) async fn own_number(&mut self) -> Done<TriggerNo> {
         let row = self.one("SELECT nextval('own_trigger')", &[]).await?;
         let row = row.ok_or_else(|| crate::Error::corrupt("a sequence without a number"))?;

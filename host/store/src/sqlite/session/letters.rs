@@ -5,9 +5,10 @@ use rusqlite::{OptionalExtension as _, params};
 use windlass_model::{InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
 
 use super::{Done, Session};
+use crate::columns::stimulus_json;
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
 use crate::rows::{NewTrigger, bounded};
-use crate::sqlite::stimuli::{letter, select_letter, stimulus_json};
+use crate::sqlite::stimuli::{letter, select_letter};
 use crate::sqlite::values::{json, payload};
 use crate::write::{TriggerFence, Wrote};
 

@@ -1,0 +1,47 @@
+//! Holding the heads of instances, which is how whoever changes something of an instance keeps
+//! out of the way of the others.
+
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use windlass_model::InstanceId;
+
+use super::{Done, Session, get};
+use crate::error::Error;
+
+/// The parameters of a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// An id as it lies in its column.
+pub(super) fn id(instance: &InstanceId) -> &[u8] {
+    instance.0.as_bytes()
+}
+
+impl Session<'_> {
+    /// The row that a statement always gives.
+    pub(super) async fn row(&mut self, sql: &'static str, params: Params<'_>) -> Done<Row> {
+        let row = self.one(sql, params).await?;
+        row.ok_or_else(|| Error::corrupt("less than what was written").into())
+    }
+
+    /// Holds the heads of these instances until the transaction ends.
+    pub(super) async fn hold_heads(&mut self, instances: &[i64]) -> Done<()> {
+        let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
+        self.rows(sql, &[&instances]).await?;
+        Ok(())
+    }
+
+    /// The number of an instance.
+    pub(super) async fn instance_no(&mut self, instance: InstanceId) -> Done<Option<i64>> {
+        let sql = "SELECT no FROM instance WHERE id = $1";
+        let row = self.one(sql, &[&id(&instance)]).await?;
+        Ok(row.map(|row| get(&row, 0)).transpose()?)
+    }
+
+    /// Whether an instance has ended, or is not there. Its head is held from here on.
+    pub(super) async fn is_over(&mut self, instance: i64) -> Done<bool> {
+        Ok(self
+            .head(instance)
+            .await?
+            .is_none_or(|head| head.status.is_final()))
+    }
+}

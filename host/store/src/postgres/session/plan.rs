@@ -1,0 +1,99 @@
+//! Occurrences of schedules, and duties, which one member at a time has.
+
+use windlass_model::{Incarnation, InstanceId};
+
+use super::heads::id;
+use super::{Done, Session, get};
+use crate::published::{Overlap, Plan, Planned};
+use crate::rows::cancellation;
+use crate::write::Wrote;
+
+impl Session<'_> {
+    pub(super) async fn plan(&mut self, plan: &Plan) -> Done<Wrote> {
+        let sql = "SELECT last_planned_ms, last_instance FROM schedule WHERE no = $1 FOR UPDATE";
+        let Some(row) = self.one(sql, &[&plan.schedule.0]).await? else {
+            return Ok(Wrote::Planned(Planned::Stale));
+        };
+        let (planned_ms, last): (Option<i64>, Option<Vec<u8>>) = (get(&row, 0)?, get(&row, 1)?);
+        if planned_ms != plan.expected_last_planned_ms {
+            return Ok(Wrote::Planned(Planned::Stale));
+        }
+        let Some(new) = &plan.create else {
+            self.move_on(plan, None).await?;
+            return Ok(Wrote::Planned(Planned::Skipped));
+        };
+        let before = match &last {
+            Some(id) => self.unfinished(id).await?,
+            None => None,
+        };
+        match (before, plan.overlap) {
+            (Some(_), Overlap::Skip) => {
+                self.move_on(plan, None).await?;
+                return Ok(Wrote::Planned(Planned::Skipped));
+            }
+            (Some(_), Overlap::Queue) => {
+                let sql = "UPDATE schedule SET next_ms = $2 WHERE no = $1";
+                self.execute(sql, &[&plan.schedule.0, &plan.again_ms])
+                    .await?;
+                return Ok(Wrote::Planned(Planned::Queued));
+            }
+            _ => {}
+        }
+        match self.create(new).await? {
+            // That it exists means that this very occurrence was started before.
+            Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
+            Wrote::Reserved { .. } => {
+                self.move_on(plan, None).await?;
+                return Ok(Wrote::Planned(Planned::Skipped));
+            }
+            refused => return Ok(refused),
+        }
+        self.move_on(plan, Some(new.id)).await?;
+        if let (Some(no), Overlap::CancelPrevious(trigger)) = (before, plan.overlap)
+            && last.as_deref() != Some(id(&new.id))
+        {
+            self.insert_trigger(no, &cancellation(trigger, plan.at_ms), false)
+                .await?;
+        }
+        Ok(Wrote::Planned(Planned::Created(new.id)))
+    }
+
+    async fn move_on(&mut self, plan: &Plan, made: Option<InstanceId>) -> Done<()> {
+        let sql = "UPDATE schedule SET last_planned_ms = $2, next_ms = $3, \
+            last_instance = coalesce($4, last_instance) WHERE no = $1";
+        let made = made.as_ref().map(id);
+        let row = (plan.schedule.0, plan.planned_ms, plan.next_ms);
+        self.execute(sql, &[&row.0, &row.1, &row.2, &made]).await?;
+        Ok(())
+    }
+
+    /// The number of an instance that has not ended, with its head held.
+    async fn unfinished(&mut self, id: &[u8]) -> Done<Option<i64>> {
+        let sql = "SELECT no FROM instance WHERE id = $1";
+        let Some(row) = self.one(sql, &[&id]).await? else {
+            return Ok(None);
+        };
+        let no = get(&row, 0)?;
+        Ok((!self.is_over(no).await?).then_some(no))
+    }
+
+    /// Gives a duty out. That it is free is decided by the row itself, so that of several that
+    /// ask at the same moment one gets it.
+    pub(super) async fn duty(
+        &mut self,
+        name: &str,
+        incarnation: Incarnation,
+        every_ms: u64,
+        at_ms: i64,
+    ) -> Done<Wrote> {
+        let sql = "INSERT INTO duty (name, incarnation, at_ms) \
+            SELECT $1, incarnation, $3 FROM member WHERE incarnation = $2 \
+            ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
+            at_ms = excluded.at_ms WHERE abs(excluded.at_ms - duty.at_ms) >= $4";
+        let every_ms = i64::try_from(every_ms).unwrap_or(i64::MAX);
+        let given = self
+            .execute(sql, &[&name, &incarnation.0, &at_ms, &every_ms])
+            .await?;
+        Ok(Wrote::Duty(given == 1))
+    }
+}

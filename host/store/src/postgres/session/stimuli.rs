@@ -1,0 +1,388 @@
+//! Stimuli: delivering them, and keeping those that wait.
+
+use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
+
+use super::heads::{Params, id};
+use super::{Done, Session, get};
+use crate::columns::{json, payload};
+use crate::letters::{LetterBody, NewDeadLetter};
+use crate::postgres::stimuli::{select_stimulus, stimulus};
+use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent};
+use crate::write::Wrote;
+
+/// Holds the blobs of a stimulus until it is known who else does.
+const IN_HAND: i64 = i64::MIN;
+
+/// What holds the blobs of a waiting stimulus, where instances have their numbers.
+fn holder(no: i64) -> i64 {
+    -2 * no
+}
+
+impl Session<'_> {
+    pub(super) async fn deliver(&mut self, send: &Send) -> Done<Wrote> {
+        let stimulus = &send.stimulus;
+        self.lock_hashes(&[stimulus.hash]).await?;
+        let cursor = match send.queued {
+            None => None,
+            Some(no) => match self.cursor(no).await? {
+                None => return Ok(Wrote::Fenced),
+                Some(cursor) => cursor,
+            },
+        };
+        let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
+        if starts && !self.bound_as(stimulus.hash, send).await? {
+            return Ok(Wrote::Moved);
+        }
+        self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms).await?;
+        let mut sent = Sent::default();
+        if starts {
+            self.start_bound(send, &mut sent).await?;
+        }
+        let next = if stimulus.delivery.resumes() {
+            self.resume_matching(send, cursor, &mut sent).await?
+        } else {
+            None
+        };
+        sent.more = next.is_some();
+        match (send.queued, next) {
+            (None, None) => {}
+            (Some(no), None) => self.remove_stimulus(no.0, send.at_ms).await?,
+            (Some(no), Some(next)) => self.note_cursor(no.0, next).await?,
+            (None, Some(next)) => {
+                let no = self.enqueue(stimulus, None, send.at_ms).await?;
+                self.note_cursor(no, next).await?;
+            }
+        }
+        if cursor.is_none() && sent == Sent::default() {
+            sent.buffered = self.buffer(stimulus, send.at_ms).await?;
+            sent.dropped = !sent.buffered;
+        }
+        if !stimulus.blobs.is_empty() {
+            self.loosen_blobs(IN_HAND, i64::from(u32::MAX), send.at_ms)
+                .await?;
+        }
+        Ok(Wrote::Sent(sent))
+    }
+
+    /// Whether what is to be started is exactly what is bound to the hash.
+    async fn bound_as(&mut self, hash: Digest, send: &Send) -> Done<bool> {
+        let sql = "SELECT b.no, d.digest FROM binding b \
+            JOIN publication p ON p.name = b.workflow AND p.retracted_ms IS NULL \
+            JOIN definition d ON d.no = p.definition WHERE b.hash = $1";
+        let rows = self.rows(sql, &[&&hash.0[..]]).await?;
+        for row in &rows {
+            let (no, digest): (i64, &[u8]) = (get(&row, 0)?, get(&row, 1)?);
+            let prepared = send
+                .starts
+                .iter()
+                .any(|(binding, new)| binding.0 == no && new.definition.digest.0 == *digest);
+            if !prepared {
+                return Ok(false);
+            }
+        }
+        Ok(rows.len() == send.starts.len())
+    }
+
+    async fn start_bound(&mut self, send: &Send, sent: &mut Sent) -> Done<()> {
+        for (_, new) in &send.starts {
+            match self.create(new).await? {
+                Wrote::Created | Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Reserved { by } => sent.reserved.push(by),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Resumes what matches, at most as many as the bound says; gives where to go on.
+    async fn resume_matching(
+        &mut self,
+        send: &Send,
+        cursor: Option<Cursor>,
+        sent: &mut Sent,
+    ) -> Done<Option<Cursor>> {
+        let limit = send.limit.max(1) as usize;
+        let (mut nos, instances) = self.matching(send, cursor, limit + 1).await?;
+        if nos.is_empty() {
+            return Ok(None);
+        }
+        let more = nos.len() > limit;
+        nos.truncate(limit);
+        let after = nos.last().copied().map(BookmarkNo);
+        let mut met = self.hold_met(&nos, &instances).await?;
+        // A group's bookmarks lie side by side, and a group is resumed once.
+        met.dedup_by_key(|met| met.group());
+        sent.resumed = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
+        let Some(after) = after.filter(|_| more) else {
+            return Ok(None);
+        };
+        let until = match cursor {
+            Some(cursor) => cursor.until,
+            None => self.last_bookmark().await?,
+        };
+        Ok(Some(Cursor { after, until }))
+    }
+
+    /// Bookmarks that a stimulus meets, oldest first, and the instances of them.
+    async fn matching(
+        &mut self,
+        send: &Send,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Done<(Vec<i64>, Vec<i64>)> {
+        let stimulus = &send.stimulus;
+        let (after, until) = match cursor {
+            Some(cursor) => (cursor.after.0, cursor.until.0),
+            None => (0, i64::MAX),
+        };
+        let hash = &stimulus.hash.0[..];
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let common: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+            [&hash, &after, &until, &send.at_ms, &limit];
+        let rows = match (&stimulus.instance, &stimulus.correlation) {
+            (Some(instance), correlation) => {
+                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 \
+                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
+                    AND instance = (SELECT no FROM instance WHERE id = $6) \
+                    AND ($7::text IS NULL OR correlation = $7) ORDER BY no LIMIT $5";
+                let [a, b, c, d, e] = common;
+                self.rows(sql, &[a, b, c, d, e, &id(instance), correlation])
+                    .await?
+            }
+            (None, Some(correlation)) => {
+                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 AND correlation = $6 \
+                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
+                    ORDER BY no LIMIT $5";
+                let [a, b, c, d, e] = common;
+                self.rows(sql, &[a, b, c, d, e, correlation]).await?
+            }
+            (None, None) => {
+                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 \
+                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
+                    ORDER BY no LIMIT $5";
+                self.rows(sql, &common).await?
+            }
+        };
+        let mut found = (
+            Vec::with_capacity(rows.len()),
+            Vec::with_capacity(rows.len()),
+        );
+        for row in &rows {
+            found.0.push(get(&row, 0)?);
+            found.1.push(get(&row, 1)?);
+        }
+        Ok(found)
+    }
+
+    /// The last number that was given to a bookmark, be it there or burned. Of the hash whose
+    /// lock is held there is none with a later one.
+    async fn last_bookmark(&mut self) -> Done<BookmarkNo> {
+        let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM bookmark_no_seq";
+        Ok(BookmarkNo(self.row(sql, &[]).await?.try_get(0)?))
+    }
+
+    /// How far a stimulus of the queue has come; none if it is not there. It is this
+    /// transaction's then.
+    #[expect(clippy::option_option, reason = "it is not there, or it has not begun")]
+    async fn cursor(&mut self, no: StimulusNo) -> Done<Option<Option<Cursor>>> {
+        let sql = "SELECT after_no, until_no FROM stimulus WHERE no = $1 \
+            AND ready_ms IS NOT NULL FOR UPDATE";
+        let Some(row) = self.one(sql, &[&no.0]).await? else {
+            return Ok(None);
+        };
+        let (after, until): (Option<i64>, Option<i64>) = (get(&row, 0)?, get(&row, 1)?);
+        Ok(Some(after.zip(until).map(|(after, until)| Cursor {
+            after: BookmarkNo(after),
+            until: BookmarkNo(until),
+        })))
+    }
+
+    async fn note_cursor(&mut self, no: i64, to: Cursor) -> Done<()> {
+        let sql = "UPDATE stimulus SET after_no = $2, until_no = $3 WHERE no = $1";
+        self.execute(sql, &[&no, &to.after.0, &to.until.0]).await?;
+        Ok(())
+    }
+
+    /// Keeps a stimulus for who comes later, if it says so and somebody can come.
+    async fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
+        if new.delivery != Delivery::Buffer {
+            return Ok(false);
+        }
+        if let Some(instance) = new.instance
+            && self.is_named_over(instance).await?
+        {
+            return Ok(false);
+        }
+        let ttl_ms = i64::try_from(new.ttl_ms).unwrap_or(i64::MAX);
+        let expires_ms = at_ms.saturating_add(ttl_ms);
+        self.insert_stimulus(new, Some(expires_ms), None, None)
+            .await?;
+        Ok(true)
+    }
+
+    /// Whether an instance is there and has ended.
+    async fn is_named_over(&mut self, instance: InstanceId) -> Done<bool> {
+        let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
+        Ok(self.one(sql, &[&id(&instance)]).await?.is_some())
+    }
+
+    /// Puts a stimulus into the queue.
+    pub(super) async fn enqueue(
+        &mut self,
+        new: &NewStimulus,
+        source: Option<InstanceNo>,
+        ready_ms: i64,
+    ) -> Done<i64> {
+        self.insert_stimulus(new, None, Some(ready_ms), source)
+            .await
+    }
+
+    async fn insert_stimulus(
+        &mut self,
+        new: &NewStimulus,
+        expires_ms: Option<i64>,
+        ready_ms: Option<i64>,
+        source: Option<InstanceNo>,
+    ) -> Done<i64> {
+        let (input, meta) = payload(Some(&new.input));
+        let sql = "INSERT INTO stimulus (id, name, matches, hash, correlation, instance, \
+            delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, attempts) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0) RETURNING no";
+        let row = self
+            .row(
+                sql,
+                &[
+                    &&new.id.0.as_bytes()[..],
+                    &new.name,
+                    &&new.matches[..],
+                    &&new.hash.0[..],
+                    &new.correlation,
+                    &new.instance.as_ref().map(id),
+                    &(new.delivery as i16),
+                    &new.ttl_ms.cast_signed(),
+                    &new.at_ms,
+                    &input,
+                    &meta,
+                    &expires_ms,
+                    &ready_ms,
+                    &source.map(|no| no.0),
+                ],
+            )
+            .await?;
+        let no = get(&row, 0)?;
+        self.put_blobs(holder(no), &new.blobs, new.at_ms).await?;
+        self.refer(holder(no), &new.input).await?;
+        Ok(no)
+    }
+
+    /// Takes a waiting stimulus away.
+    async fn remove_stimulus(&mut self, no: i64, at_ms: i64) -> Done<()> {
+        let sql = "DELETE FROM stimulus WHERE no = $1 RETURNING input_meta";
+        let row = self.one(sql, &[&no]).await?;
+        let meta: Option<Option<String>> = row.map(|row| get(&row, 0)).transpose()?;
+        if meta.flatten().is_some() {
+            self.let_go_of_stimulus(no, at_ms).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives up the blobs of a stimulus that waits no more.
+    pub(super) async fn let_go_of_stimulus(&mut self, no: i64, at_ms: i64) -> Done<()> {
+        self.loosen_blobs(holder(no), i64::from(u32::MAX), at_ms)
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn queue(&mut self, op: &QueueOp) -> Done<Wrote> {
+        let done = match op {
+            QueueOp::Add(new) => {
+                self.enqueue(new, None, new.at_ms).await?;
+                true
+            }
+            QueueOp::Delay {
+                no,
+                ready_ms,
+                error,
+            } => self.delay(no.0, *ready_ms, error).await?,
+            QueueOp::Fail { no, error, at_ms } => {
+                let sql = select_stimulus!("WHERE no = $1 AND ready_ms IS NOT NULL FOR UPDATE");
+                self.kill_stimuli(sql, &[&no.0], "failed", Some(error), *at_ms)
+                    .await?
+                    == 1
+            }
+            QueueOp::Delete { no } => {
+                let sql = "SELECT at_ms FROM stimulus WHERE no = $1 AND ready_ms IS NOT NULL";
+                self.delete_waiting(no.0, sql).await?
+            }
+            QueueOp::Unbuffer { no } => {
+                let sql = "SELECT at_ms FROM stimulus WHERE no = $1 AND expires_ms IS NOT NULL";
+                self.delete_waiting(no.0, sql).await?
+            }
+            QueueOp::Expire {
+                queued_before_ms,
+                now_ms,
+                limit,
+            } => {
+                let count = self.expire(*queued_before_ms, *now_ms, *limit).await?;
+                return Ok(Wrote::Freed(count));
+            }
+        };
+        Ok(if done { Wrote::Done } else { Wrote::Fenced })
+    }
+
+    /// What another process is at is left to it.
+    async fn expire(&mut self, queued_before_ms: i64, now_ms: i64, limit: u32) -> Done<u32> {
+        let limit = i64::from(limit);
+        let sql = select_stimulus!(
+            "WHERE ready_ms IS NOT NULL AND at_ms < $1 ORDER BY at_ms, no LIMIT $2 \
+             FOR UPDATE SKIP LOCKED"
+        );
+        let key: Params<'_> = &[&queued_before_ms, &limit];
+        let queued = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
+        let sql = select_stimulus!(
+            "WHERE expires_ms <= $1 ORDER BY expires_ms, no LIMIT $2 FOR UPDATE SKIP LOCKED"
+        );
+        let key: Params<'_> = &[&now_ms, &limit];
+        let buffered = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
+        Ok(queued + buffered)
+    }
+
+    async fn delay(&mut self, no: i64, ready_ms: i64, error: &Failure) -> Done<bool> {
+        let sql = "UPDATE stimulus SET ready_ms = $2, attempts = attempts + 1, last_error = $3 \
+            WHERE no = $1 AND ready_ms IS NOT NULL";
+        Ok(self.execute(sql, &[&no, &ready_ms, &json(error)]).await? == 1)
+    }
+
+    async fn delete_waiting(&mut self, no: i64, sql: &'static str) -> Done<bool> {
+        let Some(row) = self.one(sql, &[&no]).await? else {
+            return Ok(false);
+        };
+        let at_ms = get(&row, 0)?;
+        self.remove_stimulus(no, at_ms).await?;
+        Ok(true)
+    }
+
+    /// Makes dead letters of waiting stimuli.
+    async fn kill_stimuli(
+        &mut self,
+        sql: &'static str,
+        key: Params<'_>,
+        reason: &str,
+        error: Option<&Failure>,
+        at_ms: i64,
+    ) -> Done<u32> {
+        let rows = self.rows(sql, key).await?;
+        for row in &rows {
+            let no = get(&row, 0)?;
+            self.bury_letter(&NewDeadLetter {
+                reason: reason.to_owned(),
+                body: LetterBody::Stimulus(Box::new(stimulus(row, 1)?)),
+                failure: error.cloned(),
+                at_ms,
+            })
+            .await?;
+            self.remove_stimulus(no, at_ms).await?;
+        }
+        Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
+    }
+}
