@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use windlass_model::Clock;
+use windlass_model::definition::StartTrigger;
 use windlass_plugins::Host;
 use windlass_runtime::Runtime;
 use windlass_runtime::client::{self, Published};
@@ -50,6 +51,8 @@ pub(crate) struct Publisher {
     pub(crate) clock: Arc<dyn Clock>,
     /// Who plans what is published.
     pub(crate) runtime: Arc<Runtime>,
+    /// Whether the host has a web server.
+    pub(crate) web: bool,
     seen: BTreeMap<PathBuf, Seen>,
 }
 
@@ -113,6 +116,7 @@ impl Publisher {
         plugins: Arc<Host>,
         clock: Arc<dyn Clock>,
         runtime: Arc<Runtime>,
+        web: bool,
     ) -> Self {
         Self {
             directory,
@@ -120,6 +124,7 @@ impl Publisher {
             plugins,
             clock,
             runtime,
+            web,
             seen: BTreeMap::new(),
         }
     }
@@ -187,6 +192,14 @@ impl Publisher {
             let text = format!("The workflow `{name}` is in {} already", other.display());
             let help = "Give one of the two another name, or take it away.";
             return Err(Expected::new(codes::SAME_WORKFLOW, text).help(help));
+        }
+        let by_request = |trigger: &StartTrigger| matches!(trigger, StartTrigger::Http { .. });
+        if !self.web && source.definition.triggers.values().any(by_request) {
+            let text = format!(
+                "The workflow `{name}` has a trigger by `http`, and there is no web server"
+            );
+            let help = "Set `listen` in [server], or let something send an event.";
+            return Err(Expected::new(windlass_model::codes::NO_WEB_SERVER, text).help(help));
         }
         let now_ms = self.clock.wall_ms();
         client::publish(self.store.as_ref(), &self.plugins, now_ms, source.row())

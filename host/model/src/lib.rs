@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod failpoint;
 pub mod failure;
 pub mod file;
+pub mod http;
 pub mod ids;
 pub mod instance;
 pub mod limits;

@@ -13,6 +13,13 @@ pub enum StartTrigger {
         /// What its `match` has to equal. `null` unless said otherwise.
         matches: Value,
     },
+    /// A request to the host's web server. What it brings is the run's input.
+    Http {
+        /// One of [`crate::http::METHODS`]. `POST` unless said otherwise.
+        method: String,
+        /// What comes after `/hooks`: see [`crate::http::is_path`].
+        path: String,
+    },
     /// A schedule of the calendar.
     Cron {
         /// Five fields, or six with seconds first.

@@ -116,6 +116,16 @@ pub enum TriggerState {
 }
 
 impl TriggerState {
+    /// As it is shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Claimed => "claimed",
+            Self::Parked => "parked",
+            Self::Dead => "dead",
+        }
+    }
+
     /// The state stored as this number.
     pub fn from_stored(number: u8) -> Option<Self> {
         [Self::Pending, Self::Claimed, Self::Parked, Self::Dead]

@@ -297,6 +297,12 @@ impl Runtime {
         }
     }
 
+    /// Somebody in this process has written something into the store that is to be looked at:
+    /// [`Store::notify`](windlass_store::Store::notify) tells only the others.
+    pub fn wake(&self) {
+        self.shared.scheduler.send(Event::Woken);
+    }
+
     /// Begins nothing new from now on; what runs is finished, and what follows waits. With
     /// `persist`, processes that begin on the store later begin paused. A pause that is on keeps
     /// its beginning.

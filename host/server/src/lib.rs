@@ -1,1 +1,29 @@
 //! What people and other systems reach a host by: the HTTP API, webhooks, health and metrics.
+//!
+//! A [`Server`] is made with [`Options`] and listens by a [`Handle`]. It decides nothing about a
+//! run: what it is asked for it hands to the runtime's client and to the store, on threads that
+//! may block, and what came of it is answered as JSON, or as a problem with a code. The document
+//! that describes all of it is [`openapi`], generated from the handlers.
+//!
+//! Everything is bounded ([`Bounds`]): connections, requests, streams, bodies, times.
+
+mod api;
+mod app;
+pub mod codes;
+mod error;
+mod extract;
+mod gate;
+mod hub;
+mod listen;
+mod options;
+mod page;
+mod problem;
+mod routes;
+mod service;
+mod view;
+
+pub use error::Error;
+pub use hub::Hub;
+pub use options::{Bounds, Options};
+pub use routes::openapi;
+pub use service::{Handle, Server, check};

@@ -140,6 +140,8 @@ impl Place {
             ("plugins.library", self.library().display().to_string()),
             ("plugins.cache", cache().display().to_string()),
             ("scheduler.scan-interval", "1s".to_owned()),
+            // Whatever is free: many serve at the same time.
+            ("server.listen", "127.0.0.1:0".to_owned()),
         ];
         let own = own.iter().map(|(key, value)| (*key, value.as_str()));
         let changed = self

@@ -5,12 +5,14 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use windlass_plugins::LoadEvent;
 use windlass_runtime::{Runtime, Scope};
+use windlass_server::{Handle, Hub};
 
 use crate::app::Context;
 use crate::definitions::{Publisher, Watch};
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
+use crate::web;
 use crate::wire::place::Place;
 use crate::wire::{self, Machine};
 
@@ -28,6 +30,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("info")?)?;
+        let listen = web::check(&machine.config.server)?;
         let store = machine.store()?;
         let host = machine.host()?;
         // Plugins are there before anything is claimed, so that nothing is parked in vain.
@@ -52,7 +55,10 @@ impl Arguments {
             let _inside = machine.tokio.enter();
             Signals::new()?
         };
-        let options = machine.runtime("serve", Scope::All, Arc::clone(&store), Arc::clone(&host));
+        let hub = Hub::new();
+        let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
+        let mut options = machine.runtime("serve", Scope::All, for_store, for_host);
+        options.observer = Some(Arc::<Hub>::clone(&hub));
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);
         // One that was loaded while this was under way could not be told of.
@@ -62,14 +68,25 @@ impl Arguments {
         let published = Watch::begin(Publisher::new(
             machine.config.definitions.directory.clone(),
             Arc::clone(&store),
-            host,
+            Arc::clone(&host),
             Arc::clone(&machine.clock),
             Arc::clone(served),
+            listen.is_some(),
         ))?;
         definitions.get_or_init(|| Box::new(published.plugins_changed()));
+        // Whoever is answered finds what is published.
+        let server = match listen {
+            Some(listen) => Some(web::begin(&machine, listen, &store, &host, served, hub)?),
+            None => None,
+        };
+        if let Some(paused) = served.paused() {
+            tracing::warn!(since_ms = paused.since_ms, "paused: nothing new is begun");
+        }
         let place = Place::of(&machine.config)?;
         tracing::info!(store = %place, "serving");
-        let in_time = machine.tokio.block_on(serve(served, &machine, signals))?;
+        let in_time = machine
+            .tokio
+            .block_on(serve(served, &machine, server, signals))?;
         drop(retention);
         metrics.end(served);
         drop(watch);
@@ -85,10 +102,28 @@ impl Arguments {
 }
 
 /// Waits for a signal, and drains.
-async fn serve(runtime: &Runtime, machine: &Machine, mut signals: Signals) -> anyhow::Result<bool> {
+async fn serve(
+    runtime: &Runtime,
+    machine: &Machine,
+    server: Option<Handle>,
+    mut signals: Signals,
+) -> anyhow::Result<bool> {
     signals.next().await;
     tracing::info!(in_flight = runtime.in_flight(), "draining");
-    let drain = runtime.drain(machine.config.scheduler.drain.duration());
+    // Nothing more is taken in before what is there is finished; whoever asks how it goes is
+    // still answered meanwhile.
+    if let Some(server) = &server {
+        server.drain();
+    }
+    let drain = async {
+        let drained = runtime
+            .drain(machine.config.scheduler.drain.duration())
+            .await;
+        if let Some(server) = server {
+            server.close().await;
+        }
+        drained
+    };
     match signals.unless(drain).await {
         Some(drained) => Ok(drained.in_time),
         None => std::process::exit(i32::from(Exit::Interrupted.number())),

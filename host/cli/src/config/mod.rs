@@ -10,6 +10,7 @@ pub(crate) mod plugins;
 mod reference;
 pub(crate) mod sample;
 pub(crate) mod schema;
+mod server;
 pub(crate) mod units;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use cluster::{Cluster, Locks};
 pub(crate) use layers::{Loaded, Sources};
+pub(crate) use server::Server;
 pub(crate) use units::{Millis, Size};
 
 /// The configuration of a windlass host.
@@ -38,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) definitions: Definitions,
     /// Which plugins there are, and what they may do.
     pub(crate) plugins: plugins::Plugins,
+    /// How `serve` is reached over HTTP.
+    pub(crate) server: Server,
     /// How long `serve` keeps what is over, and what becomes of it then.
     pub(crate) retention: Retention,
     /// The secrets that plugins may be given, by name; each is read from an environment

@@ -82,10 +82,10 @@ struct Workflow {
     layout: Option<Value>,
 }
 
-/// What starts a workflow: exactly one of `event`, `cron` and `every`.
+/// What starts a workflow: exactly one of `event`, `cron`, `every` and `http`.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename_all = "kebab-case")]
-#[schemars(extend("oneOf" = [{"required": ["event"]}, {"required": ["cron"]}, {"required": ["every"]}]))]
+#[schemars(extend("oneOf" = [{"required": ["event"]}, {"required": ["cron"]}, {"required": ["every"]}, {"required": ["http"]}]))]
 #[schemars(extend("dependentRequired" = {"match": ["event"], "timezone": ["cron"]}))]
 struct Trigger {
     /// A stimulus of this name. Its input is the run's.
@@ -98,6 +98,8 @@ struct Trigger {
     timezone: Option<String>,
     /// From one occurrence to the next; at least a second.
     every: Option<Duration>,
+    /// A request to the host's web server, below `/hooks`. What it brings is the run's input.
+    http: Option<Http>,
     /// What becomes of occurrences that nobody was there for. `fire-once` unless said otherwise.
     misfire: Option<Misfire>,
     /// What becomes of an occurrence whose predecessor is still running. `skip` unless said
@@ -107,6 +109,33 @@ struct Trigger {
     jitter: Option<Duration>,
     /// The input of the runs of a schedule: a constant.
     input: Option<Value>,
+}
+
+/// A request.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Http {
+    /// `POST` unless said otherwise.
+    method: Option<HttpMethod>,
+    /// What comes after `/hooks`: like `/orders/new`.
+    #[schemars(length(max = 256), regex(pattern = r"^(/[A-Za-z0-9._~-]+)+$"))]
+    path: String,
+}
+
+/// The method of a request.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "UPPERCASE")]
+enum HttpMethod {
+    /// Reads, elsewhere: here it begins a run like the others.
+    Get,
+    /// The usual one.
+    Post,
+    /// For senders that insist on it.
+    Put,
+    /// For senders that insist on it.
+    Patch,
+    /// For senders that insist on it.
+    Delete,
 }
 
 /// The name of a stimulus.
@@ -541,6 +570,7 @@ mod tests {
             ("/$defs/Repeat", keys::REPEAT),
             ("/$defs/End", keys::END),
             ("/$defs/Options", keys::OPTIONS),
+            ("/$defs/Http", keys::HTTP),
         ] {
             let known: BTreeSet<String> = known.iter().map(|key| (*key).to_owned()).collect();
             assert_eq!(properties(&schema, path), known, "{path}");

@@ -73,7 +73,7 @@ pub(super) const REPEAT: &[&str] = &["max", "every", "until"];
 pub(super) const END: &[&str] = &["terminate", "output"];
 
 /// What starts a workflow: a trigger has exactly one of these.
-pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every"];
+pub(super) const TRIGGER_KINDS: &[&str] = &["event", "cron", "every", "http"];
 
 /// Keys of a trigger, by its kind, the kind included.
 pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
@@ -83,6 +83,10 @@ pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
         &["cron", "timezone", "misfire", "overlap", "jitter", "input"],
     ),
     ("every", &["every", "misfire", "overlap", "jitter", "input"]),
+    ("http", &["http"]),
 ];
+
+/// What a trigger by `http` says.
+pub(super) const HTTP: &[&str] = &["method", "path"];
 
 pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];

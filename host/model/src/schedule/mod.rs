@@ -56,7 +56,7 @@ impl Schedule {
     /// What is wrong with it, with pointers that begin at the trigger.
     pub fn of(trigger: &StartTrigger) -> Option<Result<Self, Vec<crate::Diagnostic>>> {
         let (rule, timing) = match trigger {
-            StartTrigger::Event { .. } => return None,
+            StartTrigger::Event { .. } | StartTrigger::Http { .. } => return None,
             StartTrigger::Cron {
                 expression,
                 timezone,

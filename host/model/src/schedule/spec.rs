@@ -39,7 +39,7 @@ enum Rule {
 /// The schedule of a start trigger as bytes; none for one that is not a schedule.
 pub fn encode(trigger: &StartTrigger) -> Option<Bytes> {
     let (rule, timing) = match trigger {
-        StartTrigger::Event { .. } => return None,
+        StartTrigger::Event { .. } | StartTrigger::Http { .. } => return None,
         StartTrigger::Cron {
             expression,
             timezone,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use windlass_model::{InstanceId, InstanceNo, Payload, Status, TriggerType};
+use windlass_model::{
+    BookmarkNo, InstanceId, InstanceNo, Payload, Status, Stimulus, StimulusId, TriggerType,
+};
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::outside::Touched;
 use windlass_store::stimuli::Sent;
@@ -10,6 +12,7 @@ use windlass_store::{Write, Wrote};
 
 use super::outcome::Standing;
 use super::starting::ended;
+use super::stimuli::{deliver, written};
 use super::workflow::{Inner, WorkflowClient};
 use super::{unexpected, used_up};
 use crate::error::Error;
@@ -79,11 +82,32 @@ impl WorkflowClient {
     ///
     /// The store is in trouble.
     pub async fn resume(&self, token: String, input: Payload) -> Result<Sent, Error> {
+        self.ask(move |inner| inner.resume(&token, input)).await
+    }
+
+    /// Lets a run go on that waits at a bookmark, as whoever operates the store may.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble.
+    pub async fn resume_bookmark(&self, no: BookmarkNo, input: Payload) -> Result<Sent, Error> {
         self.ask(move |inner| {
             let now_ms = inner.clock.wall_ms();
-            super::resume(inner.store.as_ref(), now_ms, &token, input)
+            let sent = super::resume_bookmark(inner.store.as_ref(), now_ms, no, input)?;
+            inner.told();
+            Ok(sent)
         })
         .await
+    }
+
+    /// Sends a stimulus: starts what is bound to it and resumes who waits for it, in one
+    /// transaction.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](super::send).
+    pub async fn send(&self, id: StimulusId, stimulus: Stimulus) -> Result<Sent, Error> {
+        self.ask(move |inner| inner.send(id, &stimulus)).await
     }
 
     async fn control(&self, id: InstanceId, kind: TriggerType) -> Result<(), Error> {
@@ -92,6 +116,24 @@ impl WorkflowClient {
 }
 
 impl Inner {
+    fn resume(&self, token: &str, input: Payload) -> Result<Sent, Error> {
+        let now_ms = self.clock.wall_ms();
+        let sent = super::resume(self.store.as_ref(), now_ms, token, input)?;
+        self.told();
+        Ok(sent)
+    }
+
+    fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
+        let now_ms = self.clock.wall_ms();
+        let stimulus = written(id, stimulus, now_ms)?;
+        let (store, plugins) = (self.store.as_ref(), &self.plugins);
+        self.numbered(|numbers| {
+            let wish = (&stimulus, None);
+            let sent = deliver(store, plugins, self.catalog(), numbers, wish, now_ms)?;
+            sent.ok_or_else(|| unexpected(&Wrote::Fenced))
+        })
+    }
+
     fn control(&self, instance: InstanceId, kind: TriggerType) -> Result<(), Error> {
         let wrote = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_model::definition::StartTrigger;
 use windlass_model::schedule::{self, Schedule};
-use windlass_model::{Definition, stimulus};
+use windlass_model::{Definition, http, stimulus};
 use windlass_plugins::Host;
 use windlass_store::published::{NewBinding, NewPublication, NewSchedule};
 use windlass_store::rows::DefinitionRow;
@@ -91,6 +91,16 @@ fn bindings(definition: &Definition) -> Vec<NewBinding> {
                 key: key.clone(),
                 name: name.clone(),
                 hash: stimulus::hash(name, &matches, None),
+                matches,
+                node: None,
+            })
+        }
+        StartTrigger::Http { method, path } => {
+            let matches = Bytes::from(stimulus::canonical(&http::matches(method, path)));
+            Some(NewBinding {
+                key: key.clone(),
+                name: http::STIMULUS.to_owned(),
+                hash: stimulus::hash(http::STIMULUS, &matches, None),
                 matches,
                 node: None,
             })

@@ -91,7 +91,11 @@ pub fn resume_bookmark(
 }
 
 /// A stimulus as the store takes it.
-fn written(id: StimulusId, stimulus: &Stimulus, now_ms: i64) -> Result<NewStimulus, Error> {
+pub(super) fn written(
+    id: StimulusId,
+    stimulus: &Stimulus,
+    now_ms: i64,
+) -> Result<NewStimulus, Error> {
     let refused = |message: String| Error::Refused {
         code: codes::BAD_STIMULUS,
         message,

@@ -124,7 +124,7 @@ impl Inner {
         Ok(wrote)
     }
 
-    fn told(&self) {
+    pub(super) fn told(&self) {
         self.store.notify();
         if let Some(runtime) = self.runtime() {
             runtime.shared.scheduler.send(Event::Woken);

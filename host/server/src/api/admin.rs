@@ -1,0 +1,75 @@
+//! What operators do with the host as a whole.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_runtime::Paused;
+
+use crate::app::App;
+use crate::extract::Document;
+use crate::problem::Problem;
+use crate::view::moment;
+
+/// Whether the host is paused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Pause {
+    /// Nothing new is begun.
+    paused: bool,
+    /// Since when.
+    since: Option<String>,
+    /// It survives a restart.
+    persist: bool,
+    /// Steps that are being executed now.
+    in_flight: u32,
+}
+
+fn state(app: &App, paused: Option<Paused>) -> Json<Pause> {
+    Json(Pause {
+        paused: paused.is_some(),
+        since: paused.map(|paused| moment(paused.since_ms)),
+        persist: paused.is_some_and(|paused| paused.persist),
+        in_flight: app.runtime().in_flight(),
+    })
+}
+
+/// Says whether the host is paused.
+#[utoipa::path(get, path = "/api/v1/admin/pause", tag = "admin",
+    responses((status = 200, body = Pause)))]
+pub(crate) async fn show(State(app): State<App>) -> Json<Pause> {
+    state(&app, app.runtime().paused())
+}
+
+/// A wish for a pause.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wish {
+    /// The pause survives a restart: it is written into the store.
+    #[serde(default)]
+    persist: bool,
+}
+
+/// Begins nothing new from now on; what runs is finished, and what follows waits.
+#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = Wish,
+    responses((status = 200, body = Pause)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Document(wish): Document<Wish>,
+) -> Result<Json<Pause>, Box<Problem>> {
+    let paused = app
+        .ask(move |app| Ok(app.runtime().pause(wish.persist)?))
+        .await?;
+    tracing::warn!(persist = paused.persist, "paused: nothing new is begun");
+    Ok(state(&app, Some(paused)))
+}
+
+/// Goes on after a pause.
+#[utoipa::path(post, path = "/api/v1/admin/unpause", tag = "admin",
+    responses((status = 200, body = Pause)))]
+pub(crate) async fn unpause(State(app): State<App>) -> Result<Json<Pause>, Box<Problem>> {
+    let before = app.ask(|app| Ok(app.runtime().unpause()?)).await?;
+    if before.is_some() {
+        tracing::info!("the pause is over");
+    }
+    Ok(state(&app, None))
+}

@@ -1,0 +1,125 @@
+//! Bookmarks: what runs wait for.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+use windlass_model::{BookmarkNo, InstanceId, Payload};
+use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
+
+use super::instances::find;
+use crate::app::App;
+use crate::extract::{Asked, Document, Named, check_optional};
+use crate::page::{Page, PageAsked};
+use crate::problem::Problem;
+use crate::view::{Sent, moment, read};
+
+/// What a run waits for; without the token, which only whoever was given it has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Bookmark {
+    /// Its number.
+    no: i64,
+    /// The run that waits.
+    instance: Uuid,
+    /// The name of the event.
+    name: String,
+    /// What the event has to match.
+    #[serde(rename = "match")]
+    matches: Value,
+    /// What events may narrow themselves to.
+    correlation: Option<String>,
+    /// Only its token resumes it.
+    private: bool,
+    /// Resuming it uses it up.
+    auto_burn: bool,
+    /// What the node has put down for itself.
+    metadata: Option<Value>,
+    /// Since when it waits.
+    created: String,
+    /// Until when.
+    expires: Option<String>,
+}
+
+fn item(row: &BookmarkRow) -> Bookmark {
+    let bookmark = &row.bookmark;
+    Bookmark {
+        no: row.no.0,
+        instance: row.instance_id.0,
+        name: bookmark.name.clone(),
+        matches: read(&bookmark.matches),
+        correlation: bookmark.correlation.clone(),
+        private: bookmark.private,
+        auto_burn: bookmark.auto_burn,
+        metadata: bookmark.metadata.as_deref().map(read),
+        created: moment(bookmark.created_ms),
+        expires: bookmark.expires_ms.map(moment),
+    }
+}
+
+/// Which bookmarks to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// Only of this run.
+    instance: Option<Uuid>,
+    /// Only of this name.
+    name: Option<String>,
+    /// Only with this correlation.
+    correlation: Option<String>,
+}
+
+/// Lists what runs wait for, the oldest first.
+#[utoipa::path(get, path = "/api/v1/bookmarks", tag = "bookmarks", params(PageAsked, Filter),
+    responses((status = 200, body = Page<Bookmark>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+    Asked(filter): Asked<Filter>,
+) -> Result<Json<Page<Bookmark>>, Box<Problem>> {
+    check_optional("`name`", filter.name.as_deref())?;
+    check_optional("`correlation`", filter.correlation.as_deref())?;
+    app.ask(move |app| {
+        let instance = filter.instance.map(|id| find(app, InstanceId(id)));
+        let rows = app.store().bookmarks(&BookmarkQuery {
+            instance: instance.transpose()?.map(|row| row.no),
+            name: filter.name,
+            correlation: filter.correlation,
+            after: page.after_number("bookmarks")?.map(BookmarkNo),
+            limit: page.look()?,
+        })?;
+        let place = |row: &BookmarkRow| row.no.to_string();
+        page.page("bookmarks", rows, place, |row| Ok(item(&row)))
+    })
+    .await
+    .map(Json)
+}
+
+/// What whoever waits is given.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Given {
+    /// `null` if it is not there.
+    #[serde(default)]
+    input: Value,
+}
+
+/// Lets a run go on that waits at a bookmark.
+#[utoipa::path(post, path = "/api/v1/bookmarks/{no}/resume", tag = "bookmarks", request_body = Given,
+    params(("no" = i64, Path, description = "Its number.")),
+    responses((status = 200, body = Sent)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    no: Named,
+    Document(given): Document<Given>,
+) -> Result<Json<Sent>, Box<Problem>> {
+    let no = no.number()?;
+    let input = Payload::of(&given.input);
+    let sent = app.client.resume_bookmark(BookmarkNo(no), input).await?;
+    if sent.dropped {
+        return Err(Problem::not_found(format!("nobody waits at bookmark {no}"))
+            .help("It was resumed already, it has expired, or the run is over."));
+    }
+    Ok(Json(sent.into()))
+}

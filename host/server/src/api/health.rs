@@ -1,0 +1,53 @@
+//! Health and metrics, for whoever looks after the host.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use windlass_runtime::Error;
+
+use crate::app::App;
+use crate::extract::Named;
+use crate::problem::Problem;
+
+/// Answers as long as the process does.
+#[utoipa::path(get, path = "/livez", tag = "health", responses((status = 200, body = String)))]
+pub(crate) async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// Answers whether the host takes in work: not while it is paused or shutting down.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, body = String)))]
+pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<Problem>> {
+    if app.is_draining() {
+        return Err(Error::Draining.into());
+    }
+    match app.runtime().paused() {
+        Some(_) => Err(Error::Paused.into()),
+        None => Ok("ok\n"),
+    }
+}
+
+/// What the host counts and measures, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Box<Problem>> {
+    let text = app.ask(|app| Ok(app.runtime().metrics())).await?;
+    let media = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    Ok((media, text).into_response())
+}
+
+/// The page that explains a code, as Markdown.
+#[utoipa::path(get, path = "/errors/{code}", tag = "health",
+    params(("code" = String, Path, description = "Like `WL-H001`.")),
+    responses((status = 200, body = String, content_type = "text/markdown")))]
+pub(crate) async fn page(
+    State(app): State<App>,
+    Named(code): Named,
+) -> Result<Response, Box<Problem>> {
+    let missing = || Problem::not_found(format!("there is no page for `{code}`"));
+    let page = (app.options.page)(&code).ok_or_else(missing)?;
+    let media = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+    Ok((media, page).into_response())
+}

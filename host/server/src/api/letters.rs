@@ -1,0 +1,219 @@
+//! Dead letters: what could not be delivered.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+use windlass_model::{InstanceId, LetterNo};
+use windlass_runtime::client;
+use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
+
+use super::instances::find;
+use crate::app::App;
+use crate::extract::{Asked, Document, Named};
+use crate::page::{Page, PageAsked};
+use crate::problem::Problem;
+use crate::view::{Failure, moment, read};
+
+/// How many are thrown away at once.
+const SLICE: u32 = 500;
+
+/// Slices that one request throws away.
+const SLICES: u32 = 20;
+
+/// Something that could not be delivered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Letter {
+    /// Its number.
+    no: i64,
+    /// `trigger`, `resume` or `stimulus`.
+    kind: &'static str,
+    /// Why, in a word: like `stale`.
+    reason: String,
+    /// The run that it was for.
+    instance: Option<Uuid>,
+    /// When it died.
+    died: String,
+    /// When it was tried again. That happens once.
+    replayed: Option<String>,
+    /// What went wrong.
+    failure: Option<Failure>,
+    /// What could not be delivered.
+    body: Value,
+}
+
+fn item(row: &LetterRow) -> Letter {
+    let letter = &row.letter;
+    let body = match &letter.body {
+        LetterBody::Trigger(dead) => json!({
+            "seq": dead.seq,
+            "type": dead.kind,
+            "node": dead.node,
+            "priority": dead.priority,
+            "payload": dead.payload.as_deref().map(read),
+        }),
+        LetterBody::Stimulus(stimulus) => json!({
+            "id": stimulus.id,
+            "name": stimulus.name,
+            "match": read(&stimulus.matches),
+            "correlation": stimulus.correlation,
+            "delivery": stimulus.delivery,
+            "input": stimulus.input.inline().map(|bytes| read(bytes)),
+        }),
+    };
+    Letter {
+        no: row.no.0,
+        kind: letter.body.kind().name(),
+        reason: letter.reason.clone(),
+        instance: row.instance_id.map(|id| id.0),
+        died: moment(letter.at_ms),
+        replayed: row.replayed_ms.map(moment),
+        failure: letter.failure.as_ref().map(Failure::from),
+        body,
+    }
+}
+
+/// Which dead letters to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// Only of this kind: `trigger`, `resume` or `stimulus`.
+    kind: Option<String>,
+    /// Only of this run.
+    instance: Option<Uuid>,
+}
+
+/// Lists what could not be delivered, the oldest first.
+#[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters", params(PageAsked, Filter),
+    responses((status = 200, body = Page<Letter>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+    Asked(filter): Asked<Filter>,
+) -> Result<Json<Page<Letter>>, Box<Problem>> {
+    let kind = filter.kind.as_deref().map(|name| {
+        let found = LetterKind::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| Problem::parameter(format!("there is no kind `{name}`")))
+    });
+    let kind = kind.transpose()?;
+    app.ask(move |app| {
+        let instance = filter.instance.map(|id| find(app, InstanceId(id)));
+        let rows = app.store().dead_letters(&LetterQuery {
+            kind,
+            instance: instance.transpose()?.map(|row| row.no),
+            after: page.after_number("letters")?.map(LetterNo),
+            limit: page.look()?,
+        })?;
+        let place = |row: &LetterRow| row.no.to_string();
+        page.page("letters", rows, place, |row| Ok(item(&row)))
+    })
+    .await
+    .map(Json)
+}
+
+fn missing(no: i64) -> Box<Problem> {
+    Problem::not_found(format!("there is no dead letter {no}"))
+}
+
+/// Shows a dead letter.
+#[utoipa::path(get, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
+    params(("no" = i64, Path, description = "Its number.")),
+    responses((status = 200, body = Letter)))]
+pub(crate) async fn show(State(app): State<App>, no: Named) -> Result<Json<Letter>, Box<Problem>> {
+    let no = no.number()?;
+    app.ask(move |app| {
+        let row = app.store().dead_letter(LetterNo(no))?;
+        row.as_ref().map(item).ok_or_else(|| missing(no))
+    })
+    .await
+    .map(Json)
+}
+
+fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
+    match lettered {
+        Lettered::Done => Ok(StatusCode::NO_CONTENT),
+        Lettered::NotFound => Err(missing(no)),
+        Lettered::Already => Err(Problem::too_late(format!(
+            "dead letter {no} was tried again already"
+        ))),
+        Lettered::Closed => Err(Problem::too_late(format!(
+            "the run of dead letter {no} has gone on without it"
+        ))),
+    }
+}
+
+/// Tries a dead letter again. That happens once.
+#[utoipa::path(post, path = "/api/v1/dead-letters/{no}/replay", tag = "dead letters",
+    params(("no" = i64, Path, description = "Its number.")),
+    responses((status = 204, description = "It is tried again."),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
+    let no = no.number()?;
+    app.ask(move |app| {
+        let lettered = client::replay_letter(app.store(), app.now_ms(), LetterNo(no))?;
+        app.runtime().wake();
+        done(no, lettered)
+    })
+    .await
+}
+
+/// Throws a dead letter away.
+#[utoipa::path(delete, path = "/api/v1/dead-letters/{no}", tag = "dead letters",
+    params(("no" = i64, Path, description = "Its number.")),
+    responses((status = 204, description = "It is gone."),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+pub(crate) async fn delete(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
+    let no = no.number()?;
+    app.ask(move |app| {
+        let lettered = client::throw_letter_away(app.store(), LetterNo(no))?;
+        done(no, lettered)
+    })
+    .await
+}
+
+/// Which dead letters to throw away.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Purge {
+    /// Those that are older than this, like `7d`.
+    older_than: String,
+}
+
+/// What was thrown away.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Purged {
+    /// How many.
+    deleted: u32,
+    /// There are more: ask again.
+    more: bool,
+}
+
+/// Throws the old dead letters away, at most 10,000 at once.
+#[utoipa::path(post, path = "/api/v1/dead-letters/purge", tag = "dead letters", request_body = Purge,
+    responses((status = 200, body = Purged)))]
+pub(crate) async fn purge(
+    State(app): State<App>,
+    Document(purge): Document<Purge>,
+) -> Result<Json<Purged>, Box<Problem>> {
+    let older = windlass_model::file::parse_duration_ms(&purge.older_than);
+    let older_ms =
+        older.ok_or_else(|| Problem::body(format!("`{}` is no duration", purge.older_than)))?;
+    app.ask(move |app| {
+        let before_ms = app.now_ms().saturating_sub_unsigned(older_ms);
+        let mut deleted = 0;
+        for _ in 0..SLICES {
+            let slice = client::purge_letters(app.store(), before_ms, SLICE)?;
+            deleted += slice;
+            if slice < SLICE {
+                let more = false;
+                return Ok(Json(Purged { deleted, more }));
+            }
+        }
+        let more = true;
+        Ok(Json(Purged { deleted, more }))
+    })
+    .await
+}

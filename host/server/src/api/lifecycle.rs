@@ -1,0 +1,113 @@
+//! What changes the course of a run.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use tokio::sync::OwnedSemaphorePermit;
+use windlass_model::InstanceId;
+
+use super::instances::{Outcome, Wait, answer};
+use crate::app::App;
+use crate::extract::{Asked, Named, wait_ms};
+use crate::gate::Room;
+use crate::problem::Problem;
+
+type Answer = Result<(StatusCode, Json<Outcome>), Box<Problem>>;
+
+/// Who waits for how long.
+fn patience(
+    app: &App,
+    room: Option<Extension<Room>>,
+    wait: &Wait,
+) -> Result<(Duration, Option<OwnedSemaphorePermit>), Box<Problem>> {
+    let wait_ms = wait_ms(wait.wait.as_deref(), app.bounds().wait_ms)?;
+    let stream = match room {
+        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(app)?),
+        _ => None,
+    };
+    Ok((Duration::from_millis(wait_ms), stream))
+}
+
+/// Ends a run: what runs is interrupted, what waits is dropped.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/cancel", tag = "instances",
+    params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
+    responses(
+        (status = 200, body = Outcome, description = "It has ended."),
+        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "It had ended before."),
+    ))]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    id: Named,
+    Asked(wait): Asked<Wait>,
+) -> Answer {
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let standing = app.client.cancel(InstanceId(id.uuid()?), patience).await?;
+    answer(&app, standing).await
+}
+
+/// Stops a run for a while: nothing of it begins, and what comes meanwhile is kept.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/pause", tag = "instances",
+    params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
+    responses(
+        (status = 200, body = Outcome, description = "It is paused."),
+        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "It has ended."),
+    ))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    id: Named,
+    Asked(wait): Asked<Wait>,
+) -> Answer {
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let standing = app.client.pause(InstanceId(id.uuid()?), patience).await?;
+    answer(&app, standing).await
+}
+
+/// Lets a paused run go on, with what has come meanwhile.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/unpause", tag = "instances",
+    params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
+    responses(
+        (status = 200, body = Outcome, description = "It goes on."),
+        (status = 202, body = Outcome, description = "It is asked to."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "It has ended."),
+    ))]
+pub(crate) async fn unpause(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    id: Named,
+    Asked(wait): Asked<Wait>,
+) -> Answer {
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let standing = app.client.unpause(InstanceId(id.uuid()?), patience).await?;
+    answer(&app, standing).await
+}
+
+/// Deletes a run for good. One that has not ended is cancelled first.
+#[utoipa::path(delete, path = "/api/v1/instances/{id}", tag = "instances",
+    params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 202, description = "It is gone as soon as it has come to its end."),
+    ))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    id: Named,
+    Asked(wait): Asked<Wait>,
+) -> Result<StatusCode, Box<Problem>> {
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let gone = app.client.delete(InstanceId(id.uuid()?), patience).await?;
+    Ok(if gone {
+        StatusCode::NO_CONTENT
+    } else {
+        StatusCode::ACCEPTED
+    })
+}

@@ -1,0 +1,258 @@
+//! Live runs: what a run does, as it does it.
+//!
+//! What is sent comes from the history in the store, in its order; the hub only says when to
+//! look. So a stream that was broken off goes on where it was, in whatever process, and a slow
+//! client holds up nobody: it is sent no more than it takes, and is told if something was left
+//! out.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures::Stream;
+use futures::stream::unfold;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use utoipa::ToSchema;
+use windlass_model::{Definition, InstanceId, RunNo, Status};
+use windlass_store::rows::{InstanceRow, RunRow};
+
+use super::instances::find;
+use crate::app::{App, Inner};
+use crate::extract::{Named, text_header};
+use crate::gate::Room;
+use crate::hub::{Beat, Watching};
+use crate::problem::Problem;
+use crate::view::{Failure, Run, optional};
+
+/// Executions that are sent at once. Of more, only the newest are.
+const AT_ONCE: usize = 1_000;
+
+/// Executions that are read at once.
+const READ: u32 = 200;
+
+/// The shortest time between two looks.
+const SOON: Duration = Duration::from_millis(10);
+
+/// The longest time between two looks, whatever is heard.
+const LATE: Duration = Duration::from_secs(1);
+
+/// How often a stream in which nothing happens shows that it is there.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// One event of the stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it only says what is written")]
+pub(crate) struct Told {
+    /// `node`, `started`, `status`, `gap` or `end`.
+    event: String,
+    /// JSON, by the kind of event.
+    data: String,
+    /// The execution, for `Last-Event-ID`; only with `node`.
+    id: Option<String>,
+}
+
+/// Follows a run: its nodes, its status, its end.
+///
+/// A stream of server-sent events: `node` for each execution, with its number as `id`; `started`
+/// for what begins, as far as this process runs it; `status`; `gap` if there were more executions
+/// than are sent at once; and `end`, after which the stream ends. A stream that was broken off
+/// goes on behind `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/v1/instances/{id}/events", tag = "instances",
+    params(("id" = uuid::Uuid, Path, description = "The run."),
+        ("Last-Event-ID" = Option<String>, Header, description = "What was the last one seen.")),
+    responses((status = 200, content_type = "text/event-stream", body = Told)))]
+pub(crate) async fn events(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    headers: HeaderMap,
+    id: Named,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Box<Problem>> {
+    let id = InstanceId(id.uuid()?);
+    let last = text_header(&headers, "last-event-id")?
+        .map(|text| text.parse().map(RunNo))
+        .transpose()
+        .map_err(|_| Problem::parameter("`Last-Event-ID` is none that this stream has given"))?;
+    // Before the first look, so that nothing is missed in between.
+    let watching = app.hub().watch(id);
+    let row = app.ask(move |app| find(app, id)).await?;
+    let digest = row.definition;
+    let definition = app.ask(move |app| app.definition(digest)).await?;
+    let stream = match room {
+        Some(Extension(room)) => Some(room.wait(&app)?),
+        None => None,
+    };
+    let follow = Follow {
+        closing: app.closing(),
+        app,
+        id,
+        definition: definition.map(std::sync::Arc::new),
+        watching,
+        last,
+        status: None,
+        ready: VecDeque::new(),
+        pause: SOON,
+        ended: false,
+        _stream: stream,
+    };
+    let events = unfold(follow, |mut follow| async move {
+        let event = follow.next().await?;
+        Some((Ok(event), follow))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
+}
+
+/// Somebody follows a run.
+struct Follow {
+    app: App,
+    id: InstanceId,
+    definition: Option<std::sync::Arc<Definition>>,
+    watching: Watching,
+    /// The execution that was sent last.
+    last: Option<RunNo>,
+    /// The status that was sent last.
+    status: Option<Status>,
+    /// What is to be sent.
+    ready: VecDeque<Event>,
+    /// How long the next look is waited for, if nothing is heard.
+    pause: Duration,
+    /// Nothing comes any more.
+    ended: bool,
+    closing: watch::Receiver<bool>,
+    _stream: Option<OwnedSemaphorePermit>,
+}
+
+/// What a look has found.
+struct Found {
+    row: InstanceRow,
+    /// Oldest first.
+    runs: Vec<RunRow>,
+    /// There were more.
+    gap: bool,
+    /// How it ended, if it has.
+    end: Option<serde_json::Value>,
+}
+
+impl Follow {
+    /// The next event; none if the stream is over.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.ended || *self.closing.borrow() {
+                return None;
+            }
+            let (id, last) = (self.id, self.last);
+            match self.app.ask(move |app| look(app, id, last)).await {
+                Ok(found) => self.take(found),
+                // It was deleted, or the store is in trouble: whoever wants to know asks again.
+                Err(_) => return None,
+            }
+            if self.ready.is_empty() && !self.ended {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Makes events of what a look has found.
+    fn take(&mut self, found: Found) {
+        if found.gap {
+            self.push("gap", None, &json!({ "left_out": true }));
+        }
+        let definition = self.definition.clone();
+        for run in &found.runs {
+            self.last = Some(run.no);
+            let node = Run::brief(definition.as_deref(), run);
+            let node = serde_json::to_value(node).unwrap_or_default();
+            self.push("node", Some(run.no), &node);
+        }
+        if self.status != Some(found.row.status) {
+            self.status = Some(found.row.status);
+            let status = json!({ "status": found.row.status.name() });
+            self.push("status", None, &status);
+        }
+        if let Some(end) = found.end {
+            self.push("end", None, &end);
+            self.ended = true;
+        }
+        if !self.ready.is_empty() {
+            self.pause = SOON;
+        }
+    }
+
+    fn push(&mut self, name: &str, no: Option<RunNo>, data: &serde_json::Value) {
+        let event = Event::default().event(name).data(data.to_string());
+        self.ready.push_back(match no {
+            Some(no) => event.id(no.to_string()),
+            None => event,
+        });
+    }
+
+    /// Waits until something may have happened.
+    async fn wait(&mut self) {
+        let pause = self.pause;
+        self.pause = pause.saturating_mul(2).min(LATE);
+        let mut closing = self.closing.clone();
+        tokio::select! {
+            beat = tokio::time::timeout(pause, self.watching.next()) => match beat {
+                Ok(Some(Beat::Started { node, attempt })) => {
+                    let started = json!({ "node": &*node, "attempt": attempt });
+                    self.push("started", None, &started);
+                }
+                // It is on its way to the store: the next looks come soon.
+                Ok(_) => self.pause = SOON,
+                Err(_) => {}
+            },
+            _ = closing.changed() => {}
+        }
+    }
+}
+
+/// What there is of a run behind an execution.
+fn look(app: &Inner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<Problem>> {
+    // The head first: what it says has its executions in the store already.
+    let row = find(app, id)?;
+    let (mut runs, mut gap, mut before) = (Vec::new(), false, None);
+    'back: loop {
+        let page = app.store().runs(row.no, before, READ)?;
+        let more = page.len() >= READ as usize;
+        before = page.last().map(|run| run.no);
+        for run in page {
+            if last.is_some_and(|last| run.no <= last) {
+                break 'back;
+            }
+            if runs.len() >= AT_ONCE {
+                gap = true;
+                break 'back;
+            }
+            runs.push(run);
+        }
+        if !more {
+            break;
+        }
+    }
+    runs.reverse();
+    let end = match row.status.is_final() {
+        false => None,
+        true => {
+            let output = app.store().output(row.no)?;
+            Some(json!({
+                "id": id,
+                "status": row.status.name(),
+                "output": optional(app, output.as_ref())?,
+                "failure": row.failure.as_ref().map(Failure::from),
+            }))
+        }
+    };
+    Ok(Found {
+        row,
+        runs,
+        gap,
+        end,
+    })
+}

@@ -1,0 +1,17 @@
+//! `/api/v1`, by what it is about.
+
+pub(crate) mod admin;
+pub(crate) mod bookmarks;
+pub(crate) mod definitions;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod instances;
+pub(crate) mod letters;
+pub(crate) mod lifecycle;
+pub(crate) mod live;
+pub(crate) mod locks;
+pub(crate) mod plugins;
+pub(crate) mod resume;
+pub(crate) mod stimuli;
+pub(crate) mod triggers;
+pub(crate) mod webhooks;

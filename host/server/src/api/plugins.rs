@@ -1,0 +1,133 @@
+//! Plugins: who does the work.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use windlass_plugins::{Plugin as Loaded, Purity};
+
+use crate::app::App;
+use crate::extract::{Asked, Named};
+use crate::page::{Page, PageAsked};
+use crate::problem::Problem;
+
+/// A loaded plugin.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Plugin {
+    /// The first half of its node types.
+    package: String,
+    /// The version of the package.
+    version: String,
+    /// For people.
+    title: String,
+    /// The component, by its digest.
+    digest: String,
+    /// Whether it cannot have side effects.
+    pure: bool,
+    /// Whether it consumes triggers.
+    consumer: bool,
+    /// Its node types.
+    nodes: Vec<String>,
+}
+
+fn item(plugin: &Loaded) -> Plugin {
+    let about = &plugin.description;
+    Plugin {
+        package: about.package.clone(),
+        version: about.version.to_string(),
+        title: about.title.clone(),
+        digest: plugin.digest.to_string(),
+        pure: plugin.purity == Purity::Pure,
+        consumer: plugin.consumer().is_some(),
+        nodes: about.nodes.iter().map(|node| node.name.clone()).collect(),
+    }
+}
+
+/// Lists the plugins that are loaded here.
+#[utoipa::path(get, path = "/api/v1/plugins", tag = "plugins", params(PageAsked),
+    responses((status = 200, body = Page<Plugin>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+) -> Result<Json<Page<Plugin>>, Box<Problem>> {
+    let after = page.after("plugins")?;
+    let place = |plugin: &std::sync::Arc<Loaded>| plugin.name().to_owned();
+    let mut all = app.options.plugins.registry().iter();
+    all.sort_by_key(place);
+    all.retain(|plugin| after.as_deref().is_none_or(|after| plugin.name() > after));
+    page.page("plugins", all, place, |plugin| Ok(item(&plugin)))
+        .map(Json)
+}
+
+/// A node type.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Node {
+    /// As workflows name it.
+    id: String,
+    /// For people.
+    title: String,
+    /// For people.
+    description: String,
+    /// The ports that it may take.
+    ports: Vec<String>,
+    /// What the operator has to grant.
+    capabilities: Vec<String>,
+    /// Whether it may wait for somebody.
+    suspends: bool,
+    /// JSON Schema of its configuration.
+    config: Value,
+    /// JSON Schema of its input.
+    input: Value,
+    /// JSON Schema of its output.
+    output: Value,
+}
+
+/// A plugin with its node types.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Shown {
+    /// What is known of every plugin.
+    plugin: Plugin,
+    /// For people.
+    description: String,
+    /// The interfaces that it imports.
+    imports: Vec<String>,
+    /// Its node types.
+    nodes: Vec<Node>,
+}
+
+/// Shows a plugin.
+#[utoipa::path(get, path = "/api/v1/plugins/{package}", tag = "plugins",
+    params(("package" = String, Path, description = "Its package.")),
+    responses((status = 200, body = Shown)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Named(package): Named,
+) -> Result<Json<Shown>, Box<Problem>> {
+    let all = app.options.plugins.registry().iter();
+    let mut of: Vec<_> = all
+        .into_iter()
+        .filter(|plugin| plugin.description.package == package)
+        .collect();
+    // Of several versions the newest is what workflows get that do not say which.
+    of.sort_by(|a, b| a.description.version.cmp(&b.description.version));
+    let missing = || Problem::not_found(format!("there is no plugin `{package}`"));
+    let plugin = of.pop().ok_or_else(missing)?;
+    let nodes = plugin.description.nodes.iter().map(|node| Node {
+        id: node.id.to_string(),
+        title: node.title.clone(),
+        description: node.description.clone(),
+        ports: node.ports.clone(),
+        capabilities: node.capabilities.clone(),
+        suspends: node.suspends,
+        config: node.config.clone(),
+        input: node.input.clone(),
+        output: node.output.clone(),
+    });
+    Ok(Json(Shown {
+        plugin: item(&plugin),
+        description: plugin.description.description.clone(),
+        imports: plugin.imports.clone(),
+        nodes: nodes.collect(),
+    }))
+}

@@ -1,0 +1,313 @@
+//! Triggers: what is about to happen, and what people schedule.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use windlass_model::{InstanceId, InstanceNo, Seq, TriggerId, TriggerNo};
+use windlass_runtime::client;
+use windlass_store::outside::{DuePlace, DueQuery, Scheduled, Touched, TriggerTarget};
+use windlass_store::rows::TriggerRow;
+
+use super::instances::find;
+use crate::app::{App, Inner};
+use crate::extract::{Asked, Document, Named, check_text};
+use crate::page::{Page, PageAsked};
+use crate::problem::Problem;
+use crate::view::{Names, Trigger, trigger_name};
+
+/// A wish for a trigger.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wish {
+    /// The run that it is for.
+    instance: Uuid,
+    /// The node that it executes.
+    node: String,
+    /// Its id. The same id again with the same wish is the same trigger.
+    id: Option<Uuid>,
+    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if it is not there.
+    at: Option<String>,
+    /// Merged into the variables of the run before the node runs.
+    payload: Option<Map<String, Value>>,
+    /// Higher first among the due.
+    #[serde(default)]
+    #[schema(minimum = -100, maximum = 100)]
+    priority: i32,
+}
+
+/// What became of a trigger.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Done {
+    /// How it is named.
+    trigger: String,
+    /// What became of it: like `scheduled`, `fired` or `running`.
+    result: &'static str,
+}
+
+/// Schedules a trigger for a run.
+#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = Wish,
+    responses(
+        (status = 201, body = Done, description = "It is written down."),
+        (status = 200, body = Done, description = "It was there, by the same wish."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "The id is taken by another wish, or the run is over."),
+    ))]
+pub(crate) async fn schedule(
+    State(app): State<App>,
+    Document(wish): Document<Wish>,
+) -> Result<(StatusCode, Json<Done>), Box<Problem>> {
+    check_text("`node`", &wish.node)?;
+    let bound = windlass_model::limits::PRIORITY;
+    if !(-bound..=bound).contains(&wish.priority) {
+        return Err(Problem::body(format!(
+            "`priority` is from -{bound} to {bound}"
+        )));
+    }
+    let due_ms = wish.at.as_deref().map(instant).transpose()?;
+    app.ask(move |app| {
+        let wish = client::Schedule {
+            id: wish.id.map(TriggerId),
+            instance: InstanceId(wish.instance),
+            node: wish.node,
+            due_ms,
+            payload: wish.payload,
+            priority: wish.priority,
+        };
+        let (id, scheduled) = client::schedule(app.store(), app.now_ms(), &wish)?;
+        let done = |status, result| {
+            let trigger = id.to_string();
+            Ok((status, Json(Done { trigger, result })))
+        };
+        match scheduled {
+            Scheduled::New => done(StatusCode::CREATED, "scheduled"),
+            Scheduled::Already => done(StatusCode::OK, "scheduled"),
+            Scheduled::Finished => done(StatusCode::OK, "finished"),
+            Scheduled::Conflict => Err(Problem::too_late(format!(
+                "the id {id} is taken by another trigger"
+            ))),
+            Scheduled::Closed => Err(Problem::too_late("the run is over")),
+            Scheduled::NoInstance => {
+                let missing = windlass_runtime::Error::NotFound(wish.instance.to_string());
+                Err(missing.into())
+            }
+        }
+    })
+    .await
+}
+
+/// A moment of a request.
+fn instant(text: &str) -> Result<i64, Box<Problem>> {
+    windlass_model::file::parse_instant_ms(text).ok_or_else(|| {
+        Problem::body(format!(
+            "`{text}` is no instant: they are like `2026-01-31T12:00:00Z`"
+        ))
+    })
+}
+
+/// Lists what is pending, soonest first.
+#[utoipa::path(get, path = "/api/v1/triggers", tag = "triggers", params(PageAsked),
+    responses((status = 200, body = Page<Trigger>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+) -> Result<Json<Page<Trigger>>, Box<Problem>> {
+    app.ask(move |app| {
+        let after = page
+            .after("triggers")?
+            .map(|text| place(&text))
+            .transpose()?;
+        let rows = app.store().due(&DueQuery {
+            after,
+            until_ms: i64::MAX,
+            limit: page.look()?,
+        })?;
+        let mut names = Names::default();
+        let text = |row: &TriggerRow| {
+            let place = DuePlace::from(row);
+            format!("{} {} {}", place.due_ms, place.instance, place.no)
+        };
+        page.page("triggers", rows, text, |row| names.trigger(app, &row))
+    })
+    .await
+    .map(Json)
+}
+
+/// Where a page of pending triggers begins.
+fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
+    let numbers: Result<Vec<i64>, _> = text.split(' ').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok([due_ms, instance, no]) => Ok(DuePlace {
+            due_ms: *due_ms,
+            instance: InstanceNo(*instance),
+            no: TriggerNo(*no),
+        }),
+        _ => Err(Problem::parameter(
+            "`cursor` is none that this list has given out",
+        )),
+    }
+}
+
+/// The trigger that is meant: by the UUID that it was scheduled with, or by its run and its
+/// place there.
+fn target(app: &Inner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
+    let unreadable = || {
+        Problem::parameter(format!(
+            "`{named}` names no trigger: give its UUID, or RUN:NUMBER"
+        ))
+    };
+    let Some((run, number)) = named.split_once(':') else {
+        let id = named.parse().map_err(|_| unreadable())?;
+        return Ok(TriggerTarget::Outside(TriggerId(id)));
+    };
+    let run = run.parse().map_err(|_| unreadable())?;
+    let seq = match number.strip_prefix('+') {
+        Some(outside) => {
+            let no: i64 = outside.parse().map_err(|_| unreadable())?;
+            Seq::outside(TriggerNo(no))
+        }
+        None => Seq(number.parse().map_err(|_| unreadable())?),
+    };
+    Ok(TriggerTarget::Row(find(app, InstanceId(run))?.no, seq))
+}
+
+fn missing(named: &str) -> Box<Problem> {
+    Problem::not_found(format!("there is no trigger {named}"))
+}
+
+/// A trigger, or what is left of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Shown {
+    /// How it is named by its run and its place there.
+    trigger: String,
+    /// Its run.
+    instance: Uuid,
+    /// Like `pending`; `finished` or `closed` if it is gone.
+    state: &'static str,
+    /// What is known of it while it is there.
+    pending: Option<Trigger>,
+}
+
+/// Shows a trigger.
+#[utoipa::path(get, path = "/api/v1/triggers/{trigger}", tag = "triggers",
+    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    responses((status = 200, body = Shown)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Named(named): Named,
+) -> Result<Json<Shown>, Box<Problem>> {
+    app.ask(move |app| {
+        let target = target(app, &named)?;
+        if let Some(row) = app.store().trigger(target)? {
+            let of = app.store().instance_by_no(row.instance)?;
+            let instance = of.map(|of| of.id.0).unwrap_or_default();
+            let trigger = trigger_name(instance, row.seq);
+            return Ok(Shown {
+                trigger,
+                instance,
+                state: row.state.name(),
+                pending: Some(Names::default().trigger(app, &row)?),
+            });
+        }
+        // One that was named from outside is known for some time after it is gone.
+        let known = match target {
+            TriggerTarget::Outside(id) => app.store().outside(id)?,
+            TriggerTarget::Row(..) => None,
+        };
+        let known = known.ok_or_else(|| missing(&named))?;
+        Ok(Shown {
+            trigger: trigger_name(known.instance_id.0, known.seq),
+            instance: known.instance_id.0,
+            state: if known.closed { "closed" } else { "finished" },
+            pending: None,
+        })
+    })
+    .await
+    .map(Json)
+}
+
+type Touch = Result<Json<Done>, Box<Problem>>;
+
+async fn touch(
+    app: App,
+    named: String,
+    done: &'static str,
+    ask: impl FnOnce(&Inner, TriggerTarget) -> Result<Touched, windlass_runtime::Error> + Send + 'static,
+) -> Touch {
+    app.ask(move |app| {
+        let result = match ask(app, target(app, &named)?)? {
+            Touched::Done => done,
+            // Whoever runs it has been asked, or it happens just now anyway.
+            Touched::Running => "running",
+            Touched::NotFound => return Err(missing(&named)),
+            Touched::Closed => return Err(late("the run is over")),
+            Touched::Dead => return Err(late("it is a dead letter")),
+            Touched::Waiting => return Err(late("it waits for an event or for another run")),
+            Touched::AlreadyFinished => return Err(late("it is finished already")),
+        };
+        app.runtime().wake();
+        Ok(Json(Done {
+            trigger: named,
+            result,
+        }))
+    })
+    .await
+}
+
+fn late(why: &str) -> Box<Problem> {
+    Problem::too_late(format!(
+        "this cannot be done to the trigger any more: {why}"
+    ))
+}
+
+/// Lets a trigger happen now, whatever it says itself.
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/fire", tag = "triggers",
+    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    responses((status = 200, body = Done),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+pub(crate) async fn fire(State(app): State<App>, Named(named): Named) -> Touch {
+    touch(app, named, "fired", |app, target| {
+        client::fire(app.store(), app.now_ms(), target)
+    })
+    .await
+}
+
+/// Cancels a trigger; what runs is asked to stop.
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/cancel", tag = "triggers",
+    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    responses((status = 200, body = Done),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch {
+    touch(app, named, "cancelled", |app, target| {
+        client::cancel_trigger(app.store(), app.now_ms(), target)
+    })
+    .await
+}
+
+/// Another moment for a trigger.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct When {
+    /// When it is due, like `2026-01-31T12:00:00Z`.
+    at: String,
+}
+
+/// Moves a trigger to another moment.
+#[utoipa::path(post, path = "/api/v1/triggers/{trigger}/reschedule", tag = "triggers", request_body = When,
+    params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
+    responses((status = 200, body = Done),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
+pub(crate) async fn reschedule(
+    State(app): State<App>,
+    Named(named): Named,
+    Document(when): Document<When>,
+) -> Touch {
+    let due_ms = instant(&when.at)?;
+    touch(app, named, "rescheduled", move |app, target| {
+        client::reschedule(app.store(), target, due_ms)
+    })
+    .await
+}

@@ -1,0 +1,146 @@
+//! Webhooks: requests that start workflows whose definitions have an `http` trigger, and that
+//! resume who waits for such a request.
+//!
+//! A request is a stimulus: its name is fixed, and what it matches is its method and path. So
+//! whatever holds for stimuli holds for webhooks.
+
+use axum::Json;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use windlass_model::http;
+use windlass_model::{Delivery, InstanceId, Payload, Stimulus};
+use windlass_runtime::client::new_stimulus_id;
+
+use super::instances::{Outcome, answer};
+use crate::app::App;
+use crate::codes;
+use crate::extract::{self, wait_ms};
+use crate::gate::Room;
+use crate::problem::Problem;
+use crate::view::Sent;
+
+/// Headers that are not handed on: what they hold is between the sender and this host.
+const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+
+/// Starts what is bound to a method and path, and resumes who waits for them.
+///
+/// What is started gets `method`, `path`, `query`, `headers` and `body`. With `?wait=5s` the
+/// answer is how the run ended, if it does in time.
+#[utoipa::path(method(get, post, put, patch, delete), path = "/hooks/{path}", tag = "hooks",
+    params(("path" = String, Path, description = "As the definition has it; it may have slashes."),
+        ("wait" = Option<String>, Query, description = "How long to wait for the run.")),
+    responses(
+        (status = 202, body = Sent, description = "What it did is written down."),
+        (status = 200, body = Outcome, description = "The run that was waited for has ended."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "The workflow allows one run at a time, and there is one."),
+    ))]
+pub(crate) async fn hook(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    request: Request,
+) -> Result<Response, Box<Problem>> {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().strip_prefix("/hooks").unwrap_or_default();
+    let path = path.to_owned();
+    let method = parts.method.as_str().to_owned();
+    let mut query = query(parts.uri.query().unwrap_or_default())?;
+    let wait = query.remove("wait");
+    let wait_ms = wait_ms(wait.as_ref().and_then(Value::as_str), app.bounds().wait_ms)?;
+    let bytes = extract::read(body, &app).await?;
+    let input = json!({
+        "method": method,
+        "path": path,
+        "query": query,
+        "headers": headers(&parts.headers),
+        "body": body_value(&parts.headers, &bytes)?,
+    });
+    let stimulus = Stimulus {
+        name: http::STIMULUS.to_owned(),
+        matches: http::matches(&method, &path),
+        correlation: None,
+        instance: None,
+        input: Payload::of(&input),
+        delivery: Delivery::StartAndResume,
+        ttl_ms: 0,
+    };
+    let sent: Sent = app.client.send(new_stimulus_id(), stimulus).await?.into();
+    if sent.started.is_empty() && sent.resumed.is_empty() {
+        return Err(nothing(&sent, &method, &path));
+    }
+    let waited = sent.started.first().filter(|_| wait_ms > 0);
+    let Some(id) = waited.copied() else {
+        return Ok((StatusCode::ACCEPTED, Json(sent)).into_response());
+    };
+    let _stream = match room {
+        Some(Extension(room)) => Some(room.wait(&app)?),
+        None => None,
+    };
+    let patience = Duration::from_millis(wait_ms);
+    let standing = app.client.result(InstanceId(id), patience).await?;
+    if standing.done {
+        return Ok(answer(&app, standing).await?.into_response());
+    }
+    Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
+}
+
+fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
+    match sent.reserved.first() {
+        Some(run) => {
+            let detail = format!("run {run} has not ended, and the workflow allows one at a time");
+            let code = windlass_runtime::codes::RESERVED;
+            Problem::new(StatusCode::CONFLICT, &code, detail)
+        }
+        None => {
+            let detail = format!("nothing starts or waits by {method} {path}");
+            Problem::new(StatusCode::NOT_FOUND, &codes::NO_HOOK, detail)
+                .help("Publish a workflow with `triggers: { hook: { http: { method, path } } }`.")
+        }
+    }
+}
+
+/// The parameters of a query, or the fields of a form; of several by one name, the last.
+pub(crate) fn query(text: &str) -> Result<Map<String, Value>, Box<Problem>> {
+    use axum::extract::Query;
+    let unreadable = || Problem::parameter("the query cannot be understood");
+    let uri = format!("/?{text}").parse().map_err(|_| unreadable())?;
+    let Query(pairs): Query<Vec<(String, String)>> =
+        Query::try_from_uri(&uri).map_err(|_| unreadable())?;
+    Ok(pairs
+        .into_iter()
+        .map(|(name, value)| (name, Value::String(value)))
+        .collect())
+}
+
+fn headers(headers: &HeaderMap) -> Map<String, Value> {
+    let text = |value: &[u8]| Value::String(String::from_utf8_lossy(value).into_owned());
+    headers
+        .iter()
+        .filter(|(name, _)| !KEPT_BACK.contains(&name.as_str()))
+        .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+        .collect()
+}
+
+/// A body as a workflow gets it: JSON as it is, text as text, and anything else in Base64.
+fn body_value(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Box<Problem>> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let media = headers.get(header::CONTENT_TYPE);
+    let media = media
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = media.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json") {
+        return extract::json(bytes);
+    }
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) => Value::String(text.to_owned()),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+    })
+}

@@ -1,0 +1,42 @@
+//! The codes of what only the HTTP API reports. Each has a page in `docs/errors`.
+
+use windlass_model::Code;
+
+/// The request has no token, or not the right one.
+pub const UNAUTHORISED: Code = Code::new("WL-H001");
+/// There is no such path.
+pub const NO_PATH: Code = Code::new("WL-H002");
+/// The path is there, but not by this method.
+pub const NO_METHOD: Code = Code::new("WL-H003");
+/// The body is of a media type that is not taken.
+pub const MEDIA_TYPE: Code = Code::new("WL-H004");
+/// The body is not JSON, or not of the right shape.
+pub const BODY: Code = Code::new("WL-H005");
+/// The body is larger than it may be.
+pub const BODY_TOO_LARGE: Code = Code::new("WL-H006");
+/// The body does not come, or too slowly.
+pub const BODY_SLOW: Code = Code::new("WL-H007");
+/// A parameter of the query, a header or a part of the path cannot be understood.
+pub const PARAMETER: Code = Code::new("WL-H008");
+/// There is more to do than the host takes on at once.
+pub const BUSY: Code = Code::new("WL-H009");
+/// The request took longer than it may.
+pub const TOO_LONG: Code = Code::new("WL-H010");
+/// The thing that is asked for is not there.
+pub const NOT_FOUND: Code = Code::new("WL-H011");
+/// It is too late for what was asked.
+pub const TOO_LATE: Code = Code::new("WL-H012");
+/// What is there is not what the request expects.
+pub const PRECONDITION: Code = Code::new("WL-H013");
+/// An `Idempotency-Key` was used for another request.
+pub const KEY_REUSED: Code = Code::new("WL-H014");
+/// No workflow is started, and nobody waits, by this hook.
+pub const NO_HOOK: Code = Code::new("WL-H015");
+/// What was sent is no CloudEvent.
+pub const CLOUD_EVENT: Code = Code::new("WL-H016");
+/// It would listen beyond this machine, without a token.
+pub const NO_TOKEN: Code = Code::new("WL-H020");
+/// The address cannot be listened on.
+pub const CANNOT_LISTEN: Code = Code::new("WL-H021");
+/// A setting of the server cannot be used.
+pub const SETTING: Code = Code::new("WL-H022");

@@ -1,0 +1,126 @@
+//! What every request passes before it is looked at: is it allowed in, is there room, does it
+//! take too long.
+
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use windlass_runtime::Error;
+
+use crate::app::App;
+use crate::codes;
+use crate::listen::Connection;
+use crate::problem::Problem;
+
+/// How long a request waits for room.
+const ROOM: Duration = Duration::from_secs(1);
+
+/// The room that a request takes among those that are worked on. Whoever waits for long gives
+/// it back before.
+#[derive(Clone)]
+pub(crate) struct Room(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Room {
+    /// Waits from now on, for which there are other bounds.
+    pub(crate) fn wait(&self, app: &App) -> Result<OwnedSemaphorePermit, Box<Problem>> {
+        let stream = Arc::clone(&app.streams).try_acquire_owned();
+        let stream = stream.map_err(|_| {
+            let detail = "as many requests wait for runs as may";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, &codes::BUSY, detail)
+        })?;
+        self.0.lock().take();
+        Ok(stream)
+    }
+}
+
+/// Lets a request in, or answers it.
+pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let connection = request.extensions().get::<Connection>().cloned();
+    let _busy = connection.as_ref().map(Connection::busy);
+    let path = request.uri().path();
+    if is_free(path) {
+        return next.run(request).await;
+    }
+    if !is_open(path) && !app.admits(bearer(&request)) {
+        let detail = "the request does not have the token of this host";
+        return Problem::new(StatusCode::UNAUTHORIZED, &codes::UNAUTHORISED, detail)
+            .help("Send it as `Authorization: Bearer TOKEN`.")
+            .into_response();
+    }
+    if let Some(problem) = closed(&app, request.method(), path) {
+        return problem.into_response();
+    }
+    let room = Arc::clone(&app.requests).acquire_owned();
+    let Ok(Ok(room)) = tokio::time::timeout(ROOM, room).await else {
+        return Problem::busy("the host works on as many requests as it may").into_response();
+    };
+    let waits = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.contains("wait="));
+    let bounds = app.bounds();
+    let most_ms = bounds.timeout_ms + if waits { bounds.wait_ms } else { 0 };
+    // Whoever takes its time to bring a body has its own answer for that.
+    let most = Duration::from_millis(most_ms.saturating_mul(2));
+    request
+        .extensions_mut()
+        .insert(Room(Arc::new(Mutex::new(Some(room)))));
+    match tokio::time::timeout(most, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = "the request took longer than it may; what it began goes on";
+            let reply = StatusCode::SERVICE_UNAVAILABLE;
+            Problem::new(reply, &codes::TOO_LONG, detail).into_response()
+        }
+    }
+}
+
+/// What is answered whatever else is going on.
+fn is_free(path: &str) -> bool {
+    matches!(path, "/livez" | "/readyz")
+}
+
+/// What needs no token: whoever is meant by it has been given the address.
+fn is_open(path: &str) -> bool {
+    ["/hooks/", "/resume/", "/errors/"]
+        .iter()
+        .any(|open| path.starts_with(open))
+}
+
+fn bearer(request: &Request) -> Option<&str> {
+    let value = request.headers().get(header::AUTHORIZATION)?;
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Why a request is not taken in for now.
+fn closed(app: &App, method: &Method, path: &str) -> Option<Box<Problem>> {
+    // A hook may begin a run by whatever method.
+    if method.is_safe() && !path.starts_with("/hooks/") {
+        return None;
+    }
+    if app.is_draining() {
+        return Some(Error::Draining.into());
+    }
+    (app.runtime().paused().is_some() && begins(path)).then(|| Error::Paused.into())
+}
+
+/// Whether a request that changes something lets work begin.
+fn begins(path: &str) -> bool {
+    let exactly = [
+        "/events",
+        "/api/v1/instances",
+        "/api/v1/stimuli",
+        "/api/v1/triggers",
+    ];
+    let below = ["/hooks/", "/resume/", "/api/v1/bookmarks/"];
+    let ends = ["/run", "/retry", "/replay", "/fire"];
+    exactly.contains(&path)
+        || below.iter().any(|below| path.starts_with(below))
+        || ends.iter().any(|end| path.ends_with(end))
+}

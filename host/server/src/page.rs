@@ -1,0 +1,131 @@
+//! Lists, a page at a time.
+//!
+//! A cursor is opaque to whoever has it: it says which list it belongs to, and what the last
+//! item was. It stays good however much is written meanwhile.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::problem::Problem;
+
+/// Items of a page, unless somebody says otherwise.
+const USUAL: u32 = 50;
+
+/// Items of a page at most.
+const MOST: u32 = 500;
+
+/// One page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Page<T> {
+    /// What is on it.
+    pub(crate) items: Vec<T>,
+    /// What to give as `cursor` for the next page; not there on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+}
+
+/// Which page of a list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageAsked {
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    pub(crate) limit: Option<u32>,
+    /// What the page before said as `next`.
+    pub(crate) cursor: Option<String>,
+}
+
+impl PageAsked {
+    /// How many items, one more than are shown, so that it is known whether there are more.
+    pub(crate) fn look(&self) -> Result<u32, Box<Problem>> {
+        Ok(self.limit()? + 1)
+    }
+
+    fn limit(&self) -> Result<u32, Box<Problem>> {
+        let limit = self.limit.unwrap_or(USUAL);
+        if (1..=MOST).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(Problem::parameter(format!("`limit` is from 1 to {MOST}")))
+    }
+
+    /// Where the page begins, in the terms of the list.
+    pub(crate) fn after(&self, list: &str) -> Result<Option<String>, Box<Problem>> {
+        let Some(cursor) = self.cursor.as_deref().filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let unreadable = || Problem::parameter("`cursor` is none that this list has given out");
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| unreadable())?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable())?;
+        let (of, place) = text.split_once('\n').ok_or_else(unreadable)?;
+        if of != list || place.contains('\0') {
+            return Err(unreadable());
+        }
+        Ok(Some(place.to_owned()))
+    }
+
+    /// The number that the page begins behind.
+    pub(crate) fn after_number(&self, list: &str) -> Result<Option<i64>, Box<Problem>> {
+        let after = self.after(list)?;
+        let number = after.map(|place| place.parse());
+        number
+            .transpose()
+            .map_err(|_| Problem::parameter("`cursor` is none that this list has given out"))
+    }
+
+    /// The page, given one row more than fits if there are more.
+    pub(crate) fn page<R, T>(
+        &self,
+        list: &str,
+        mut rows: Vec<R>,
+        place: impl Fn(&R) -> String,
+        item: impl FnMut(R) -> Result<T, Box<Problem>>,
+    ) -> Result<Page<T>, Box<Problem>> {
+        let limit = self.limit()? as usize;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| more);
+        let next = last.map(|row| URL_SAFE_NO_PAD.encode(format!("{list}\n{}", place(row))));
+        let items: Result<Vec<T>, _> = rows.into_iter().map(item).collect();
+        Ok(Page {
+            items: items?,
+            next,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(limit: Option<u32>, cursor: Option<String>) -> PageAsked {
+        PageAsked { limit, cursor }
+    }
+
+    #[test]
+    fn a_cursor_leads_on_in_its_own_list_only() {
+        let first = asked(Some(2), None);
+        let page = first.page("a", vec![1, 2, 3], i32::to_string, Ok).unwrap();
+        assert_eq!(page.items, [1, 2]);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(2));
+        assert!(next.after("b").is_err());
+        let last = first.page("a", vec![4, 5], i32::to_string, Ok).unwrap();
+        assert_eq!(last.next, None);
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        for text in ["x", "%%", "AAAA", "YQ"] {
+            assert!(
+                asked(None, Some(text.to_owned())).after("a").is_err(),
+                "{text}"
+            );
+        }
+        for limit in [0, 501, u32::MAX] {
+            assert!(asked(Some(limit), None).look().is_err(), "{limit}");
+        }
+    }
+}

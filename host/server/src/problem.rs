@@ -1,0 +1,195 @@
+//! What a request is answered with when it could not be done: RFC 9457, with our codes.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass_model::{Code, Diagnostic};
+
+use crate::codes;
+
+/// The media type of a problem.
+pub(crate) const MEDIA: &str = "application/problem+json";
+
+/// When to try again, in seconds, if nobody knows better.
+const RETRY_AFTER: &str = "1";
+
+/// What a request is answered with when it could not be done (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// The page that explains it, relative to the server.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The kind of problem, in a few words.
+    title: String,
+    /// The status of the answer.
+    status: u16,
+    /// Names the problem for people and programs, like `WL-H005`.
+    code: String,
+    /// What happened, in one sentence.
+    detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+    /// Everything that is wrong with a workflow or an input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Mistake>,
+    #[serde(skip)]
+    reply: StatusCode,
+    /// Whether it may work later without anybody doing anything.
+    #[serde(skip)]
+    later: bool,
+}
+
+/// One thing that is wrong with a workflow or an input.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Mistake {
+    /// Names the mistake.
+    code: String,
+    /// What is wrong, in one sentence.
+    detail: String,
+    /// Where: a JSON pointer.
+    pointer: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(reply: StatusCode, code: &Code, detail: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            kind: format!("/errors/{code}"),
+            title: reply.canonical_reason().unwrap_or("Problem").to_owned(),
+            status: reply.as_u16(),
+            code: code.to_string(),
+            detail: detail.into(),
+            help: None,
+            errors: Vec::new(),
+            reply,
+            later: reply == StatusCode::SERVICE_UNAVAILABLE
+                || reply == StatusCode::TOO_MANY_REQUESTS,
+        })
+    }
+
+    #[must_use]
+    pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
+        self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    fn maybe(mut self: Box<Self>, help: Option<String>) -> Box<Self> {
+        self.help = help;
+        self
+    }
+
+    #[must_use]
+    fn errors(mut self: Box<Self>, found: &[Diagnostic]) -> Box<Self> {
+        let mistake = |found: &Diagnostic| Mistake {
+            code: found.code.to_string(),
+            detail: found.message.clone(),
+            pointer: found.place.pointer.clone(),
+            help: found.help.clone(),
+        };
+        self.errors = found.iter().map(mistake).collect();
+        self
+    }
+
+    /// A part of the path, a parameter of the query or a header that means nothing.
+    pub(crate) fn parameter(detail: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::BAD_REQUEST, &codes::PARAMETER, detail)
+    }
+
+    /// A body that is JSON and still means nothing.
+    pub(crate) fn body(detail: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, &codes::BODY, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::NOT_FOUND, &codes::NOT_FOUND, detail)
+    }
+
+    pub(crate) fn too_late(detail: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::CONFLICT, &codes::TOO_LATE, detail)
+    }
+
+    pub(crate) fn busy(detail: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, &codes::BUSY, detail)
+            .help("Try again after the time that `Retry-After` names.")
+    }
+
+    /// Something that should not have happened. What it was is for the log alone.
+    pub(crate) fn bug(what: &dyn std::fmt::Display) -> Box<Self> {
+        tracing::error!(error = %what, "a request failed");
+        let detail = "the host could not carry the request out, and has logged why";
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            &Code::new("WL-X001"),
+            detail,
+        )
+    }
+}
+
+impl From<windlass_store::Error> for Box<Problem> {
+    fn from(error: windlass_store::Error) -> Self {
+        tracing::warn!(code = %error.code, %error, "the store could not answer a request");
+        let closed = error.code == windlass_store::codes::CLOSED;
+        let reply = if error.transient || closed {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else if error.code == windlass_store::codes::CONTRADICTION {
+            StatusCode::CONFLICT
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        // Messages of the store name files of this machine: those are for the log.
+        Problem::new(
+            reply,
+            &error.code,
+            "the store could not carry the request out",
+        )
+    }
+}
+
+impl From<windlass_runtime::Error> for Box<Problem> {
+    fn from(error: windlass_runtime::Error) -> Self {
+        use windlass_runtime::Error;
+        let (code, text) = (error.code(), error.to_string());
+        let new = |reply| Problem::new(reply, &code, text);
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Definition(found) | Error::Input(found) => {
+                new(StatusCode::UNPROCESSABLE_ENTITY).errors(&found)
+            }
+            Error::Conflict { .. } | Error::Reserved { .. } | Error::Deleted(_) => {
+                new(StatusCode::CONFLICT)
+            }
+            Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help),
+            Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
+            Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help),
+            Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
+            Error::Plugins(error) => {
+                tracing::warn!(code = %error.code, %error, "a plugin could not be used");
+                new(StatusCode::UNPROCESSABLE_ENTITY)
+            }
+            other => Problem::bug(&other),
+        }
+    }
+}
+
+impl IntoResponse for Box<Problem> {
+    fn into_response(self) -> Response {
+        let (reply, later) = (self.reply, self.later);
+        let mut response = (reply, Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
+        if later {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        if reply == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        response
+    }
+}

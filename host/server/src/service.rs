@@ -1,0 +1,157 @@
+//! The server: it listens, and it ends in two steps. First it takes in nothing more, so that
+//! what runs can be finished while whoever asks is still answered; then it closes.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::extract::connect_info::ConnectInfo;
+use axum::middleware::{self, Next};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::listen::{Connection, Listener};
+use crate::options::Options;
+use crate::routes;
+
+/// How long connections get to end by themselves when the server closes.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// The HTTP API, webhooks, health and metrics of a host.
+pub struct Server {
+    app: App,
+}
+
+/// A server that listens.
+pub struct Handle {
+    app: App,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<()>>,
+    _listener: Option<windlass_store::Listener>,
+}
+
+/// Whether a server may listen there with this token.
+///
+/// # Errors
+///
+/// It would listen beyond this machine without a token, or the token cannot be one.
+pub fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), Error> {
+    let good = |token: &str| {
+        (16..=1024).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if token.is_some_and(|token| !good(token)) {
+        return Err(Error::BadToken);
+    }
+    if token.is_none() && !is_loopback(listen.ip()) {
+        return Err(Error::NoToken(listen));
+    }
+    Ok(())
+}
+
+impl Server {
+    /// A server that does not listen yet.
+    ///
+    /// # Errors
+    ///
+    /// It would listen beyond this machine without a token, or the token cannot be one.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        check(options.listen, options.token.as_deref())?;
+        Ok(Self {
+            app: App::new(options),
+        })
+    }
+
+    /// The handlers, without a listener: for tests.
+    pub fn router(&self) -> Router {
+        routes::router(&self.app)
+    }
+
+    /// Begins to listen. To be called inside of tokio.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be listened on.
+    pub async fn listen(self) -> Result<Handle, Error> {
+        let app = self.app.clone();
+        let address = app.options.listen;
+        let refused = |error| Error::Listen { address, error };
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let bounds = app.bounds();
+        let idle = Duration::from_millis(bounds.timeout_ms);
+        let listener = Listener::new(listener, bounds.connections, idle);
+        let router = self.router().layer(middleware::from_fn(connection));
+        let service = router.into_make_service_with_connect_info::<Connection>();
+        let (stop, stopped) = oneshot::channel();
+        let server = axum::serve(listener, service).with_graceful_shutdown(async move {
+            // Whoever has dropped the handle wants it to end, too.
+            let _ = stopped.await;
+        });
+        let task = tokio::spawn(async move {
+            if let Err(error) = server.await {
+                tracing::error!(%error, "the server has ended");
+            }
+        });
+        // Word of other processes, which may have moved a run that somebody watches.
+        let hub = std::sync::Arc::clone(app.hub());
+        let heard = app.store().listen(Box::new(move || hub.stir()));
+        Ok(Handle {
+            app,
+            address,
+            stop: Some(stop),
+            task: Some(task),
+            _listener: heard.ok(),
+        })
+    }
+}
+
+/// Puts the connection where the gate looks for it.
+async fn connection(
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    mut request: Request,
+    next: Next,
+) -> axum::response::Response {
+    request.extensions_mut().insert(connection);
+    next.run(request).await
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_loopback()
+                || address
+                    .to_ipv4_mapped()
+                    .is_some_and(|four| four.is_loopback())
+        }
+    }
+}
+
+impl Handle {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes in nothing more: what would change something is answered with 503 from now on.
+    pub fn drain(&self) {
+        self.app.drain();
+    }
+
+    /// Ends streams and connections.
+    pub async fn close(mut self) {
+        self.app.drain();
+        self.app.close();
+        drop(self.stop.take());
+        if let Some(mut task) = self.task.take()
+            && tokio::time::timeout(CLOSING, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+    }
+}
