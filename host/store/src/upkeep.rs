@@ -3,6 +3,9 @@
 //! The rules are statements that give a line for each row that breaks one. They are the same
 //! for every database: whatever is written here is understood by SQLite and by PostgreSQL.
 
+use crate::codes;
+use crate::error::Error;
+
 /// Lines of a finding that are kept as examples.
 pub(crate) const EXAMPLES: usize = 5;
 
@@ -127,3 +130,12 @@ pub(crate) const DIGESTED: &[(&str, &str)] = &[
     ("pins", "json"),
     ("blob", "content"),
 ];
+
+/// A store whose layout has to be brought up before anything can be said of it.
+pub(crate) fn older(place: &str, layout: Layout) -> Error {
+    let text = format!(
+        "{place} has layout {}, and this Windlass looks at layout {}",
+        layout.found, layout.current
+    );
+    Error::new(codes::OLDER, text).help("Bring it up with `windlass store migrate`.")
+}

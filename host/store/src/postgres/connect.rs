@@ -115,9 +115,17 @@ impl Target {
 
     /// A connection that writes.
     pub(super) async fn writer(&self) -> std::result::Result<Connection, Fault> {
-        let (client, task) = self
-            .open(&format!("{}{}", self.common, self.writer))
-            .await?;
+        self.connection(&format!("{}{}", self.common, self.writer))
+            .await
+    }
+
+    /// A connection of its own that reads.
+    pub(super) async fn reader(&self) -> std::result::Result<Connection, Fault> {
+        self.connection(&self.common).await
+    }
+
+    async fn connection(&self, set: &str) -> std::result::Result<Connection, Fault> {
+        let (client, task) = self.open(set).await?;
         Ok(Connection {
             client,
             task,

@@ -9,12 +9,21 @@ use super::connect::{Connection, quoted};
 use super::fault::{Fault, explain};
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::upkeep::Layout;
 
 /// Each migration ever released, in order, never changed afterwards.
 const STEPS: &[&str] = &[include_str!("schema.sql")];
 
 /// `wlas`: names the lock, with the schema.
 const LOCK: i32 = 0x776c_6173;
+
+/// How the schema is laid out. Changes nothing.
+pub(super) async fn layout(connection: &Connection, place: &str, schema: &str) -> Result<Layout> {
+    Ok(Layout {
+        found: version(connection, place, schema).await?,
+        current: STEPS.len(),
+    })
+}
 
 /// Makes sure that the schema has the newest layout.
 pub(super) async fn lay_out(connection: &mut Connection, place: &str, schema: &str) -> Result<()> {
@@ -54,10 +63,11 @@ async fn migrate(connection: &Connection, place: &str, schema: &str) -> Result<(
         client.batch_execute(&create).await.map_err(told)?;
     }
     let version = version(connection, place, schema).await?;
-    let known = STEPS.len();
-    if version > known {
-        let text = format!("a newer Windlass has laid out {place}");
-        return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another database."));
+    if version == 0 {
+        client
+            .batch_execute("CREATE TABLE layout (version BIGINT PRIMARY KEY)")
+            .await
+            .map_err(told)?;
     }
     for (number, step) in (1_i64..).zip(STEPS).skip(version) {
         client.batch_execute(step).await.map_err(told)?;
@@ -70,7 +80,7 @@ async fn migrate(connection: &Connection, place: &str, schema: &str) -> Result<(
     Ok(())
 }
 
-/// How many of the migrations have been done.
+/// How many of the migrations have been done. Changes nothing.
 async fn version(connection: &Connection, place: &str, schema: &str) -> Result<usize> {
     let told = |error: Fault| explain(place, &error);
     let client = &connection.client;
@@ -83,10 +93,6 @@ async fn version(connection: &Connection, place: &str, schema: &str) -> Result<u
         .and_then(|row| row.try_get(0))
         .map_err(told)?;
     if tables == 0 {
-        client
-            .batch_execute("CREATE TABLE layout (version BIGINT PRIMARY KEY)")
-            .await
-            .map_err(told)?;
         return Ok(0);
     }
     let layout: bool = client
@@ -108,5 +114,10 @@ async fn version(connection: &Connection, place: &str, schema: &str) -> Result<u
         .await
         .and_then(|row| row.try_get(0))
         .map_err(told)?;
-    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+    let version = usize::try_from(version).unwrap_or(usize::MAX);
+    if version > STEPS.len() {
+        let text = format!("a newer Windlass has laid out {place}");
+        return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another database."));
+    }
+    Ok(version)
 }

@@ -19,9 +19,9 @@ use super::fault::Fault;
 /// How long to wait before a lost connection is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The channel of a schema.
+/// The channel of a schema, as it is called.
 pub(super) fn channel(schema: &str) -> String {
-    quoted(&format!("windlass:{schema}"))
+    format!("windlass:{schema}")
 }
 
 /// Ends the subscription when it is dropped.
@@ -43,7 +43,7 @@ pub(super) fn subscribe(
     wake: Box<dyn Fn() + Send + Sync>,
     first: SyncSender<()>,
 ) -> Subscription {
-    let listen = format!("LISTEN {}", channel(schema));
+    let listen = format!("LISTEN {}", quoted(&channel(schema)));
     let mut first = Some(first);
     Subscription(runtime.spawn(async move {
         loop {

@@ -31,6 +31,7 @@ mod stimuli;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod upkeep;
 mod values;
 mod writer;
 

@@ -22,7 +22,7 @@ mod stimuli;
 #[cfg(test)]
 mod tests;
 mod time;
-pub(crate) mod upkeep;
+mod upkeep;
 mod values;
 mod wake;
 mod writer;

@@ -11,7 +11,7 @@ use super::open::{self, STEPS};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES};
+use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES, older};
 
 /// Damages that SQLite looks for before it gives up.
 const DAMAGES: u32 = 100;
@@ -147,15 +147,6 @@ fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
         found: found.unwrap_or(0),
         current: STEPS.len(),
     })
-}
-
-/// A store whose layout has to be brought up before anything can be said of it.
-pub(crate) fn older(place: &str, layout: Layout) -> Error {
-    let text = format!(
-        "{place} has layout {}, and this Windlass looks at layout {}",
-        layout.found, layout.current
-    );
-    Error::new(codes::OLDER, text).help("Bring it up with `windlass store migrate`.")
 }
 
 fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {

@@ -2,6 +2,8 @@
 //!
 //! Where PostgreSQL is neither installed nor required, the tests say so and do nothing.
 
+mod upkeep;
+
 use std::sync::Arc;
 
 use windlass_model::Clock;

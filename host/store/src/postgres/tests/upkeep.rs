@@ -1,0 +1,71 @@
+//! Looking after a store as a whole.
+
+use super::{InDatabase, in_database};
+use crate::conformance::Harness as _;
+use crate::conformance::waiting::stimulus;
+use crate::conformance::world::{Member, is_done};
+use crate::postgres::PostgresStore;
+use crate::upkeep::RULES;
+
+/// Breaks a store, and expects what a check says of it.
+#[track_caller]
+fn check(database: &InDatabase, sql: &str, rules: &[&str]) {
+    let Some(url) = &database.url else { return };
+    let server = windlass_test_servers::PostgreSql::shared().unwrap();
+    let sql = format!("set search_path to windlass; {sql}");
+    server.unwrap().execute_in(url, &sql).unwrap();
+    let findings = PostgresStore::check(url, &database.options()).unwrap();
+    let found: Vec<_> = findings.into_iter().map(|finding| finding.rule).collect();
+    assert_eq!(found, rules, "{sql}");
+}
+
+#[test]
+fn what_contradicts_itself_is_found() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let member = Member::join(&database);
+    member.create(member.draft(2));
+    let held = member.born();
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    member.waiting("paid");
+    assert!(
+        member
+            .send(stimulus("early", windlass_model::Delivery::Buffer))
+            .buffered
+    );
+    check(&database, "", &[]);
+    check(
+        &database,
+        "update instance set owner = null",
+        &["a claimed trigger belongs to an instance that somebody runs"],
+    );
+    check(
+        &database,
+        "update bookmark set trigger = 1; update definition set json = ''; delete from run",
+        &[
+            "a claimed trigger belongs to an instance that somebody runs",
+            "the newest record of an instance is there",
+            "a bookmark names a row of its instance",
+            "what is named by a digest has that content",
+        ],
+    );
+}
+
+#[test]
+fn every_rule_can_be_asked_of_an_empty_store() {
+    let database = in_database();
+    if let Some(url) = &database.url {
+        let options = database.options();
+        let refused = PostgresStore::check(url, &options).unwrap_err();
+        assert_eq!(refused.code.to_string(), "WL-S018", "nothing is laid out");
+        let before = PostgresStore::migrate(url, &options).unwrap();
+        assert_eq!(before.found, 0);
+        let after = PostgresStore::layout(url, &options).unwrap();
+        assert_eq!(after.found, before.current);
+        assert_eq!(PostgresStore::migrate(url, &options).unwrap(), after);
+        assert_eq!(PostgresStore::check(url, &options).unwrap(), []);
+        assert!(!RULES.is_empty());
+    }
+}
