@@ -62,7 +62,7 @@ impl Hot {
         let (patch, name) = (patch.clone(), name.to_owned());
         let shared = Arc::clone(shared);
         // Looking a workflow up reads the store, and preparing it may compile.
-        shared.io.clone().spawn_blocking(move || {
+        shared.clone().aside(move || {
             let found = shared.resolve(&name);
             if let Some(shard) = shared.shard(to.instance) {
                 shard.send(Message::Resolved(Box::new(Resolved {
@@ -157,6 +157,16 @@ impl State {
 }
 
 impl Shared {
+    /// Does something where it holds nobody up. A simulation has one thread, and chooses who
+    /// goes on.
+    fn aside(&self, work: impl FnOnce() + Send + 'static) {
+        if cfg!(test) {
+            work();
+        } else {
+            self.io.spawn_blocking(work);
+        }
+    }
+
     /// The workflow of this name: the published version, or else what lies beside the file that
     /// is being run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {

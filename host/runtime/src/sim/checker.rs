@@ -36,6 +36,13 @@ pub(super) struct Checker {
     /// Writes of each kind, for the report.
     pub(super) commits: u64,
     pub(super) fenced: u64,
+    /// Children that were called, and items of lists that came to something.
+    pub(super) children: u64,
+    pub(super) items: u64,
+    /// Which rows wait for a child: each has one.
+    called: BTreeSet<(InstanceNo, Seq)>,
+    /// What items came to, by list and place.
+    came_to: BTreeSet<(InstanceNo, Seq, u32)>,
 }
 
 struct Member {
@@ -54,6 +61,8 @@ struct Instance {
     version: Version,
     /// How it ended.
     end: Option<Status>,
+    /// How many records there are.
+    records: usize,
     /// What was executed, by sequence number.
     runs: BTreeMap<Seq, RunStatus>,
     /// Node runs, by their first sequence number, that have been executed at least once.
@@ -116,6 +125,7 @@ impl Checker {
             (Write::Commit(commit), Some(Wrote::Done | Wrote::DoneDue)) => {
                 self.committed(life, commit);
                 commit.children.iter().for_each(|child| self.created(child));
+                self.nested(commit);
             }
             (Write::Send(send), Some(Wrote::Sent(sent))) => {
                 let starts = send.starts.iter().map(|(_, new)| new);
@@ -164,12 +174,37 @@ impl Checker {
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
             end: None,
+            records: 0,
             runs: BTreeMap::new(),
             begun: BTreeSet::new(),
             complete: BTreeSet::new(),
             executed: BTreeSet::new(),
         };
         self.instances.insert(new.no, instance);
+    }
+
+    /// A row waits for one child, and an item of a list comes to something once.
+    fn nested(&mut self, commit: &Commit) {
+        for child in &commit.children {
+            self.children += 1;
+            let no = commit.fence.instance;
+            match child.parent {
+                Some(parent) if parent.instance == no => {
+                    if !self.called.insert((no, parent.seq)) {
+                        let seq = parent.seq;
+                        self.note(format!("trigger {seq} of {no} waits for two children"));
+                    }
+                }
+                _ => self.note(format!("child {} of {no} is nobody's", child.id)),
+            }
+        }
+        for item in &commit.items {
+            self.items += 1;
+            let (no, list, index) = (commit.fence.instance, item.list, item.index);
+            if !self.came_to.insert((no, list, index)) {
+                self.note(format!("item {index} of list {list} of {no} ended twice"));
+            }
+        }
     }
 
     fn is_gone(&self, incarnation: Incarnation) -> bool {
@@ -295,7 +330,7 @@ impl Checker {
         &self,
     ) -> impl Iterator<Item = (InstanceNo, InstanceId, Option<Status>, usize)> {
         let all = self.instances.iter();
-        all.map(|(no, instance)| (*no, instance.id, instance.end, instance.runs.len()))
+        all.map(|(no, instance)| (*no, instance.id, instance.end, instance.records))
     }
 }
 
@@ -309,7 +344,12 @@ impl Instance {
         wrong: &mut Vec<String>,
     ) {
         let (no, seq, node) = (run.instance, run.seq, run.node);
-        if self.runs.insert(seq, run.status).is_some() {
+        self.records += 1;
+        let before = self.runs.insert(seq, run.status);
+        // A for-each that is cancelled while its items are worked on has no trigger of its own
+        // then: that it is over is noted by the number of the trigger that listed them.
+        let ends = (Some(RunStatus::Suspended), RunStatus::Cancelled);
+        if before.is_some() && (before, run.status) != ends {
             wrong.push(format!("execution {seq} of {no} was recorded twice"));
         }
         if run.status == RunStatus::Completed && !self.complete.insert(run.first) {

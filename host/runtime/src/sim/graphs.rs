@@ -9,10 +9,15 @@ use windlass_store::rows::DefinitionRow;
 
 use super::clock::SimClock;
 use super::dice::Dice;
+use super::lists;
 use crate::catalog::{Catalog, Prepared};
 
 /// How many different workflows there are.
 const POOL: u64 = 160;
+
+/// The first workflows are called by nodes of the others, and call nobody themselves. Nobody
+/// sends anything to their runs alone.
+pub(super) const CALLED: u64 = 24;
 
 /// A stimulus that is sent once to each node that waits for it, matched by the node's number.
 pub(super) const ONCE: &str = "once";
@@ -87,6 +92,13 @@ fn workflow(at: u64, catalog: &Catalog, host: &Host) -> Arc<Prepared> {
     panic!("no workflow makes sense");
 }
 
+/// The workflow of this name.
+pub(super) fn by_name(name: &str) -> Option<DefinitionRow> {
+    let all = &ALL.workflows;
+    let found = all.iter().find(|one| one.definition.name == name);
+    found.map(|prepared| (*prepared.definition).clone())
+}
+
 fn definition(at: u64, dice: &mut Dice) -> Value {
     let n = dice.between(1, 9);
     let shape = dice.below(4);
@@ -131,7 +143,8 @@ fn definition(at: u64, dice: &mut Dice) -> Value {
     }
     for (name, leads) in (0..n).zip(&leads) {
         let mut node = node(*leads, dice);
-        if shape < 2 && dice.once_in(4) {
+        let called = at < CALLED;
+        if shape < 2 && !called && dice.once_in(4) {
             // It runs at most once, and exactly one stimulus is sent for it.
             node = json!({ "event": ONCE, "match": name });
         } else if dice.once_in(12) {
@@ -143,6 +156,11 @@ fn definition(at: u64, dice: &mut Dice) -> Value {
         if shape < 2 {
             // No join that lets a node run twice.
             node["join"] = json!("all-active");
+        }
+        if node.get("use").is_some() && dice.once_in(5) {
+            lists::instead(&mut node, &format!("n{name}"), dice);
+        } else if node.get("use").is_some() && !called && dice.once_in(6) {
+            lists::call(&mut node, dice);
         }
         nodes.insert(format!("n{name}"), node);
     }
@@ -192,7 +210,8 @@ fn node(leads: bool, dice: &mut Dice) -> Value {
     node
 }
 
-fn used(dice: &mut Dice) -> Value {
+/// A node that a guest runs.
+pub(super) fn used(dice: &mut Dice) -> Value {
     let mut node = json!({ "use": "sim/work" });
     if dice.once_in(3) {
         node["with"] = json!({ "y": "{{ vars.y }}" });

@@ -14,6 +14,7 @@ mod clock;
 mod dice;
 mod graphs;
 mod guests;
+mod lists;
 mod locks;
 mod process;
 mod report;

@@ -15,7 +15,7 @@ use windlass_store::{Listener, MemoryStore, Store, Write, Wrote};
 
 use super::checker::{Checker, Life};
 use super::dice::Dice;
-use super::graphs::ALL;
+use super::graphs::{self, ALL};
 use super::guests::Calling;
 use super::locks::{Errands, Provider, Server};
 use super::world::Mutation;
@@ -146,7 +146,7 @@ impl Process {
             workers: from.workers,
             spare_workers: 0,
             burst: from.burst,
-            beside: None,
+            beside: Some(Box::new(|name| Ok(graphs::by_name(name)))),
             topology: from.topology(),
             max_steps: from.max_steps,
             observer: None,

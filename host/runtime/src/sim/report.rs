@@ -5,6 +5,8 @@
 pub(super) struct Report {
     pub(super) moves: u64,
     pub(super) runs: u64,
+    pub(super) children: u64,
+    pub(super) items: u64,
     pub(super) commits: u64,
     pub(super) fenced: u64,
     pub(super) crashes: u64,
@@ -21,6 +23,8 @@ impl Report {
     pub(super) fn add(&mut self, other: &Self) {
         self.moves += other.moves;
         self.runs += other.runs;
+        self.children += other.children;
+        self.items += other.items;
         self.commits += other.commits;
         self.fenced += other.fenced;
         self.crashes += other.crashes;

@@ -233,6 +233,8 @@ impl World {
         }
         self.check_end()?;
         let checker = self.checker.lock();
+        self.report.children = checker.children;
+        self.report.items = checker.items;
         self.report.commits = checker.commits;
         self.report.fenced = checker.fenced;
         drop(checker);
