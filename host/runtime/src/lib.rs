@@ -7,6 +7,7 @@
 //! `shard/settle.rs` (the engine), `shard/commit.rs` (the transaction), and `shard/state.rs`
 //! (its acknowledgement, and the next trigger).
 
+mod alone;
 mod catalog;
 pub mod client;
 mod clock;

@@ -201,7 +201,8 @@ pub struct BufferedRow {
 pub struct StimulusQuery {
     /// Only after this one.
     pub after: Option<StimulusNo>,
-    /// Only what may be tried at this moment, in epoch milliseconds. Not for buffered ones.
+    /// Only what may be tried at this moment, in epoch milliseconds: what an instance sent after
+    /// something that has to wait, has to wait too. Not for buffered ones.
     pub ready_ms: Option<i64>,
     /// At most this many.
     pub limit: u32,

@@ -22,6 +22,7 @@ use super::world::Mutation;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
 use crate::parts::Parts;
+use crate::queue::{Round, Sender, Worker as _};
 use crate::request::StartRequest;
 use crate::scheduler::core::{Event, Settings};
 use crate::scheduler::driver::Mail;
@@ -204,8 +205,8 @@ impl Process {
     /// Looks after the queue of stimuli, as the thread does that is there for it.
     pub(super) fn queue(&mut self, now_ms: u64) {
         // A store that is in trouble is asked again the next time.
-        let more = crate::queue::round(&self.parts.shared, &self.parts.membership);
-        let again = matches!(more, Ok(true));
+        let sender = Sender::new(&self.parts.shared, &self.parts.membership);
+        let again = matches!(sender.round(&|| true), Ok(Round::Done { more: true, .. }));
         self.queue_ms = now_ms + if again { QUEUE_PACE_MS } else { QUEUE_IDLE_MS };
     }
 

@@ -1,6 +1,6 @@
 //! Reading what is in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
@@ -293,12 +293,20 @@ impl Reader for MemoryStore {
                 last_error: kept.last_error.clone(),
             })
         });
-        let rows = rows.filter(|row| {
-            query.after.is_none_or(|after| row.no > after)
-                && query
-                    .ready_ms
-                    .is_none_or(|ready_ms| row.ready_ms <= ready_ms)
+        // In the order in which they came, so that what has to wait comes before what it holds up.
+        let mut holding = BTreeSet::new();
+        let rows = rows.filter(move |row| {
+            let Some(ready_ms) = query.ready_ms else {
+                return true;
+            };
+            let waits = row.ready_ms > ready_ms;
+            if waits {
+                holding.extend(row.source);
+            }
+            let held = row.source.is_some_and(|source| holding.contains(&source));
+            !waits && !held
         });
+        let rows = rows.filter(|row| query.after.is_none_or(|after| row.no > after));
         Ok(rows.take(query.limit as usize).collect())
     }
 

@@ -1,0 +1,196 @@
+//! The worker that sends what nodes have sent.
+//!
+//! A node's stimuli are written to the queue by its commit, so that they are sent if and only
+//! if the commit lasts. Taking one from the queue and delivering it is one transaction of the
+//! store: however many processes work on the queue, each stimulus is delivered once.
+//!
+//! The worker wakes when it is rung for, at most every [`PACE`], and otherwise every [`IDLE`].
+//! Then it sends all that there is, page by page. Where several processes share the store, the
+//! same worker is wrapped, so that one at a time is at it ([`exclusive`]).
+
+mod exclusive;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use self::exclusive::Exclusive;
+pub(crate) use self::sender::Sender;
+use crate::alone::Alone;
+use crate::error::Error;
+use crate::scheduler::driver::Membership;
+use crate::shared::Shared;
+
+/// Looks at the queue when nobody rang.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// From one look to the next, at least.
+const PACE: Duration = Duration::from_millis(500);
+
+/// How long the queue is left to another process before it is looked at again.
+const RESIGNAL: Duration = Duration::from_secs(2);
+
+/// Stimuli taken at once.
+const PAGE: u32 = 50;
+
+/// Pages of one round, after which old ones are cleared away, and others may have the lock.
+const PAGES: u32 = 200;
+
+/// How often a stimulus is tried before it is a dead letter.
+const ATTEMPTS: u32 = 3;
+
+/// How long a stimulus is tried before it is a dead letter, in milliseconds. The clock stands
+/// still in a pause.
+const PATIENCE_MS: i64 = 10 * 60 * 1_000;
+
+/// How long a stimulus waits that has failed for the first time; doubled each time, in
+/// milliseconds.
+const BACKOFF_MS: i64 = 1_000;
+
+/// Looks after the queue.
+pub(crate) trait Worker {
+    /// Sends what there is, for as long as it may go on.
+    fn round(&self, go_on: &dyn Fn() -> bool) -> Result<Round, Error>;
+}
+
+/// What came of one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// The queue was looked after.
+    Done {
+        /// There may be more to send now.
+        more: bool,
+        /// When to try again what could not be sent, in epoch milliseconds.
+        again_ms: Option<i64>,
+    },
+    /// Another process is at it.
+    Busy,
+}
+
+/// When to look next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// At once.
+    Now,
+    /// In this time, whoever rings.
+    In(Duration),
+    /// When somebody rings, but after this time at the latest.
+    Rung(Duration),
+}
+
+/// Wakes the worker.
+#[derive(Default)]
+pub(crate) struct Bell {
+    state: Mutex<Rung>,
+    rung: Condvar,
+}
+
+#[derive(Default)]
+struct Rung {
+    rung: bool,
+    stopped: bool,
+}
+
+impl Bell {
+    /// There may be something in the queue.
+    pub(crate) fn ring(&self) {
+        self.state.lock().rung = true;
+        self.rung.notify_one();
+    }
+
+    /// Whether somebody has rung since this was last asked.
+    #[cfg(test)]
+    pub(crate) fn was_rung(&self) -> bool {
+        std::mem::take(&mut self.state.lock().rung)
+    }
+
+    /// The worker is to end.
+    pub(crate) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.rung.notify_one();
+    }
+
+    /// Whether the worker is to end.
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
+    }
+
+    /// Waits until somebody rings, but not for longer than this. Answers false if the worker
+    /// is to end.
+    fn wait(&self, at_most: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.rung && !state.stopped {
+            self.rung.wait_for(&mut state, at_most);
+        }
+        state.rung = false;
+        !state.stopped
+    }
+
+    /// Waits for this long, whoever rings. Answers false if the worker is to end.
+    fn pause(&self, time: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stopped {
+            self.rung
+                .wait_while_for(&mut state, |state| !state.stopped, time);
+        }
+        !state.stopped
+    }
+}
+
+/// Starts the worker.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    membership: &Arc<Membership>,
+) -> std::io::Result<JoinHandle<()>> {
+    let sender = Sender::new(shared, membership);
+    let shared = Arc::clone(shared);
+    let worker: Box<dyn Worker + Send> = match shared.topology.locks() {
+        None => Box::new(sender),
+        Some(locks) => {
+            let alone = Alone::new(Arc::clone(locks), shared.io.clone());
+            Box::new(Exclusive::new(sender, alone))
+        }
+    };
+    std::thread::Builder::new()
+        .name("windlass-queue".to_owned())
+        .spawn(move || keep_sending(&*worker, &shared.queue, || shared.clock.wall_ms()))
+}
+
+fn keep_sending(worker: &dyn Worker, bell: &Bell, now_ms: impl Fn() -> i64) {
+    loop {
+        let round = worker.round(&|| !bell.is_stopped());
+        if let Err(error) = &round {
+            tracing::warn!(code = %error.code(), %error, "cannot look after the queue");
+        }
+        let go_on = match next(round.ok(), now_ms()) {
+            Next::Now => !bell.is_stopped(),
+            Next::In(time) => bell.pause(time),
+            Next::Rung(at_most) => bell.pause(PACE) && bell.wait(at_most.saturating_sub(PACE)),
+        };
+        if !go_on {
+            return;
+        }
+    }
+}
+
+/// When to look again after a round; none: after one that failed.
+fn next(round: Option<Round>, now_ms: i64) -> Next {
+    match round {
+        Some(Round::Done { more: true, .. }) => Next::Now,
+        Some(Round::Done { again_ms, .. }) => {
+            let wait = |at_ms: i64| u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0);
+            let wait = again_ms.map(wait).map(Duration::from_millis);
+            Next::Rung(wait.map_or(IDLE, |wait| wait.clamp(PACE, IDLE)))
+        }
+        Some(Round::Busy) | None => Next::In(RESIGNAL),
+    }
+}
+
+fn soonest(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,130 @@
+//! Sends what is in the queue, in order within an instance, and clears away what is too old.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use windlass_model::{Class, Failure, InstanceNo};
+use windlass_store::Write;
+use windlass_store::stimuli::{QueueOp, QueuedRow, StimulusQuery};
+
+use super::{ATTEMPTS, BACKOFF_MS, PAGE, PAGES, PATIENCE_MS, Round, Worker};
+use crate::client::deliver;
+use crate::error::Error;
+use crate::scheduler::core::Event;
+use crate::scheduler::driver::Membership;
+use crate::shared::Shared;
+
+/// The worker of a process, as it is on one machine.
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
+    membership: Arc<Membership>,
+}
+
+impl Sender {
+    pub(crate) fn new(shared: &Arc<Shared>, membership: &Arc<Membership>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            membership: Arc::clone(membership),
+        }
+    }
+
+    /// Sends a page. Answers whether there may be more that can be sent now, and when the next
+    /// of those that could not be sent is tried again.
+    fn page(&self, now_ms: i64) -> Result<(bool, Option<i64>), Error> {
+        let shared = &*self.shared;
+        let query = StimulusQuery {
+            after: None,
+            ready_ms: Some(now_ms),
+            limit: PAGE,
+        };
+        let store = shared.store.as_ref();
+        let page = store.queued(&query)?;
+        let mut more = page.len() >= PAGE as usize;
+        let numbers = self.membership.numbers();
+        let mut failing: FxHashSet<InstanceNo> = FxHashSet::default();
+        let (mut moved, mut again_ms) = (false, None);
+        for row in page {
+            // What an instance sent after something that has to wait waits with it.
+            if row.source.is_some_and(|source| failing.contains(&source)) {
+                continue;
+            }
+            windlass_model::failpoint::pass("before-send");
+            let stimulus = (&row.stimulus, Some(row.no));
+            let catalog = &shared.catalog;
+            match deliver(store, &shared.plugins, catalog, &numbers, stimulus, now_ms) {
+                Ok(Some(sent)) => {
+                    moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
+                    more |= sent.more;
+                }
+                // Another process has.
+                Ok(None) => {}
+                Err(error) => {
+                    failing.extend(row.source);
+                    let retried = self.put_off(row, &error, now_ms)?;
+                    again_ms = super::soonest(again_ms, retried);
+                }
+            }
+        }
+        if moved {
+            shared.scheduler.send(Event::Due(now_ms));
+            store.notify();
+        }
+        Ok((more, again_ms))
+    }
+
+    /// A stimulus could not be sent: it waits, or becomes a dead letter. Answers when it is
+    /// tried again.
+    fn put_off(&self, row: QueuedRow, error: &Error, now_ms: i64) -> Result<Option<i64>, Error> {
+        tracing::warn!(code = %error.code(), %error, stimulus = row.stimulus.name, "a stimulus cannot be sent");
+        let failure = Failure::new(Class::Permanent, error.code(), error.to_string());
+        let tried = row.attempts.saturating_add(1);
+        let (op, again_ms) = if tried >= ATTEMPTS {
+            let op = QueueOp::Fail {
+                no: row.no,
+                error: failure,
+                at_ms: now_ms,
+            };
+            // What has waited for it goes on at once.
+            (op, now_ms)
+        } else {
+            let ready_ms = now_ms.saturating_add(BACKOFF_MS << row.attempts.min(10));
+            let op = QueueOp::Delay {
+                no: row.no,
+                ready_ms,
+                error: failure,
+            };
+            (op, ready_ms)
+        };
+        self.shared.store.write(Write::Queue(op))?;
+        Ok(Some(again_ms))
+    }
+}
+
+impl Worker for Sender {
+    fn round(&self, go_on: &dyn Fn() -> bool) -> Result<Round, Error> {
+        let shared = &*self.shared;
+        let (mut more, mut again_ms) = (true, None);
+        for _ in 0..PAGES {
+            // Whoever ends the pause rings.
+            if shared.pause.is_on() || !go_on() {
+                return Ok(Round::Done {
+                    more: false,
+                    again_ms,
+                });
+            }
+            let retried;
+            (more, retried) = self.page(shared.clock.wall_ms())?;
+            again_ms = super::soonest(again_ms, retried);
+            if !more {
+                break;
+            }
+        }
+        let now_ms = shared.clock.wall_ms();
+        shared.store.write(Write::Queue(QueueOp::Expire {
+            queued_before_ms: shared.pause.back(now_ms, PATIENCE_MS),
+            now_ms,
+            limit: PAGE,
+        }))?;
+        Ok(Round::Done { more, again_ms })
+    }
+}

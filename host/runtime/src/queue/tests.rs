@@ -1,0 +1,74 @@
+//! When the worker looks, and who keeps out of whose way.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use windlass_locks::{InProcess, Key, LockProvider};
+
+use super::exclusive::Exclusive;
+use super::{IDLE, Next, PACE, RESIGNAL, Round, Worker, next};
+use crate::alone::Alone;
+use crate::error::Error;
+
+#[track_caller]
+fn check(round: Option<Round>, expected: Next) {
+    assert_eq!(next(round, 1_000), expected);
+}
+
+fn done(more: bool, again_ms: Option<i64>) -> Option<Round> {
+    Some(Round::Done { more, again_ms })
+}
+
+#[test]
+fn a_round_says_when_the_next_one_is() {
+    check(done(true, None), Next::Now);
+    check(done(true, Some(5_000)), Next::Now);
+    check(done(false, None), Next::Rung(IDLE));
+    check(done(false, Some(3_000)), Next::Rung(Duration::from_secs(2)));
+    check(done(false, Some(0)), Next::Rung(PACE));
+    check(done(false, Some(i64::MAX)), Next::Rung(IDLE));
+    check(Some(Round::Busy), Next::In(RESIGNAL));
+    check(None, Next::In(RESIGNAL));
+}
+
+/// Counts its rounds, and whether each could have gone on.
+#[derive(Default)]
+struct Counting(AtomicU32);
+
+impl Worker for &Counting {
+    fn round(&self, go_on: &dyn Fn() -> bool) -> Result<Round, Error> {
+        assert!(go_on());
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let (more, again_ms) = (false, None);
+        Ok(Round::Done { more, again_ms })
+    }
+}
+
+#[test]
+fn who_finds_somebody_at_the_queue_skips_it() {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let parts = windlass_locks::Parts {
+        clock: Arc::new(crate::SystemClock::new()),
+        runtime: tokio.handle().clone(),
+        owner: "test".to_owned(),
+        metrics: Arc::default(),
+    };
+    let locks: Arc<dyn LockProvider> = Arc::new(InProcess::new(parts));
+    let counting = Counting::default();
+    let worker = Exclusive::new(
+        &counting,
+        Alone::new(Arc::clone(&locks), tokio.handle().clone()),
+    );
+    let other = tokio
+        .block_on(locks.try_acquire(&Key::queue_worker()))
+        .unwrap();
+    let other = other.expect("nobody has it");
+    assert_eq!(worker.round(&|| true).unwrap(), Round::Busy);
+    assert_eq!(counting.0.load(Ordering::SeqCst), 0);
+    tokio.block_on(other.release()).unwrap();
+    for rounds in 1..=2 {
+        assert_eq!(Some(worker.round(&|| true).unwrap()), done(false, None));
+        assert_eq!(counting.0.load(Ordering::SeqCst), rounds);
+    }
+}
