@@ -42,6 +42,29 @@ pub fn publish(
     now_ms: i64,
     definition: DefinitionRow,
 ) -> Result<Published, Error> {
+    let published = publish_from(store, plugins, now_ms, definition, &From::default())?;
+    published.ok_or_else(|| unexpected(&Wrote::Fenced))
+}
+
+/// What a version is made from, and what it counts on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct From {
+    /// The version that has to be the published one.
+    pub(crate) only: Option<u32>,
+    /// The revision of its draft.
+    pub(crate) draft: Option<u64>,
+    /// The place that it was read from.
+    pub(crate) source: Option<String>,
+}
+
+/// As [`publish`]; none if what it counts on has moved on.
+pub(crate) fn publish_from(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    definition: DefinitionRow,
+    from: &From,
+) -> Result<Option<Published>, Error> {
     // What cannot run is not published: compiling it finds out.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
@@ -51,19 +74,20 @@ pub fn publish(
         definition: Arc::new(definition),
         bindings,
         schedules,
-        only: None,
-        draft: None,
-        source: None,
+        only: from.only,
+        draft: from.draft,
+        source: from.source.clone(),
         at_ms: now_ms,
     };
     match tell(store, Write::Publish(Box::new(publication)))? {
-        Wrote::Published { version, unchanged } => Ok(Published {
+        Wrote::Published { version, unchanged } => Ok(Some(Published {
             name,
             version,
             unchanged,
             events,
             schedules: planned,
-        }),
+        })),
+        Wrote::Fenced => Ok(None),
         other => Err(unexpected(&other)),
     }
 }

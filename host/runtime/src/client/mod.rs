@@ -10,6 +10,7 @@
 
 mod controls;
 mod definitions;
+mod drafts;
 mod letters;
 mod locks;
 mod outcome;
@@ -19,6 +20,10 @@ mod triggers;
 mod workflow;
 
 pub use definitions::{Published, publish, retract};
+pub use drafts::{
+    SaveDraft, SavedDraft, discard_draft, publish_draft, revert, revert_to_draft, save_draft,
+    version,
+};
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
 pub use locks::owned;
 pub use outcome::Standing;

@@ -16,5 +16,6 @@ mod late;
 mod lists;
 mod metrics;
 mod patterns;
+mod queue;
 mod rig;
 mod waiting;

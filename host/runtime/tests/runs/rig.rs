@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use windlass_model::stimulus::Stimulus;
-use windlass_model::{Body, Clock as _, Digest, InstanceNo, Payload, Status};
+use windlass_model::stimulus::{self, Stimulus};
+use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, Status};
 use windlass_plugins::Host;
 use windlass_runtime::{
     BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started, SystemClock,
-    client,
+    Topology, client,
 };
 use windlass_store::rows::DefinitionRow;
-use windlass_store::stimuli::Sent;
+use windlass_store::stimuli::{NewStimulus, QueueOp, Sent};
 use windlass_store::write::Commit;
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
 
@@ -238,6 +238,57 @@ impl Running {
             .into_iter()
             .map(|letter| letter.letter.reason)
             .collect()
+    }
+
+    /// Makes a workflow the published version of its name.
+    pub(crate) fn publish(&self, workflow: &str) {
+        let definition = definition(workflow);
+        client::publish(&*self.outside, &self.plugins, self.now_ms(), definition).unwrap();
+    }
+
+    /// Puts stimuli of this name into the queue.
+    pub(crate) fn enqueue(&self, name: &str, count: usize) {
+        let matches = stimulus::canonical(&serde_json::Value::Null);
+        for _ in 0..count {
+            let new = NewStimulus {
+                id: client::new_stimulus_id(),
+                name: name.to_owned(),
+                hash: stimulus::hash(name, &matches, None),
+                matches: matches.clone().into(),
+                correlation: None,
+                instance: None,
+                input: Payload::null(),
+                blobs: Vec::new(),
+                delivery: Delivery::Start,
+                ttl_ms: 0,
+                at_ms: self.now_ms(),
+            };
+            let add = Write::Queue(QueueOp::Add(Box::new(new)));
+            self.outside.write(add).unwrap();
+        }
+    }
+
+    /// One more process on the same store.
+    pub(crate) fn second(&self, topology: Topology) -> Arc<Runtime> {
+        let store = self.store.another();
+        let (plugins, clock) = (Arc::clone(&self.plugins), Arc::clone(&self.clock));
+        let options = Options {
+            store,
+            plugins,
+            clock,
+            io: self.tokio.handle().clone(),
+            name: "second".to_owned(),
+            scope: Scope::All,
+            scheduler: Settings::default(),
+            workers: 2,
+            spare_workers: 1,
+            burst: BurstBounds::default(),
+            beside: None,
+            topology,
+            max_steps: 10_000,
+            observer: None,
+        };
+        Runtime::start(options).unwrap()
     }
 
     /// Tells the process that somebody has written something.

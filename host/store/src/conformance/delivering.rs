@@ -242,3 +242,42 @@ pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness)
         assert!(row.payload.is_some() && row.state == TriggerState::Claimed);
     }
 }
+
+/// What has to wait holds up what its instance has sent after it, and nobody else's.
+pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    for names in [["a1", "a2", "a3"], ["b1", "b2", "b3"]] {
+        let held = member.born();
+        let mut step = member.chained(&held, 2);
+        step.sends = names.map(|name| stimulus(name, Delivery::Resume)).to_vec();
+        assert!(matches!(member.commit(step), Wrote::DoneDue));
+    }
+    let other = stimulus("other", Delivery::Resume);
+    member.write(Write::Queue(QueueOp::Add(Box::new(other))));
+    let ready = |ready_ms| {
+        let query = StimulusQuery {
+            ready_ms: Some(ready_ms),
+            limit: 10,
+            ..StimulusQuery::default()
+        };
+        let rows = member.store.queued(&query).unwrap();
+        let named = rows.iter().map(|row| row.stimulus.name.clone());
+        (named.collect::<Vec<_>>(), rows)
+    };
+    let (names, rows) = ready(100);
+    assert_eq!(names, ["a1", "a2", "a3", "b1", "b2", "b3", "other"]);
+    let delay = |at: usize| {
+        member.write(Write::Queue(QueueOp::Delay {
+            no: rows[at].no,
+            ready_ms: 200,
+            error: Failure::new(Class::Permanent, Code::new("WL-R101"), "no"),
+        }))
+    };
+    assert!(is_done(&delay(1)));
+    assert!(is_done(&delay(3)));
+    assert_eq!(ready(100).0, ["a1", "other"]);
+    assert_eq!(ready(200).0, names);
+    let no = rows[1].no;
+    assert!(is_done(&member.write(Write::Queue(QueueOp::Delete { no }))));
+    assert_eq!(ready(100).0, ["a1", "a3", "other"]);
+}

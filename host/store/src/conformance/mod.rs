@@ -151,6 +151,7 @@ macro_rules! conformance {
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
             delivering: more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+                what_has_to_wait_keeps_its_place,
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;
             outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,

@@ -198,7 +198,9 @@ pub(super) fn bookmark_by_token(pool: &ReadPool, token: Digest) -> Result<Option
 
 pub(super) fn queue(pool: &ReadPool, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
     let sql = select_stimulus!(
-        "WHERE ready_ms IS NOT NULL AND no > $1 AND ($2::bigint IS NULL OR ready_ms <= $2) \
+        "WHERE ready_ms IS NOT NULL AND no > $1 AND ($2::bigint IS NULL OR ready_ms <= $2 \
+         AND NOT EXISTS (SELECT 1 FROM stimulus AS earlier WHERE earlier.source = stimulus.source \
+         AND earlier.no < stimulus.no AND earlier.ready_ms > $2)) \
          ORDER BY no LIMIT $3"
     );
     let after = query.after.map_or(0, |no| no.0);

@@ -1,0 +1,285 @@
+//! Drafts, and versions that come back.
+//!
+//! A draft is saved with whatever is wrong with it, for whoever writes a workflow stops in the
+//! middle of it too; what is wrong is reported with each save. Publishing a draft needs it to
+//! be right, and removes it in the same transaction.
+
+use bytes::Bytes;
+use windlass_model::limits::WORKFLOW_BYTES;
+use windlass_model::{Diagnostic, Digest, file};
+use windlass_plugins::Host;
+use windlass_store::drafts::{DraftRow, NewDraft};
+use windlass_store::published::{PublicationQuery, PublicationRow};
+use windlass_store::rows::DefinitionRow;
+use windlass_store::{Store, Write, Wrote};
+
+use super::definitions::{From, Published, publish, publish_from};
+use super::{tell, unexpected};
+use crate::codes;
+use crate::error::Error;
+
+/// Versions that are looked through at most.
+const VERSIONS: u32 = 100_000;
+
+/// A draft that is to be saved.
+#[derive(Clone, Debug, Default)]
+pub struct SaveDraft {
+    /// The workflow; none: as the text says.
+    pub name: Option<String>,
+    /// What was written.
+    pub text: String,
+    /// Save it only over this revision, 0 for only if there is none; none: over any.
+    pub expected: Option<u64>,
+}
+
+/// What became of a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedDraft {
+    /// The workflow.
+    pub name: String,
+    /// Which edit this is.
+    pub revision: u64,
+    /// What is wrong with it, so that it cannot be published yet.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Saves a draft, with whatever is wrong with it.
+///
+/// # Errors
+///
+/// It is too long, nobody can tell which workflow it is of, or there is another revision than
+/// was expected; or the store is in trouble. Then the draft is as before.
+pub fn save_draft(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    draft: &SaveDraft,
+) -> Result<SavedDraft, Error> {
+    if draft.text.len() > WORKFLOW_BYTES {
+        let message = format!("a draft has at most {WORKFLOW_BYTES} bytes");
+        return Err(refused(message, "make it shorter"));
+    }
+    let read = file::read(&draft.text, "draft");
+    let mut problems = read.diagnostics;
+    let said = match &read.definition {
+        Some(definition) => {
+            problems.extend(crate::catalog::check(definition, plugins));
+            Some(definition.name.as_str())
+        }
+        None => name_in(&draft.text),
+    };
+    for problem in &mut problems {
+        read.map.locate(problem);
+    }
+    let name = match (&draft.name, said) {
+        (Some(name), said) if said.is_none_or(|said| said == name) => name.as_str(),
+        (None, Some(said)) => said,
+        (Some(name), _) => {
+            let message = format!("the draft is of another workflow than `{name}`");
+            return Err(refused(message, "change the name in one of the two"));
+        }
+        (None, None) => {
+            let message = "the draft does not say which workflow it is of".to_owned();
+            return Err(refused(
+                message,
+                "begin it with a line like `workflow: NAME`",
+            ));
+        }
+    };
+    let name = name.to_owned();
+    let based_on = store.published(&name)?.map(|row| row.version);
+    let revision = save(
+        store,
+        now_ms,
+        &name,
+        draft.text.clone(),
+        based_on,
+        draft.expected,
+    )?;
+    Ok(SavedDraft {
+        name,
+        revision,
+        problems,
+    })
+}
+
+/// Publishes the draft of a workflow, which is gone then. `expected`: only this revision.
+///
+/// # Errors
+///
+/// There is no draft, it has changed, something is wrong with it, or the store is in trouble.
+/// Then it stays a draft.
+pub fn publish_draft(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    name: &str,
+    expected: Option<u64>,
+) -> Result<Published, Error> {
+    let draft = store.draft(name)?.ok_or_else(|| no_draft(name))?;
+    if expected.is_some_and(|expected| expected != draft.revision) {
+        return Err(moved(name));
+    }
+    let definition = definition_of(&draft)?;
+    let from = From {
+        draft: Some(draft.revision),
+        ..From::default()
+    };
+    let published = publish_from(store, plugins, now_ms, definition, &from)?;
+    published.ok_or_else(|| moved(name))
+}
+
+/// Throws the draft of a workflow away. `expected`: only this revision.
+///
+/// # Errors
+///
+/// There is no such draft, or the store is in trouble.
+pub fn discard_draft(store: &dyn Store, name: &str, expected: Option<u64>) -> Result<(), Error> {
+    let discard = Write::DiscardDraft {
+        name: name.to_owned(),
+        revision: expected,
+    };
+    match tell(store, discard)? {
+        Wrote::Done => Ok(()),
+        Wrote::Fenced if store.draft(name)?.is_some() => Err(moved(name)),
+        Wrote::Fenced => Err(no_draft(name)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Publishes an old version again, as a new one.
+///
+/// # Errors
+///
+/// There is no such version, it cannot run on the plugins that there are now, or the store is
+/// in trouble.
+pub fn revert(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    name: &str,
+    version: u32,
+) -> Result<Published, Error> {
+    publish(store, plugins, now_ms, of_version(store, name, version)?)
+}
+
+/// Makes a draft of an old version, in place of the draft that there may be. Answers its
+/// revision.
+///
+/// # Errors
+///
+/// There is no such version, there is another draft than was expected, or the store is in
+/// trouble.
+pub fn revert_to_draft(
+    store: &dyn Store,
+    now_ms: i64,
+    name: &str,
+    version: u32,
+    expected: Option<u64>,
+) -> Result<u64, Error> {
+    let row = of_version(store, name, version)?;
+    let value: serde_json::Value = serde_json::from_slice(&row.json)
+        .map_err(|error| Error::Unreadable(format!("version {version} of {name}: {error}")))?;
+    let text = serde_json::to_string_pretty(&value).map_err(std::io::Error::from)?;
+    save(store, now_ms, name, text, Some(version), expected)
+}
+
+/// A version of a workflow, published or retracted.
+///
+/// # Errors
+///
+/// There is none, or the store is in trouble.
+pub fn version(store: &dyn Store, name: &str, version: u32) -> Result<PublicationRow, Error> {
+    let rows = store.publications(&PublicationQuery {
+        name: Some(name.to_owned()),
+        retracted: true,
+        after: None,
+        limit: VERSIONS,
+    })?;
+    let found = rows.into_iter().find(|row| row.version == version);
+    found.ok_or_else(|| Error::NotNow {
+        code: codes::NO_VERSION,
+        message: format!("there is no version {version} of the workflow `{name}`"),
+        help: Some("`windlass workflow list --all` shows the versions that there are".to_owned()),
+    })
+}
+
+fn of_version(store: &dyn Store, name: &str, number: u32) -> Result<DefinitionRow, Error> {
+    let digest = version(store, name, number)?.definition;
+    let row = store.definition(digest)?;
+    row.ok_or_else(|| Error::Unreadable(format!("the store has no definition {digest}")))
+}
+
+fn save(
+    store: &dyn Store,
+    now_ms: i64,
+    name: &str,
+    text: String,
+    based_on: Option<u32>,
+    expected: Option<u64>,
+) -> Result<u64, Error> {
+    let draft = NewDraft {
+        name: name.to_owned(),
+        content: Bytes::from(text),
+        based_on,
+        expected,
+        at_ms: now_ms,
+    };
+    match tell(store, Write::SaveDraft(Box::new(draft)))? {
+        Wrote::Drafted { revision } => Ok(revision),
+        Wrote::Fenced => Err(moved(name)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// What a draft says, if nothing is wrong with it.
+fn definition_of(draft: &DraftRow) -> Result<DefinitionRow, Error> {
+    let text = String::from_utf8_lossy(&draft.content);
+    let read = file::read(&text, "draft");
+    let canonical = read.canonical();
+    match (read.definition, canonical) {
+        (Some(definition), Some(json)) if definition.name == draft.name => Ok(DefinitionRow {
+            digest: Digest::of(&json),
+            name: definition.name,
+            json: json.into(),
+        }),
+        (Some(_), Some(_)) => {
+            let message = format!("the draft of `{}` is of another workflow", draft.name);
+            Err(refused(message, "change the name in the draft"))
+        }
+        _ => Err(Error::Definition(read.diagnostics)),
+    }
+}
+
+/// The name of a workflow whose text cannot be read as a whole.
+fn name_in(text: &str) -> Option<&str> {
+    let rest = text
+        .lines()
+        .find_map(|line| line.strip_prefix("workflow:"))?;
+    let name = rest.split('#').next()?.trim().trim_matches(['"', '\'']);
+    (!name.is_empty()).then_some(name)
+}
+
+fn refused(message: String, help: &str) -> Error {
+    Error::Refused {
+        code: codes::BAD_DRAFT,
+        message,
+        help: Some(help.to_owned()),
+    }
+}
+
+fn no_draft(name: &str) -> Error {
+    Error::NotNow {
+        code: codes::NO_DRAFT,
+        message: format!("there is no draft of the workflow `{name}`"),
+        help: Some("`windlass workflow draft list` shows what there is".to_owned()),
+    }
+}
+
+fn moved(name: &str) -> Error {
+    Error::NotNow {
+        code: codes::DRAFT_MOVED,
+        message: format!("the draft of `{name}` has been changed meanwhile"),
+        help: Some("look at it with `windlass workflow draft show`, and try again".to_owned()),
+    }
+}

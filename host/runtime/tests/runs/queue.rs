@@ -1,0 +1,73 @@
+//! What waits in the queue is sent once, or becomes a dead letter that can be tried again.
+
+use windlass_runtime::{Topology, client};
+use windlass_store::Reader as _;
+use windlass_store::letters::LetterQuery;
+
+use crate::rig::Setup;
+
+/// More than a process sends between two looks at the queue.
+const MANY: usize = 2_000;
+
+const STARTED: &str = "
+workflow: started
+triggers: { go: { event: go } }
+nodes: { only: { set: { done: true } } }
+";
+
+#[test]
+fn what_two_processes_send_from_one_queue_starts_once() {
+    let running = Setup::default().start();
+    running.publish(STARTED);
+    running.enqueue("go", MANY);
+    let begun_ms = running.now_ms();
+    let second = running.second(Topology::Local);
+    running.wake();
+    running.until("the queue is empty", |store| {
+        store.counts().unwrap().queued == 0
+    });
+    let took_ms = running.now_ms() - begun_ms;
+    running.until("all have ended", |store| {
+        store.counts().unwrap().unfinished == 0
+    });
+    let counts = running.store.counts().unwrap();
+    println!("{MANY} stimuli by two processes in {took_ms} ms: {counts:?}");
+    assert_eq!(counts.instances, MANY as u64);
+    assert_eq!(counts.dead_letters, 0);
+    drop(second);
+}
+
+#[test]
+fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
+    let strict = format!("{STARTED}input: {{ type: object }}\n");
+    let running = Setup::default().start();
+    running.publish(&strict);
+    running.enqueue("go", 1);
+    running.wake();
+    let letters = |store: &windlass_store::MemoryStore| {
+        let query = LetterQuery {
+            limit: 10,
+            ..LetterQuery::default()
+        };
+        store.dead_letters(&query).unwrap()
+    };
+    running.until("it is given up", |store| letters(store).len() == 1);
+    assert_eq!(running.store.counts().unwrap().queued, 0);
+    assert_eq!(running.store.counts().unwrap().instances, 0);
+    let [dead] = &letters(&running.store)[..] else {
+        panic!("there is one");
+    };
+    assert_eq!(dead.letter.reason, "failed");
+    // What was wrong with it is put right.
+    running.publish(STARTED);
+    let replayed = client::replay_letter(&*running.store, running.now_ms(), dead.no).unwrap();
+    assert_eq!(replayed, windlass_store::letters::Lettered::Done);
+    running.wake();
+    running.until("it has started something", |store| {
+        store.counts().unwrap().instances == 1
+    });
+    let again = client::replay_letter(&*running.store, running.now_ms(), dead.no).unwrap();
+    assert_eq!(again, windlass_store::letters::Lettered::Already);
+    let purged = client::purge_letters(&*running.store, i64::MAX, 10).unwrap();
+    assert_eq!((purged, letters(&running.store).len()), (1, 0));
+}
