@@ -16,6 +16,12 @@ pub(crate) const LOG_FILTER: Code = Code::new("WL-C005");
 pub(crate) const SECRET_UNREADABLE: Code = Code::new("WL-C006");
 /// The store's URL is of a kind that this build does not know.
 pub(crate) const STORE_URL: Code = Code::new("WL-C007");
+/// A cluster whose locks reach no further than one machine.
+pub(crate) const LOCAL_LOCKS: Code = Code::new("WL-C020");
+/// A cluster on a store that is a file.
+pub(crate) const CLUSTER_ON_A_FILE: Code = Code::new("WL-C021");
+/// The provider of the locks is a server that is not named.
+pub(crate) const LOCKS_URL: Code = Code::new("WL-C022");
 
 /// The command line cannot be understood.
 pub(crate) const USAGE: Code = Code::new("WL-U001");

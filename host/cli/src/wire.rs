@@ -2,6 +2,7 @@
 //!
 //! The one place where settings meet the options of the other crates.
 
+mod cluster;
 pub(crate) mod place;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
-use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, Topology, retention};
+use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, retention};
 use windlass_store::Store;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 
@@ -140,10 +141,10 @@ impl Machine {
         scope: Scope,
         store: Arc<dyn Store>,
         plugins: Arc<Host>,
-    ) -> Options {
+    ) -> anyhow::Result<Options> {
         let scheduler = &self.config.scheduler;
         let workers = or_cores(scheduler.workers);
-        Options {
+        Ok(Options {
             store,
             plugins,
             clock: Arc::clone(&self.clock),
@@ -166,10 +167,10 @@ impl Machine {
                 time_ms: scheduler.burst_time.0,
             },
             beside: None,
-            topology: Topology::Local,
+            topology: self.topology()?,
             max_steps: scheduler.max_steps,
             observer: None,
-        }
+        })
     }
 }
 

@@ -7,7 +7,8 @@ use windlass_model::{
     Body, Definition, Failure, InstanceId, Payload, RunStatus, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
-use windlass_store::read::{InstanceQuery, Reader};
+use windlass_store::Store;
+use windlass_store::read::InstanceQuery;
 use windlass_store::rows::{InstanceRow, Suspicion};
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 
@@ -15,7 +16,7 @@ use super::wait::until_some;
 
 /// A store, opened beside whoever works with it.
 pub struct Look {
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
 }
 
 /// One execution, with the name of its node.
@@ -59,7 +60,7 @@ impl Look {
     }
 
     /// The store itself.
-    pub fn store(&self) -> &Arc<SqliteStore> {
+    pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
@@ -109,6 +110,11 @@ impl Look {
     /// If the store cannot be read.
     pub fn unfinished(&self) -> u64 {
         self.store.counts().expect("runs can be counted").unfinished
+    }
+
+    /// How many runs have not ended; none if the store cannot be read now.
+    pub fn try_unfinished(&self) -> Option<u64> {
+        Some(self.store.counts().ok()?.unfinished)
     }
 
     /// Waits until a run has ended, and says how.

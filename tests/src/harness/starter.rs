@@ -10,15 +10,15 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock, Digest, InstanceId, Payload};
 use windlass_plugins::{Host, LoadEvent, Options};
 use windlass_runtime::{Error, StartRequest, SystemClock, client, enqueue};
+use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
-use windlass_store::sqlite::SqliteStore;
 
 use super::place::Place;
 use super::programs::cache;
 
 /// Writes runs down for whoever serves the store.
 pub struct Starter {
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     host: Arc<Host>,
     clock: Arc<dyn Clock>,
     _tokio: Runtime,
@@ -86,6 +86,16 @@ impl Starter {
     ///
     /// If it cannot be written down.
     pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
+        let sent = self.try_tell(run, name, matches);
+        sent.expect("a stimulus is written down");
+    }
+
+    /// As [`Self::tell`], where the store may be in trouble.
+    ///
+    /// # Errors
+    ///
+    /// As [`client::send`].
+    pub fn try_tell(&self, run: InstanceId, name: &str, matches: &str) -> Result<(), Error> {
         let stimulus = Stimulus {
             name: name.to_owned(),
             matches: Value::from(matches),
@@ -96,8 +106,23 @@ impl Starter {
             ttl_ms: 24 * 3_600_000,
         };
         let (id, now_ms) = (client::new_stimulus_id(), self.clock.wall_ms());
-        let sent = client::send(&*self.store, &self.host, now_ms, id, &stimulus);
-        sent.expect("a stimulus is written down");
+        client::send(&*self.store, &self.host, now_ms, id, &stimulus).map(drop)
+    }
+
+    /// Writes a run down under this id, if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`enqueue`].
+    pub fn start_as(&self, id: InstanceId, workflow: &Value, input: &Value) -> Result<(), Error> {
+        let request = StartRequest {
+            definition: definition(workflow),
+            input: Payload::of(input),
+            id: Some(id),
+            correlation: None,
+        };
+        let now_ms = self.clock.wall_ms();
+        enqueue(self.store.as_ref(), &self.host, now_ms, &request).map(drop)
     }
 }
 

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use windlass_model::{Clock as _, InstanceId, RunStatus, Status};
 use windlass_runtime::SystemClock;
-use windlass_store::Reader as _;
 use windlass_store::published::ScheduleQuery;
 use windlass_store::rows::InstanceRow;
 use windlass_tests::harness::{Place, Process, Starter, until};

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use windlass_model::{Class, Status, TriggerState};
-use windlass_store::Reader as _;
 use windlass_tests::harness::{Place, component, until};
 
 /// One node on a route, and one without.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use windlass_model::{RunStatus, Status};
-use windlass_store::Reader as _;
 use windlass_tests::harness::{Gate, Place, until};
 
 fn cases() -> Vec<(String, PathBuf)> {

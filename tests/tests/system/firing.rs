@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_model::{Clock as _, InstanceId, InstanceNo, RunStatus, Status, TriggerId};
 use windlass_runtime::{SystemClock, client};
-use windlass_store::Reader as _;
 use windlass_store::outside::{Scheduled, TriggerTarget};
 use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_model::InstanceId;
-use windlass_store::Reader as _;
 use windlass_tests::harness::{Dice, Ended, GO, Place, Plan, Process, Signal, Starter, until};
 
 /// How often the host is killed.

@@ -11,6 +11,7 @@
 
 mod author;
 mod clocks;
+mod cluster;
 mod consumers;
 mod crash_points;
 mod disks;

@@ -4,7 +4,6 @@
 use serde_json::json;
 use windlass_model::Status;
 use windlass_model::schedule::occurrence_id;
-use windlass_store::Reader;
 use windlass_store::published::{ScheduleQuery, ScheduleRow};
 use windlass_tests::harness::{Place, until};
 

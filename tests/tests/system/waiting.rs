@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 use windlass_model::{RunStatus, Status};
-use windlass_store::Reader as _;
 use windlass_tests::harness::{Place, Process, Starter, until};
 
 /// Waits for an order to be approved, and notes by whom.

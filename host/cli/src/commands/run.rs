@@ -50,7 +50,7 @@ impl Arguments {
         let machine = Machine::new(config)?;
         let host = machine.loaded_host(&context.output)?;
         let store = machine.store()?;
-        let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host);
+        let mut options = machine.runtime("run", Scope::Own, Arc::clone(&store), host)?;
         options.beside = Some(self.request.beside());
         let mut shown = None;
         if context.output.watched && context.output.is_text() {

@@ -57,7 +57,7 @@ impl Arguments {
         };
         let hub = Hub::new();
         let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
-        let mut options = machine.runtime("serve", Scope::All, for_store, for_host);
+        let mut options = machine.runtime("serve", Scope::All, for_store, for_host)?;
         options.observer = Some(Arc::<Hub>::clone(&hub));
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use cluster::{Cluster, Locks};
+pub(crate) use cluster::{Cluster, LockBackend, Locks};
 pub(crate) use layers::{Loaded, Sources};
 pub(crate) use server::Server;
 pub(crate) use units::{Millis, Size};

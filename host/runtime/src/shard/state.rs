@@ -248,10 +248,11 @@ impl State {
     }
 
     fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+        // It may have stood in line in an earlier burst; in this one it does once it may begin.
         let here = self
             .hots
             .get(&no)
-            .is_some_and(|hot| hot.held.contains_key(&seq));
+            .is_some_and(|hot| hot.held.contains_key(&seq) && !hot.is_shut());
         if here {
             self.mark(no, seq);
         } else {

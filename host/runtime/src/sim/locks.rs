@@ -172,7 +172,8 @@ pub(super) struct Errands {
     /// It says that it has a lock without having written down that it does.
     careless: bool,
     errands: Vec<Errand>,
-    kept: BTreeMap<InstanceNo, Kept>,
+    /// By instance and epoch.
+    kept: BTreeMap<(InstanceNo, Epoch), Kept>,
     renew_ms: u64,
 }
 
@@ -180,7 +181,6 @@ pub(super) struct Errands {
 struct Kept {
     key: String,
     token: u64,
-    epoch: Epoch,
     /// It is not renewed any more: its shard was told.
     lost: bool,
 }
@@ -248,7 +248,7 @@ impl Errands {
 
     /// Whether the process may begin something of a burst.
     pub(super) fn may_begin(&self, no: InstanceNo, epoch: Epoch) -> bool {
-        self.kept.get(&no).is_some_and(|kept| kept.epoch == epoch)
+        self.kept.contains_key(&(no, epoch))
     }
 
     /// Does what can be done.
@@ -284,11 +284,10 @@ impl Errands {
                         let kept = Kept {
                             key,
                             token,
-                            epoch,
                             lost: false,
                         };
                         if !self.careless {
-                            self.kept.insert(no, kept);
+                            self.kept.insert((no, epoch), kept);
                         }
                         let taken = Taken::Held(Door::unwatched(lock));
                         Some(Told { no, epoch, taken })
@@ -311,10 +310,7 @@ impl Errands {
             }
             What::Give(door) => {
                 let lock = door.into_lock();
-                let its = |kept: &Kept| kept.token == lock.token();
-                if self.kept.get(&no).is_some_and(its) {
-                    self.kept.remove(&no);
-                }
+                self.kept.retain(|_, kept| kept.token != lock.token());
                 // Refused or not: the lease ends it.
                 let _ = now(lock.release());
                 None
@@ -324,10 +320,10 @@ impl Errands {
 
     fn renew(&mut self, now_ms: u64, told: &mut Vec<Told>) {
         let mut server = self.provider.server.lock();
-        for (no, kept) in self.kept.iter_mut().filter(|(_, kept)| !kept.lost) {
+        for ((no, epoch), kept) in self.kept.iter_mut().filter(|(_, kept)| !kept.lost) {
             if !server.renew(&kept.key, kept.token, now_ms) {
                 kept.lost = true;
-                let (no, epoch, taken) = (*no, kept.epoch, Taken::Lost);
+                let (no, epoch, taken) = (*no, *epoch, Taken::Lost);
                 told.push(Told { no, epoch, taken });
             }
         }
