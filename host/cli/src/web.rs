@@ -62,7 +62,7 @@ pub(crate) fn begin(
         plugins: Arc::clone(plugins),
         runtime: Arc::clone(runtime),
         clock: Arc::clone(&machine.clock),
-        locks: None,
+        locks: runtime.topology().locks().cloned(),
         hub,
         page: |code| explain::page(code).map(|(_, page)| page),
     };

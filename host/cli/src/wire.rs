@@ -14,8 +14,8 @@ use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, retention};
-use windlass_store::Store;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
+use windlass_store::{PostgresOptions, PostgresStore, Store};
 
 use crate::codes;
 use crate::config::plugins::{Grant, Isolation, Limits};
@@ -57,10 +57,7 @@ impl Machine {
     pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
         match Place::of(&self.config)? {
             Place::Sqlite(path) => self.sqlite(&path),
-            place @ Place::Postgres(_) => {
-                let text = format!("{place}: this build has no store for PostgreSQL");
-                Err(Expected::new(codes::STORE_URL, text).into())
-            }
+            Place::Postgres(url) => Ok(PostgresStore::open(&url, self.postgres())?),
         }
     }
 
@@ -79,6 +76,14 @@ impl Machine {
             config::Durability::Normal => Durability::Normal,
         };
         Ok(SqliteStore::open(path, options)?)
+    }
+
+    fn postgres(&self) -> PostgresOptions {
+        let mut options = PostgresOptions::new(Arc::clone(&self.clock));
+        options.metrics = Arc::clone(&self.metrics);
+        // A process that is stopped within a transaction must not outlast its own lease there.
+        options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;
+        options
     }
 
     /// Opens the store for looking at it; one that is not there is not made.

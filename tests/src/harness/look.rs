@@ -7,7 +7,7 @@ use windlass_model::{
     Body, Definition, Failure, InstanceId, Payload, RunStatus, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
-use windlass_store::Store;
+use windlass_store::{PostgresOptions, PostgresStore, Store};
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::{InstanceRow, Suspicion};
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
@@ -56,6 +56,18 @@ impl Look {
         let options = SqliteOptions::new(Arc::new(SystemClock::new()));
         Self {
             store: SqliteStore::open(path, options).expect("the store can be opened"),
+        }
+    }
+
+    /// Opens a store in PostgreSQL.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be opened.
+    pub fn into(url: &str) -> Self {
+        let options = PostgresOptions::new(Arc::new(SystemClock::new()));
+        Self {
+            store: PostgresStore::open(url, options).expect("the store can be opened"),
         }
     }
 

@@ -17,6 +17,7 @@ pub struct Place {
     directory: TempDir,
     settings: Vec<(String, String)>,
     store: PathBuf,
+    database: Option<String>,
     look: OnceLock<Look>,
 }
 
@@ -48,6 +49,7 @@ impl Place {
             directory,
             settings: Vec::new(),
             store,
+            database: None,
             look: OnceLock::new(),
         };
         place.link("library", "chain-executor");
@@ -74,6 +76,13 @@ impl Place {
     pub fn with_store(mut self, store: PathBuf) -> Self {
         self.store = store;
         self
+    }
+
+    /// Keeps the store in a PostgreSQL database.
+    #[must_use]
+    pub fn with_database(mut self, url: &str) -> Self {
+        self.database = Some(url.to_owned());
+        self.with("store.url", url)
     }
 
     /// Something in this directory.
@@ -242,7 +251,10 @@ impl Place {
 
     /// A look into the store, which is made if it is not there.
     pub fn look(&self) -> &Look {
-        self.look.get_or_init(|| Look::open(&self.store))
+        self.look.get_or_init(|| match &self.database {
+            Some(url) => Look::into(url),
+            None => Look::open(&self.store),
+        })
     }
 }
 

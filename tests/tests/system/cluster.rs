@@ -2,16 +2,16 @@
 //! and what they stand on is taken away; then everything that the store has is compared with
 //! what the workflows had to do.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
-use windlass_model::{InstanceId, RunStatus, Status};
-use windlass_store::rows::InstanceRow;
-use windlass_tests::harness::{Dice, Place, Plan, Process, Signal, Starter, until};
+use windlass_model::InstanceId;
+use windlass_tests::harness::{Dice, GO, Place, Plan, Process, Signal, Starter, until};
+
+use crate::kills::verify;
 
 /// How many hosts there are.
 const NODES: usize = 3;
@@ -27,9 +27,6 @@ const LEASE_MS: u64 = 3_000;
 
 /// As for the kills of a single host: whoever has died with a trigger twice is spared.
 const BLAMED: u32 = 2;
-
-/// Items of the list of a family.
-const ITEMS: u64 = 5;
 
 #[test]
 fn hosts_that_share_a_file_and_lock_in_files_end_every_run_once() {
@@ -58,20 +55,18 @@ type Trouble<'a> = &'a mut dyn FnMut(&mut Dice) -> bool;
 
 fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
     let mut dice = Dice::of_test(name);
-    let plans: Vec<Plan> = (0..6)
+    let plans: Vec<Plan> = (0..10)
         .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
         .collect();
     let mut cluster = Cluster::of(place);
-    let leaf = place.workflow("leaf", &leaf()).display().to_string();
-    place.ask(&["workflow", "publish", &leaf]);
     let load = Load {
         place,
         plans: &plans,
         starter: Starter::of(place),
         stop: AtomicBool::new(false),
-        plain: Mutex::default(),
-        families: Mutex::default(),
+        acknowledged: Mutex::default(),
     };
+    load.starter.publish(&Plan::child().workflow());
     std::thread::scope(|scope| {
         let (load, its) = (&load, dice.clone());
         let starting = scope.spawn(move || load.keep_starting(its));
@@ -83,19 +78,30 @@ fn storm(name: &str, place: &Place, trouble: Trouble<'_>) {
         starting.join().expect("whoever starts runs does not panic");
     });
     cluster.until_whole();
-    until("everything has ended", || place.look().unfinished() == 0);
-    let (plain, families) = load.into_acknowledged();
-    let report = verify(place, &plans, &plain, &families);
+    until("everything has ended", || {
+        place.look().try_unfinished() == Some(0)
+    });
+    let acknowledged = load
+        .acknowledged
+        .into_inner()
+        .expect("nobody panics with it");
+    let report = verify(place, &plans, &acknowledged);
+    let look = place.look();
+    let counts = look.store().counts().expect("it can be counted");
+    let left = (counts.triggers, counts.bookmarks, counts.queued);
+    assert_eq!(left, (0, 0, 0), "nothing is left: {counts:?}");
+    let owned = look.runs().into_iter().filter(|run| run.owner.is_some());
+    assert_eq!(owned.count(), 0, "nobody owns what has ended");
+    let bursts: i64 = look.runs().iter().map(|run| run.epoch.0).sum();
     let Counts {
         kills,
         stops,
         others,
     } = cluster.counts;
     eprintln!(
-        "{name}: {NODES} hosts, {kills} killed, {stops} stopped beyond their lease, \
-         {others} other troubles; {} runs and {} families acknowledged, {report}",
-        plain.len(),
-        families.len(),
+        "{name}: {NODES} hosts, {kills} killed, {stops} stopped beyond their lease, {others} \
+         other troubles; {} runs acknowledged, {bursts} bursts, {report}",
+        acknowledged.len(),
     );
 }
 
@@ -179,51 +185,13 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// Two effects with a pause between them.
-fn leaf() -> Value {
-    json!({
-        "workflow": "leaf",
-        "nodes": {
-            "one": { "use": "steps/effect" },
-            "pause": { "wait": "5ms" },
-            "two": { "use": "steps/effect" },
-        },
-        "edges": ["one -> pause", "pause -> two"],
-    })
-}
-
-/// A list, a child, and somebody who has to be told to go on.
-fn family() -> Value {
-    let items: Vec<u64> = (0..ITEMS).collect();
-    json!({
-        "workflow": "family",
-        "nodes": {
-            "begin": { "use": "steps/effect" },
-            "list": {
-                "for-each": items,
-                "concurrency": 2,
-                "nodes": { "each": { "use": "steps/effect" } },
-                "output": "{{ nodes.each.output }}",
-            },
-            "child": { "workflow": "leaf", "input": {} },
-            "ask": { "event": "go", "match": "go" },
-            "last": { "use": "steps/effect" },
-        },
-        "edges": [
-            "begin -> list", "begin -> child", "begin -> ask",
-            "list -> last", "child -> last", "ask -> last",
-        ],
-    })
-}
-
 /// Writes runs down while hosts come and go, and tells those that wait to go on.
 struct Load<'a> {
     place: &'a Place,
     plans: &'a [Plan],
     starter: Starter,
     stop: AtomicBool,
-    plain: Mutex<Vec<InstanceId>>,
-    families: Mutex<Vec<InstanceId>>,
+    acknowledged: Mutex<Vec<InstanceId>>,
 }
 
 struct StopOnDrop<'a>(&'a AtomicBool);
@@ -236,137 +204,51 @@ impl Drop for StopOnDrop<'_> {
 
 impl Load<'_> {
     fn keep_starting(&self, mut dice: Dice) {
+        let mut untold = Vec::new();
         for n in 0_u64.. {
             until("there is room for another run", || {
-                self.stop.load(Ordering::SeqCst)
-                    || self.place.look().try_unfinished().is_some_and(|open| open < BACKLOG)
+                // Some are told before they ask, and some long after.
+                if dice.once_in(4) {
+                    self.tell_one(&mut untold, &mut dice);
+                }
+                let open = self.place.look().try_unfinished();
+                self.stop.load(Ordering::SeqCst) || open.is_some_and(|open| open < BACKLOG)
             });
             if self.stop.load(Ordering::SeqCst) {
-                return;
+                break;
             }
-            if n % 4 == 3 {
-                let id = self.start(&family(), n, &self.families, &mut dice);
-                let told = || self.starter.try_tell(id, "go", "go").is_ok();
-                until("somebody is told to go on", told);
-            } else {
-                let index = usize::try_from(dice.roll()).unwrap_or(0) % self.plans.len();
-                self.start(&self.plans[index].workflow(), n, &self.plain, &mut dice);
-            }
+            let index = usize::try_from(dice.roll()).unwrap_or(0) % self.plans.len();
+            let id = self.start(&self.plans[index], n, &mut dice);
+            untold.extend(self.plans[index].asks().into_iter().map(|node| (id, node)));
+        }
+        while !untold.is_empty() {
+            self.tell_one(&mut untold, &mut dice);
         }
     }
 
     /// Writes a run down. What the store does not acknowledge is asked for again by the same
     /// id, and is there once.
-    fn start(
-        &self,
-        workflow: &Value,
-        n: u64,
-        acknowledged: &Mutex<Vec<InstanceId>>,
-        dice: &mut Dice,
-    ) -> InstanceId {
+    fn start(&self, plan: &Plan, n: u64, dice: &mut Dice) -> InstanceId {
         let id = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
         let id = InstanceId(Uuid::from_u128(id));
+        let workflow = plan.workflow();
         until("a run is written down", || {
-            self.starter.start_as(id, workflow, &json!({ "n": n })).is_ok()
+            let input = json!({ "n": n });
+            self.starter.start_as(id, &workflow, &input).is_ok()
         });
-        acknowledged.lock().expect("nobody panics with it").push(id);
+        let mut acknowledged = self.acknowledged.lock().expect("nobody panics with it");
+        acknowledged.push(id);
         id
     }
 
-    fn into_acknowledged(self) -> (Vec<InstanceId>, Vec<InstanceId>) {
-        let inner = |list: Mutex<Vec<InstanceId>>| list.into_inner().expect("nobody panics with it");
-        (inner(self.plain), inner(self.families))
-    }
-}
-
-/// Compares all runs with what they had to do.
-fn verify(
-    place: &Place,
-    plans: &[Plan],
-    plain: &[InstanceId],
-    families: &[InstanceId],
-) -> String {
-    let look = place.look();
-    let runs: BTreeMap<InstanceId, InstanceRow> =
-        look.runs().into_iter().map(|run| (run.id, run)).collect();
-    let mut seen = Seen::default();
-    for id in plain {
-        let run = runs.get(id);
-        let run = run.unwrap_or_else(|| panic!("run {id} was acknowledged and is not there"));
-        let name = look.definition(run).name;
-        let plan = plans.iter().find(|plan| plan.name() == name);
-        let plan = plan.expect("only plans are started");
-        if let Err(why) = plan.check(look, run) {
-            panic!("run {id} of {name}: {why}\n{:#}", plan.workflow());
-        }
-        seen.take_in(place, run, &plan.effects());
-    }
-    let mut children = BTreeSet::new();
-    for id in families {
-        let run = runs.get(id);
-        let run = run.unwrap_or_else(|| panic!("run {id} was acknowledged and is not there"));
-        let all: BTreeSet<String> = ["begin", "each", "last"].map(str::to_owned).into();
-        seen.once(place, run, &[("begin", 1), ("each", ITEMS), ("last", 1), ("child", 1)]);
-        seen.take_in(place, run, &all);
-        let its = runs.values().filter(|child| {
-            child.parent.is_some_and(|parent| parent.id == *id)
-        });
-        let its: Vec<&InstanceRow> = its.collect();
-        assert_eq!(its.len(), 1, "run {id} has one child");
-        seen.once(place, its[0], &[("one", 1), ("two", 1)]);
-        seen.take_in(place, its[0], &["one", "two"].map(str::to_owned).into());
-        children.insert(its[0].id);
-    }
-    let expected = plain.len() + families.len() + children.len();
-    assert_eq!(runs.len(), expected, "nobody starts a run without being told of it");
-    let counts = look.store().counts().expect("it can be counted");
-    assert_eq!((counts.triggers, counts.bookmarks), (0, 0), "nothing is left: {counts:?}");
-    format!(
-        "{} executions and {} effects recorded once each, {} takeovers",
-        seen.records,
-        seen.effects.len(),
-        seen.takeovers
-    )
-}
-
-/// What was found so far.
-#[derive(Default)]
-struct Seen {
-    effects: BTreeSet<String>,
-    records: usize,
-    takeovers: u64,
-}
-
-impl Seen {
-    /// Takes the executions of a run in.
-    fn take_in(&mut self, place: &Place, run: &InstanceRow, effects: &BTreeSet<String>) {
-        self.takeovers += u64::try_from(run.epoch.0).unwrap_or(0).saturating_sub(1);
-        let mut triggers = BTreeSet::new();
-        for record in place.look().records(run) {
-            self.records += 1;
-            assert!(
-                triggers.insert(record.seq),
-                "trigger {} of run {} is recorded twice",
-                record.seq,
-                run.id
-            );
-            if effects.contains(&record.node) {
-                let key = record.output.expect("an effect has a key");
-                let fresh = self.effects.insert(key.clone());
-                assert!(fresh, "the effect {key} is recorded twice");
-            }
-        }
-    }
-
-    /// That a run has completed, with these nodes executed so often.
-    fn once(&self, place: &Place, run: &InstanceRow, nodes: &[(&str, u64)]) {
-        assert_eq!(run.status, Status::Completed, "{run:#?}");
-        let records = place.look().records(run);
-        for (node, times) in nodes {
-            let done = records.iter().filter(|record| {
-                record.node == *node && record.status == RunStatus::Completed
+    /// Tells one of the runs what one of its nodes waits for.
+    fn tell_one(&self, untold: &mut Vec<(InstanceId, String)>, dice: &mut Dice) {
+        if !untold.is_empty() {
+            let at = usize::try_from(dice.roll()).unwrap_or(0) % untold.len();
+            let (id, node) = untold.swap_remove(at);
+            until("somebody is told to go on", || {
+                self.starter.try_tell(id, GO, &node).is_ok()
             });
-            assert_eq!(done.count() as u64, *times, "{node} of {}: {records:#?}", run.id);
         }
     }
 }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windlass_locks::{
-    FileOptions, LockProvider, Parts, PostgresOptions, Reach, RedisOptions, Settings,
-    SqliteOptions,
+    FileOptions, LockProvider, Parts, PostgresOptions, Reach, RedisOptions, Settings, SqliteOptions,
 };
 use windlass_runtime::{BurstLock, Distribution, Topology};
 
@@ -102,8 +101,9 @@ fn settings(config: &Config, place: &Place) -> Result<Settings, Expected> {
 
 fn no_url(provider: &str, example: &str) -> Expected {
     let text = format!("The locks are to be in `{provider}`, and it is not said where that is");
-    Expected::new(codes::LOCKS_URL, text)
-        .help(format!("Set `url` in the section [locks], like `{example}`."))
+    Expected::new(codes::LOCKS_URL, text).help(format!(
+        "Set `url` in the section [locks], like `{example}`."
+    ))
 }
 
 /// Refuses what cannot keep processes on several machines apart.
@@ -177,12 +177,18 @@ mod tests {
         check(&file, Err("WL-C020"));
         let alone = format!("{PG}[locks]\nprovider = \"in-process\"");
         check(&alone, Err("WL-C020"));
-        check(&format!("{alone}\n[cluster]\nallow-local-locks = true"), Ok("InProcess"));
+        check(
+            &format!("{alone}\n[cluster]\nallow-local-locks = true"),
+            Ok("InProcess"),
+        );
     }
 
     #[test]
     fn a_server_has_to_be_named() {
-        check(&format!("{PG}[locks]\nprovider = \"redis\""), Err("WL-C022"));
+        check(
+            &format!("{PG}[locks]\nprovider = \"redis\""),
+            Err("WL-C022"),
+        );
         let locks = "[locks]\nprovider = \"postgres\"\n[cluster]\nallow-local-locks = true";
         check(locks, Err("WL-C022"));
     }
