@@ -214,9 +214,7 @@ impl<'a> Step<'a> {
             attempt: 1,
             phase: 0,
             due_ms: None,
-            give_up_ms: plan
-                .total_timeout_ms
-                .map(|ms| super::after(self.now_ms, ms)),
+            give_up_ms: self.give_up_ms(scope, plan.total_timeout_ms),
             give_up_wait_ms: None,
             expires_ms: None,
             from,
@@ -229,6 +227,17 @@ impl<'a> Step<'a> {
             Some(mutex) if !self.is_free(mutex) => self.queue(mutex, open),
             _ => self.reopen(open),
         }
+    }
+
+    /// When a node run that begins now has taken too long: by its own bound, or by that of the
+    /// for-each around it.
+    fn give_up_ms(&self, scope: ScopeNo, total_ms: Option<u64>) -> Option<i64> {
+        let own = total_ms.map(|ms| super::after(self.now_ms, ms));
+        let around = self.state.scope(scope).and_then(|inside| {
+            let outside = self.state.peek(inside.parent)?;
+            outside.lists.get(&inside.list)?.give_up_ms
+        });
+        own.into_iter().chain(around).min()
     }
 
     /// Puts an open run into the state under a new sequence number.

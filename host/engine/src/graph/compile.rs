@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use windlass_model::definition::{Definition, UseRef};
+use windlass_model::definition::{Definition, NodeKind, UseRef};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place, limits};
 
@@ -220,7 +220,7 @@ fn plans(
                 first: node.first,
                 retry: node.retry.clone(),
                 timeout_ms: node.timeout_ms,
-                total_timeout_ms: node.total_timeout_ms,
+                total_timeout_ms: total_timeout_ms(node),
                 wait_timeout_ms: node.wait_timeout_ms,
                 on_error: node.on_error,
                 repeat,
@@ -388,4 +388,15 @@ fn find_loops<'a>(
         }
     }
     loops
+}
+
+/// How long a node may take in all. What runs other nodes makes no call that `timeout` could
+/// bound, so there it bounds all that they do.
+fn total_timeout_ms(node: &windlass_model::definition::Node) -> Option<u64> {
+    let runs_others = matches!(
+        node.kind,
+        NodeKind::ForEach { .. } | NodeKind::Workflow { .. }
+    );
+    let timeout_ms = node.timeout_ms.filter(|_| runs_others);
+    timeout_ms.into_iter().chain(node.total_timeout_ms).min()
 }

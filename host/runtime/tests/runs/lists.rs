@@ -1,7 +1,7 @@
 //! For-each: a scope for each item, and what they come to in the order of the list.
 
 use serde_json::{Value, json};
-use windlass_model::Status;
+use windlass_model::{Class, Status};
 
 use crate::rig::Setup;
 
@@ -149,4 +149,38 @@ output: "{{ nodes.each.output | sum }}"
     );
     assert_eq!(ran.output(), json!(5_050));
     assert!(ran.row.epoch.0 > 5, "{:?}", ran.row.epoch);
+}
+
+/// That a for-each ends with what bounds it, whatever its items wait for.
+fn bounded(bound: &str, on_error: &str, inside: &str) {
+    let setup = Setup::default().beside(
+        "waiting",
+        "workflow: waiting\nnodes:\n  ask: { event: never }\n",
+    );
+    let ran = setup.run(&format!(
+        r#"
+workflow: bounded
+nodes:
+  each:
+    for-each: [1, 2, 3]
+    concurrency: 2
+    {bound}
+    on-item-error: {on_error}
+    nodes:
+      inside: {inside}
+"#
+    ));
+    assert_eq!(ran.result.status, Status::Faulted, "{bound} of {inside}");
+    let failure = ran.result.failure.unwrap();
+    assert_eq!(failure.class, Class::Deadline, "{failure:?}");
+}
+
+#[test]
+fn a_for_each_is_given_up_when_its_time_is_over() {
+    bounded("timeout: 30ms", "fail", "{ event: never }");
+    bounded("total-timeout: 30ms", "fail", "{ wait: 1h }");
+    bounded("timeout: 30ms", "continue", "{ event: never }");
+    bounded("timeout: 30ms", "fail", "{ workflow: waiting }");
+    let nested = "{ for-each: [1], nodes: { deep: { event: never } } }";
+    bounded("timeout: 30ms", "fail", nested);
 }
