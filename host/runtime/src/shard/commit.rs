@@ -425,6 +425,15 @@ impl Hot {
         {
             rows.burned.push(before.first);
         }
+        if let Some(before) = used.before
+            && before.kind == TriggerType::Child
+            && used.held.given.is_none()
+            && step.record.is_some()
+        {
+            // The child has not reported in time, and nobody waits for it any more.
+            let child = derived::child(self.id, before.first, before.phase);
+            rows.cancels.push(child);
+        }
         if step.finish.is_none() {
             self.schedule(step, used, rows)?;
         }

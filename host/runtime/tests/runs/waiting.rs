@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, Status};
+use windlass_model::{Class, InstanceId, Payload, Status};
 use windlass_runtime::client;
 use windlass_store::Reader as _;
 use windlass_store::letters::LetterQuery;
@@ -175,6 +175,21 @@ fn cancelling_travels_down_to_the_children() {
     running.wake();
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
     running.until("the child has ended", |store| {
+        let counts = store.counts().unwrap();
+        counts.unfinished == 0 && counts.bookmarks == 0
+    });
+}
+
+#[test]
+fn a_sub_workflow_that_takes_too_long_fails_its_node_and_is_cancelled() {
+    let running = Setup::default().beside("approval", APPROVAL).start();
+    for bound in ["timeout", "total-timeout", "wait-timeout"] {
+        let call = format!("{{ workflow: approval, {bound}: 30ms }}");
+        let started = running.run(&format!("workflow: parent\nnodes:\n  call: {call}\n"));
+        let failure = running.ended(started.no).failure.unwrap();
+        assert_eq!(failure.class, Class::Deadline, "{bound}: {failure:?}");
+    }
+    running.until("the children have ended", |store| {
         let counts = store.counts().unwrap();
         counts.unfinished == 0 && counts.bookmarks == 0
     });
