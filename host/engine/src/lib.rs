@@ -12,8 +12,8 @@ pub mod graph;
 pub mod state;
 
 pub use apply::{
-    Command, Cx, Event, MAX_STEPS, Stale, Verdict, apply, begin, fail_output, verdict,
-    waited_too_long,
+    Closed, Command, Cx, Event, MAX_STEPS, Reopening, Stale, Verdict, apply, begin, fail_output,
+    reopen, verdict, waited_too_long,
 };
 pub use graph::{Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind};
 pub use state::{Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, State};

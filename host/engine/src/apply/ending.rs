@@ -8,15 +8,24 @@ use windlass_model::{Failure, ScopeNo, Status};
 
 use super::step::Step;
 use super::{Command, failing};
-use crate::state::Undoing;
+use crate::state::{Remains, Undoing};
 
 impl Step<'_> {
     /// The run is over, or will be once what it did is undone; whatever is still open is
     /// cancelled.
     pub(super) fn end(&mut self, status: Status, failure: Option<Failure>) {
-        self.cancel_all();
         let fails = status != Status::Completed;
-        if fails && !self.state.ledger.entries.is_empty() {
+        let undoes = fails && !self.state.ledger.entries.is_empty();
+        if undoes {
+            self.state.remains = Remains {
+                open: Vec::new(),
+                undone: true,
+            };
+        } else if fails {
+            self.keep_remains();
+        }
+        self.cancel_all();
+        if undoes {
             self.state.status = Status::Running;
             self.state.undoing = Some(Undoing {
                 status: status as u8,
@@ -56,8 +65,10 @@ impl Step<'_> {
             }
         }
         self.state.waiting = 0;
-        self.state.drop_joins(ScopeNo::ROOT);
-        self.state.root.loops.clear();
+        if self.state.remains.open.is_empty() {
+            self.state.drop_joins(ScopeNo::ROOT);
+            self.state.root.loops.clear();
+        }
         self.state.held.clear();
         self.state.emitting.clear();
         self.work.clear();

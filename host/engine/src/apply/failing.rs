@@ -118,7 +118,10 @@ impl Step<'_> {
             return self.fruitless(open.scope, open.node);
         }
         match self.graph.options().incidents {
-            Incidents::Fault => self.end(Status::Faulted, Some(failure)),
+            Incidents::Fault => {
+                self.state.remains.open.push(open.clone());
+                self.end(Status::Faulted, Some(failure));
+            }
             Incidents::Continue => self.fruitless(open.scope, open.node),
         }
     }

@@ -235,6 +235,7 @@ impl Step<'_> {
             expires_ms: None,
             from: Vec::new(),
             left: None,
+            input: None,
             round: listing.round,
             collect: None,
             waiting: false,

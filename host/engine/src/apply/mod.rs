@@ -7,6 +7,7 @@ mod joins;
 mod lists;
 mod loops;
 mod mutexes;
+mod reopen;
 mod step;
 mod waits;
 
@@ -17,6 +18,7 @@ use crate::graph::{BodyIx, Graph, NodeIx};
 use crate::state::{Open, State};
 
 pub use failing::{verdict, waited_too_long};
+pub use reopen::{Closed, Reopening, reopen};
 use step::Step;
 
 /// Something that happened to a run.

@@ -219,6 +219,7 @@ impl<'a> Step<'a> {
             expires_ms: None,
             from,
             left: None,
+            input: None,
             round,
             collect: None,
             waiting: false,

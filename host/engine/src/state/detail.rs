@@ -29,6 +29,7 @@ const EXPIRES: u8 = 1 << 1;
 const GIVE_UP_WAIT: u8 = 1 << 2;
 const ROUND: u8 = 1 << 3;
 const COLLECT: u8 = 1 << 4;
+const INPUT: u8 = 1 << 5;
 
 /// The columns of a trigger row that an open run is made of, besides its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ impl Open {
         set(GIVE_UP_WAIT, self.give_up_wait_ms.is_some());
         set(ROUND, self.round.is_some());
         set(COLLECT, self.collect.is_some());
+        set(INPUT, self.input.is_some());
         if flags == 0 && more == 0 {
             return Vec::new();
         }
@@ -119,6 +121,9 @@ impl Open {
         if let Some(collect) = &self.collect {
             bytes = put(bytes, collect);
         }
+        if let Some(input) = &self.input {
+            bytes = put(bytes, &WirePayload::of(input));
+        }
         bytes
     }
 
@@ -135,7 +140,7 @@ impl Open {
         let (flags, more, mut rest) = match detail {
             [] => (0, 0, detail),
             [FIRST_VERSION, flags, rest @ ..] => (*flags, 0, rest),
-            [VERSION, flags, more, rest @ ..] if *more < COLLECT << 1 => (*flags, *more, rest),
+            [VERSION, flags, more, rest @ ..] if *more < INPUT << 1 => (*flags, *more, rest),
             _ => return Err(corrupt("its version is unknown")),
         };
         let back: Option<u64>;
@@ -160,6 +165,7 @@ impl Open {
             give_up_wait_ms: take(more & GIVE_UP_WAIT, &mut rest)?,
             round: take::<Round>(more & ROUND, &mut rest)?,
             collect: take::<Collect>(more & COLLECT, &mut rest)?.map(Box::new),
+            input: take::<WirePayload>(more & INPUT, &mut rest)?.map(WirePayload::into_payload),
         };
         if !rest.is_empty() {
             return Err(corrupt("something follows it"));

@@ -10,11 +10,15 @@ use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
 
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
-use super::{Corrupt, Listing, Local, Looping, Open, OpenRow, Round, Scope, State, Undoing};
+use super::{
+    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, Scope, State, Undoing,
+};
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
 const FIRST_VERSION: u8 = 1;
 const VERSION: u8 = 2;
+/// Of a run that ended without completing.
+const REMAINS: u8 = 3;
 
 /// What a row beside the head is, after its version.
 const SCOPE: u8 = 0;
@@ -45,6 +49,13 @@ struct WireMore {
     ledger: Vec<(NodeIx, i64)>,
     pages: Vec<ScopeNo>,
     undoing: Option<Undoing>,
+}
+
+/// What came with version 3.
+#[derive(Default, Serialize, Deserialize)]
+struct WireRemains {
+    open: Vec<WireQueued>,
+    undone: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -117,13 +128,22 @@ impl State {
         // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
         // it do so all the same, empty bytes are refused by `decode`.
         let mut bytes = Vec::with_capacity(64);
-        if more == WireMore::default() {
+        if more == WireMore::default() && self.remains == Remains::default() {
             bytes.push(FIRST_VERSION);
             return postcard::to_extend(&wire, bytes).unwrap_or_default();
         }
-        bytes.push(VERSION);
+        let remains = self.remains != Remains::default();
+        bytes.push(if remains { REMAINS } else { VERSION });
         let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
-        postcard::to_extend(&more, bytes).unwrap_or_default()
+        let bytes = postcard::to_extend(&more, bytes).unwrap_or_default();
+        if !remains {
+            return bytes;
+        }
+        let remains = WireRemains {
+            open: shrink_open(self.remains.open.iter()),
+            undone: self.remains.undone,
+        };
+        postcard::to_extend(&remains, bytes).unwrap_or_default()
     }
 
     /// A scope or a page as bytes; none if there is no such.
@@ -171,12 +191,16 @@ impl State {
             .split_first()
             .map_or((0, head), |(version, rest)| (*version, rest));
         let (wire, bytes) = match version {
-            FIRST_VERSION | VERSION => take::<Wire>(bytes)?,
+            FIRST_VERSION | VERSION | REMAINS => take::<Wire>(bytes)?,
             _ => return Err(corrupt("its version is unknown")),
         };
         let (more, bytes) = match version {
-            VERSION => take::<WireMore>(bytes)?,
+            VERSION | REMAINS => take::<WireMore>(bytes)?,
             _ => (WireMore::default(), bytes),
+        };
+        let (remains, bytes) = match version {
+            REMAINS => take::<WireRemains>(bytes)?,
+            _ => (WireRemains::default(), bytes),
         };
         if !bytes.is_empty() {
             return Err(corrupt("something follows it"));
@@ -218,6 +242,7 @@ impl State {
             root,
             numbered: more.numbered,
             undoing: more.undoing,
+            remains: grow_remains(graph, remains)?,
             ..Self::default()
         };
         state.grow_lists(graph, ScopeNo::ROOT, more.lists)?;
@@ -315,16 +340,7 @@ impl State {
         wire: Vec<WireQueued>,
     ) -> Result<(), Corrupt> {
         for wire in wire {
-            let kind = TriggerType::from_stored(wire.kind)
-                .ok_or_else(|| corrupt("something waits that is of no type"))?;
-            let row = OpenRow {
-                seq: wire.seq,
-                node: wire.node,
-                kind,
-                attempt: wire.attempt,
-                due_ms: 0,
-            };
-            let open = Open::decode_detail(graph, row, &wire.detail)?;
+            let open = grow_open(graph, &wire)?;
             let mutex = graph
                 .mutex_of(open.node)
                 .ok_or_else(|| corrupt("something waits for nothing"))?;
@@ -334,6 +350,27 @@ impl State {
         }
         Ok(())
     }
+}
+
+fn grow_open(graph: &Graph, wire: &WireQueued) -> Result<Open, Corrupt> {
+    let kind = TriggerType::from_stored(wire.kind)
+        .ok_or_else(|| corrupt("something waits that is of no type"))?;
+    let row = OpenRow {
+        seq: wire.seq,
+        node: wire.node,
+        kind,
+        attempt: wire.attempt,
+        due_ms: 0,
+    };
+    Open::decode_detail(graph, row, &wire.detail)
+}
+
+fn grow_remains(graph: &Graph, wire: WireRemains) -> Result<Remains, Corrupt> {
+    let open = wire.open.iter().map(|wire| grow_open(graph, wire));
+    Ok(Remains {
+        open: open.collect::<Result<_, _>>()?,
+        undone: wire.undone,
+    })
 }
 
 fn corrupt(reason: &'static str) -> Corrupt {
@@ -473,14 +510,16 @@ fn shrink_lists(local: &Local) -> Vec<WireListing> {
 }
 
 fn shrink_queued(local: &Local) -> Vec<WireQueued> {
-    let queued = local.queued.values();
-    queued
-        .map(|open| WireQueued {
-            seq: open.seq,
-            node: open.node.0,
-            kind: open.kind.stored(),
-            attempt: open.attempt,
-            detail: open.encode_detail(),
-        })
-        .collect()
+    shrink_open(local.queued.values())
+}
+
+fn shrink_open<'a>(open: impl Iterator<Item = &'a Open>) -> Vec<WireQueued> {
+    open.map(|open| WireQueued {
+        seq: open.seq,
+        node: open.node.0,
+        kind: open.kind.stored(),
+        attempt: open.attempt,
+        detail: open.encode_detail(),
+    })
+    .collect()
 }

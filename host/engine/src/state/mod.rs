@@ -62,6 +62,8 @@ pub struct State {
     pub(crate) ledger: Ledger,
     /// How the run ends once everything that can be undone is.
     pub(crate) undoing: Option<Undoing>,
+    /// What was cut off when the run ended, if it did not complete.
+    pub(crate) remains: Remains,
     /// Triggers from outside that are being executed.
     pub(crate) outside: BTreeMap<Seq, Open>,
     /// Critical sections that a node is in.
@@ -72,6 +74,15 @@ pub struct State {
     pub(crate) emitting: BTreeSet<ScopeNo>,
     /// Scopes and pages that differ from what is stored; true: nothing is stored of it yet.
     pub(crate) changes: BTreeMap<ScopeNo, bool>,
+}
+
+/// What is left of a run that is faulted or cancelled, so that it can be taken up again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Remains {
+    /// Of the root scope: what failed, and what was open beside it.
+    pub(crate) open: Vec<Open>,
+    /// What it did was undone, so that there is nothing to go on from.
+    pub(crate) undone: bool,
 }
 
 /// How a run ends after what it did has been undone.
@@ -120,6 +131,9 @@ pub struct Open {
     pub from: Vec<(NodeIx, RunNo)>,
     /// What the node left for itself when it asked to be called again.
     pub left: Option<Payload>,
+    /// What it works on, in place of what came before or of what its definition says: somebody
+    /// has edited it.
+    pub input: Option<Payload>,
     /// For a node with `repeat`: which of its executions it is.
     pub round: Option<Round>,
     /// For a for-each whose items are done: what to collect.

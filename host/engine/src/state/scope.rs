@@ -200,7 +200,8 @@ impl State {
         changes
             .into_iter()
             .filter_map(|(no, fresh)| {
-                let bytes = if self.status.is_final() {
+                // What was cut off may be taken up again, with the joins that it leads to.
+                let bytes = if self.status.is_final() && !self.pages.contains_key(&no) {
                     None
                 } else {
                     self.encode_scope(no)

@@ -362,6 +362,7 @@ fn outsider(graph: &Graph, dice: &mut Dice, step: usize) -> Option<Open> {
         left: None,
         round: None,
         collect: None,
+        input: None,
         waiting: false,
     })
 }

@@ -161,6 +161,7 @@ fn every_part_of_a_detail_of_version_1_is_read() {
         }),
         round: None,
         collect: None,
+        input: None,
         waiting: true,
     };
     assert_eq!(

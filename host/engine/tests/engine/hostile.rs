@@ -53,6 +53,7 @@ fn open() -> Open {
         }),
         round: None,
         collect: None,
+        input: None,
         waiting: true,
     }
 }

@@ -18,6 +18,8 @@ mod player;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod reopening;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod scoped;

@@ -169,6 +169,7 @@ impl State {
             expires_ms: None,
             from: Vec::new(),
             left: None,
+            input: None,
             round: None,
             collect: None,
             waiting: false,
