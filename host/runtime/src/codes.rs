@@ -60,5 +60,7 @@ pub const RESERVED: Code = Code::new("WL-R110");
 pub const STIMULUS_BUSY: Code = Code::new("WL-R102");
 /// The run has ended, and what was asked for is only for one that has not.
 pub const ENDED: Code = Code::new("WL-R130");
+/// The run cannot be tried again as it was asked for.
+pub const NO_RETRY: Code = Code::new("WL-R132");
 /// The id is that of a run that was deleted.
 pub const DELETED: Code = Code::new("WL-R131");

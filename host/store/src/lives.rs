@@ -1,10 +1,13 @@
 //! What is asked of an instance as a whole, beside what its triggers do: that it begins, that
-//! it is deleted.
+//! it is deleted, that it is taken up again.
 //!
 //! None of this names an owner. Each is one transaction that looks at how the instance stands,
 //! and what cannot be done then is refused and leaves no trace.
 
-use windlass_model::{InstanceId, InstanceNo, TriggerNo};
+use bytes::Bytes;
+use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerNo, Version};
+
+use crate::rows::{JournalRow, NewBlob, NewTrigger};
 
 /// What is asked of an instance.
 #[derive(Clone, Debug)]
@@ -29,6 +32,9 @@ pub enum LifeOp {
         /// Epoch milliseconds.
         at_ms: i64,
     },
+    /// Takes an instance up again that is faulted or cancelled. Answered by [`Lived::Done`],
+    /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`] or [`Lived::Moved`].
+    Reopen(Box<Reopen>),
     /// Deletes at most about `rows` rows of what is left behind a tombstone. Answered by
     /// [`Lived::Done`], or [`Lived::More`] if there is more of it.
     Clear {
@@ -39,6 +45,33 @@ pub enum LifeOp {
         /// From when on its blobs may be swept, in epoch milliseconds.
         at_ms: i64,
     },
+}
+
+/// How an instance goes on that had ended.
+#[derive(Clone, Debug)]
+pub struct Reopen {
+    /// Which.
+    pub instance: InstanceNo,
+    /// Its version, by which it is known here: it becomes one more.
+    pub version: Version,
+    /// The status from now on.
+    pub status: Status,
+    /// The engine's state from now on.
+    pub state: Bytes,
+    /// What is to run, pending.
+    pub triggers: Vec<NewTrigger>,
+    /// As in [`Commit::scopes`](crate::write::Commit::scopes).
+    pub scopes: Vec<(ScopeNo, Option<Bytes>)>,
+    /// What it reserves again until it has ended.
+    pub reserves: Vec<String>,
+    /// It is refused while another instance reserves this.
+    pub exclusive: Option<String>,
+    /// Blobs that what is to run refers to.
+    pub blobs: Vec<NewBlob>,
+    /// What people are to see of it.
+    pub journal: JournalRow,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
 }
 
 /// What became of that.
@@ -56,4 +89,13 @@ pub enum Lived {
     NotFound,
     /// It has ended.
     Ended,
+    /// It is a child, and its parent was told how it ended.
+    Reported,
+    /// Another instance has what it reserves.
+    Reserved {
+        /// That one, or one of them.
+        by: InstanceId,
+    },
+    /// It is not as it was when the request was made.
+    Moved,
 }

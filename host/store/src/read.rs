@@ -38,6 +38,9 @@ pub trait Reader {
     /// All variables of one scope of an instance.
     fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>>;
 
+    /// The open scopes of an instance besides the root, in order: the engine's, opaque.
+    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>>;
+
     /// What came out of the items of a for-each, by place, from this place on.
     fn items(
         &self,

@@ -14,6 +14,7 @@ mod drafts;
 mod letters;
 mod locks;
 mod outcome;
+mod retrying;
 mod starting;
 mod stimuli;
 mod triggers;
@@ -27,6 +28,7 @@ pub use drafts::{
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
 pub use locks::owned;
 pub use outcome::Standing;
+pub use retrying::Retry;
 pub use starting::Begun;
 pub(crate) use stimuli::deliver;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};

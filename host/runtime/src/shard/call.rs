@@ -134,6 +134,9 @@ impl Hot {
         patch: &Patch,
         shared: &Shared,
     ) -> Result<Payload, Unread> {
+        if let Some(edited) = &open.input {
+            return Ok(edited.clone());
+        }
         let prepared = Arc::clone(&self.prepared);
         let plan = prepared.graph.node(open.node);
         match plan.and_then(|plan| plan.input.as_ref()) {

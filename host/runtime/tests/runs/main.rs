@@ -14,6 +14,7 @@ mod flow;
 mod guests;
 mod late;
 mod lists;
+mod lives;
 mod metrics;
 mod patterns;
 mod queue;

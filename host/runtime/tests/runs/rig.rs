@@ -11,7 +11,7 @@ use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, St
 use windlass_plugins::Host;
 use windlass_runtime::{
     BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started, SystemClock,
-    Topology, client,
+    Topology, WorkflowClient, client,
 };
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::{NewStimulus, QueueOp, Sent};
@@ -296,6 +296,18 @@ impl Running {
         self.outside.notify();
     }
 
+    /// A client in the process, and one in another.
+    pub(crate) fn clients(&self) -> [WorkflowClient; 2] {
+        let (store, plugins) = (Arc::clone(&self.outside), Arc::clone(&self.plugins));
+        let clock = Arc::clone(&self.clock);
+        let local = WorkflowClient::local(&self.runtime);
+        [local, WorkflowClient::detached(store, plugins, clock)]
+    }
+
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.tokio.block_on(future)
+    }
+
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.wall_ms()
     }
@@ -336,7 +348,7 @@ fn record(store: &MemoryStore) -> Arc<Mutex<Vec<Commit>>> {
     commits
 }
 
-fn definition(workflow: &str) -> DefinitionRow {
+pub(crate) fn definition(workflow: &str) -> DefinitionRow {
     let read = windlass_model::file::read(workflow, "test.yaml");
     assert!(read.diagnostics.is_empty(), "{:#?}", read.diagnostics);
     let json = read.canonical().unwrap();

@@ -1,10 +1,10 @@
 //! What is asked of an instance as a whole, in memory.
 
-use windlass_model::{InstanceId, InstanceNo, TriggerNo, TriggerState, TriggerType};
+use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerState, TriggerType};
 
 use super::data::Data;
 use crate::error::Result;
-use crate::lives::{LifeOp, Lived};
+use crate::lives::{LifeOp, Lived, Reopen};
 use crate::write::Wrote;
 
 impl Data {
@@ -16,6 +16,7 @@ impl Data {
                 no,
                 at_ms,
             } => self.delete(*instance, *no, *at_ms)?,
+            LifeOp::Reopen(reopen) => self.reopen(reopen)?,
             // There is nothing behind a tombstone here.
             LifeOp::Clear { .. } => Lived::Done,
         };
@@ -59,6 +60,49 @@ impl Data {
         }
         self.control(instance, control, TriggerType::Delete, at_ms)?;
         self.doomed.insert(no);
+        Ok(Lived::Done)
+    }
+
+    fn reopen(&mut self, new: &Reopen) -> Result<Lived> {
+        let no = new.instance;
+        let Some(instance) = self.instances.get(&no) else {
+            return Ok(Lived::NotFound);
+        };
+        let row = &instance.row;
+        let ended = matches!(row.status, Status::Faulted | Status::Cancelled);
+        if !ended || row.version != new.version {
+            return Ok(Lived::Moved);
+        }
+        if row.parent.is_some() {
+            return Ok(Lived::Reported);
+        }
+        if let Some(key) = &new.exclusive
+            && let Some(by) = self.reserved_by(key)
+        {
+            return Ok(Lived::Reserved { by });
+        }
+        self.check_new(false, new.triggers.iter().map(|trigger| trigger.no), [])?;
+        self.put_blobs(no, &new.blobs, new.at_ms);
+        for trigger in &new.triggers {
+            self.insert_trigger(no, trigger, false);
+        }
+        let reserves = new.reserves.iter().map(|key| (key.clone(), no));
+        self.reservations.extend(reserves);
+        if let Some(instance) = self.instances.get_mut(&no) {
+            let row = &mut instance.row;
+            row.status = new.status;
+            row.version.0 += 1;
+            row.state = new.state.clone();
+            (row.owner, row.finished_ms, row.failure) = (None, None, None);
+            instance.output = None;
+            instance.journal.push(new.journal.clone());
+            for (scope, state) in &new.scopes {
+                match state {
+                    Some(state) => drop(instance.scopes.insert(*scope, state.clone())),
+                    None => drop(instance.scopes.remove(scope)),
+                }
+            }
+        }
         Ok(Lived::Done)
     }
 

@@ -233,8 +233,13 @@ impl Data {
 
     /// An instance that reserves what the new one does not want to share.
     pub(super) fn excluded_by(&self, new: &NewInstance) -> Option<InstanceId> {
-        let key = new.exclusive.as_ref()?;
-        let first = (key.clone(), InstanceNo(i64::MIN))..=(key.clone(), InstanceNo(i64::MAX));
+        self.reserved_by(new.exclusive.as_ref()?)
+    }
+
+    /// Who reserves a key: the first of them.
+    pub(super) fn reserved_by(&self, key: &str) -> Option<InstanceId> {
+        let key = key.to_owned();
+        let first = (key.clone(), InstanceNo(i64::MIN))..=(key, InstanceNo(i64::MAX));
         let (_, no) = self.reservations.range(first).next()?;
         Some(self.instances.get(no)?.row.id)
     }

@@ -83,6 +83,11 @@ impl Reader for MemoryStore {
         Ok(vars.map(|((_, name), value)| (name, value)).collect())
     }
 
+    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+        let scopes = self.of(instance, |instance| instance.scopes.clone());
+        Ok(scopes.unwrap_or_default().into_iter().collect())
+    }
+
     fn items(
         &self,
         instance: InstanceNo,

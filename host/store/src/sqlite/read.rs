@@ -121,6 +121,15 @@ impl Reader for SqliteStore {
         })
     }
 
+    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+        let sql = "SELECT scope, state FROM scope WHERE instance = ?1 ORDER BY scope";
+        self.pool.read(|c| {
+            all(c, sql, [instance.0], |row| {
+                Ok((ScopeNo(unsigned(row, 0)?), some_bytes(row, 1)?))
+            })
+        })
+    }
+
     fn items(
         &self,
         instance: InstanceNo,

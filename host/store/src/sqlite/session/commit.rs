@@ -204,7 +204,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn insert_journal(
+    pub(super) fn insert_journal(
         &mut self,
         instance: i64,
         version: i64,

@@ -1,10 +1,11 @@
 //! What is asked of an instance as a whole.
 
-use windlass_model::{InstanceId, InstanceNo, TriggerNo, TriggerType};
+use rusqlite::OptionalExtension as _;
+use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
 
 use super::cache::extras;
 use super::{Done, Session};
-use crate::lives::{LifeOp, Lived};
+use crate::lives::{LifeOp, Lived, Reopen};
 use crate::write::Wrote;
 
 impl Session<'_> {
@@ -16,6 +17,7 @@ impl Session<'_> {
                 no,
                 at_ms,
             } => self.delete(*instance, *no, *at_ms)?,
+            LifeOp::Reopen(reopen) => self.reopen(reopen)?,
             LifeOp::Clear {
                 instance,
                 rows,
@@ -59,6 +61,52 @@ impl Session<'_> {
         self.note_extra(no, extras::DOOMED)?;
         self.control(instance, control, TriggerType::Delete, at_ms)?;
         Ok(Lived::Done)
+    }
+
+    fn reopen(&mut self, new: &Reopen) -> Done<Lived> {
+        let no = new.instance.0;
+        self.write_head(no)?;
+        let sql = "SELECT parent FROM origin WHERE instance = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let parent = statement.query_row([no], |row| row.get::<_, Option<i64>>(0));
+        let Some(parent) = parent.optional()? else {
+            return Ok(Lived::NotFound);
+        };
+        drop(statement);
+        let known = self.head(no)?.is_some_and(|head| {
+            let ended = matches!(head.status, Status::Faulted | Status::Cancelled);
+            ended && head.version == new.version.0
+        });
+        if !known {
+            return Ok(Lived::Moved);
+        }
+        if parent.is_some() {
+            return Ok(Lived::Reported);
+        }
+        if let Some(key) = &new.exclusive
+            && let Some(by) = self.reserved_by(key)?
+        {
+            return Ok(Lived::Reserved { by });
+        }
+        self.write_reopened(new)?;
+        Ok(Lived::Done)
+    }
+
+    fn write_reopened(&mut self, new: &Reopen) -> Done<()> {
+        let no = new.instance.0;
+        self.cache.heads.remove(&no);
+        let sql = "UPDATE instance SET status = ?2, version = version + 1, state = ?3, \
+            owner = NULL, finished_ms = NULL, failure = NULL, output = NULL, output_meta = NULL \
+            WHERE no = ?1";
+        let head = (no, new.status as u8, &*new.state);
+        self.connection.prepare_cached(sql)?.execute(head)?;
+        self.put_blobs(no, &new.blobs, new.at_ms)?;
+        for trigger in &new.triggers {
+            self.insert_trigger(no, trigger, false)?;
+        }
+        self.put_scopes(no, &new.scopes)?;
+        self.reserve_keys(no, &new.reserves)?;
+        self.insert_journal(no, new.version.0 + 1, 0, &new.journal)
     }
 
     /// From here on nobody finds the instance, though its id stays taken.

@@ -94,10 +94,14 @@ impl Session<'_> {
     }
 
     pub(super) fn reserve(&mut self, new: &NewInstance) -> Done<()> {
-        for key in &new.reserves {
+        self.reserve_keys(new.no.0, &new.reserves)
+    }
+
+    pub(super) fn reserve_keys(&mut self, instance: i64, keys: &[String]) -> Done<()> {
+        for key in keys {
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO reservation VALUES (?1, ?2)")?
-                .execute((key, new.no.0))?;
+                .execute((key, instance))?;
             self.cache.reservations = Filled::Some;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Scopes of an instance besides its root: their states, their variables, and what came out of
 //! the items that they stand for.
 
+use bytes::Bytes;
 use windlass_model::{Payload, ScopeNo, Seq};
 
 use super::cache::Filled;
@@ -14,17 +15,26 @@ impl Session<'_> {
         for (scope, name, value) in &commit.vars {
             self.put_var(instance, *scope, name, value)?;
         }
-        for (scope, state) in &commit.scopes {
-            match state {
-                Some(state) => self.put_scope(instance, *scope, state)?,
-                None => self.close_scope(instance, *scope)?,
-            }
-        }
+        self.put_scopes(instance, &commit.scopes)?;
         for item in &commit.items {
             self.put_item(instance, item)?;
         }
         for list in &commit.lists_done {
             self.clear_items(instance, *list)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_scopes(
+        &mut self,
+        instance: i64,
+        scopes: &[(ScopeNo, Option<Bytes>)],
+    ) -> Done<()> {
+        for (scope, state) in scopes {
+            match state {
+                Some(state) => self.put_scope(instance, *scope, state)?,
+                None => self.close_scope(instance, *scope)?,
+            }
         }
         Ok(())
     }

@@ -1,0 +1,297 @@
+//! Trying again what failed.
+//!
+//! A run that has ended has no owner and no trigger that could be claimed, so this is one of
+//! the few operations that are no trigger: the next state is made here, from the one that the
+//! run ended with, and written if the run still has that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use windlass_engine::expr::Values;
+use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, Reopening, reopen};
+use windlass_model::limits::INLINE_PAYLOAD_BYTES;
+use windlass_model::nearest::did_you_mean;
+use windlass_model::{
+    BlobRef, Body, Digest, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus, Status,
+    TriggerNo, TriggerType,
+};
+use windlass_store::lives::{LifeOp, Lived, Reopen};
+use windlass_store::rows::{InstanceRow, JournalRow, NewBlob, NewTrigger};
+use windlass_store::{Write, Wrote};
+
+use super::outcome::Standing;
+use super::workflow::{Inner, WorkflowClient};
+use super::{unexpected, used_up};
+use crate::catalog::Prepared;
+use crate::codes;
+use crate::error::Error;
+use crate::reserving;
+
+/// Run records looked at for what came before a node.
+const RECORDS: u32 = 100_000;
+
+/// Records read at once.
+const PAGE: u32 = 500;
+
+/// How a run is to be tried again.
+#[derive(Clone, Debug, Default)]
+pub struct Retry {
+    /// The node to run. None: those that failed, and those that were cut off with them. A node
+    /// that had done its work runs again, and the run starts over from there.
+    pub from: Option<String>,
+    /// What that node works on, in place of what it would: JSON.
+    pub input: Option<Payload>,
+}
+
+impl WorkflowClient {
+    /// Takes a run up again that failed or was cancelled. What runs again is a new run of its
+    /// node, with an idempotency key of its own. Waits for the end of the run, if asked to.
+    ///
+    /// # Errors
+    ///
+    /// There is no such run; it has not failed; it is a child, whose parent was told; what it
+    /// did was undone; there is nothing of it to run again, or no such node; another run has
+    /// what it reserves; its definition or a component is missing; or the store is in trouble.
+    pub async fn retry(
+        &self,
+        id: InstanceId,
+        retry: Retry,
+        patience: Duration,
+    ) -> Result<Standing, Error> {
+        self.ask(move |inner| inner.retry(id, &retry)).await?;
+        self.until(id, patience, |row| row.status.is_final()).await
+    }
+}
+
+impl Inner {
+    fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
+        let store = self.store.as_ref();
+        let row = store
+            .instance(id)?
+            .ok_or_else(|| Error::NotFound(id.to_string()))?;
+        if row.parent.is_some() {
+            return Err(no_retry(
+                format!("run {id} is a child, and its parent was told how it ended"),
+                Some("try the parent again".to_owned()),
+            ));
+        }
+        if !matches!(row.status, Status::Faulted | Status::Cancelled) {
+            let status = row.status.name();
+            return Err(no_retry(
+                format!("run {id} is {status}, and only one that failed is tried again"),
+                None,
+            ));
+        }
+        let catalog = self.catalog();
+        let prepared = catalog.load(store, &self.plugins, row.definition, row.pins)?;
+        self.numbered(|numbers| {
+            let new = self.reopened(&row, &prepared, retry, numbers)?;
+            match store.write(Write::Life(LifeOp::Reopen(Box::new(new))))? {
+                Wrote::Lived(Lived::Done) => Ok(()),
+                Wrote::Lived(lived) => Err(refused(id, lived)),
+                other => Err(unexpected(&other)),
+            }
+        })?;
+        if let Some(runtime) = self.runtime() {
+            runtime.adopt(row.no);
+        }
+        Ok(())
+    }
+
+    fn reopened(
+        &self,
+        row: &InstanceRow,
+        prepared: &Prepared,
+        retry: &Retry,
+        numbers: &Numbers,
+    ) -> Result<Reopen, Error> {
+        let (store, graph) = (self.store.as_ref(), &prepared.graph);
+        let at_ms = self.clock.wall_ms();
+        let scopes = store.scopes(row.no)?;
+        let scopes = scopes.iter().map(|(no, bytes)| (*no, &**bytes));
+        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
+            .map_err(|error| Error::Unreadable(error.to_string()))?;
+        let mut blobs = Vec::new();
+        let how = self.how(row.no, graph, retry, &mut blobs)?;
+        let values = Values::new();
+        let cx = Cx {
+            now_ms: at_ms,
+            random: 0,
+            values: &values,
+            max_steps: self.max_steps(),
+        };
+        let commands = reopen(graph, &mut state, how, &cx).map_err(|closed| why(row.id, closed))?;
+        let detail = serde_json::json!({ "from": retry.from, "edited": retry.input.is_some() });
+        let activation = graph.options().activation;
+        let correlation = row.correlation.as_deref();
+        let (reserves, exclusive) = reserving::of(activation, &prepared.name, correlation);
+        let scopes = state.drain_scopes().into_iter();
+        Ok(Reopen {
+            instance: row.no,
+            version: row.version,
+            status: state.status,
+            state: Bytes::from(state.encode()),
+            triggers: triggers(graph, &commands, numbers, at_ms)?,
+            scopes: scopes
+                .map(|(no, bytes)| (no, bytes.map(Bytes::from)))
+                .collect(),
+            reserves,
+            exclusive,
+            blobs,
+            journal: JournalRow {
+                at_ms,
+                kind: "retried".to_owned(),
+                detail: Bytes::from(detail.to_string()),
+            },
+            at_ms,
+        })
+    }
+
+    /// What is asked for, in the words of the engine.
+    fn how(
+        &self,
+        instance: InstanceNo,
+        graph: &Graph,
+        retry: &Retry,
+        blobs: &mut Vec<NewBlob>,
+    ) -> Result<Reopening, Error> {
+        let Some(name) = &retry.from else {
+            return match retry.input {
+                Some(_) => Err(no_retry("whose input it is is not said".to_owned(), None)),
+                None => Ok(Reopening::default()),
+            };
+        };
+        let names = graph.nodes().map(|(_, plan)| plan.name.as_str());
+        let node = graph.find(name).ok_or_else(|| Error::Refused {
+            code: codes::NO_SUCH_NODE,
+            message: format!("the workflow has no node `{name}`"),
+            help: did_you_mean(name, names),
+        })?;
+        Ok(Reopening {
+            node: Some(node),
+            input: retry.input.clone().map(|input| kept(input, blobs)),
+            from: self.before(instance, graph, node)?,
+        })
+    }
+
+    /// The latest outputs of what leads to a node.
+    fn before(
+        &self,
+        instance: InstanceNo,
+        graph: &Graph,
+        node: NodeIx,
+    ) -> Result<Vec<(NodeIx, RunNo)>, Error> {
+        let plan = graph.node(node);
+        let inbound = plan.into_iter().flat_map(|plan| &plan.inbound);
+        let sources = inbound.filter_map(|at| graph.edge(*at).map(|edge| edge.from));
+        let mut wanted: BTreeSet<NodeIx> = sources.collect();
+        let mut found = BTreeMap::new();
+        let (mut before, mut seen) = (None, 0);
+        while !wanted.is_empty() && seen < RECORDS {
+            let runs = self.store.runs(instance, before, PAGE)?;
+            let Some(last) = runs.last() else { break };
+            before = Some(last.no);
+            seen += PAGE;
+            for run in runs {
+                let node = NodeIx(run.node);
+                if run.status == RunStatus::Completed && wanted.remove(&node) {
+                    found.insert(node, run.no);
+                }
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn max_steps(&self) -> u64 {
+        let runtime = self.runtime();
+        runtime.map_or(windlass_engine::MAX_STEPS, |runtime| {
+            runtime.shared.max_steps
+        })
+    }
+}
+
+/// The rows of what is to run. Whoever claims them begins at once.
+fn triggers(
+    graph: &Graph,
+    commands: &[Command],
+    numbers: &Numbers,
+    now_ms: i64,
+) -> Result<Vec<NewTrigger>, Error> {
+    let mut triggers = Vec::new();
+    for command in commands {
+        let mut trigger = match command {
+            Command::Run(open) | Command::Schedule(open) => NewTrigger {
+                no: TriggerNo(0),
+                seq: open.seq,
+                kind: open.kind,
+                node: Some(open.node.0),
+                due_ms: open.due_ms.unwrap_or(now_ms),
+                claimed: false,
+                attempt: open.attempt,
+                detail: Bytes::from(open.encode_detail()),
+                payload: None,
+                priority: graph.node(open.node).map_or(0, |plan| plan.priority),
+            },
+            Command::Timeout { seq, due_ms } => NewTrigger {
+                no: TriggerNo(0),
+                seq: *seq,
+                kind: TriggerType::Timer,
+                node: None,
+                due_ms: *due_ms,
+                claimed: false,
+                attempt: 1,
+                detail: Bytes::new(),
+                payload: None,
+                priority: 0,
+            },
+            _ => continue,
+        };
+        trigger.no = numbers.trigger().ok_or_else(used_up)?;
+        triggers.push(trigger);
+    }
+    Ok(triggers)
+}
+
+/// A value as it is carried by a trigger: one that is large is a blob.
+fn kept(input: Payload, blobs: &mut Vec<NewBlob>) -> Payload {
+    let Some(bytes) = input.inline().filter(|it| it.len() > INLINE_PAYLOAD_BYTES) else {
+        return input;
+    };
+    let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
+    let bytes = bytes.clone();
+    blobs.push(NewBlob { digest, bytes });
+    Payload {
+        content_type: input.content_type,
+        body: Body::Blob(BlobRef { digest, size }),
+    }
+}
+
+fn no_retry(message: String, help: Option<String>) -> Error {
+    Error::NotNow {
+        code: codes::NO_RETRY,
+        message,
+        help,
+    }
+}
+
+fn why(id: InstanceId, closed: Closed) -> Error {
+    let help = match closed {
+        Closed::Nothing => Some("name the node to begin with".to_owned()),
+        Closed::Undone => Some("start it anew, as another run".to_owned()),
+        Closed::NoNode | Closed::Status | Closed::Steps => None,
+    };
+    no_retry(format!("run {id} cannot be tried again: {closed}"), help)
+}
+
+fn refused(id: InstanceId, lived: Lived) -> Error {
+    match lived {
+        Lived::NotFound => Error::NotFound(id.to_string()),
+        Lived::Reserved { by } => Error::Reserved { by },
+        Lived::Reported => why(id, Closed::Status),
+        _ => no_retry(
+            format!("run {id} has changed meanwhile, as by somebody else who tried it again"),
+            None,
+        ),
+    }
+}

@@ -1,0 +1,228 @@
+//! Runs that are created, begun, paused, tried again and deleted, by a client in the process
+//! that runs them and by one in another.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload, Status};
+use windlass_runtime::client::{Begun, Retry, Standing};
+use windlass_runtime::{Error, StartRequest, WorkflowClient};
+use windlass_store::{MemoryStore, Reader as _};
+
+use crate::rig::{Running, Setup, definition, json as read};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const ADD: &str = r#"
+workflow: add
+nodes:
+  add: { set: { sum: "{{ input.a + 1 }}" } }
+output: "{{ vars.sum }}"
+vars: { sum: 0 }
+"#;
+
+const ASK: &str = r#"
+workflow: ask
+nodes:
+  ask: { event: answered }
+output: "{{ nodes.ask.output.input }}"
+"#;
+
+const FAILS: &str = r#"
+workflow: fails
+vars: { tries: 0 }
+nodes:
+  first: { set: { tries: "{{ vars.tries + 1 }}" } }
+  check: { set: { ok: "{{ vars.tries / (vars.tries - 1) }}" } }
+  last: { set: { done: true } }
+edges: [first -> check, check -> last]
+output: "{{ vars.tries }}"
+"#;
+
+fn request(workflow: &str, id: u128) -> StartRequest {
+    StartRequest {
+        definition: definition(workflow),
+        input: Payload::json(r#"{"a":1}"#),
+        id: Some(InstanceId(uuid::Uuid::from_u128(id))),
+        correlation: None,
+    }
+}
+
+/// Does the same by either client, each with a run of its own.
+fn check(test: impl Fn(&Running, &WorkflowClient, u128)) {
+    let running = Setup::default().start();
+    for (client, id) in running.clients().iter().zip([7, 8]) {
+        test(&running, client, id);
+    }
+}
+
+fn output(standing: &Standing) -> serde_json::Value {
+    let result = standing.result.as_ref().unwrap();
+    assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
+    read(result.output.as_ref().unwrap())
+}
+
+fn answer() -> Stimulus {
+    Stimulus {
+        name: "answered".to_owned(),
+        matches: json!(null),
+        correlation: None,
+        instance: None,
+        input: Payload::json("42"),
+        delivery: Delivery::Resume,
+        ttl_ms: 1_000,
+    }
+}
+
+#[test]
+fn what_is_created_runs_when_it_is_told() {
+    check(|running, client, id| {
+        let request = request(ADD, id);
+        let created = running.block_on(client.create(request.clone())).unwrap();
+        let again = running.block_on(client.create(request.clone())).unwrap();
+        assert_eq!(again.existing.unwrap().status, Status::Pending);
+        let look = running.block_on(client.result(created.id, Duration::ZERO));
+        let look = look.unwrap();
+        assert_eq!((look.status, look.done), (Status::Pending, false));
+        assert_eq!(running.block_on(client.run(created.id)).unwrap(), Begun::Now);
+        let ended = running.block_on(client.result(created.id, PATIENCE)).unwrap();
+        assert_eq!(output(&ended), json!(2));
+        let over = running.block_on(client.run(created.id));
+        assert!(matches!(over, Err(Error::NotNow { .. })), "{over:?}");
+        assert!(running.block_on(client.exists(created.id)).unwrap());
+    });
+}
+
+#[test]
+fn what_was_only_created_begins_when_it_is_to_run() {
+    check(|running, client, id| {
+        let request = request(ADD, id);
+        running.block_on(client.create(request.clone())).unwrap();
+        let started = running.block_on(client.create_and_run(request)).unwrap();
+        assert!(started.existing.is_some());
+        let ended = running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        assert_eq!(output(&ended), json!(2));
+    });
+}
+
+#[test]
+fn what_comes_to_a_paused_run_is_kept() {
+    check(|running, client, id| {
+        let started = running.block_on(client.create_and_run(request(ASK, id))).unwrap();
+        running.suspended(started.no);
+        let paused = running.block_on(client.pause(started.id, PATIENCE)).unwrap();
+        assert!(paused.done, "{paused:?}");
+        let sent = running.send(&answer());
+        assert_eq!(sent.resumed.len(), 1, "{sent:?}");
+        let parked = |store: &MemoryStore| store.counts().unwrap().parked == 1;
+        running.until("the resumption is put aside", parked);
+        let again = running.block_on(client.pause(started.id, PATIENCE)).unwrap();
+        assert_eq!(again.status, Status::Paused);
+        let goes_on = running.block_on(client.unpause(started.id, PATIENCE)).unwrap();
+        assert!(goes_on.done, "{goes_on:?}");
+        let ended = running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        assert_eq!(ended.status, Status::Completed);
+    });
+}
+
+#[test]
+fn a_paused_run_can_be_cancelled() {
+    check(|running, client, id| {
+        let started = running.block_on(client.create_and_run(request(ASK, id))).unwrap();
+        running.suspended(started.no);
+        running.block_on(client.pause(started.id, PATIENCE)).unwrap();
+        let ended = running.block_on(client.cancel(started.id, PATIENCE)).unwrap();
+        assert_eq!(ended.status, Status::Cancelled);
+    });
+}
+
+#[test]
+fn what_failed_is_tried_again() {
+    check(|running, client, id| {
+        let started = running.block_on(client.create_and_run(request(FAILS, id))).unwrap();
+        let look = || running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        assert_eq!(look().status, Status::Faulted);
+        let retry = |retry| running.block_on(client.retry(started.id, retry, PATIENCE));
+        // Nothing has changed, so it fails again.
+        assert_eq!(retry(Retry::default()).unwrap().status, Status::Faulted);
+        let from = |node: &str| Retry {
+            from: Some(node.to_owned()),
+            input: None,
+        };
+        assert!(matches!(retry(from("nothing")), Err(Error::Refused { .. })));
+        let ended = retry(from("first")).unwrap();
+        assert_eq!(output(&ended), json!(2));
+        assert!(matches!(retry(Retry::default()), Err(Error::NotNow { .. })));
+        let journal = running.store.journal(started.no).unwrap();
+        let retried = journal.iter().filter(|row| row.kind == "retried").count();
+        assert_eq!(retried, 2);
+    });
+}
+
+#[test]
+fn a_deleted_run_does_not_come_back() {
+    check(|running, client, id| {
+        let request = request(ASK, id);
+        let started = running.block_on(client.create_and_run(request.clone())).unwrap();
+        running.suspended(started.no);
+        assert!(running.block_on(client.delete(started.id, PATIENCE)).unwrap());
+        assert!(!running.block_on(client.exists(started.id)).unwrap());
+        let again = running.block_on(client.create_and_run(request));
+        assert!(matches!(again, Err(Error::Deleted(_))), "{again:?}");
+        let gone = running.block_on(client.result(started.id, Duration::ZERO));
+        assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
+        let gone = running.block_on(client.delete(started.id, PATIENCE));
+        assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
+        assert_eq!(running.store.runs(started.no, None, 10).unwrap(), []);
+        assert_eq!(running.send(&answer()).resumed.len(), 0);
+    });
+}
+
+/// A run that ends, and somebody who pauses, goes on with, cancels or deletes it, all at the
+/// same moment: it comes to an end that is allowed, and nobody waits for ever.
+#[test]
+fn whatever_is_done_to_a_run_while_it_ends_it_ends_once() {
+    let running = Setup::default().start();
+    let clients = running.clients();
+    let mut ends = std::collections::BTreeMap::<&str, u32>::new();
+    for round in 0..600_u128 {
+        let client = &clients[usize::from(round % 7 == 0)];
+        let started = client.create_and_run(request(ADD, 1_000 + round));
+        let started = running.block_on(started).unwrap();
+        let id = started.id;
+        let none = Duration::ZERO;
+        let allowed = |asked: Result<Standing, Error>| match asked {
+            Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => {}
+            Err(error) => panic!("{error}"),
+        };
+        match round % 4 {
+            0 => allowed(running.block_on(client.cancel(id, none))),
+            1 => {
+                allowed(running.block_on(client.pause(id, none)));
+                allowed(running.block_on(client.unpause(id, none)));
+            }
+            2 => drop(running.block_on(client.delete(id, PATIENCE)).unwrap()),
+            _ => {
+                allowed(running.block_on(client.pause(id, none)));
+                allowed(running.block_on(client.cancel(id, none)));
+            }
+        }
+        let end = match running.block_on(client.result(id, PATIENCE)) {
+            Ok(standing) => {
+                assert!(standing.done, "{standing:?}");
+                standing.status.name()
+            }
+            Err(Error::NotFound(_)) => "deleted",
+            Err(error) => panic!("{error}"),
+        };
+        let may = match round % 4 {
+            1 => &["completed"][..],
+            2 => &["deleted"],
+            _ => &["completed", "cancelled"],
+        };
+        assert!(may.contains(&end), "{end} in round {round}");
+        *ends.entry(end).or_default() += 1;
+    }
+    println!("{ends:?}");
+}
