@@ -64,6 +64,14 @@ impl WorkflowClient {
     }
 }
 
+#[cfg(test)]
+impl WorkflowClient {
+    /// As [`Self::retry`] of all that failed, on this thread.
+    pub(crate) fn retry_now(&self, id: InstanceId) -> Result<(), Error> {
+        self.inner.retry(id, &Retry::default())
+    }
+}
+
 impl Inner {
     fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
         let store = self.store.as_ref();

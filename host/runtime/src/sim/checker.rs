@@ -9,6 +9,7 @@ use std::sync::Arc;
 use windlass_model::{
     Class, Epoch, Incarnation, InstanceId, InstanceNo, RunStatus, Seq, Status, TriggerType, Version,
 };
+use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
 use windlass_store::write::{Claim, Claims, Commit};
@@ -26,6 +27,8 @@ pub(super) struct Checker {
     ended_lives: BTreeSet<Life>,
     instances: BTreeMap<InstanceNo, Instance>,
     ids: BTreeMap<InstanceId, InstanceNo>,
+    /// Instances that are deleted, or are to be when they end.
+    doomed: BTreeSet<InstanceId>,
     workflows: BTreeMap<windlass_model::Digest, Arc<Prepared>>,
     /// How often a process has died, or lost its membership.
     deaths: u32,
@@ -59,6 +62,7 @@ struct Instance {
     owner: Option<Incarnation>,
     epoch: Epoch,
     version: Version,
+    paused: bool,
     /// How it ended.
     end: Option<Status>,
     /// How many records there are.
@@ -132,6 +136,7 @@ impl Checker {
                 let started = starts.filter(|new| sent.started.contains(&new.id));
                 started.for_each(|new| self.created(new));
             }
+            (Write::Life(op), Some(Wrote::Lived(lived))) => self.lived(op, *lived),
             (Write::Commit(_), Some(Wrote::Fenced)) => self.fenced += 1,
             (Write::Release { fence }, Some(Wrote::Done)) => {
                 if let Some(instance) = self.instances.get_mut(&fence.instance) {
@@ -140,6 +145,36 @@ impl Checker {
             }
             _ => {}
         }
+    }
+
+    /// Something was asked of an instance as a whole.
+    fn lived(&mut self, op: &LifeOp, lived: Lived) {
+        match (op, lived) {
+            (LifeOp::Delete { instance, .. }, Lived::Done | Lived::Gone(_)) => {
+                self.doomed.insert(*instance);
+            }
+            (LifeOp::Reopen(new), Lived::Done) => {
+                let Some(instance) = self.instances.get_mut(&new.instance) else {
+                    return self.note(format!("{} was taken up, and never was", new.instance));
+                };
+                let ended = matches!(instance.end, Some(Status::Faulted | Status::Cancelled));
+                let fits = ended && instance.version == new.version;
+                instance.end = None;
+                instance.version.0 += 1;
+                // What is tried again is a run of its own.
+                let triggers = new.triggers.iter().map(|trigger| trigger.seq);
+                instance.begun.extend(triggers);
+                if !fits {
+                    self.note(format!("{} was taken up as it was not", new.instance));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether nobody is to find a run any more.
+    pub(super) fn is_deleted(&self, id: InstanceId) -> bool {
+        self.doomed.contains(&id) && self.end_of(id).is_some()
     }
 
     fn leaves(&mut self, incarnation: Incarnation) {
@@ -173,6 +208,7 @@ impl Checker {
             owner: new.owner,
             epoch: BORN_EPOCH,
             version: BORN_VERSION,
+            paused: false,
             end: None,
             records: 0,
             runs: BTreeMap::new(),
@@ -232,6 +268,7 @@ impl Checker {
                 continue;
             };
             let (owner, epoch, over) = (instance.owner, instance.epoch, instance.end.is_some());
+            let paused = instance.paused;
             if over {
                 self.note(format!("instance {no} was claimed after its end"));
             }
@@ -246,6 +283,12 @@ impl Checker {
                 self.note(format!("instance {no} was claimed as owned, and is not"));
             }
             for row in &claimed.claimed {
+                if paused && !row.kind.is_control() {
+                    self.note(format!(
+                        "trigger {} of {no} was claimed in a pause",
+                        row.seq
+                    ));
+                }
                 if row.due_ms > claim.now_ms {
                     self.note(format!("trigger {} of {no} was claimed early", row.seq));
                 }
@@ -285,6 +328,10 @@ impl Checker {
             wrong.push(format!("a step of {no} was written after its end"));
         }
         instance.version = Version(fence.version.0 + 1);
+        instance.paused = commit.status == Status::Paused;
+        if instance.paused && commit.triggers.iter().any(|trigger| trigger.claimed) {
+            wrong.push(format!("{no} is paused, and goes on"));
+        }
         for trigger in &commit.triggers {
             if trigger.claimed && trigger.due_ms > commit.at_ms {
                 wrong.push(format!("trigger {} of {no} is claimed early", trigger.seq));

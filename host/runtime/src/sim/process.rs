@@ -309,7 +309,10 @@ impl Process {
                     false
                 }
                 Ok(answer) => {
-                    let there = matches!(answer, Ok(Wrote::Created | Wrote::Exists(_)));
+                    let there = matches!(
+                        answer,
+                        Ok(Wrote::Created | Wrote::Exists(_) | Wrote::Deleted)
+                    );
                     answered.push((asked.id, there));
                     false
                 }

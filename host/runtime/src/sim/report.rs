@@ -15,6 +15,7 @@ pub(super) struct Report {
     pub(super) steps_of_clock: u64,
     pub(super) stimuli: u64,
     pub(super) meddling: u64,
+    pub(super) retries: u64,
     pub(super) troubles_of_locks: u64,
     pub(super) lost_locks: u64,
 }
@@ -33,6 +34,7 @@ impl Report {
         self.steps_of_clock += other.steps_of_clock;
         self.stimuli += other.stimuli;
         self.meddling += other.meddling;
+        self.retries += other.retries;
         self.troubles_of_locks += other.troubles_of_locks;
         self.lost_locks += other.lost_locks;
     }

@@ -74,6 +74,8 @@ pub(super) struct World {
     full_until_ms: u64,
     /// How far the wall clock was stepped.
     stepped_ms: i64,
+    /// Which runs are paused, and when each is to go on, on the monotonic clock.
+    paused: Vec<(InstanceId, u64)>,
     /// When the stimulus is sent next that whoever waits is resumed by.
     often_ms: u64,
     something_happened: bool,
@@ -171,6 +173,7 @@ impl World {
             locks,
             calm: false,
             full_until_ms: 0,
+            paused: Vec::new(),
             stepped_ms: 0,
             often_ms: 0,
             something_happened: false,
@@ -519,6 +522,8 @@ impl World {
         for slot in &self.slots {
             next_ms = next_ms.min(slot.next_ms(now_ms));
         }
+        let paused = self.paused.iter().map(|(_, at_ms)| *at_ms);
+        next_ms = paused.fold(next_ms, u64::min);
         for asked in self.requests.values() {
             let sent = asked.stimuli.iter().map(|(_, at_ms)| *at_ms);
             let sent = sent.filter(|_| asked.acknowledged);
@@ -532,8 +537,13 @@ impl World {
         if (counts.unfinished, counts.triggers) != (0, 0) {
             return Err(format!("something is left: {counts:?}"));
         }
-        for (no, id, end, executions) in self.checker.lock().all() {
-            let row = self.root.instance(id).unwrap().unwrap();
+        let checker = self.checker.lock();
+        for (no, id, end, executions) in checker.all() {
+            let row = self.root.instance(id).unwrap();
+            if checker.is_deleted(id) != row.is_none() {
+                return Err(format!("run {id} was deleted, or not, and is {row:?}"));
+            }
+            let Some(row) = row else { continue };
             if Some(row.status) != end || row.owner.is_some() {
                 return Err(format!("run {no} ended as {end:?} and is {row:?}"));
             }
@@ -544,7 +554,7 @@ impl World {
             }
         }
         for id in self.requests.keys() {
-            if self.checker.lock().end_of(*id).is_none() {
+            if checker.end_of(*id).is_none() {
                 return Err(format!("run {id} was acknowledged and has not ended"));
             }
         }

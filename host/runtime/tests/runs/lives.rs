@@ -1,6 +1,7 @@
 //! Runs that are created, begun, paused, tried again and deleted, by a client in the process
 //! that runs them and by one in another.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
@@ -26,7 +27,7 @@ const ASK: &str = r#"
 workflow: ask
 nodes:
   ask: { event: answered }
-output: "{{ nodes.ask.output.input }}"
+output: "{{ nodes.ask.output }}"
 "#;
 
 const FAILS: &str = r#"
@@ -85,8 +86,13 @@ fn what_is_created_runs_when_it_is_told() {
         let look = running.block_on(client.result(created.id, Duration::ZERO));
         let look = look.unwrap();
         assert_eq!((look.status, look.done), (Status::Pending, false));
-        assert_eq!(running.block_on(client.run(created.id)).unwrap(), Begun::Now);
-        let ended = running.block_on(client.result(created.id, PATIENCE)).unwrap();
+        assert_eq!(
+            running.block_on(client.run(created.id)).unwrap(),
+            Begun::Now
+        );
+        let ended = running
+            .block_on(client.result(created.id, PATIENCE))
+            .unwrap();
         assert_eq!(output(&ended), json!(2));
         let over = running.block_on(client.run(created.id));
         assert!(matches!(over, Err(Error::NotNow { .. })), "{over:?}");
@@ -101,7 +107,9 @@ fn what_was_only_created_begins_when_it_is_to_run() {
         running.block_on(client.create(request.clone())).unwrap();
         let started = running.block_on(client.create_and_run(request)).unwrap();
         assert!(started.existing.is_some());
-        let ended = running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        let ended = running
+            .block_on(client.result(started.id, PATIENCE))
+            .unwrap();
         assert_eq!(output(&ended), json!(2));
     });
 }
@@ -109,19 +117,29 @@ fn what_was_only_created_begins_when_it_is_to_run() {
 #[test]
 fn what_comes_to_a_paused_run_is_kept() {
     check(|running, client, id| {
-        let started = running.block_on(client.create_and_run(request(ASK, id))).unwrap();
+        let started = running
+            .block_on(client.create_and_run(request(ASK, id)))
+            .unwrap();
         running.suspended(started.no);
-        let paused = running.block_on(client.pause(started.id, PATIENCE)).unwrap();
+        let paused = running
+            .block_on(client.pause(started.id, PATIENCE))
+            .unwrap();
         assert!(paused.done, "{paused:?}");
         let sent = running.send(&answer());
         assert_eq!(sent.resumed.len(), 1, "{sent:?}");
         let parked = |store: &MemoryStore| store.counts().unwrap().parked == 1;
         running.until("the resumption is put aside", parked);
-        let again = running.block_on(client.pause(started.id, PATIENCE)).unwrap();
+        let again = running
+            .block_on(client.pause(started.id, PATIENCE))
+            .unwrap();
         assert_eq!(again.status, Status::Paused);
-        let goes_on = running.block_on(client.unpause(started.id, PATIENCE)).unwrap();
+        let goes_on = running
+            .block_on(client.unpause(started.id, PATIENCE))
+            .unwrap();
         assert!(goes_on.done, "{goes_on:?}");
-        let ended = running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        let ended = running
+            .block_on(client.result(started.id, PATIENCE))
+            .unwrap();
         assert_eq!(ended.status, Status::Completed);
     });
 }
@@ -129,10 +147,16 @@ fn what_comes_to_a_paused_run_is_kept() {
 #[test]
 fn a_paused_run_can_be_cancelled() {
     check(|running, client, id| {
-        let started = running.block_on(client.create_and_run(request(ASK, id))).unwrap();
+        let started = running
+            .block_on(client.create_and_run(request(ASK, id)))
+            .unwrap();
         running.suspended(started.no);
-        running.block_on(client.pause(started.id, PATIENCE)).unwrap();
-        let ended = running.block_on(client.cancel(started.id, PATIENCE)).unwrap();
+        running
+            .block_on(client.pause(started.id, PATIENCE))
+            .unwrap();
+        let ended = running
+            .block_on(client.cancel(started.id, PATIENCE))
+            .unwrap();
         assert_eq!(ended.status, Status::Cancelled);
     });
 }
@@ -140,8 +164,14 @@ fn a_paused_run_can_be_cancelled() {
 #[test]
 fn what_failed_is_tried_again() {
     check(|running, client, id| {
-        let started = running.block_on(client.create_and_run(request(FAILS, id))).unwrap();
-        let look = || running.block_on(client.result(started.id, PATIENCE)).unwrap();
+        let started = running
+            .block_on(client.create_and_run(request(FAILS, id)))
+            .unwrap();
+        let look = || {
+            running
+                .block_on(client.result(started.id, PATIENCE))
+                .unwrap()
+        };
         assert_eq!(look().status, Status::Faulted);
         let retry = |retry| running.block_on(client.retry(started.id, retry, PATIENCE));
         // Nothing has changed, so it fails again.
@@ -164,9 +194,15 @@ fn what_failed_is_tried_again() {
 fn a_deleted_run_does_not_come_back() {
     check(|running, client, id| {
         let request = request(ASK, id);
-        let started = running.block_on(client.create_and_run(request.clone())).unwrap();
+        let started = running
+            .block_on(client.create_and_run(request.clone()))
+            .unwrap();
         running.suspended(started.no);
-        assert!(running.block_on(client.delete(started.id, PATIENCE)).unwrap());
+        assert!(
+            running
+                .block_on(client.delete(started.id, PATIENCE))
+                .unwrap()
+        );
         assert!(!running.block_on(client.exists(started.id)).unwrap());
         let again = running.block_on(client.create_and_run(request));
         assert!(matches!(again, Err(Error::Deleted(_))), "{again:?}");
@@ -179,35 +215,35 @@ fn a_deleted_run_does_not_come_back() {
     });
 }
 
-/// A run that ends, and somebody who pauses, goes on with, cancels or deletes it, all at the
-/// same moment: it comes to an end that is allowed, and nobody waits for ever.
+/// A run that begins and ends, and somebody who pauses, goes on with, cancels or deletes it, all
+/// at the same moment: it comes to an end that is allowed, and nobody waits for ever.
 #[test]
-fn whatever_is_done_to_a_run_while_it_ends_it_ends_once() {
+fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
     let running = Setup::default().start();
     let clients = running.clients();
-    let mut ends = std::collections::BTreeMap::<&str, u32>::new();
-    for round in 0..600_u128 {
-        let client = &clients[usize::from(round % 7 == 0)];
-        let started = client.create_and_run(request(ADD, 1_000 + round));
-        let started = running.block_on(started).unwrap();
-        let id = started.id;
-        let none = Duration::ZERO;
-        let allowed = |asked: Result<Standing, Error>| match asked {
-            Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => {}
-            Err(error) => panic!("{error}"),
-        };
-        match round % 4 {
-            0 => allowed(running.block_on(client.cancel(id, none))),
-            1 => {
-                allowed(running.block_on(client.pause(id, none)));
-                allowed(running.block_on(client.unpause(id, none)));
+    let mut ends = BTreeMap::<_, u32>::new();
+    for round in 0..2_000_u128 {
+        let client = &clients[usize::from(round % 8 == 7)];
+        let created = client.create(request(ADD, 1_000 + round));
+        let id = running.block_on(created).unwrap().id;
+        let what = round % 4;
+        running.block_on(async {
+            let meddle = async {
+                match what {
+                    0 => allowed(client.cancel(id, Duration::ZERO).await),
+                    2 => drop(client.delete(id, PATIENCE).await.unwrap()),
+                    _ => allowed(client.pause(id, Duration::ZERO).await),
+                }
+            };
+            let (begun, ()) = tokio::join!(client.run(id), meddle);
+            let over = matches!(begun, Err(Error::NotNow { .. } | Error::NotFound(_)));
+            assert!(begun.is_ok() || over, "{begun:?}");
+            match what {
+                1 => allowed(client.unpause(id, Duration::ZERO).await),
+                3 => allowed(client.cancel(id, Duration::ZERO).await),
+                _ => {}
             }
-            2 => drop(running.block_on(client.delete(id, PATIENCE)).unwrap()),
-            _ => {
-                allowed(running.block_on(client.pause(id, none)));
-                allowed(running.block_on(client.cancel(id, none)));
-            }
-        }
+        });
         let end = match running.block_on(client.result(id, PATIENCE)) {
             Ok(standing) => {
                 assert!(standing.done, "{standing:?}");
@@ -216,13 +252,57 @@ fn whatever_is_done_to_a_run_while_it_ends_it_ends_once() {
             Err(Error::NotFound(_)) => "deleted",
             Err(error) => panic!("{error}"),
         };
-        let may = match round % 4 {
+        let may = match what {
             1 => &["completed"][..],
             2 => &["deleted"],
             _ => &["completed", "cancelled"],
         };
         assert!(may.contains(&end), "{end} in round {round}");
-        *ends.entry(end).or_default() += 1;
+        *ends
+            .entry((
+                ["cancel", "pause", "delete", "pause and cancel"][what as usize],
+                end,
+            ))
+            .or_default() += 1;
     }
     println!("{ends:?}");
+}
+
+/// Whoever is told that he has resumed a run that somebody cancels at the same moment finds it
+/// completed, or what he gave in a dead letter.
+#[test]
+fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
+    let running = Setup::default().start();
+    let [client, _] = running.clients();
+    let mut ends = BTreeMap::<_, u32>::new();
+    for round in 0..500_u128 {
+        let started = client.create_and_run(request(ASK, 5_000 + round));
+        let started = running.block_on(started).unwrap();
+        running.suspended(started.no);
+        let before = running.store.counts().unwrap().dead_letters;
+        let sent = std::thread::scope(|scope| {
+            let sent = scope.spawn(|| running.send(&answer()));
+            allowed(running.block_on(client.cancel(started.id, Duration::ZERO)));
+            sent.join().unwrap()
+        });
+        let ended = running
+            .block_on(client.result(started.id, PATIENCE))
+            .unwrap();
+        let letters = running.store.counts().unwrap().dead_letters - before;
+        let resumed = sent.resumed.len() as u64;
+        match ended.status {
+            Status::Completed => assert_eq!((resumed, letters), (1, 0)),
+            Status::Cancelled => assert_eq!(resumed, letters),
+            other => panic!("{other}"),
+        }
+        *ends.entry((ended.status.name(), resumed)).or_default() += 1;
+    }
+    println!("{ends:?}");
+}
+
+fn allowed(asked: Result<Standing, Error>) {
+    match asked {
+        Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
 }

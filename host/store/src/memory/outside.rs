@@ -309,8 +309,10 @@ impl Data {
     pub(super) fn bury_unheard(&mut self, no: TriggerNo, known: Option<Token>, at_ms: i64) {
         let unheard = self.triggers.get(&no).filter(|row| {
             row.kind == TriggerType::Resume
-                && row.state == TriggerState::Pending
-                && known != Some(row.token)
+                && match known {
+                    Some(token) => row.token != token,
+                    None => row.state != TriggerState::Claimed,
+                }
         });
         let dead = unheard.and_then(|row| {
             Some(DeadTrigger {

@@ -87,6 +87,16 @@ impl Reader for PostgresStore {
         rows.iter().map(var).collect()
     }
 
+    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+        let sql = "SELECT scope, state FROM scope WHERE instance = $1 ORDER BY scope";
+        let rows = self.pool.rows(sql, params![instance.0])?;
+        let scope = |row: &tokio_postgres::Row| {
+            let no: i64 = get(row, 0)?;
+            Ok((ScopeNo(no.cast_unsigned()), some_bytes(row, 1)?))
+        };
+        rows.iter().map(scope).collect()
+    }
+
     fn items(
         &self,
         instance: InstanceNo,

@@ -1,28 +1,55 @@
 //! `windlass instance`: runs that are in the store.
 
 mod cancel;
+mod control;
+mod delete;
+mod exists;
 mod find;
 mod list;
 mod result;
+mod retry;
 mod show;
 mod start;
 mod trace;
 
+use std::sync::Arc;
+
 use clap::Subcommand;
+use windlass_runtime::WorkflowClient;
+use windlass_store::Store;
 
 pub(crate) use find::{definition, find, moment, node_name, took, value};
 pub(crate) use trace::mark;
 
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// A client of runs that others run.
+fn client(machine: &Machine, store: &Arc<dyn Store>) -> anyhow::Result<WorkflowClient> {
+    let (store, clock) = (Arc::clone(store), Arc::clone(&machine.clock));
+    Ok(WorkflowClient::detached(store, machine.host()?, clock))
+}
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write a run down for `windlass serve` to carry out
     Start(start::Arguments),
+    /// Let a run begin that was only created
+    Run(control::Run),
     /// End a run: what runs is interrupted, what waits is dropped
     Cancel(cancel::Arguments),
+    /// Stop a run for a while: what is at work goes on to its end, and nothing begins
+    Pause(control::Pause),
+    /// Let a paused run go on, with what has come meanwhile
+    Unpause(control::Unpause),
+    /// Try a run again that failed or was cancelled
+    Retry(retry::Arguments),
+    /// Delete a run for good; one that has not ended is cancelled first
+    Delete(delete::Arguments),
+    /// Say whether there is such a run, by the exit code
+    Exists(exists::Arguments),
     /// Print what came out of a run
     Result(result::Arguments),
     /// List runs, the newest first
@@ -37,7 +64,13 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Start(arguments) => arguments.run(context),
+            Self::Run(arguments) => arguments.run(context),
             Self::Cancel(arguments) => arguments.run(context),
+            Self::Pause(arguments) => arguments.run(context),
+            Self::Unpause(arguments) => arguments.run(context),
+            Self::Retry(arguments) => arguments.run(context),
+            Self::Delete(arguments) => arguments.run(context),
+            Self::Exists(arguments) => arguments.run(context),
             Self::Result(arguments) => arguments.run(context),
             Self::List(arguments) => arguments.run(context),
             Self::Show(arguments) => arguments.run(context),

@@ -1,8 +1,10 @@
 //! `windlass instance start`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
-use windlass_runtime::enqueue;
+use windlass_runtime::WorkflowClient;
 
 use crate::app::Context;
 use crate::exit::Exit;
@@ -14,6 +16,9 @@ use crate::wire::Machine;
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
+    /// Only write it down: it begins with `windlass instance run ID`
+    #[arg(long)]
+    create_only: bool,
 }
 
 impl Arguments {
@@ -22,9 +27,15 @@ impl Arguments {
         let machine = Machine::new(context.configure("warn")?)?;
         let host = machine.loaded_host(&context.output)?;
         let store = machine.store()?;
-        let now_ms = machine.clock.wall_ms();
-        let started = enqueue(store.as_ref(), &host, now_ms, &request)
-            .map_err(|error| source.explain(error))?;
+        let client = WorkflowClient::detached(Arc::clone(&store), host, Arc::clone(&machine.clock));
+        let started = machine.tokio.block_on(async {
+            if self.create_only {
+                client.create(request).await
+            } else {
+                client.create_and_run(request).await
+            }
+        });
+        let started = started.map_err(|error| source.explain(error))?;
         let existed = started.existing.is_some();
         let item = json!({ "id": started.id, "existed": existed });
         context.output.show(&item, || started.id.to_string())?;

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{Clock as _, InstanceId, Payload, StimulusId, TriggerId};
+use windlass_model::{
+    Clock as _, InstanceId, Payload, StimulusId, TriggerId, TriggerNo, TriggerType,
+};
+use windlass_store::lives::LifeOp;
 use windlass_store::outside::TriggerTarget;
-use windlass_store::{MemoryStore, Reader as _};
+use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
 
 use super::World;
 use crate::catalog::Prepared;
-use crate::client;
+use crate::client::{self, WorkflowClient};
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
 
 /// How long a stimulus is kept for those who come later, in milliseconds: for good.
@@ -71,6 +74,10 @@ impl World {
                 due.extend(ready.map(|(node, _)| (*id, node)));
             }
         }
+        let over = self.paused.extract_if(.., |(_, at_ms)| *at_ms <= now_ms);
+        for (id, _) in over.collect::<Vec<_>>() {
+            self.control(id, TriggerType::Unpause);
+        }
         for (id, node) in due {
             self.send(ONCE, json!(node), Some(id), Delivery::Buffer);
         }
@@ -88,6 +95,26 @@ impl World {
         }
     }
 
+    fn control(&mut self, instance: InstanceId, kind: TriggerType) {
+        let at_ms = self.clock.wall_ms();
+        self.numbered(|no| Write::Control {
+            instance,
+            no,
+            kind,
+            at_ms,
+        });
+    }
+
+    /// Writes something that takes a number.
+    fn numbered(&mut self, write: impl FnOnce(TriggerNo) -> Write) {
+        let store = Arc::clone(&self.client);
+        let now_ms = self.clock.wall_ms();
+        let written = client::as_member(&*store, now_ms, |numbers| {
+            Ok(store.write(write(numbers.trigger().unwrap()))?)
+        });
+        written.unwrap();
+    }
+
     /// Touches a run that somebody has asked for.
     fn meddle(&mut self) {
         let ids: Vec<InstanceId> = self.requests.keys().copied().collect();
@@ -102,7 +129,30 @@ impl World {
         let target =
             (!rows.is_empty()).then(|| TriggerTarget::Row(row.no, self.dice.pick(&rows).seq));
         self.report.meddling += 1;
-        match (self.dice.below(6), target) {
+        match (self.dice.below(10), target) {
+            (6, _) => {
+                self.control(id, TriggerType::Pause);
+                // Whoever pauses twice lets it go on twice, and the last one counts.
+                let until_ms = self.clock.now_ms() + self.dice.below(30_000);
+                self.paused.push((id, until_ms));
+            }
+            (7, _) if row.status.is_final() || self.dice.once_in(4) => {
+                let id = row.id;
+                let delete = |no| LifeOp::Delete {
+                    instance: id,
+                    no,
+                    at_ms: now_ms,
+                };
+                self.numbered(|no| Write::Life(delete(no)));
+            }
+            // Neither would one that is tried again be resumed.
+            (8 | 9, _) if !once => {
+                let (host, clock) = (Arc::clone(&ALL.host), Arc::clone(&self.clock));
+                let client = WorkflowClient::detached(store, host, clock);
+                if client.retry_now(id).is_ok() {
+                    self.report.retries += 1;
+                }
+            }
             (0, _) => drop(client::cancel_instance(&*store, now_ms, id).unwrap()),
             (1, Some(target)) => drop(client::cancel_trigger(&*store, now_ms, target).unwrap()),
             (2, Some(target)) => {

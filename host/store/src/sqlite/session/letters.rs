@@ -86,8 +86,8 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<()> {
         let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2 AND token <> ?3) \
-            AND kind = ?4 AND state = 0 AND payload IS NOT NULL ORDER BY no";
+            WHERE instance = ?1 AND (?2 IS NULL AND state <> 1 OR no = ?2 AND token <> ?3) \
+            AND kind = ?4 AND payload IS NOT NULL ORDER BY no";
         let key = (
             instance,
             row.map(|row| row.no.0),

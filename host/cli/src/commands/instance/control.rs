@@ -1,0 +1,101 @@
+//! `windlass instance run`, `pause` and `unpause`.
+
+use clap::Args;
+use serde_json::json;
+use windlass_model::InstanceId;
+use windlass_runtime::WorkflowClient;
+use windlass_runtime::client::{Begun, Standing};
+
+use super::result::Wait;
+use super::{client, find};
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments of `instance run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It is carried out by `windlass serve`. The same again does nothing more: a run \
+    begins once."
+)]
+pub(crate) struct Run {
+    /// The id of the run, or its beginning
+    id: String,
+}
+
+/// The arguments of `instance pause`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The request is written down, and carried out by whoever runs the run. Events \
+    and times that come while it is paused are kept, and act when it goes on."
+)]
+pub(crate) struct Pause {
+    /// The id of the run, or its beginning
+    id: String,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+/// The arguments of `instance unpause`.
+#[derive(Debug, Args)]
+pub(crate) struct Unpause {
+    /// The id of the run, or its beginning
+    id: String,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+impl Run {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let id = find(store.as_ref(), &self.id)?.id;
+        let client = client(&machine, &store)?;
+        let begun = machine.tokio.block_on(client.run(id))?;
+        store.close();
+        let existed = begun == Begun::Before;
+        let item = json!({ "id": id, "existed": existed });
+        context.output.show(&item, || id.to_string())?;
+        if existed {
+            context.output.note("It had begun before.");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Pause {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let words = ("paused", "pausing");
+        ask(context, &self.id, words, async |client, id| {
+            client.pause(id, self.wait.patience()).await
+        })
+    }
+}
+
+impl Unpause {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let words = ("unpaused", "unpausing");
+        ask(context, &self.id, words, async |client, id| {
+            client.unpause(id, self.wait.patience()).await
+        })
+    }
+}
+
+/// Asks for something, and says whether it has happened (`words`: if so, and if not yet).
+fn ask(
+    context: &Context,
+    run: &str,
+    words: (&str, &str),
+    ask: impl AsyncFnOnce(WorkflowClient, InstanceId) -> Result<Standing, windlass_runtime::Error>,
+) -> anyhow::Result<Exit> {
+    let machine = Machine::new(context.configure("warn")?)?;
+    let store = machine.existing_store()?;
+    let id = find(store.as_ref(), run)?.id;
+    let client = client(&machine, &store)?;
+    let standing = machine.tokio.block_on(ask(client, id))?;
+    store.close();
+    let result = if standing.done { words.0 } else { words.1 };
+    let item = json!({ "id": id, "result": result, "status": standing.status });
+    context.output.show(&item, || format!("{id} {result}"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,49 @@
+//! `windlass instance delete`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::result::Wait;
+use super::{client, find};
+use crate::app::Context;
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing brings a deleted run back, and its id stays taken for as long as \
+    finished runs are kept."
+)]
+pub(crate) struct Arguments {
+    /// The id of the run, or its beginning
+    id: String,
+    /// Do it
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    wait: Wait,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let id = find(store.as_ref(), &self.id)?.id;
+        if !self.yes {
+            let text = format!("This deletes run {id}, and there is no way back");
+            let help = "Add `--yes` to do it.";
+            return Err(Expected::new(codes::CONFIRM, text).help(help).into());
+        }
+        let client = client(&machine, &store)?;
+        let patience = self.wait.patience();
+        let gone = machine.tokio.block_on(client.delete(id, patience))?;
+        store.close();
+        let result = if gone { "deleted" } else { "deleting" };
+        let item = json!({ "id": id, "result": result });
+        context.output.show(&item, || format!("{id} {result}"))?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,37 @@
+//! `windlass instance exists`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::{client, find};
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments.
+#[derive(Debug, Args)]
+#[command(after_help = "The exit code is 0 if there is, and 41 if not.")]
+pub(crate) struct Arguments {
+    /// The id of the run, or its beginning
+    id: String,
+}
+
+impl Arguments {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let exists = match self.id.parse() {
+            Ok(id) => {
+                let client = client(&machine, &store)?;
+                machine.tokio.block_on(client.exists(id))?
+            }
+            Err(_) => {
+                find(store.as_ref(), &self.id)?;
+                true
+            }
+        };
+        let item = json!({ "id": self.id, "exists": exists });
+        context.output.show(&item, || exists.to_string())?;
+        Ok(if exists { Exit::Done } else { Exit::NotFound })
+    }
+}
