@@ -181,6 +181,27 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Writes an open scope as it is from now on; none: it is closed, and gone with its variables.
+    pub(super) async fn put_scope(
+        &mut self,
+        instance: i64,
+        scope: ScopeNo,
+        state: Option<&bytes::Bytes>,
+    ) -> Done<()> {
+        let scope = scope.0.cast_signed();
+        if let Some(state) = state {
+            let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
+                ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
+            self.execute(sql, &[&instance, &scope, &&**state]).await?;
+            return Ok(());
+        }
+        let sql = "DELETE FROM scope WHERE instance = $1 AND scope = $2";
+        self.execute(sql, &[&instance, &scope]).await?;
+        let sql = "DELETE FROM var WHERE instance = $1 AND scope = $2";
+        self.execute(sql, &[&instance, &scope]).await?;
+        Ok(())
+    }
+
     async fn put_journal(&mut self, commit: &Commit) -> Done<()> {
         let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
             VALUES ($1, $2, $3, $4, $5, $6)";
@@ -198,17 +219,7 @@ impl Session<'_> {
             self.put_var(instance, *scope, name, value).await?;
         }
         for (scope, state) in &commit.scopes {
-            let scope = scope.0.cast_signed();
-            if let Some(state) = state {
-                let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
-                    ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
-                self.execute(sql, &[&instance, &scope, &&**state]).await?;
-            } else {
-                let sql = "DELETE FROM scope WHERE instance = $1 AND scope = $2";
-                self.execute(sql, &[&instance, &scope]).await?;
-                let sql = "DELETE FROM var WHERE instance = $1 AND scope = $2";
-                self.execute(sql, &[&instance, &scope]).await?;
-            }
+            self.put_scope(instance, *scope, state.as_ref()).await?;
         }
         for item in &commit.items {
             self.put_item(instance, item).await?;

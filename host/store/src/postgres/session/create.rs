@@ -11,7 +11,8 @@ use crate::write::Wrote;
 
 impl Session<'_> {
     pub(super) async fn create(&mut self, new: &NewInstance) -> Done<Wrote> {
-        self.lock_reservations(new).await?;
+        self.lock_reservations(&new.exclusive, &new.reserves)
+            .await?;
         if let Some(owner) = new.owner
             && !self.is_member(owner.0).await?
         {
@@ -88,11 +89,7 @@ impl Session<'_> {
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value).await?;
         }
-        for key in &new.reserves {
-            let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
-                ON CONFLICT DO NOTHING";
-            self.execute(sql, &[key, &no]).await?;
-        }
+        self.reserve(no, &new.reserves).await?;
         self.put_blobs(no, &new.blobs, new.created_ms).await?;
         for payload in new.payloads() {
             self.refer(no, payload).await?;
@@ -108,13 +105,13 @@ impl Session<'_> {
     }
 
     /// Whoever asks for a reservation, or makes one, waits for others that are at it.
-    async fn lock_reservations(&mut self, new: &NewInstance) -> Done<()> {
-        let mut keys: Vec<&str> = new
-            .exclusive
-            .iter()
-            .chain(&new.reserves)
-            .map(|key| &**key)
-            .collect();
+    pub(super) async fn lock_reservations(
+        &mut self,
+        exclusive: &Option<String>,
+        reserves: &[String],
+    ) -> Done<()> {
+        let keys = exclusive.iter().chain(reserves);
+        let mut keys: Vec<&str> = keys.map(|key| &**key).collect();
         if keys.is_empty() {
             return Ok(());
         }
@@ -126,7 +123,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn reserved_by(&mut self, key: &str) -> Done<Option<InstanceId>> {
+    pub(super) async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<()> {
+        for key in keys {
+            let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
+                ON CONFLICT DO NOTHING";
+            self.execute(sql, &[key, &instance]).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn reserved_by(&mut self, key: &str) -> Done<Option<InstanceId>> {
         let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = r.instance \
             WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
         let row = self.one(sql, &[&key]).await?;

@@ -89,8 +89,8 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<()> {
         let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = $1 AND ($2::bigint IS NULL OR no = $2 AND token <> $3::bigint) \
-            AND kind = 8 AND state = 0 AND payload IS NOT NULL ORDER BY no";
+            WHERE instance = $1 AND ($2::bigint IS NULL AND state <> 1 \
+                OR no = $2 AND token <> $3::bigint) AND kind = 8 AND payload IS NOT NULL ORDER BY no";
         let key = (row.map(|row| row.no.0), row.map(|row| row.token.0));
         let unheard = self.rows(sql, &[&instance, &key.0, &key.1]).await?;
         for row in &unheard {

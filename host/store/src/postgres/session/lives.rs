@@ -1,9 +1,9 @@
 //! What is asked of an instance as a whole.
 
-use windlass_model::{InstanceId, InstanceNo, TriggerNo, TriggerType};
+use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
 
-use super::{Done, Session, extras};
-use crate::lives::{LifeOp, Lived};
+use super::{Done, Session, extras, get};
+use crate::lives::{LifeOp, Lived, Reopen};
 use crate::write::Wrote;
 
 impl Session<'_> {
@@ -15,6 +15,7 @@ impl Session<'_> {
                 no,
                 at_ms,
             } => self.delete(*instance, *no, *at_ms).await?,
+            LifeOp::Reopen(reopen) => self.reopen(reopen).await?,
             LifeOp::Clear {
                 instance,
                 rows,
@@ -64,6 +65,62 @@ impl Session<'_> {
         self.control(instance, control, TriggerType::Delete, at_ms)
             .await?;
         Ok(Lived::Done)
+    }
+
+    async fn reopen(&mut self, new: &Reopen) -> Done<Lived> {
+        let no = new.instance.0;
+        // In the order in which whoever creates takes them.
+        self.lock_reservations(&new.exclusive, &new.reserves)
+            .await?;
+        self.hold_heads(&[no]).await?;
+        let sql = "SELECT parent FROM origin WHERE instance = $1";
+        let Some(origin) = self.one(sql, &[&no]).await? else {
+            return Ok(Lived::NotFound);
+        };
+        let parent: Option<i64> = get(&origin, 0)?;
+        let known = self.head(no).await?.is_some_and(|head| {
+            let ended = matches!(head.status, Status::Faulted | Status::Cancelled);
+            ended && head.version == new.version.0
+        });
+        if !known {
+            return Ok(Lived::Moved);
+        }
+        if parent.is_some() {
+            return Ok(Lived::Reported);
+        }
+        if let Some(key) = &new.exclusive
+            && let Some(by) = self.reserved_by(key).await?
+        {
+            return Ok(Lived::Reserved { by });
+        }
+        self.write_reopened(new).await?;
+        Ok(Lived::Done)
+    }
+
+    async fn write_reopened(&mut self, new: &Reopen) -> Done<()> {
+        let no = new.instance.0;
+        let sql = "UPDATE instance SET status = $2, version = version + 1, state = $3, \
+            owner = NULL, finished_ms = NULL, failure = NULL, output = NULL, output_meta = NULL \
+            WHERE no = $1";
+        let status = i16::from(new.status as u8);
+        self.execute(sql, &[&no, &status, &&*new.state]).await?;
+        self.execute("DELETE FROM kept WHERE instance = $1", &[&no])
+            .await?;
+        self.put_blobs(no, &new.blobs, new.at_ms).await?;
+        for trigger in &new.triggers {
+            self.insert_trigger(no, trigger, false).await?;
+        }
+        for (scope, state) in &new.scopes {
+            self.put_scope(no, *scope, state.as_ref()).await?;
+        }
+        self.reserve(no, &new.reserves).await?;
+        let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
+            VALUES ($1, $2, 0, $3, $4, $5)";
+        let (version, entry) = (new.version.0 + 1, &new.journal);
+        let (kind, detail) = (&entry.kind, &*entry.detail);
+        self.execute(sql, &[&no, &version, &entry.at_ms, kind, &detail])
+            .await?;
+        Ok(())
     }
 
     /// From here on nobody finds the instance, though its id stays taken.

@@ -100,6 +100,9 @@ impl Session<'_> {
             WHERE no = ?1";
         let head = (no, new.status as u8, &*new.state);
         self.connection.prepare_cached(sql)?.execute(head)?;
+        self.connection
+            .prepare_cached("DELETE FROM kept WHERE instance = ?1")?
+            .execute([no])?;
         self.put_blobs(no, &new.blobs, new.at_ms)?;
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, false)?;
