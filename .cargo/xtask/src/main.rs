@@ -1,6 +1,7 @@
 //! Repository automation, run as `cargo xtask …`.
 #![expect(clippy::print_stderr, reason = "it is a command for people")]
 
+mod api;
 mod bench;
 mod bless;
 mod component;
@@ -28,6 +29,8 @@ enum Command {
     Demo,
     /// Build everything and run every test.
     Test(test::Args),
+    /// Let a generated client ask a running host whatever its HTTP API allows.
+    Api,
     /// Run simulated processes on a simulated store, from seeds.
     Simulate(simulate::Args),
     /// Measure the whole path and print a table.
@@ -43,6 +46,7 @@ fn main() -> Result<()> {
         Command::Guests(args) => guests::run(&args),
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
+        Command::Api => api::run(),
         Command::Simulate(args) => simulate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test there is.
 
-use crate::{guests, host, place, servers};
+use crate::{api, guests, host, place, servers};
 use anyhow::Result;
 use std::path::Path;
 
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let programs = host::release()?;
     tests(args, &programs)?;
     if args.filter.is_none() {
+        api::check(&programs)?;
         natively()?;
     }
     host::say("all tests passed");

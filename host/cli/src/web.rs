@@ -31,6 +31,16 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
             .help("Write `listen` in [server] like `127.0.0.1:7433`, or `off`.")
             .exit(Exit::Usage)
     })?;
+    let good = |url: &str| {
+        let known = url.starts_with("http://") || url.starts_with("https://");
+        known && url.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if let Some(url) = section.public_url.as_deref().filter(|url| !good(url)) {
+        let text = format!("`{url}` is nothing that a server is reached by");
+        return Err(Expected::new(windlass_server::codes::SETTING, text)
+            .help("Write `public-url` in [server] like `https://flows.example`.")
+            .exit(Exit::Usage));
+    }
     windlass_server::check(address, section.token.as_deref()).map_err(refused)?;
     Ok(Some(address))
 }

@@ -17,7 +17,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// What requests have to bring, if anything.
     pub token: Option<String>,
-    /// What the server is reached by from outside, like `https://flows.example`; for links.
+    /// What the server is reached by from outside, like `https://flows.example`: what
+    /// `Location` begins with.
     pub public_url: Option<String>,
     /// What is bounded.
     pub bounds: Bounds,

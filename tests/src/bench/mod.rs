@@ -7,6 +7,7 @@
 pub mod bulk;
 pub mod burn_down;
 pub mod flush;
+pub mod http_resume;
 pub mod locking;
 pub mod long_run;
 pub mod measure;

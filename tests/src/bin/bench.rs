@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
-    Record, burn_down, locking, long_run, resumes, scenario, start_up, table, timers,
+    Record, burn_down, http_resume, locking, long_run, resumes, scenario, start_up, table, timers,
 };
 
 fn main() -> Result<()> {
@@ -97,6 +97,7 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
     let record = match name {
         burn_down::NAME => runtime.block_on(burn_down::measure(&setup, in_flight.parse()?))?,
         timers::NAME => runtime.block_on(timers::measure(&setup, in_flight.parse()?))?,
+        http_resume::NAME => runtime.block_on(http_resume::measure(&setup, in_flight.parse()?))?,
         resumes::NAME => runtime.block_on(resumes::measure(&setup, in_flight.parse()?))?,
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
         name if name.starts_with(locking::NAME) => {
@@ -173,6 +174,7 @@ fn plans() -> Vec<String> {
         (timers::NAME, 1_000_000),
         (long_run::NAME, 50_000),
         (resumes::NAME, 20_000),
+        (http_resume::NAME, 1_000),
     ] {
         plans.push(format!("{name}/{count}/full/warm"));
     }

@@ -21,6 +21,7 @@ mod process;
 mod programs;
 mod starter;
 mod wait;
+mod web;
 
 pub use dice::Dice;
 pub use gate::Gate;
@@ -31,3 +32,4 @@ pub use process::{Process, Signal};
 pub use programs::{component, core_module, failpoint_program, program};
 pub use starter::Starter;
 pub use wait::{PATIENCE, until, until_some};
+pub use web::{Answer, Line, Web, request};

@@ -19,6 +19,8 @@ mod draining;
 mod features;
 mod firing;
 mod hostile;
+mod http;
+mod http_bounds;
 mod kills;
 mod leaving;
 mod metrics;

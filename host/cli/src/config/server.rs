@@ -15,8 +15,8 @@ pub(crate) struct Server {
     /// What requests have to bring as `Authorization: Bearer TOKEN`: 16 characters at least.
     /// Better set by WINDLASS_SERVER__TOKEN than in a file. Default: none is needed.
     pub(crate) token: Option<String>,
-    /// What the server is reached by from outside, like `https://flows.example`, for links that
-    /// it hands out. Default: the address that it listens on.
+    /// What the server is reached by from outside, like `https://flows.example`: what the links
+    /// in its answers begin with. Default: links are relative to the request.
     pub(crate) public_url: Option<String>,
     /// Connections at once; further ones wait.
     pub(crate) connections: u32,

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -57,7 +58,8 @@ pub(crate) struct Started {
         description = "Names the wish: the same key with the same wish is the same run.",
         min_length = 1, max_length = 255)),
     responses(
-        (status = 201, body = Started, description = "The run is written down."),
+        (status = 201, body = Started, description = "The run is written down.",
+            headers(("location" = String, description = "Where the run is looked at."))),
         (status = 200, body = Started, description = "The same wish was made before."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The id or key is taken by another wish, or a run that excludes this \
@@ -68,7 +70,7 @@ pub(crate) async fn start(
     State(app): State<App>,
     headers: HeaderMap,
     Document(wish): Document<Start>,
-) -> Result<(StatusCode, Json<Started>), Box<Problem>> {
+) -> Result<Response, Box<Problem>> {
     check_text("`workflow`", &wish.workflow)?;
     check_optional("`correlation`", wish.correlation.as_deref())?;
     let key = text_header(&headers, "idempotency-key")?.map(key_id);
@@ -96,13 +98,14 @@ pub(crate) async fn start(
         error => error.into(),
     })?;
     let existed = started.existing.is_some();
-    let status = if existed {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
-    };
     let id = started.id.0;
-    Ok((status, Json(Started { id, existed })))
+    let body = Json(Started { id, existed });
+    if existed {
+        return Ok(body.into_response());
+    }
+    let base = app.options.public_url.as_deref().unwrap_or_default();
+    let place = format!("{}/api/v1/instances/{id}", base.trim_end_matches('/'));
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
 }
 
 /// What a run is to be started with: the published version; or, if there is a run of this name

@@ -1,0 +1,175 @@
+//! Runs that wait, and stimuli over HTTP at a moderate rate: how long from the request to the
+//! end of the run that it resumes.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hdrhistogram::Histogram;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::Notify;
+use windlass_model::{Clock, InstanceId, Status};
+use windlass_runtime::client::WorkflowClient;
+use windlass_runtime::{Observed, Observer, SystemClock};
+use windlass_server::{Bounds, Hub, Options, Server};
+use windlass_store::Store;
+
+use super::measure::millis;
+use super::rig::{self, Setup};
+use super::{Record, flush};
+use crate::harness::Line;
+
+/// The name in the results.
+pub const NAME: &str = "http-resume";
+
+/// Connections that are kept.
+const LINES: usize = 8;
+
+/// From one stimulus to the next: a hundred a second.
+const PACE: Duration = Duration::from_millis(10);
+
+/// Notes when runs have ended, and tells the server's own watchers.
+struct Watch {
+    clock: Arc<dyn Clock>,
+    hub: Arc<Hub>,
+    suspended: AtomicU64,
+    failed: AtomicU64,
+    ended: Mutex<HashMap<InstanceId, Duration>>,
+    bell: Notify,
+}
+
+impl Observer for Watch {
+    fn observe(&self, event: &Observed<'_>) {
+        self.hub.observe(event);
+        match event {
+            Observed::Executed { .. } => {
+                self.suspended.fetch_add(1, Ordering::AcqRel);
+            }
+            Observed::Ended { instance, status } => {
+                let failed = u64::from(*status != Status::Completed);
+                self.failed.fetch_add(failed, Ordering::AcqRel);
+                let now = self.clock.monotonic();
+                self.ended.lock().insert(*instance, now);
+            }
+            Observed::Started { .. } => return,
+        }
+        self.bell.notify_one();
+    }
+}
+
+/// Lets `count` runs wait, and resumes one after another over HTTP.
+///
+/// # Errors
+///
+/// Something could not be set up, or a run did not complete.
+pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
+    let hub = Hub::new();
+    let watch = Arc::new(Watch {
+        clock: Arc::clone(&clock),
+        hub: Arc::clone(&hub),
+        suspended: AtomicU64::new(0),
+        failed: AtomicU64::new(0),
+        ended: Mutex::default(),
+        bell: Notify::new(),
+    });
+    let workflow = json!({ "workflow": "asks", "nodes": { "ask": { "event": "go" } } });
+    let (setup_there, there, observer) = (setup.clone(), Arc::clone(&clock), Arc::clone(&watch));
+    let (runtime, options) = tokio::task::spawn_blocking(move || {
+        let plugins = setup_there.plugins(&there)?;
+        setup_there.load(&plugins, "chain-executor")?;
+        let store: Arc<dyn Store> = setup_there.store(&there)?;
+        let observer: Arc<dyn Observer> = observer;
+        let runtime = rig::start(
+            Arc::clone(&store),
+            Arc::clone(&plugins),
+            &there,
+            Some(observer),
+        )?;
+        let options = Options {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: None,
+            public_url: None,
+            bounds: Bounds::default(),
+            store,
+            plugins,
+            runtime: Arc::clone(&runtime),
+            clock: there,
+            locks: None,
+            hub,
+            page: |_| None,
+        };
+        anyhow::Ok((runtime, options))
+    })
+    .await??;
+    let server = Server::new(options)?.listen().await?;
+    let client = WorkflowClient::local(&runtime);
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        let request = rig::request("asks", &workflow)?;
+        ids.push(client.create_and_run(request).await?.id);
+    }
+    while watch.suspended.load(Ordering::Acquire) < count {
+        watch.bell.notified().await;
+    }
+    let sent = resume(&clock, server.address(), &ids).await?;
+    while (watch.ended.lock().len() as u64) < count {
+        watch.bell.notified().await;
+    }
+    let mut times = Histogram::<u64>::new(3)?;
+    for (id, before) in sent {
+        let ended = watch.ended.lock().get(&id).copied();
+        let took = ended.context("each run has ended")?.saturating_sub(before);
+        times.record(u64::try_from(took.as_micros())?.max(1))?;
+    }
+    let rss_mb = rig::resident_mb()?;
+    server.close().await;
+    runtime.drain(Duration::from_secs(10)).await;
+    let failed = watch.failed.load(Ordering::Acquire);
+    ensure!(failed == 0, "{failed} runs did not complete");
+    Ok(Record {
+        p50_ms: times.value_at_quantile(0.5) as f64 / 1e3,
+        p99_ms: times.value_at_quantile(0.99) as f64 / 1e3,
+        rss_mb,
+        flush_ms,
+        runs: count,
+        ..Record::of(NAME, LINES, setup)
+    })
+}
+
+/// Sends a stimulus to each run, and notes when.
+async fn resume(
+    clock: &Arc<dyn Clock>,
+    address: SocketAddr,
+    ids: &[InstanceId],
+) -> Result<Vec<(InstanceId, Duration)>> {
+    let lines: Vec<Line> = (0..LINES).map(|_| Line::to(address)).collect();
+    let lines = Arc::new(Mutex::new(lines));
+    let mut ticks = tokio::time::interval(PACE);
+    let mut asked = Vec::with_capacity(ids.len());
+    for id in ids.iter().copied() {
+        ticks.tick().await;
+        let (lines, clock) = (Arc::clone(&lines), Arc::clone(clock));
+        asked.push(tokio::task::spawn_blocking(move || {
+            let line = lines.lock().pop();
+            let mut line = line.unwrap_or_else(|| Line::to(address));
+            let body = json!({ "name": "go", "instance": id, "delivery": "resume" });
+            let json = "content-type: application/json";
+            let before = clock.monotonic();
+            let answer = line.ask("POST", "/api/v1/stimuli", &[json], &body.to_string());
+            ensure!(answer.status == 200, "{answer:?}");
+            lines.lock().push(line);
+            Ok((id, before))
+        }));
+    }
+    let mut sent = Vec::with_capacity(asked.len());
+    for one in asked {
+        sent.push(one.await??);
+    }
+    Ok(sent)
+}

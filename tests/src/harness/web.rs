@@ -1,0 +1,255 @@
+//! A host that serves, as others reach it: over HTTP, by hand, so that a test can also send what
+//! no client would.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::place::Place;
+use super::process::Process;
+use super::wait::{PATIENCE, until_some};
+
+/// A host that serves over HTTP.
+pub struct Web {
+    /// The process.
+    pub process: Process,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Like 200.
+    pub status: u16,
+    /// Names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+/// A connection that is kept.
+pub struct Line {
+    stream: BufReader<TcpStream>,
+}
+
+impl Web {
+    /// Starts `serve`, and waits until it listens.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn serve(place: &Place) -> Self {
+        let process = place.serve();
+        let address = until_some("it says where it listens", || {
+            let text = process.stderr();
+            let line = text.lines().find(|line| line.contains("listening"))?;
+            let (_, address) = line.split_once("address=")?;
+            address.split_whitespace().next()?.parse().ok()
+        });
+        Self { process, address }
+    }
+
+    /// A new connection.
+    ///
+    /// # Panics
+    ///
+    /// If there is none to be had.
+    pub fn line(&self) -> Line {
+        Line::to(self.address)
+    }
+
+    /// A request on a connection of its own.
+    ///
+    /// # Panics
+    ///
+    /// If it is not answered.
+    pub fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        self.line().ask(method, path, headers, body)
+    }
+
+    /// What is there, which has to be JSON and well.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub fn get(&self, path: &str) -> Value {
+        let answer = self.ask("GET", path, &[], "");
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.json()
+    }
+
+    /// Sends JSON.
+    ///
+    /// # Panics
+    ///
+    /// If it is not answered.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        let json = "content-type: application/json";
+        self.ask("POST", path, &[json], &body.to_string())
+    }
+
+    /// Publishes a workflow.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be.
+    pub fn publish(&self, workflow: &Value) {
+        let name = workflow["workflow"].as_str().unwrap_or_default();
+        let json = "content-type: application/json";
+        let path = format!("/api/v1/definitions/{name}");
+        let answer = self.ask("PUT", &path, &[json], &workflow.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+
+    /// Starts a run, and answers its id.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start(&self, workflow: &str, input: &Value) -> String {
+        let wish = serde_json::json!({ "workflow": workflow, "input": input });
+        let answer = self.post("/api/v1/instances", &wish);
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits for the end of a run, and answers how it was.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end.
+    pub fn result(&self, id: &str) -> Value {
+        until_some("the run ends", || {
+            let result = self.get_any(&format!("/api/v1/instances/{id}/result?wait=5s"));
+            (result.status == 200).then(|| result.json())
+        })
+    }
+
+    /// What is there, however it is answered.
+    pub fn get_any(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], "")
+    }
+}
+
+impl Line {
+    /// A new connection.
+    ///
+    /// # Panics
+    ///
+    /// If there is none to be had.
+    pub fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the host takes connections");
+        stream
+            .set_read_timeout(Some(PATIENCE.min(Duration::from_secs(100))))
+            .expect("a time can be set");
+        stream.set_nodelay(true).expect("it can be set");
+        Self {
+            stream: BufReader::new(stream),
+        }
+    }
+
+    /// Sends bytes as they are. Answers whether they could be.
+    pub fn send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).is_ok()
+    }
+
+    /// Everything until the other side ends.
+    pub fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        // A connection that is cut off has ended, too.
+        let _ = self.stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The next line; none if there is no more.
+    pub fn next(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let length = self.stream.read_line(&mut line).ok()?;
+        (length > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// A request on this connection.
+    ///
+    /// # Panics
+    ///
+    /// If it is not answered.
+    pub fn ask(&mut self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+        self.send(request(method, path, headers, body).as_bytes());
+        self.answer_with(method != "HEAD")
+            .unwrap_or_else(|| panic!("{method} {path} is not answered"))
+    }
+
+    /// The answer to what was sent; none if the connection ends before it.
+    pub fn answer(&mut self) -> Option<Answer> {
+        self.answer_with(true)
+    }
+
+    fn answer_with(&mut self, body: bool) -> Option<Answer> {
+        let first = self.next()?;
+        let status = first.split(' ').nth(1)?.parse().ok()?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.next()?;
+            let Some((name, value)) = line.split_once(": ") else {
+                break;
+            };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length");
+        let length = length.filter(|_| body);
+        let length = length.and_then(|(_, value)| value.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        self.stream.read_exact(&mut body).ok()?;
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Some(Answer {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// A request as it goes over the line.
+pub fn request(method: &str, path: &str, headers: &[&str], body: &str) -> String {
+    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+impl Answer {
+    /// The body as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// A header by its name in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The status and the code of a problem.
+    ///
+    /// # Panics
+    ///
+    /// If it is none.
+    pub fn problem(&self) -> (u16, String) {
+        let media = self.header("content-type");
+        assert_eq!(media, Some("application/problem+json"), "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status, "{self:?}");
+        (
+            self.status,
+            problem["code"].as_str().unwrap_or_default().to_owned(),
+        )
+    }
+}

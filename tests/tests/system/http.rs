@@ -1,0 +1,360 @@
+//! The HTTP API of a host: runs, events, webhooks, resume links, pauses and shutdowns.
+
+use serde_json::{Value, json};
+use windlass_model::stimulus::resume_token;
+use windlass_store::Reader as _;
+use windlass_store::stimuli::BookmarkQuery;
+use windlass_tests::harness::{Gate, Place, Signal, Web, until, until_some};
+
+fn two() -> Value {
+    json!({
+        "workflow": "two",
+        "triggers": { "hook": { "http": { "path": "/two" } } },
+        "nodes": { "first": { "use": "echo/echo" }, "second": { "use": "echo/echo" } },
+        "edges": ["first -> second"],
+        "output": "{{ input }}",
+    })
+}
+
+fn waits() -> Value {
+    json!({
+        "workflow": "waits",
+        "nodes": { "ask": { "event": "approval", "match": { "order": 7 } } },
+        "output": "{{ nodes.ask.output }}",
+    })
+}
+
+fn web(workflows: &[Value]) -> (Place, Web) {
+    let place = Place::new(&["echo"]);
+    let web = Web::serve(&place);
+    workflows.iter().for_each(|workflow| web.publish(workflow));
+    (place, web)
+}
+
+fn code(code: &str, status: u16) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+/// Everything that a stream says until it ends, as kinds of events and their ids.
+fn stream(web: &Web, id: &str, headers: &[&str]) -> Vec<(String, Option<i64>)> {
+    let mut line = web.line();
+    let path = format!("/api/v1/instances/{id}/events");
+    let mut headers = headers.to_vec();
+    headers.push("connection: close");
+    line.send(windlass_tests::harness::request("GET", &path, &headers, "").as_bytes());
+    let text = line.rest();
+    let mut events = Vec::new();
+    for line in text.lines() {
+        if let Some(kind) = line.strip_prefix("event: ") {
+            events.push((kind.to_owned(), None));
+        } else if let Some(id) = line.strip_prefix("id: ")
+            && let Some((_, last)) = events.last_mut()
+        {
+            *last = id.trim().parse().ok();
+        }
+    }
+    events
+}
+
+#[test]
+fn a_run_is_started_waited_for_and_looked_at() {
+    let (_place, web) = web(&[two()]);
+    let id = web.start("two", &json!({ "a": 1 }));
+    let result = web.result(&id);
+    assert_eq!(result["status"], "completed");
+    assert_eq!(result["output"], json!({ "a": 1 }));
+    let shown = web.get(&format!("/api/v1/instances/{id}"));
+    assert_eq!(shown["input"], json!({ "a": 1 }));
+    let runs = web.get(&format!("/api/v1/instances/{id}/runs?limit=1"));
+    assert_eq!(runs["items"][0]["node"], "second", "the newest first");
+    let next = runs["next"].as_str().expect("there is more");
+    let runs = web.get(&format!(
+        "/api/v1/instances/{id}/runs?limit=1&cursor={next}"
+    ));
+    assert_eq!(runs["items"][0]["node"], "first");
+    assert!(runs["next"].is_null());
+    let list = web.get("/api/v1/instances?status=completed&workflow=two");
+    assert_eq!(list["items"][0]["id"], id);
+    let missing = web.get_any("/api/v1/instances/0193c0de-7a1b-7c3d-8e4f-0123456789ab");
+    assert_eq!(missing.problem(), code("WL-R072", 404));
+}
+
+#[test]
+fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
+    let (_place, web) = web(&[waits()]);
+    let id = web.start("waits", &Value::Null);
+    let happened =
+        json!({ "name": "approval", "match": { "order": 7 }, "input": 5, "instance": id });
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| stream(&web, &id, &[]));
+        until("the run waits", || {
+            let list = web.get("/api/v1/bookmarks");
+            list["items"][0]["instance"] == Value::from(id.clone())
+        });
+        assert_eq!(web.post("/api/v1/stimuli", &happened).status, 200);
+        follower.join().expect("it does not panic")
+    });
+    let nodes: Vec<i64> = followed.iter().filter_map(|(_, id)| *id).collect();
+    assert_eq!(nodes.len(), 2, "it waited, and went on: {followed:?}");
+    assert_eq!(followed.last(), Some(&("end".to_owned(), None)));
+    let again = stream(&web, &id, &[&format!("last-event-id: {}", nodes[0])]);
+    let later: Vec<i64> = again.iter().filter_map(|(_, id)| *id).collect();
+    assert_eq!(later, nodes[1..], "{again:?}");
+    assert_eq!(again.last(), Some(&("end".to_owned(), None)));
+}
+
+#[test]
+fn one_key_is_one_run_however_often_and_at_once_it_is_asked_for() {
+    let (_place, web) = web(&[two()]);
+    let json = "content-type: application/json";
+    let ask = |key: &str, body: &Value| {
+        let key = format!("idempotency-key: {key}");
+        web.ask(
+            "POST",
+            "/api/v1/instances",
+            &[json, &key],
+            &body.to_string(),
+        )
+    };
+    let wish = json!({ "workflow": "two", "input": 1 });
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asked = (0..8).map(|_| scope.spawn(|| ask("order-17", &wish)));
+        let asked: Vec<_> = asked.collect();
+        let answers = asked.into_iter().map(|one| one.join());
+        answers.map(|one| one.expect("it does not panic")).collect()
+    });
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(made, 1, "{answers:?}");
+    let ids: Vec<Value> = answers
+        .iter()
+        .map(|answer| answer.json()["id"].clone())
+        .collect();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    let other = ask("order-17", &json!({ "workflow": "two", "input": 2 }));
+    assert_eq!(other.problem(), code("WL-H014", 409));
+    // A new version does not make another wish of it.
+    let mut newer = two();
+    newer["description"] = json!("newer");
+    web.publish(&newer);
+    assert_eq!(ask("order-17", &wish).status, 200);
+    let list = web.get("/api/v1/instances");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_webhook_starts_what_is_bound_to_it() {
+    let (_place, web) = web(&[two()]);
+    let answer = web.post("/hooks/two?shop=berlin&wait=60s", &json!({ "order": 5 }));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let given = &answer.json()["output"];
+    assert_eq!(given["method"], "POST");
+    assert_eq!(given["path"], "/two");
+    assert_eq!(given["query"], json!({ "shop": "berlin" }));
+    assert_eq!(given["body"], json!({ "order": 5 }));
+    assert_eq!(given["headers"]["content-type"], "application/json");
+    let answer = web.ask("POST", "/hooks/two", &[], "plain");
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let id = answer.json()["started"][0]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert_eq!(web.result(&id)["output"]["body"], "plain");
+    for (method, path) in [("GET", "/hooks/two"), ("POST", "/hooks/two/three")] {
+        let answer = web.ask(method, path, &[], "");
+        assert_eq!(answer.problem(), code("WL-H015", 404), "{method} {path}");
+    }
+    assert_eq!(
+        web.ask("DELETE", "/api/v1/definitions/two", &[], "").status,
+        204
+    );
+    assert_eq!(web.ask("POST", "/hooks/two", &[], "").status, 404);
+}
+
+#[test]
+fn a_cloud_event_is_taken_structured_and_binary() {
+    let workflow = json!({
+        "workflow": "billing",
+        "triggers": {
+            "any": { "event": "order.placed" },
+            "berlin": { "event": "order.placed", "match": { "source": "/berlin" } },
+        },
+        "nodes": { "a": { "use": "echo/echo" } },
+        "output": "{{ input }}",
+    });
+    let (_place, web) = web(&[workflow]);
+    let event = json!({ "specversion": "1.0", "id": "1", "source": "/berlin",
+        "type": "order.placed", "data": { "order": 5 } });
+    let structured = "content-type: application/cloudevents+json";
+    let answer = web.ask("POST", "/events", &[structured], &event.to_string());
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(answer.json()["started"].as_array().map(Vec::len), Some(2));
+    let binary = [
+        "content-type: application/json",
+        "ce-specversion: 1.0",
+        "ce-id: 2",
+        "ce-source: /paris",
+        "ce-type: order.placed",
+    ];
+    let answer = web.ask("POST", "/events", &binary, r#"{"order":6}"#).json();
+    let id = answer["started"][0].as_str().unwrap_or_default().to_owned();
+    let given = &web.result(&id)["output"];
+    assert_eq!(given["source"], "/paris");
+    assert_eq!(given["data"], json!({ "order": 6 }));
+    let answer = web.ask("POST", "/events", &[structured], r#"{"id":"1"}"#);
+    assert_eq!(answer.problem(), code("WL-H016", 422));
+}
+
+#[test]
+fn a_resume_link_asks_and_only_its_button_resumes() {
+    let (place, web) = web(&[waits()]);
+    let id = web.start("waits", &Value::Null);
+    let store = place.look().store();
+    let row = until_some("the run waits", || {
+        let query = BookmarkQuery {
+            limit: 1,
+            ..BookmarkQuery::default()
+        };
+        store.bookmarks(&query).ok()?.pop()
+    });
+    let secret = store.secret().expect("there is one");
+    let waits = &row.bookmark;
+    let token = resume_token(
+        &secret,
+        row.instance_id,
+        waits.first,
+        waits.phase,
+        &waits.name,
+    );
+    let link = format!("/resume/{token}");
+    for _ in 0..3 {
+        let page = web.get_any(&link);
+        assert_eq!(page.status, 200);
+        assert!(page.body.contains("<form method=\"post\">"), "{page:?}");
+        assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    }
+    assert_eq!(
+        web.ask("HEAD", &link, &["connection: close"], "").status,
+        200
+    );
+    let list = web.get("/api/v1/bookmarks");
+    assert_eq!(
+        list["items"].as_array().map(Vec::len),
+        Some(1),
+        "it still waits"
+    );
+    let form = "content-type: application/x-www-form-urlencoded";
+    let answer = web.ask("POST", &link, &[form], "answer=yes&by=Ada+L");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let output = json!({ "answer": "yes", "by": "Ada L" });
+    assert_eq!(web.result(&id)["output"], output);
+    assert_eq!(
+        web.ask("POST", &link, &[], "").problem(),
+        code("WL-H011", 404)
+    );
+    assert_eq!(web.get_any(&link).status, 404);
+}
+
+#[test]
+fn definitions_are_changed_only_as_expected() {
+    let (_place, web) = web(&[two()]);
+    let shown = web.get_any("/api/v1/definitions/two");
+    let tag = shown.header("etag").expect("there is one").to_owned();
+    let put = |headers: &[&str], body: &str| {
+        let mut all = vec!["content-type: application/yaml"];
+        all.extend(headers);
+        web.ask("PUT", "/api/v1/definitions/two", &all, body)
+    };
+    let newer = "workflow: two\nnodes: { a: { end: } }\n";
+    let none = put(&["if-none-match: *"], newer);
+    assert_eq!(none.problem(), code("WL-H013", 412));
+    let good = put(&[&format!("if-match: {tag}")], newer);
+    assert_eq!(
+        (good.status, &good.json()["version"]),
+        (200, &json!(2)),
+        "{good:?}"
+    );
+    let late = put(&[&format!("if-match: {tag}")], newer);
+    assert_eq!(late.problem(), code("WL-H013", 412));
+    let broken = put(&[], "workflow: two\nnodes: { a: { ende: } }\n");
+    assert_eq!(broken.status, 422);
+    assert!(
+        broken.json()["errors"][0]["pointer"].is_string(),
+        "{broken:?}"
+    );
+    let other = put(&[], "workflow: three\nnodes: { a: { end: } }\n");
+    assert_eq!(other.problem(), code("WL-H005", 422));
+}
+
+#[test]
+fn a_pause_takes_nothing_in_begins_nothing_and_outlives_a_restart() {
+    let (place, web) = web(&[two()]);
+    let file = place.workflow("two", &two()).display().to_string();
+    let answer = web.post("/api/v1/admin/pause", &json!({ "persist": true }));
+    assert_eq!(
+        (answer.status, &answer.json()["paused"]),
+        (200, &json!(true))
+    );
+    let check = |web: &Web| {
+        let wish = json!({ "workflow": "two" });
+        let refused = web.post("/api/v1/instances", &wish);
+        assert_eq!(refused.problem(), code("WL-R085", 503));
+        assert!(refused.header("retry-after").is_some());
+        assert_eq!(web.post("/hooks/two", &Value::Null).status, 503);
+        assert_eq!(web.get_any("/readyz").problem(), code("WL-R085", 503));
+        assert_eq!(web.get_any("/livez").status, 200);
+        assert_eq!(
+            web.get("/api/v1/instances")["next"],
+            Value::Null,
+            "reading goes on"
+        );
+    };
+    check(&web);
+    let id = place.ask(&["instance", "start", &file]);
+    web.process.signal(Signal::TERM);
+    let Web { mut process, .. } = web;
+    assert!(process.wait().success());
+    let web = Web::serve(&place);
+    check(&web);
+    let waiting = web.get(&format!("/api/v1/instances/{}/runs", id.trim()));
+    assert_eq!(
+        waiting["items"],
+        json!([]),
+        "it was looked for at the start, and left"
+    );
+    let answer = web.ask("POST", "/api/v1/admin/unpause", &[], "");
+    assert_eq!(
+        (answer.status, &answer.json()["paused"]),
+        (200, &json!(false))
+    );
+    assert_eq!(web.result(id.trim())["status"], "completed");
+    assert_eq!(web.get_any("/readyz").status, 200);
+    let now = web.start("two", &Value::Null);
+    assert_eq!(web.result(&now)["status"], "completed");
+}
+
+#[test]
+fn a_host_that_goes_takes_nothing_in_and_finishes_what_runs() {
+    let gate = Gate::shut();
+    let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());
+    let web = Web::serve(&place);
+    let node = json!({ "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" });
+    web.publish(&json!({ "workflow": "gated", "nodes": { "gate": node } }));
+    let id = web.start("gated", &Value::Null);
+    gate.until_asked(1);
+    web.process.signal(Signal::TERM);
+    let refused = until_some("it takes nothing in", || {
+        let refused = web.post("/api/v1/instances", &json!({ "workflow": "gated" }));
+        (refused.status == 503).then_some(refused)
+    });
+    assert_eq!(refused.problem(), code("WL-R079", 503));
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(web.get_any("/readyz").status, 503);
+    assert_eq!(web.get_any("/livez").status, 200, "it is still there");
+    gate.open();
+    let Web { mut process, .. } = web;
+    let (status, _, said) = process.output();
+    assert!(status.success(), "{said}");
+    assert!(said.contains("drained"), "{said}");
+    let run = place.look().run(&id);
+    assert_eq!(place.look().records(&run).len(), 1, "what ran is finished");
+}
