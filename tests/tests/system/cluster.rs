@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use uuid::Uuid;
 use windlass_model::InstanceId;
+use windlass_test_servers::{PostgreSql, Redis};
 use windlass_tests::harness::{Dice, GO, Place, Plan, Process, Signal, Starter, until};
 
 use crate::kills::verify;
@@ -37,6 +38,58 @@ fn hosts_that_share_a_file_and_lock_in_files_end_every_run_once() {
 #[test]
 fn hosts_that_share_a_file_and_lock_in_it_end_every_run_once() {
     storm("cluster on SQLite", &place(), &mut |_| false);
+}
+
+#[test]
+fn hosts_that_share_a_database_end_every_run_once() {
+    let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
+        return;
+    };
+    let place = database(&postgres);
+    storm("cluster on PostgreSQL", &place, &mut |dice| {
+        shake(&postgres, dice)
+    });
+}
+
+#[test]
+fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
+    let postgres = PostgreSql::for_test().expect("PostgreSQL starts");
+    let redis = Redis::for_test().expect("Redis starts");
+    let (Some(postgres), Some(redis)) = (postgres, redis) else {
+        return;
+    };
+    let place = database(&postgres)
+        .with("locks.provider", "redis")
+        .with("locks.url", &redis.url());
+    storm(
+        "cluster on PostgreSQL, locks in Redis",
+        &place,
+        &mut |dice| {
+            if dice.once_in(2) {
+                return shake(&postgres, dice);
+            }
+            // Killed, it forgets everything.
+            redis.restart().expect("Redis starts again");
+            true
+        },
+    );
+}
+
+/// A place whose hosts share a database of this server.
+fn database(postgres: &PostgreSql) -> Place {
+    let url = postgres.database().expect("a database can be made");
+    place().with_database(&url)
+}
+
+/// Restarts PostgreSQL, or ends all connections to it.
+fn shake(postgres: &PostgreSql, dice: &mut Dice) -> bool {
+    if dice.once_in(2) {
+        postgres.restart().expect("PostgreSQL starts again");
+    } else {
+        let ended = postgres.terminate_connections();
+        ended.expect("PostgreSQL ends connections");
+    }
+    true
 }
 
 /// A place whose hosts are a cluster with short leases.
@@ -131,11 +184,18 @@ impl<'a> Cluster<'a> {
         cluster
     }
 
-    /// Waits until all hosts are members.
+    /// Waits until all hosts are members. One that could not reach the database when it was
+    /// started has ended: another one takes its place.
     fn until_whole(&mut self) {
-        for node in &mut self.nodes {
-            self.place.until_member(node);
-        }
+        let (place, nodes) = (self.place, &mut self.nodes);
+        until("all hosts have joined the store", || {
+            nodes.iter_mut().all(|node| {
+                if node.ended().is_some() {
+                    *node = place.start(&["serve"]);
+                }
+                place.look().has_member(node.pid())
+            })
+        });
     }
 
     /// Lets something go wrong, some time after the last.
