@@ -16,6 +16,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
+    /// Measure on PostgreSQL besides, on a server that is started for it.
+    #[arg(long)]
+    postgres: bool,
+
     /// How long each scenario is measured.
     #[arg(long, value_name = "SECONDS", default_value = "3")]
     seconds: f64,
@@ -41,6 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .args(["--seconds", &args.seconds.to_string()]);
     if let Some(filter) = &args.filter {
         command.args(["--filter", filter]);
+    }
+    if args.postgres {
+        command.arg("--postgres");
     }
     if let Some(json) = &args.json {
         command.arg("--json").arg(std::path::absolute(json)?);

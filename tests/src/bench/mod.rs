@@ -31,6 +31,9 @@ pub struct Record {
     pub durability: String,
     /// `warm` or `call`.
     pub isolation: String,
+    /// `sqlite` or `postgres`.
+    #[serde(default)]
+    pub store: String,
     /// Executions of nodes, recorded durably, per second.
     pub node_executions_per_second: f64,
     /// Whole runs per second.
@@ -80,6 +83,11 @@ impl Record {
             in_flight,
             durability: if setup.full { "full" } else { "normal" }.to_owned(),
             isolation: if setup.warm { "warm" } else { "call" }.to_owned(),
+            store: setup
+                .postgres
+                .as_ref()
+                .map_or("sqlite", |_| "postgres")
+                .to_owned(),
             ..Self::default()
         }
     }

@@ -11,6 +11,7 @@ use windlass_runtime::{BurstBounds, Observer, Options, Runtime, Scope, Settings,
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
+use windlass_store::{PostgresOptions, PostgresStore};
 
 /// How a host is set up.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Setup {
     pub components: PathBuf,
     /// Where the store is to be.
     pub dir: PathBuf,
+    /// A database to take instead.
+    pub postgres: Option<String>,
 }
 
 impl Setup {
@@ -31,7 +34,16 @@ impl Setup {
     /// # Errors
     ///
     /// The store cannot be opened.
-    pub fn store(&self, clock: &Arc<dyn Clock>) -> Result<Arc<SqliteStore>> {
+    pub fn store(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
+        if let Some(url) = &self.postgres {
+            // A schema for each directory: stores that are opened anew find what is there.
+            let name = self.dir.file_name().unwrap_or_default();
+            let options = PostgresOptions {
+                schema: name.to_string_lossy().into_owned(),
+                ..PostgresOptions::new(Arc::clone(clock))
+            };
+            return Ok(PostgresStore::open(url, options)?);
+        }
         let durability = if self.full {
             Durability::Full
         } else {

@@ -14,6 +14,7 @@ pub fn table(records: &[Record]) -> String {
         "in flight",
         "durability",
         "isolation",
+        "store",
         "nodes/s",
         "runs/s",
         "p50 ms",
@@ -28,6 +29,7 @@ pub fn table(records: &[Record]) -> String {
             record.in_flight.to_string(),
             record.durability.clone(),
             record.isolation.clone(),
+            record.store.clone(),
             format!("{:.0}", record.node_executions_per_second),
             format!("{:.0}", record.runs_per_second),
             format!("{:.2}", record.p50_ms),
@@ -37,7 +39,7 @@ pub fn table(records: &[Record]) -> String {
             record.extras(),
         ]);
     }
-    for column in table.column_iter_mut().skip(4).take(6) {
+    for column in table.column_iter_mut().skip(5).take(6) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.to_string()

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use windlass_test_servers::PostgreSql;
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
@@ -33,6 +34,10 @@ struct Arguments {
     seconds: f64,
     filter: Option<String>,
     only: Option<String>,
+    /// Measure on PostgreSQL, too.
+    postgres: bool,
+    /// The database for one scenario.
+    url: Option<String>,
 }
 
 impl Arguments {
@@ -46,6 +51,8 @@ impl Arguments {
             seconds: 3.0,
             filter: None,
             only: None,
+            postgres: false,
+            url: None,
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -63,9 +70,11 @@ impl Arguments {
                 "--seconds" => read.seconds = value()?.parse()?,
                 "--filter" => read.filter = Some(value()?),
                 "--only" => read.only = Some(value()?),
+                "--postgres" => read.postgres = true,
+                "--url" => read.url = Some(value()?),
                 other => bail!(
                     "unknown argument {other}; known: --components --binary --hello --dir --json \
-                     --seconds --filter"
+                     --seconds --filter --postgres"
                 ),
             }
         }
@@ -90,6 +99,7 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         warm: isolation == "warm",
         components: arguments.components.clone(),
         dir: dir.path().to_owned(),
+        postgres: arguments.url.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -125,6 +135,7 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
 /// Every scenario with every plan, each in a process of its own.
 fn all(arguments: &Arguments) -> Result<()> {
     let mut records = Vec::new();
+    let server = arguments.postgres.then(PostgreSql::start).transpose()?;
     for name in plans() {
         if arguments
             .filter
@@ -134,7 +145,14 @@ fn all(arguments: &Arguments) -> Result<()> {
             continue;
         }
         eprintln!("measuring {name}");
-        records.push(child(arguments, &name)?);
+        records.push(child(arguments, &name, None)?);
+        if let Some(server) = server.as_ref().filter(|_| !name.contains("normal")) {
+            eprintln!("measuring {name} on PostgreSQL");
+            let url = server.database()?;
+            records.push(child(arguments, &name, Some(&url))?);
+            // What is left to do for the one must not be in the way of the next.
+            server.execute("checkpoint")?;
+        }
     }
     println!("{}", table::table(&records));
     let mut json = serde_json::to_value(&records)?;
@@ -186,8 +204,9 @@ fn plans() -> Vec<String> {
     plans
 }
 
-fn child(arguments: &Arguments, name: &str) -> Result<Record> {
+fn child(arguments: &Arguments, name: &str, url: Option<&str>) -> Result<Record> {
     let output = Command::new(std::env::current_exe()?)
+        .args(url.map(|url| ["--url", url]).into_iter().flatten())
         .args(["--only", name, "--seconds", &arguments.seconds.to_string()])
         .args([Path::new("--components"), &arguments.components])
         .args([Path::new("--dir"), &arguments.dir])

@@ -186,6 +186,19 @@ impl Connection {
     }
 }
 
+#[cfg(test)]
+impl Connection {
+    /// Loses the connection.
+    pub(super) async fn cut(&mut self) -> Fault {
+        self.task.abort();
+        while !self.client.is_closed() {
+            tokio::task::yield_now().await;
+        }
+        let lost = self.client.batch_execute("").await;
+        lost.expect_err("a connection that is lost")
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.task.abort();

@@ -39,6 +39,9 @@ pub(super) fn is_gone(error: &Fault) -> bool {
     if error.is_closed() {
         return true;
     }
+    if of_client(error).is_some() {
+        return false;
+    }
     match error.code() {
         Some(code) => code.code().starts_with("08") || code.code().starts_with("57P"),
         // Not from the server: of the socket, unless a value could not be read or written.
@@ -55,6 +58,52 @@ pub(super) fn is_conflict(error: &Fault) -> bool {
     })
 }
 
+/// What the client itself has found out. Its errors have no codes, so that their texts tell.
+fn of_client(error: &Fault) -> Option<Meaning> {
+    if error.code().is_some() {
+        return None;
+    }
+    let of = |code, what, help| {
+        Some(Meaning {
+            code,
+            what,
+            help,
+            transient: false,
+        })
+    };
+    let text = error.to_string();
+    if text.starts_with("error performing TLS handshake") {
+        return of(
+            codes::TLS,
+            "the connection cannot be encrypted",
+            "Let the server offer TLS, name its authority with `sslrootcert`, or say \
+             `sslmode=disable` where the network is your own.",
+        );
+    }
+    if text.starts_with("authentication error") {
+        return of(
+            codes::LOGIN,
+            "the database does not let this user in",
+            "Give the password in the store's URL.",
+        );
+    }
+    if text.starts_with("invalid configuration") {
+        return of(
+            codes::BAD_URL,
+            "the store's URL lacks something",
+            "Write it like `postgresql://user@host:5432/database`.",
+        );
+    }
+    if text.starts_with("error serializing parameter") {
+        return of(
+            codes::CONTRADICTION,
+            "a write cannot be stored",
+            "This is a fault of Windlass: please report it.",
+        );
+    }
+    None
+}
+
 fn meaning(error: &Fault) -> Meaning {
     let of = |code, what, help, transient| Meaning {
         code,
@@ -69,6 +118,9 @@ fn meaning(error: &Fault) -> Meaning {
             "Check that the server runs and that its address is right; work goes on by itself.",
             true,
         );
+    }
+    if let Some(meaning) = of_client(error) {
+        return meaning;
     }
     let Some(state) = error.code() else {
         return of(

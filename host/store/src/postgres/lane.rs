@@ -254,7 +254,7 @@ async fn attempt<W: Work>(
     };
     let number = session.number.take();
     failpoint::pass("store-before-commit");
-    let committed = session.connection.client.batch_execute("COMMIT").await;
+    let committed = commit(shared, session.connection).await;
     match committed {
         Ok(()) => {
             failpoint::pass("store-after-commit");
@@ -264,6 +264,28 @@ async fn attempt<W: Work>(
         Err(fault) if is_gone(&fault) => Attempt::Unknown(answer, number, fault),
         Err(fault) => roll_back(shared, session.connection, fault.into()).await,
     }
+}
+
+#[cfg(not(test))]
+async fn commit(_shared: &Shared, connection: &mut Connection) -> std::result::Result<(), Fault> {
+    connection.client.batch_execute("COMMIT").await
+}
+
+/// Commits, unless a test lets something else happen.
+#[cfg(test)]
+async fn commit(shared: &Shared, connection: &mut Connection) -> std::result::Result<(), Fault> {
+    use super::tests::troubles::Trouble;
+    let trouble = shared.troubles.lock().pop();
+    if let Some(Trouble::Written) | None = trouble {
+        connection.client.batch_execute("COMMIT").await?;
+    }
+    if trouble.is_none() {
+        return Ok(());
+    }
+    if let Some(before) = shared.before_trouble.lock().take() {
+        before();
+    }
+    Err(connection.cut().await)
 }
 
 async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {

@@ -106,6 +106,10 @@ impl PostgresStore {
             scans: Mutex::new(FxHashMap::default()),
             documents: Mutex::default(),
             joined: Mutex::default(),
+            #[cfg(test)]
+            troubles: Mutex::default(),
+            #[cfg(test)]
+            before_trouble: Mutex::default(),
         });
         let (for_writer, runs_on) = (Arc::clone(&shared), handle.clone());
         let writer = std::thread::Builder::new()

@@ -32,6 +32,12 @@ pub(super) struct Shared {
     pub(super) documents: Mutex<Place>,
     /// Who joined through this store object and has not left: dead once it is closed.
     pub(super) joined: Mutex<Vec<i64>>,
+    /// What a test lets happen to the next commits, the last first.
+    #[cfg(test)]
+    pub(super) troubles: Mutex<Vec<super::tests::troubles::Trouble>>,
+    /// What a test does when the first of those happens.
+    #[cfg(test)]
+    pub(super) before_trouble: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// What is known of the tables as long as a batch that rests on it does not say otherwise.

@@ -49,7 +49,9 @@ pub(in crate::postgres) struct Scan {
 struct Taking {
     instances: Vec<Chosen>,
     places: FxHashMap<i64, usize>,
-    /// What is locked by others, or is not the member's.
+    /// Held by this transaction.
+    locked: FxHashSet<i64>,
+    /// Held by others.
     refused: FxHashSet<i64>,
     more: bool,
     next_due_ms: Option<i64>,
@@ -165,7 +167,7 @@ impl Session<'_> {
             let last = page.len() < PAGE;
             *rows = rows.saturating_sub(page.len());
             let mut heads = self.free_or_mine(claim, &page).await?;
-            self.lock(claim, taking, &mut heads, scan).await?;
+            scan.left |= self.lock(claim, taking, &page, &mut heads).await?;
             let parked = self
                 .put_aside(&heads, page.iter().map(|place| (place.1, place.2)))
                 .await?;
@@ -218,35 +220,46 @@ impl Session<'_> {
         rows.iter().map(standing).collect()
     }
 
-    /// Locks those of a page that there is room for. What others are at is left.
+    /// Locks as many of a page, in its order, as there is room for. What others are at is left.
     async fn lock(
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
+        page: &[Place],
         heads: &mut FxHashMap<i64, Standing>,
-        scan: &mut Scan,
-    ) -> Done<()> {
+    ) -> Done<bool> {
         heads.retain(|no, _| !taking.refused.contains(no));
-        let mut wanted: Vec<i64> = heads.keys().copied().collect();
-        wanted.retain(|no| !taking.places.contains_key(no));
-        if wanted.is_empty() || taking.instances.len() >= claim.instances as usize {
-            return Ok(());
+        let mut wanted = Vec::with_capacity(heads.len());
+        let mut seen = FxHashSet::default();
+        for place in page {
+            let no = place.1;
+            if heads.contains_key(&no) && !taking.locked.contains(&no) && seen.insert(no) {
+                wanted.push(no);
+            }
         }
-        wanted.sort_unstable();
-        let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 \
-            AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
-        let rows = self.rows(sql, &[&wanted, &claim.incarnation.0]).await?;
-        for no in &wanted {
-            heads.remove(no);
+        let mut left = false;
+        let mut wanted = wanted.into_iter();
+        loop {
+            let room = (claim.instances as usize).saturating_sub(taking.locked.len());
+            let mut numbers: Vec<i64> = wanted.by_ref().take(room).collect();
+            if numbers.is_empty() {
+                return Ok(left);
+            }
+            numbers.sort_unstable();
+            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
+                AND status < 4 AND (owner IS NULL OR owner = $2) \
+                ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
+            let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
+            for row in &rows {
+                let (no, standing) = standing(row)?;
+                heads.insert(no, standing);
+                taking.locked.insert(no);
+            }
+            for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
+                left |= heads.remove(no).is_some();
+                taking.refused.insert(*no);
+            }
         }
-        for row in &rows {
-            heads.extend([standing(row)?]);
-        }
-        let refused = wanted.into_iter().filter(|no| !heads.contains_key(no));
-        let before = taking.refused.len();
-        taking.refused.extend(refused);
-        scan.left |= taking.refused.len() > before;
-        Ok(())
     }
 
     /// Chooses what is due of one instance.
@@ -261,6 +274,7 @@ impl Session<'_> {
                 AND (owner IS NULL OR owner = $2) FOR NO KEY UPDATE";
             if let Some(row) = self.one(sql, &[&instance, &claim.incarnation.0]).await? {
                 heads.extend([standing(&row)?]);
+                taking.locked.insert(instance);
             }
         }
         let due: Vec<i64> = due
@@ -425,7 +439,8 @@ fn choose(
             let Some(standing) = heads.get(&instance) else {
                 return Verdict::NotMine;
             };
-            if taking.instances.len() >= claim.instances as usize {
+            let full = taking.instances.len() >= claim.instances as usize;
+            if full || !taking.locked.contains(&instance) {
                 return Verdict::Full;
             }
             taking.instances.push(Chosen {

@@ -2,6 +2,9 @@
 //!
 //! Where PostgreSQL is neither installed nor required, the tests say so and do nothing.
 
+mod bloat;
+mod opening;
+pub(super) mod troubles;
 mod upkeep;
 
 use std::sync::Arc;

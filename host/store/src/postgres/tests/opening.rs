@@ -1,0 +1,101 @@
+//! Laying the tables out, and what is refused.
+
+use std::sync::Arc;
+
+use windlass_test_servers::PostgreSql;
+
+use super::in_database;
+use crate::codes;
+use crate::conformance::world::Member;
+use crate::postgres::{PostgresOptions, PostgresStore};
+use crate::read::Reader as _;
+
+#[test]
+fn many_that_open_at_once_lay_it_out_once() {
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let member = Member::of(harness.store());
+                member.born();
+            });
+        }
+    });
+    let store = harness.store();
+    assert_eq!(store.counts().unwrap().instances, 6);
+    let secrets = [store.secret(), harness.store().secret()];
+    assert_eq!(secrets[0].as_ref().ok(), secrets[1].as_ref().ok());
+}
+
+#[test]
+fn a_layout_that_is_cut_off_leaves_nothing() {
+    let harness = in_database();
+    let Some(url) = harness.url.clone() else {
+        return;
+    };
+    let server = PostgreSql::shared().unwrap().unwrap();
+    // All of it but the end, and then the connection is gone.
+    let cut = format!(
+        "begin; create schema windlass; set search_path to windlass; \
+         create table layout (version bigint primary key); {} \
+         select pg_terminate_backend(pg_backend_pid())",
+        include_str!("../schema.sql")
+    );
+    assert!(server.execute_in(&url, &cut).is_err());
+    let schemas = "select count(*) from pg_namespace where nspname = 'windlass'";
+    assert_eq!(server.execute_in(&url, schemas).unwrap(), "0");
+    Member::of(harness.store()).born();
+}
+
+#[test]
+fn what_is_not_ours_is_refused() {
+    let harness = in_database();
+    let Some(url) = harness.url.clone() else {
+        return;
+    };
+    let server = PostgreSql::shared().unwrap().unwrap();
+    let check = |url: &str, code: windlass_model::Code| {
+        let refused = PostgresStore::open(url, harness.options()).map(|_| ());
+        let error = refused.unwrap_err();
+        assert_eq!(error.code, code, "{url}: {error}");
+        assert!(error.help.is_some(), "{error}");
+    };
+    let foreign = "create schema windlass; create table windlass.theirs (a int)";
+    server.execute_in(&url, foreign).unwrap();
+    check(&url, codes::NOT_LAID_OUT);
+    let newer = "drop table windlass.theirs; \
+        create table windlass.layout (version bigint primary key); \
+        insert into windlass.layout values (1000)";
+    server.execute_in(&url, newer).unwrap();
+    check(&url, codes::NEWER);
+    check(
+        "postgres://windlass@127.0.0.1:1/nowhere",
+        codes::UNREACHABLE,
+    );
+    check("mysql://somewhere", codes::BAD_URL);
+    check(&format!("{url}_and_more"), codes::NO_DATABASE);
+    check(&format!("{url}?sslmode=require"), codes::TLS);
+    check(&format!("{url}?sslmode=verify-full"), codes::TLS);
+}
+
+#[test]
+fn schemas_are_stores_of_their_own() {
+    let harness = in_database();
+    let Some(url) = harness.url.as_deref() else {
+        return;
+    };
+    let open = |schema: &str| {
+        let options = PostgresOptions {
+            schema: schema.to_owned(),
+            ..harness.options()
+        };
+        PostgresStore::open(url, options).unwrap()
+    };
+    let (one, other) = (open("one"), open("the \"other\""));
+    Member::of(Arc::<PostgresStore>::clone(&one)).born();
+    assert_eq!(one.counts().unwrap().instances, 1);
+    assert_eq!(other.counts().unwrap().instances, 0);
+}

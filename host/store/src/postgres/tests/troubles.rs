@@ -1,0 +1,160 @@
+//! Connections that are lost and servers that go away: nothing that was acknowledged is lost,
+//! and nothing is there twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use windlass_model::Clock;
+use windlass_test_servers::PostgreSql;
+
+use super::{InDatabase, in_database};
+use crate::conformance::TestClock;
+use crate::conformance::world::{Held, Member, is_done};
+use crate::postgres::{PostgresOptions, PostgresStore};
+use crate::read::Reader as _;
+use crate::{Store as _, codes};
+
+/// What happens to a commit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::postgres) enum Trouble {
+    /// It is written, and the connection is lost before that is said.
+    Written,
+    /// The connection is lost before it arrives.
+    NotWritten,
+}
+
+fn open(url: &str) -> Arc<PostgresStore> {
+    let clock: Arc<dyn Clock> = Arc::new(TestClock::default());
+    let options = PostgresOptions {
+        ahead: Some(Arc::clone(&clock)),
+        reconnect_ms: 60_000,
+        ..PostgresOptions::new(clock)
+    };
+    PostgresStore::open(url, options).unwrap()
+}
+
+/// Steps one instance after another on, while `harm` is done to the server again and again.
+fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
+    const CHAINS: usize = 4;
+    const STEPS: u64 = 100;
+    const STEPS_BETWEEN: u64 = 50;
+    let Some(server) = PostgreSql::for_test().unwrap() else {
+        return;
+    };
+    let member = Member::of(open(&server.database().unwrap()));
+    let firsts: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
+    let (over, harmed, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut next = STEPS_BETWEEN;
+            while !over.load(Ordering::Acquire) {
+                if done.load(Ordering::Acquire) >= next {
+                    harm(&server);
+                    harmed.fetch_add(1, Ordering::AcqRel);
+                    next = done.load(Ordering::Acquire) + STEPS_BETWEEN;
+                }
+                std::thread::yield_now();
+            }
+        });
+        let chains: Vec<_> = firsts
+            .iter()
+            .map(|first| {
+                let (member, harmed, done) = (&member, &harmed, &done);
+                scope.spawn(move || {
+                    let mut held = *first;
+                    let mut steps = 0;
+                    // Until there was both enough work and enough harm.
+                    while steps < STEPS || harmed.load(Ordering::Acquire) < 3 {
+                        let wrote = member.commit(member.chained(&held, steps + 2));
+                        assert!(is_done(&wrote), "{wrote:?} at {steps}");
+                        held = held.next();
+                        steps += 1;
+                        done.fetch_add(1, Ordering::AcqRel);
+                    }
+                    steps
+                })
+            })
+            .collect();
+        let steps: Vec<u64> = chains
+            .into_iter()
+            .map(|chain| chain.join().unwrap())
+            .collect();
+        over.store(true, Ordering::Release);
+        for (first, steps) in firsts.iter().zip(&steps) {
+            let head = member.head(first.fence.instance);
+            assert_eq!(head.version.0.cast_unsigned(), *steps);
+        }
+        assert_eq!(
+            member.store.counts().unwrap().runs,
+            steps.iter().sum::<u64>()
+        );
+    });
+}
+
+#[test]
+fn terminated_connections_lose_nothing_and_double_nothing() {
+    check_under(|server| {
+        server.terminate_connections().unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_loses_nothing_and_doubles_nothing() {
+    check_under(|server| {
+        server.kill().unwrap();
+        server.start_again().unwrap();
+    });
+}
+
+/// Lets the trouble happen to the commits of one step, and says what becomes of it.
+fn check_trouble(troubles: &[Trouble]) {
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    let store = harness.store();
+    let member = Member::of(Arc::<PostgresStore>::clone(&store));
+    let held = member.born();
+    *store.shared.troubles.lock() = troubles.to_vec();
+    let wrote = member.commit(member.chained(&held, 2));
+    assert!(is_done(&wrote), "{troubles:?}: {wrote:?}");
+    let head = member.head(held.fence.instance);
+    assert_eq!(head.version.0, 1, "{troubles:?}");
+    assert_eq!(member.store.counts().unwrap().runs, 1, "{troubles:?}");
+    assert!(store.shared.troubles.lock().is_empty());
+}
+
+#[test]
+fn a_commit_that_is_cut_off_is_asked_for() {
+    check_trouble(&[Trouble::Written]);
+    check_trouble(&[Trouble::NotWritten]);
+    check_trouble(&[Trouble::Written, Trouble::NotWritten]);
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_answered_as_unknown() {
+    let Some(server) = PostgreSql::for_test().unwrap() else {
+        return;
+    };
+    let harness = InDatabase {
+        clock: Arc::default(),
+        url: Some(server.database().unwrap()),
+    };
+    let options = PostgresOptions {
+        reconnect_ms: 100,
+        ..harness.options()
+    };
+    let store = PostgresStore::open(harness.url.as_deref().unwrap(), options).unwrap();
+    let member = Member::of(Arc::<PostgresStore>::clone(&store));
+    let held = member.born();
+    *store.shared.before_trouble.lock() = Some(Box::new(move || server.kill().unwrap()));
+    *store.shared.troubles.lock() = vec![Trouble::Written];
+    let commit = crate::Write::Commit(Box::new(member.chained(&held, 2)));
+    let error = store.write(commit).unwrap_err();
+    assert_eq!(error.code, codes::UNKNOWN_OUTCOME, "{error}");
+    // From now on nothing was sent, so that is known.
+    let error = store.write(crate::Write::Unpark).unwrap_err();
+    assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
+    let error = store.counts().unwrap_err();
+    assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
+}
