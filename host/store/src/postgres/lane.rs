@@ -2,8 +2,9 @@
 //!
 //! A connection that is lost before COMMIT was sent has written nothing: it is made again, and
 //! the transaction done again. One that is lost after that leaves the outcome unknown. So every
-//! transaction knows its number before it sends COMMIT, and the server is asked by that number
-//! what became of it. Only if nobody can be asked is the outcome answered as unknown.
+//! transaction leaves a number in the process's row of `trace`, which is looked for by the next
+//! connection: the row is held by the transaction as long as the server is at that. Only if
+//! nobody can be asked is the outcome answered as unknown.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 /// The longest.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
-/// How often the server is asked about a transaction that it is still at.
+/// How often a connection that is lost again is made again to look for a trace.
 const QUESTIONS: u32 = 100;
 
 /// Why a transaction has written nothing.
@@ -51,10 +52,12 @@ pub(super) trait Work {
     /// What comes of it.
     type Answer: Send;
 
-    /// Does it, from BEGIN up to its COMMIT, and learns the number of the transaction.
+    /// Does it, from BEGIN up to its COMMIT, and leaves this trace if it writes something that
+    /// must not be done twice.
     fn carry_out(
         &mut self,
         session: &mut Session<'_>,
+        trace: i64,
     ) -> impl Future<Output = Done<Self::Answer>> + Send;
 }
 
@@ -64,10 +67,18 @@ pub(super) struct Single<'w>(pub(super) &'w Write);
 impl Work for Single<'_> {
     type Answer = Wrote;
 
-    async fn carry_out(&mut self, session: &mut Session<'_>) -> Done<Wrote> {
+    async fn carry_out(&mut self, session: &mut Session<'_>, trace: i64) -> Done<Wrote> {
         session.begin().await?;
         let wrote = session.carry_out(self.0).await?;
-        session.ask_number().await?;
+        let idle = match &wrote {
+            Wrote::Claimed(claims) => claims.instances.is_empty(),
+            Wrote::Freed(count) => *count == 0,
+            Wrote::Fenced | Wrote::Renewed { .. } => true,
+            _ => false,
+        };
+        if !idle {
+            session.leave_trace(trace).await?;
+        }
         Ok(wrote)
     }
 }
@@ -82,8 +93,10 @@ pub(super) struct Plain<'w> {
 impl Work for Plain<'_> {
     type Answer = Vec<Wrote>;
 
-    async fn carry_out(&mut self, session: &mut Session<'_>) -> Done<Vec<Wrote>> {
-        let answers = session.carry_out_batch(&self.writes, self.checked).await;
+    async fn carry_out(&mut self, session: &mut Session<'_>, trace: i64) -> Done<Vec<Wrote>> {
+        let answers = session
+            .carry_out_batch(&self.writes, self.checked, trace)
+            .await;
         if let Err(Failed::Again) = answers {
             self.checked = true;
         }
@@ -100,9 +113,8 @@ enum Attempt<T> {
     Conflict(Error),
     /// Nothing is written.
     RolledBack(Error),
-    /// COMMIT was sent, and the connection is gone: the answer counts if the transaction of
-    /// this number is committed.
-    Unknown(T, Option<String>, Fault),
+    /// COMMIT was sent, and the connection is gone: the answer counts if this trace is there.
+    Unknown(T, Option<i64>, Fault),
 }
 
 /// A connection that writes, made as it is needed.
@@ -111,6 +123,8 @@ pub(super) struct Lane {
     connection: Option<Connection>,
     /// The last attempt to connect has failed: the next work is refused by one more.
     unreachable: bool,
+    /// The newest trace that was left.
+    trace: i64,
 }
 
 impl Lane {
@@ -118,6 +132,7 @@ impl Lane {
         Self {
             connection: Some(connection),
             unreachable: false,
+            trace: 0,
         }
     }
 
@@ -130,8 +145,10 @@ impl Lane {
         let place = &shared.target.place;
         let mut conflicts = 0;
         loop {
+            self.trace += 1;
+            let trace = self.trace;
             let connection = self.connected(shared).await.map_err(Refused::Lost)?;
-            match attempt(shared, connection, work).await {
+            match attempt(shared, connection, work, trace).await {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Gone(fault) => {
                     tracing::warn!("the connection to {place} is lost: {fault}");
@@ -145,10 +162,10 @@ impl Lane {
                     pause(Duration::from_millis(u64::from(conflicts))).await;
                 }
                 Attempt::RolledBack(error) => return Err(Refused::RolledBack(error)),
-                Attempt::Unknown(answer, number, fault) => {
+                Attempt::Unknown(answer, trace, fault) => {
                     tracing::warn!("the connection to {place} is lost during a commit: {fault}");
                     self.connection = None;
-                    if self.is_committed(shared, number, &fault).await? {
+                    if self.is_committed(shared, trace, &fault).await? {
                         return Ok(answer);
                     }
                 }
@@ -175,12 +192,12 @@ impl Lane {
         let target = &shared.target;
         let told = |fault: Fault| explain(&target.place, &fault);
         if self.unreachable {
-            return target.writer().await.map_err(told);
+            return traced(shared).await.map_err(told);
         }
         let mut wait = BACK_OFF;
         let mut waited = Duration::ZERO;
         loop {
-            let fault = match target.writer().await {
+            let fault = match traced(shared).await {
                 Ok(connection) => return Ok(connection),
                 Err(fault) => told(fault),
             };
@@ -194,65 +211,79 @@ impl Lane {
         }
     }
 
-    /// Asks the server what became of a transaction.
+    /// Looks for the trace of a transaction.
     async fn is_committed(
         &mut self,
         shared: &Shared,
-        number: Option<String>,
+        trace: Option<i64>,
         why: &Fault,
     ) -> std::result::Result<bool, Refused> {
-        // Without a number it has written nothing.
-        let Some(number) = number else {
-            return Ok(true);
+        // Nothing that matters was written: it is done again.
+        let Some(trace) = trace else {
+            return Ok(false);
         };
-        let place = shared.target.place.clone();
-        let unknown = |what: String| {
+        let place = &shared.target.place;
+        let unknown = |what: &str| {
             let text = format!(
                 "{}; whether the write lasts cannot be found out: {what}",
-                explain(&place, why)
+                explain(place, why)
             );
             Refused::Lost(
                 Error::new(codes::UNKNOWN_OUTCOME, text)
                     .help("Check the server; what was not acknowledged is looked up at the start."),
             )
         };
-        let sql = "SELECT pg_xact_status($1::text::xid8)";
+        // While the server is still at the transaction, that holds the row.
+        let sql = "SELECT last FROM trace WHERE process = $1 FOR UPDATE";
         for _ in 0..QUESTIONS {
             let connection = self.connected(shared).await;
-            let connection = connection.map_err(|error| unknown(error.message))?;
-            let status: Option<String> = match connection.rows(sql, &[&number]).await {
-                Ok(rows) => rows.first().and_then(|row| row.try_get(0).ok().flatten()),
-                Err(fault) if is_gone(&fault) => {
-                    self.connection = None;
-                    continue;
+            let connection = connection.map_err(|error| unknown(&error.message))?;
+            match connection.rows(sql, &[&shared.process]).await {
+                Ok(rows) => {
+                    let last = rows.first().map(|row| row.try_get::<_, i64>(0));
+                    let last = last.transpose();
+                    let last = last.map_err(|fault| unknown(&explain(place, &fault).message))?;
+                    return Ok(last == Some(trace));
                 }
-                Err(fault) => return Err(unknown(fault.to_string())),
-            };
-            match status.as_deref() {
-                Some("committed") => return Ok(true),
-                Some("aborted") => return Ok(false),
-                Some(_) => pause(BACK_OFF).await,
-                None => return Err(unknown("the server has forgotten it".to_owned())),
+                Err(fault) if is_gone(&fault) => self.connection = None,
+                Err(fault) => return Err(unknown(&explain(place, &fault).message)),
             }
         }
-        Err(unknown(
-            "the server does not come to an end with it".to_owned(),
-        ))
+        Err(unknown("the connection is lost again and again"))
     }
+}
+
+/// A new connection on which traces can be left.
+async fn traced(shared: &Shared) -> std::result::Result<Connection, Fault> {
+    let mut connection = shared.target.writer().await?;
+    trace_from_now_on(&mut connection, shared.process).await?;
+    Ok(connection)
+}
+
+/// Puts the process's row in place: one that is only being written could neither be seen nor
+/// waited for.
+pub(super) async fn trace_from_now_on(
+    connection: &mut Connection,
+    process: i64,
+) -> std::result::Result<(), Fault> {
+    let sql = "INSERT INTO trace (process, last) VALUES ($1, 0) ON CONFLICT DO NOTHING";
+    connection.execute(sql, &[&process]).await?;
+    Ok(())
 }
 
 async fn attempt<W: Work>(
     shared: &Shared,
     connection: &mut Connection,
     work: &mut W,
+    trace: i64,
 ) -> Attempt<W::Answer> {
     let mut session = Session::new(connection, shared);
-    let answer = match work.carry_out(&mut session).await {
+    let answer = match work.carry_out(&mut session, trace).await {
         Ok(answer) => answer,
         Err(Failed::Sql(fault)) if is_gone(&fault) => return Attempt::Gone(fault),
         Err(failed) => return roll_back(shared, session.connection, failed).await,
     };
-    let number = session.number.take();
+    let trace = session.trace;
     failpoint::pass("store-before-commit");
     let committed = commit(shared, session.connection).await;
     match committed {
@@ -261,7 +292,7 @@ async fn attempt<W: Work>(
             session.settle();
             Attempt::Done(answer)
         }
-        Err(fault) if is_gone(&fault) => Attempt::Unknown(answer, number, fault),
+        Err(fault) if is_gone(&fault) => Attempt::Unknown(answer, trace, fault),
         Err(fault) => roll_back(shared, session.connection, fault.into()).await,
     }
 }

@@ -62,8 +62,6 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     pool: ReadPool,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Differs between store objects: who has notified.
-    own: String,
     runtime: Mutex<Option<Runtime>>,
     handle: tokio::runtime::Handle,
 }
@@ -92,15 +90,17 @@ impl PostgresStore {
             .build()
             .map_err(none)?;
         let handle = runtime.handle().clone();
+        let process = nonce();
         let connection = wait_for(
             &handle,
-            prepare(Arc::clone(&target), options.schema.clone()),
+            prepare(Arc::clone(&target), options.schema.clone(), process),
         )?;
         let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
         let shared = Arc::new(Shared {
             target,
             queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
             options,
+            process,
             known: Mutex::default(),
             made_pending: std::sync::atomic::AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
@@ -120,7 +120,6 @@ impl PostgresStore {
             shared,
             pool,
             writer: Mutex::new(Some(writer)),
-            own: nonce(),
             runtime: Mutex::new(Some(runtime)),
             handle,
         }))
@@ -133,10 +132,12 @@ impl PostgresStore {
 }
 
 /// The first connection, on a schema that is laid out.
-async fn prepare(target: Arc<Target>, schema: String) -> Result<connect::Connection> {
+async fn prepare(target: Arc<Target>, schema: String, process: i64) -> Result<connect::Connection> {
     let connection = target.writer().await;
     let mut connection = connection.map_err(|fault| explain(&target.place, &fault))?;
     layout::lay_out(&mut connection, &target.place, &schema).await?;
+    let traced = lane::trace_from_now_on(&mut connection, process).await;
+    traced.map_err(|fault| explain(&target.place, &fault))?;
     Ok(connection)
 }
 
@@ -179,7 +180,7 @@ impl Store for PostgresStore {
     }
 
     fn notify(&self) {
-        let own = self.own.clone();
+        let own = self.shared.process.to_string();
         let sql = "SELECT pg_notify($1, $2)";
         let channel = listen::channel(&self.shared.options.schema);
         self.pool.hint(sql, values::params![channel, own]);
@@ -191,7 +192,7 @@ impl Store for PostgresStore {
             &self.handle,
             Arc::clone(&self.shared.target),
             &self.shared.options.schema,
-            self.own.clone(),
+            self.shared.process.to_string(),
             wake,
             first,
         );
@@ -208,7 +209,7 @@ impl Store for PostgresStore {
             // A writer that panicked has nothing more to finish.
             let _ = writer.join();
         }
-        self.end_leases();
+        self.end();
         self.pool.close();
         // Whatever it still drives is of no use any more; waiting for it is not allowed on a
         // thread that drives another runtime.
@@ -221,15 +222,15 @@ impl Store for PostgresStore {
 impl PostgresStore {
     /// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
     /// not given back: that is what leaving is for.
-    fn end_leases(&self) {
+    fn end(&self) {
         let joined = std::mem::take(&mut *self.shared.joined.lock());
-        if joined.is_empty() {
-            return;
-        }
-        let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1) \
-            RETURNING incarnation";
         // Where it fails, the leases run out by themselves.
-        let _ = self.pool.rows(sql, values::params![joined]);
+        if !joined.is_empty() {
+            let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
+            let _ = self.pool.rows(sql, values::params![joined]);
+        }
+        let sql = "DELETE FROM trace WHERE process = $1 OR at < now() - interval '30 days'";
+        let _ = self.pool.rows(sql, values::params![self.shared.process]);
     }
 }
 
@@ -239,9 +240,10 @@ impl Drop for PostgresStore {
     }
 }
 
-/// A name that differs between the store objects of all processes.
-fn nonce() -> String {
+/// A number that differs between the store objects of all processes.
+fn nonce() -> i64 {
     use std::hash::{BuildHasher as _, RandomState};
-    let number = RandomState::new().hash_one(std::process::id());
-    format!("{number:016x}")
+    RandomState::new()
+        .hash_one(std::process::id())
+        .cast_signed()
 }

@@ -390,6 +390,14 @@ CREATE TABLE dead_letter (
 CREATE INDEX dead_letter_at ON dead_letter (at_ms);
 CREATE INDEX dead_letter_instance ON dead_letter (instance, seq) WHERE instance IS NOT NULL;
 
+-- The last transaction of each process, by which it can be told whether that is written: a
+-- server that was killed forgets the numbers that it gave to transactions, and gives them again.
+CREATE TABLE trace (
+    process BIGINT PRIMARY KEY,
+    last    BIGINT NOT NULL,
+    at      TIMESTAMPTZ NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+
 -- What operators have decided about the system as a whole.
 CREATE TABLE setting (
     name  TEXT COLLATE "C" PRIMARY KEY,

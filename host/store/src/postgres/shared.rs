@@ -21,6 +21,8 @@ const CARRYING: usize = 64 * 1024;
 pub(super) struct Shared {
     pub(super) target: Arc<Target>,
     pub(super) options: PostgresOptions,
+    /// Names this store object among those of all processes.
+    pub(super) process: i64,
     pub(super) queue: Queue,
     pub(super) known: Mutex<Known>,
     /// Counts what became pending through this store object, so that a scan knows whether it

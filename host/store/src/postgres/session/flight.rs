@@ -1,11 +1,11 @@
 //! Writes a batch: every statement is sent before the answer to the first has come.
 
-use futures::future::{join_all, join3};
+use futures::future::{join, join_all};
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, Head, Row};
-use super::{Done, Session};
+use super::{Done, Session, TRACE};
 use crate::columns::{json, json_list, payload};
 use crate::rows::bounded;
 
@@ -59,7 +59,12 @@ fn number(length: usize) -> Option<u64> {
 impl Session<'_> {
     /// Begins the transaction if it has not begun, and writes a batch. False if a fence did not
     /// hold: nothing of it counts then.
-    pub(super) async fn write_batch(&mut self, batch: &Batch<'_>, begun: bool) -> Done<bool> {
+    pub(super) async fn write_batch(
+        &mut self,
+        batch: &Batch<'_>,
+        begun: bool,
+        trace: i64,
+    ) -> Done<bool> {
         let mut flight = Flight {
             session: self,
             sent: Vec::with_capacity(16),
@@ -72,7 +77,11 @@ impl Session<'_> {
         flight.records(batch).await?;
         flight.scoped(batch).await?;
         flight.blobs(batch).await?;
+        let process = flight.session.shared.process;
+        let columns: Vec<Column<'_>> = vec![Box::new(process), Box::new(trace)];
+        flight.add(TRACE, Some(1), columns).await?;
         let sent = flight.sent;
+        self.trace = Some(trace);
         let pending = batch.rows.values().filter_map(|row| row.now);
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;
@@ -80,8 +89,6 @@ impl Session<'_> {
     }
 
     async fn send(&mut self, sent: &[Sent<'_>], begun: bool) -> Done<bool> {
-        let number = "SELECT pg_current_xact_id_if_assigned()::text";
-        let number = self.connection.prepare(number).await?;
         let client = &self.connection.client;
         let begin = async {
             if begun {
@@ -98,7 +105,7 @@ impl Session<'_> {
                 .collect();
             client.execute(&sent.statement, &columns).await
         }));
-        let (begun, changed, number) = join3(begin, all, client.query(&number, &[])).await;
+        let (begun, changed) = join(begin, all).await;
         begun?;
         let mut held = true;
         for (sent, changed) in sent.iter().zip(changed) {
@@ -108,9 +115,6 @@ impl Session<'_> {
                 self.aftermath.made_pending += changed;
             }
         }
-        self.number = number?
-            .first()
-            .and_then(|row| row.try_get(0).ok().flatten());
         Ok(held)
     }
 }

@@ -84,6 +84,10 @@ impl From<Error> for Failed {
 
 pub(super) type Done<T> = Result<T, Failed>;
 
+/// Leaves a trace of a transaction.
+const TRACE: &str = "INSERT INTO trace (process, last) VALUES ($1, $2) \
+    ON CONFLICT (process) DO UPDATE SET last = excluded.last, at = now()";
+
 /// The bits that say what hangs on an instance besides what most have.
 pub(super) mod extras {
     /// Somebody waits for it.
@@ -126,8 +130,8 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) shared: &'a Shared,
     pub(super) aftermath: Aftermath,
-    /// The number of the transaction, once it has written something and asked for it.
-    pub(super) number: Option<String>,
+    /// What this transaction leaves in `trace`, unless it has nothing to write.
+    pub(super) trace: Option<i64>,
 }
 
 impl<'a> Session<'a> {
@@ -136,7 +140,7 @@ impl<'a> Session<'a> {
             connection,
             shared,
             aftermath: Aftermath::default(),
-            number: None,
+            trace: None,
         }
     }
 
@@ -144,11 +148,12 @@ impl<'a> Session<'a> {
         Ok(self.connection.client.batch_execute("BEGIN").await?)
     }
 
-    /// Learns the number of the transaction, by which it can be asked about later.
-    pub(super) async fn ask_number(&mut self) -> Done<()> {
-        let sql = "SELECT pg_current_xact_id_if_assigned()::text";
-        let row = self.one(sql, &[]).await?;
-        self.number = row.and_then(|row| row.try_get(0).ok().flatten());
+    /// Leaves something to recognise the transaction by, should it not be known whether it is
+    /// written.
+    pub(super) async fn leave_trace(&mut self, trace: i64) -> Done<()> {
+        let process = self.shared.process;
+        self.execute(TRACE, &[&process, &trace]).await?;
+        self.trace = Some(trace);
         Ok(())
     }
 
@@ -158,6 +163,7 @@ impl<'a> Session<'a> {
         &mut self,
         writes: &[&Write],
         checked: bool,
+        trace: i64,
     ) -> Done<Vec<Wrote>> {
         let facts = if checked {
             self.begin().await?;
@@ -182,7 +188,13 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        if self.write_batch(&batch, checked).await? {
+        if batch.answers.is_empty() {
+            if !checked {
+                self.begin().await?;
+            }
+            return Ok(batch.answers);
+        }
+        if self.write_batch(&batch, checked, trace).await? {
             Ok(batch.answers)
         } else {
             Err(Failed::Again)
