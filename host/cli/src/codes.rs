@@ -58,8 +58,6 @@ pub(crate) const NO_BOOKMARK: Code = Code::new("WL-U014");
 pub(crate) const NO_LETTER: Code = Code::new("WL-U015");
 /// It is too late for what was asked.
 pub(crate) const TOO_LATE: Code = Code::new("WL-U016");
-/// Two files of the definitions directory have the same workflow.
-pub(crate) const SAME_WORKFLOW: Code = Code::new("WL-U017");
 
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");

@@ -1,95 +1,100 @@
-//! The directory whose workflows `serve` publishes.
+//! The directories whose workflows `serve` publishes.
 //!
-//! It is looked at every two seconds, and the difference to the last look is what is acted on.
-//! A file that cannot be published is reported once, with everything that is wrong with it,
-//! and the version before stays published; it is tried again when it or a plugin changes. A
-//! file that is taken away stays published, for a slip of the hand must not stop a business:
-//! `workflow retract` takes it back.
+//! Every hint that something changed leads to one look at the directories; the difference to the
+//! last look is what is acted on. A hint that is lost, or a file system that gives none, costs
+//! two seconds. A file that cannot be published is reported once, with everything that is wrong
+//! with it, and the version before stays published; it is tried again when it or a plugin
+//! changes. What a file that is taken away has published is taken back, because the directory
+//! says what is to be started, and nobody would look for the rest elsewhere; a setting keeps it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use windlass_model::Clock;
-use windlass_model::definition::StartTrigger;
-use windlass_plugins::Host;
+use notify_debouncer_full::notify::{RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{Debouncer, RecommendedCache, new_debouncer};
 use windlass_runtime::Runtime;
-use windlass_runtime::client::{self, Published};
-use windlass_store::Store;
+use windlass_runtime::definitions::{Definitions, Failed, Reloaded, Upkept};
 
-use crate::codes;
-use crate::error::{Expected, classify};
+use crate::error::{Expected, Problems, classify};
 use crate::report::diagnostics;
-use crate::source::Source;
 
-/// How often the directory is looked at.
+/// How often the directories are looked at without a hint.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Files that are looked at.
-const MAX_FILES: usize = 10_000;
+/// How long a directory has to be quiet before it is looked at.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// After how many looks without a hint it is seen to requests that somebody has left behind.
+const LOOKS: u32 = 30;
 
 enum Mail {
-    /// A plugin was loaded.
-    Plugins,
+    /// Something has changed.
+    Look,
     Stop,
 }
 
 /// Watches until it is dropped.
 pub(crate) struct Watch {
     mail: SyncSender<Mail>,
+    /// A plugin was loaded since the last look.
+    plugins: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// None where the system gives no hints.
+    hints: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
 }
 
-/// What publishes.
-pub(crate) struct Publisher {
-    pub(crate) directory: PathBuf,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) plugins: Arc<Host>,
-    pub(crate) clock: Arc<dyn Clock>,
+/// Who looks, and who is told.
+struct Looker {
+    definitions: Definitions,
     /// Who plans what is published.
-    pub(crate) runtime: Arc<Runtime>,
-    /// Whether the host has a web server.
-    pub(crate) web: bool,
-    seen: BTreeMap<PathBuf, Seen>,
-}
-
-/// A file as it was when it was last looked at.
-struct Seen {
-    /// When it was changed, and its length.
-    stamp: (Option<SystemTime>, u64),
-    /// The workflow in it, if it was published.
-    published: Option<String>,
+    runtime: Arc<Runtime>,
+    plugins: Arc<AtomicBool>,
 }
 
 impl Watch {
     /// Looks once, and then again and again.
-    pub(crate) fn begin(mut publisher: Publisher) -> std::io::Result<Self> {
-        publisher.look(false);
+    pub(crate) fn begin(definitions: Definitions, runtime: Arc<Runtime>) -> std::io::Result<Self> {
         let (mail, inbox) = sync_channel(1);
+        // Watched before the first look, so that nothing changes unseen in between.
+        let hints = hints(definitions.directories(), mail.clone());
+        let plugins = Arc::default();
+        let looker = Looker {
+            definitions,
+            runtime,
+            plugins: Arc::clone(&plugins),
+        };
+        looker.look();
         let thread = std::thread::Builder::new()
             .name("windlass-definitions".to_owned())
-            .spawn(move || keep_looking(&mut publisher, &inbox))?;
+            .spawn(move || looker.keep_looking(&inbox))?;
         Ok(Self {
             mail,
+            plugins,
             thread: Some(thread),
+            hints,
         })
     }
 
     /// What tells that a plugin was loaded, which may be the one that a file waits for.
     pub(crate) fn plugins_changed(&self) -> impl Fn() + Send + Sync + 'static {
-        let mail = self.mail.clone();
+        let (mail, plugins) = (self.mail.clone(), Arc::clone(&self.plugins));
         move || {
-            // A full mailbox says so already.
-            let _ = mail.try_send(Mail::Plugins);
+            plugins.store(true, Ordering::Release);
+            // A full mailbox leads to a look already.
+            let _ = mail.try_send(Mail::Look);
         }
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
+        if let Some(hints) = self.hints.take() {
+            hints.stop();
+        }
         let _ = self.mail.send(Mail::Stop);
         if let Some(thread) = self.thread.take() {
             // A panic there has been reported by its own hook.
@@ -98,118 +103,102 @@ impl Drop for Watch {
     }
 }
 
-fn keep_looking(publisher: &mut Publisher, inbox: &Receiver<Mail>) {
-    loop {
-        match inbox.recv_timeout(LOOK) {
-            Ok(Mail::Plugins) => publisher.look(true),
-            Err(RecvTimeoutError::Timeout) => publisher.look(false),
-            Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+fn hints(
+    directories: &[PathBuf],
+    mail: SyncSender<Mail>,
+) -> Option<Debouncer<RecommendedWatcher, RecommendedCache>> {
+    let made = new_debouncer(QUIET, None, move |_| {
+        // A full mailbox leads to a look already.
+        let _ = mail.try_send(Mail::Look);
+    });
+    let mut hints = match made {
+        Ok(hints) => hints,
+        Err(error) => {
+            tracing::info!(%error, "directories are not watched, but looked at now and then");
+            return None;
+        }
+    };
+    for directory in directories {
+        // One that is not there yet is found by looking.
+        if let Err(error) = hints.watch(directory, RecursiveMode::NonRecursive) {
+            tracing::debug!(%error, directory = %directory.display(), "not watched");
+        }
+    }
+    Some(hints)
+}
+
+impl Looker {
+    fn keep_looking(&self, inbox: &Receiver<Mail>) {
+        let mut looks = 0;
+        loop {
+            if looks % LOOKS == 0
+                && let Err(error) = self.definitions.catch_up()
+            {
+                tracing::warn!(code = %error.code(), %error, "cannot look after requests");
+            }
+            looks += 1;
+            match inbox.recv_timeout(LOOK) {
+                Ok(Mail::Look) | Err(RecvTimeoutError::Timeout) => self.look(),
+                Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn look(&self) {
+        let again = self.plugins.swap(false, Ordering::AcqRel);
+        match self.definitions.look(again) {
+            Ok(Upkept::Done(reloaded)) => self.tell(reloaded),
+            // The next look finds what the other has left.
+            Ok(Upkept::AlreadyInProgress) => {}
+            Err(error) => {
+                tracing::warn!(code = %error.code(), %error, "cannot look at the definitions");
+            }
+        }
+    }
+
+    fn tell(&self, reloaded: Reloaded) {
+        if !reloaded.published.is_empty() || !reloaded.retracted.is_empty() {
+            self.runtime.published();
+        }
+        for (file, published) in &reloaded.published {
+            tracing::info!(
+                workflow = published.name,
+                version = published.version,
+                unchanged = published.unchanged,
+                file = %file.display(),
+                "published"
+            );
+        }
+        for (file, workflow, version) in &reloaded.retracted {
+            tracing::info!(workflow, version, file = %file.display(), "retracted");
+        }
+        for directory in &reloaded.emptied {
+            let directory = directory.display();
+            tracing::warn!(%directory, "all files are gone at once: what they published stays");
+        }
+        for failed in reloaded.failed {
+            complain(failed);
         }
     }
 }
 
-impl Publisher {
-    /// A publisher that has seen nothing yet.
-    pub(crate) fn new(
-        directory: PathBuf,
-        store: Arc<dyn Store>,
-        plugins: Arc<Host>,
-        clock: Arc<dyn Clock>,
-        runtime: Arc<Runtime>,
-        web: bool,
-    ) -> Self {
-        Self {
-            directory,
-            store,
-            plugins,
-            clock,
-            runtime,
-            web,
-            seen: BTreeMap::new(),
-        }
-    }
-
-    /// Publishes what has changed; `again`: also what could not be published before.
-    fn look(&mut self, again: bool) {
-        let files = self.files();
-        self.seen.retain(|file, _| files.contains_key(file));
-        for (file, stamp) in files {
-            let seen = self.seen.get(&file);
-            let same = seen
-                .is_some_and(|seen| seen.stamp == stamp && (seen.published.is_some() || !again));
-            if same {
-                continue;
-            }
-            let published = match self.publish(&file) {
-                Ok(published) => {
-                    tracing::info!(
-                        workflow = published.name,
-                        version = published.version,
-                        unchanged = published.unchanged,
-                        file = %file.display(),
-                        "published"
-                    );
-                    self.runtime.published();
-                    Some(published.name)
-                }
-                Err(error) => {
-                    complain(&file, &error);
-                    None
-                }
-            };
-            self.seen.insert(file, Seen { stamp, published });
-        }
-    }
-
-    /// The files that count, with their stamps. A directory that is not there has none.
-    fn files(&self) -> BTreeMap<PathBuf, (Option<SystemTime>, u64)> {
-        let Ok(entries) = std::fs::read_dir(&self.directory) else {
-            return BTreeMap::new();
-        };
-        let file = |entry: std::io::Result<std::fs::DirEntry>| {
-            let entry = entry.ok()?;
-            let path = entry.path();
-            let kind = path.extension()?.to_str()?;
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            if hidden || !["yaml", "yml", "json"].contains(&kind) {
-                return None;
-            }
-            let data = std::fs::metadata(&path)
-                .ok()
-                .filter(std::fs::Metadata::is_file)?;
-            Some((path, (data.modified().ok(), data.len())))
-        };
-        entries.filter_map(file).take(MAX_FILES).collect()
-    }
-
-    fn publish(&self, file: &Path) -> Result<Published, Expected> {
-        let source = Source::read(file)?;
-        let name = &source.definition.name;
-        let of_other = |(other, seen): (&PathBuf, &Seen)| {
-            (other != file && seen.published.as_ref() == Some(name)).then(|| other.clone())
-        };
-        if let Some(other) = self.seen.iter().find_map(of_other) {
-            let text = format!("The workflow `{name}` is in {} already", other.display());
-            let help = "Give one of the two another name, or take it away.";
-            return Err(Expected::new(codes::SAME_WORKFLOW, text).help(help));
-        }
-        let by_request = |trigger: &StartTrigger| matches!(trigger, StartTrigger::Http { .. });
-        if !self.web && source.definition.triggers.values().any(by_request) {
-            let text = format!(
-                "The workflow `{name}` has a trigger by `http`, and there is no web server"
-            );
-            let help = "Set `listen` in [server], or let something send an event.";
-            return Err(Expected::new(windlass_model::codes::NO_WEB_SERVER, text).help(help));
-        }
-        let now_ms = self.clock.wall_ms();
-        client::publish(self.store.as_ref(), &self.plugins, now_ms, source.row())
-            .map_err(|error| classify(source.explain(error)))
+/// A file that cannot be published, as people are told of it.
+pub(crate) fn expected(failed: Failed) -> Expected {
+    let Failed { file, text, error } = failed;
+    match error {
+        windlass_runtime::Error::Definition(diagnostics) => Expected::of_file(Problems {
+            name: file.display().to_string(),
+            text,
+            diagnostics,
+        }),
+        other => classify(other.into()),
     }
 }
 
 /// Everything that is wrong with a file, a line each.
-fn complain(file: &Path, error: &Expected) {
-    let file = file.display();
+fn complain(failed: Failed) {
+    let path = failed.file.clone();
+    let (file, error) = (path.display(), expected(failed));
     let Some(problems) = error.problems.as_deref() else {
         tracing::warn!(code = %error.code, %file, message = error.message, "not published");
         return;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use windlass_model::{Code, Diagnostic};
+use windlass_runtime::codes as runtime_codes;
 
 use crate::codes;
 use crate::exit::Exit;
@@ -151,7 +152,13 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
             }
         }
         Error::NotNow { message, help, .. } => {
-            let expected = Expected::new(code, sentence(&message)).exit(Exit::Conflict);
+            let missing = [runtime_codes::NO_DRAFT, runtime_codes::NO_VERSION].contains(&code);
+            let exit = if missing {
+                Exit::NotFound
+            } else {
+                Exit::Conflict
+            };
+            let expected = Expected::new(code, sentence(&message)).exit(exit);
             match help {
                 Some(help) => expected.help(sentence(&help)),
                 None => expected,

@@ -23,30 +23,44 @@ pub(crate) struct Source {
     text: Arc<str>,
 }
 
+/// The name and the text of a file; `-` is standard input.
+pub(crate) fn text(path: &Path) -> Result<(String, Arc<str>), Expected> {
+    let name = if path == Path::new("-") {
+        "standard input".into()
+    } else {
+        path.display().to_string()
+    };
+    // One byte more than may be, so that the reader sees that it is too long.
+    let bound = limits::WORKFLOW_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(bound).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| {
+        Expected::new(
+            codes::FILE_UNREADABLE,
+            format!("{name} cannot be read: {error}"),
+        )
+        .help("Look at the path and the permissions of the file.")
+    })?;
+    Ok((name, String::from_utf8_lossy(&bytes).into()))
+}
+
+/// Mistakes in a text.
+pub(crate) fn problems(name: String, text: Arc<str>, diagnostics: Vec<Diagnostic>) -> Problems {
+    Problems {
+        name,
+        text,
+        diagnostics,
+    }
+}
+
 impl Source {
     /// Reads a file; `-` is standard input.
     pub(crate) fn read(path: &Path) -> Result<Self, Expected> {
-        let name = if path == Path::new("-") {
-            "standard input".into()
-        } else {
-            path.display().to_string()
-        };
-        // One byte more than may be, so that the reader sees that it is too long.
-        let bound = limits::WORKFLOW_BYTES as u64 + 1;
-        let mut bytes = Vec::new();
-        let read = if path == Path::new("-") {
-            std::io::stdin().lock().take(bound).read_to_end(&mut bytes)
-        } else {
-            std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes))
-        };
-        read.map_err(|error| {
-            Expected::new(
-                codes::FILE_UNREADABLE,
-                format!("{name} cannot be read: {error}"),
-            )
-            .help("Look at the path and the permissions of the file.")
-        })?;
-        let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+        let (name, text) = text(path)?;
         let read = windlass_model::file::read(&text, &name);
         let canonical = read.canonical();
         match (read.definition, canonical) {

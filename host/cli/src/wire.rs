@@ -13,7 +13,8 @@ use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
-use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, retention};
+use windlass_runtime::definitions::{self, Definitions, OnRemoval};
+use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, Topology, retention};
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
 
@@ -137,6 +138,35 @@ impl Machine {
             archive: section.archive.clone(),
             slice_rows: section.slice_rows,
         }
+    }
+
+    /// Where definitions come from, as this process looks after them.
+    pub(crate) fn definitions(
+        &self,
+        store: &Arc<dyn Store>,
+        plugins: &Arc<Host>,
+        topology: &Topology,
+        web: bool,
+    ) -> Definitions {
+        let section = &self.config.definitions;
+        let options = definitions::Options {
+            directories: section.directory.0.clone(),
+            on_removal: match section.on_removal {
+                config::OnRemoval::Retract => OnRemoval::Retract,
+                config::OnRemoval::Keep => OnRemoval::Keep,
+            },
+            web,
+        };
+        let io = self.tokio.handle().clone();
+        let (store, plugins) = (Arc::clone(store), Arc::clone(plugins));
+        Definitions::new(
+            store,
+            plugins,
+            Arc::clone(&self.clock),
+            io,
+            topology,
+            options,
+        )
     }
 
     /// The options of a runtime.

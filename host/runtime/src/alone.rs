@@ -56,6 +56,27 @@ impl Alone {
         Ok(Some(done))
     }
 
+    /// Does something while it holds this, which it waits for. If it is not to be had in that
+    /// time, it is done without: see the top of this file.
+    pub(crate) fn wait_and_do<T>(
+        &self,
+        key: &Key,
+        at_most: Duration,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, Error> {
+        let lock = match self.io.block_on(self.locks.acquire(key, at_most)) {
+            Ok(lock) => lock,
+            Err(windlass_locks::Error::Reentrant(_)) => None,
+            Err(error) => return Err(told(&error)),
+        };
+        if lock.is_none() {
+            tracing::warn!(%key, "somebody has held a lock for long: going on without");
+        }
+        let done = work();
+        self.give_back(lock.into_iter().collect());
+        Ok(done)
+    }
+
     /// The last one that was taken comes first.
     fn give_back(&self, held: Vec<Box<dyn Held>>) {
         for lock in held.into_iter().rev() {

@@ -40,12 +40,18 @@ pub const ARCHIVE: Code = Code::new("WL-R090");
 pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 /// The configuration of a node does not fit the plugin's schema.
 pub const WITH_INVALID: Code = Code::new("WL-D111");
+/// Two files that definitions are read from have the same workflow.
+pub const SAME_WORKFLOW: Code = Code::new("WL-D140");
 /// There is no draft of this workflow.
 pub const NO_DRAFT: Code = Code::new("WL-D141");
 /// The draft is another one than was expected.
 pub const DRAFT_MOVED: Code = Code::new("WL-D142");
 /// A draft cannot be saved like this.
 pub const BAD_DRAFT: Code = Code::new("WL-D143");
+/// Another process is doing the same.
+pub const IN_PROGRESS: Code = Code::new("WL-D144");
+/// A file that definitions are read from cannot be read.
+pub const SOURCE_UNREADABLE: Code = Code::new("WL-D146");
 /// There is no such version of the workflow.
 pub const NO_VERSION: Code = Code::new("WL-D145");
 /// What the store has of a run cannot be understood.

@@ -7,10 +7,10 @@ use windlass_model::{
     Body, Definition, Failure, InstanceId, Payload, RunStatus, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
-use windlass_store::{PostgresOptions, PostgresStore, Store};
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::{InstanceRow, Suspicion};
 use windlass_store::sqlite::{SqliteOptions, SqliteStore};
+use windlass_store::{PostgresOptions, PostgresStore, Store};
 
 use super::wait::until_some;
 

@@ -8,7 +8,7 @@ use windlass_runtime::{Runtime, Scope};
 use windlass_server::{Handle, Hub};
 
 use crate::app::Context;
-use crate::definitions::{Publisher, Watch};
+use crate::definitions::Watch;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
@@ -65,14 +65,9 @@ impl Arguments {
         served.plugins_changed();
         let metrics = self.metrics.begin(machine.tokio.handle(), served)?;
         let retention = served.retain(machine.retention())?;
-        let published = Watch::begin(Publisher::new(
-            machine.config.definitions.directory.clone(),
-            Arc::clone(&store),
-            Arc::clone(&host),
-            Arc::clone(&machine.clock),
-            Arc::clone(served),
-            listen.is_some(),
-        ))?;
+        let web = listen.is_some();
+        let sources = machine.definitions(&store, &host, served.topology(), web);
+        let published = Watch::begin(sources, Arc::clone(served))?;
         definitions.get_or_init(|| Box::new(published.plugins_changed()));
         // Whoever is answered finds what is published.
         let server = match listen {

@@ -282,7 +282,7 @@ impl Merge {
             config.plugins.directory = self.root.join(&config.plugins.directory);
         }
         if !self.origins.contains_key("definitions.directory") {
-            config.definitions.directory = self.root.join(&config.definitions.directory);
+            config.definitions.directory.under(&self.root);
         }
         Ok(Loaded {
             config,
@@ -427,6 +427,14 @@ fn rebase(table: &mut Table, base: &Path) {
     for (section, key) in paths.into_iter().chain([("definitions", "directory")]) {
         if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);
+        }
+    }
+    let several = table.get_mut("definitions");
+    if let Some(Value::Array(several)) = several.and_then(|it| it.get_mut("directory")) {
+        for path in several {
+            if let Value::String(path) = path {
+                *path = under(base, path);
+            }
         }
     }
     for (section, key) in [("retention", "archive"), ("locks", "directory")] {

@@ -4,6 +4,7 @@
 //! in `docs/` and the messages about unknown keys are all made from these types.
 
 pub(crate) mod cluster;
+mod directories;
 pub(crate) mod layers;
 pub(crate) mod plugins;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use cluster::{Cluster, LockBackend, Locks};
+pub(crate) use directories::Directories;
 pub(crate) use layers::{Loaded, Sources};
 pub(crate) use server::Server;
 pub(crate) use units::{Millis, Size};
@@ -71,9 +73,23 @@ pub(crate) struct Store {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Definitions {
-    /// The directory whose workflow files are published, and again when they change. A
-    /// relative path in a file counts from the directory of that file.
-    pub(crate) directory: PathBuf,
+    /// The directory whose workflow files are published, and again when they change, or a list
+    /// of such. A relative path in a file counts from the directory of that file.
+    pub(crate) directory: Directories,
+    /// What becomes of what a file has published when it is taken away. `retract`: it is taken
+    /// back, unless something newer has come from elsewhere. `keep`: it stays published.
+    pub(crate) on_removal: OnRemoval,
+}
+
+/// What becomes of what a file has published when it is taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OnRemoval {
+    /// It is taken back.
+    #[default]
+    Retract,
+    /// It stays published.
+    Keep,
 }
 
 /// What survives what.
@@ -195,6 +211,7 @@ impl Default for Definitions {
     fn default() -> Self {
         Self {
             directory: ".windlass/workflows".into(),
+            on_removal: OnRemoval::default(),
         }
     }
 }

@@ -103,6 +103,15 @@ pub fn save_draft(
     })
 }
 
+/// The draft of a workflow.
+///
+/// # Errors
+///
+/// There is none, or the store is in trouble.
+pub fn draft(store: &dyn Store, name: &str) -> Result<DraftRow, Error> {
+    store.draft(name)?.ok_or_else(|| no_draft(name))
+}
+
 /// Publishes the draft of a workflow, which is gone then. `expected`: only this revision.
 ///
 /// # Errors
@@ -116,7 +125,7 @@ pub fn publish_draft(
     name: &str,
     expected: Option<u64>,
 ) -> Result<Published, Error> {
-    let draft = store.draft(name)?.ok_or_else(|| no_draft(name))?;
+    let draft = draft(store, name)?;
     if expected.is_some_and(|expected| expected != draft.revision) {
         return Err(moved(name));
     }

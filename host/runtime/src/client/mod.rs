@@ -20,10 +20,11 @@ mod stimuli;
 mod triggers;
 mod workflow;
 
+pub(crate) use definitions::{From, publish_from};
 pub use definitions::{Published, publish, retract};
 pub use drafts::{
-    SaveDraft, SavedDraft, discard_draft, publish_draft, revert, revert_to_draft, save_draft,
-    version,
+    SaveDraft, SavedDraft, discard_draft, draft, publish_draft, revert, revert_to_draft,
+    save_draft, version,
 };
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
 pub use locks::owned;

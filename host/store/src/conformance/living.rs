@@ -325,7 +325,10 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     assert_eq!(member.store.output(no).unwrap(), None);
     assert_eq!(member.store.scopes(no).unwrap(), []);
     assert_eq!(member.store.journal(no).unwrap().len(), 1);
-    assert_eq!(member.store.expired(i64::MAX, i64::MAX, 10).unwrap().len(), 1);
+    assert_eq!(
+        member.store.expired(i64::MAX, i64::MAX, 10).unwrap().len(),
+        1
+    );
     let mut excluded = member.draft(1);
     excluded.exclusive = Some("key".into());
     let excluded = member.write(Write::Create(Box::new(excluded)));

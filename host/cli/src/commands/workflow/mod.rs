@@ -1,6 +1,8 @@
 //! `windlass workflow`: files, and what of them is published.
 
+mod draft;
 mod published;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 
@@ -24,14 +26,23 @@ pub(crate) enum Command {
     Validate(Validate),
     /// Draw a workflow
     Graph(Graph),
-    /// Publish workflow files: from then on, their triggers start them
+    /// Publish workflow files, or drafts by name: from then on, their triggers start them
     Publish(published::Publish),
+    /// Look after drafts
+    #[command(subcommand)]
+    Draft(draft::Command),
+    /// Publish an old version again
+    Revert(draft::Revert),
     /// List the workflows that are published
     List(published::List),
     /// Show a published workflow
     Show(published::Show),
     /// Take a workflow back: nothing starts it any more
     Retract(published::Retract),
+    /// Read published workflows again, and index what starts them anew
+    Refresh(upkeep::Refresh),
+    /// Read the directories of workflow files again
+    Reload(upkeep::Reload),
 }
 
 /// The arguments of `workflow validate`.
@@ -72,7 +83,11 @@ impl Command {
             Self::Publish(publish) => publish.run(context),
             Self::List(list) => list.run(context),
             Self::Show(show) => show.run(context),
+            Self::Draft(draft) => draft.run(context),
+            Self::Revert(revert) => revert.run(context),
             Self::Retract(retract) => retract.run(context),
+            Self::Refresh(refresh) => refresh.run(context),
+            Self::Reload(reload) => reload.run(context),
         }
     }
 }

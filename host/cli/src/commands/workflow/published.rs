@@ -1,6 +1,6 @@
 //! `windlass workflow publish`, `list`, `show` and `retract`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::commands::moment;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::table;
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::wire::Machine;
 
 /// Versions that are listed at most.
@@ -27,8 +27,8 @@ const LISTED: u32 = 10_000;
     on where they were."
 )]
 pub(crate) struct Publish {
-    /// The workflow files; `-` is standard input
-    #[arg(required = true)]
+    /// The workflow files, `-` being standard input; or the names of workflows with drafts
+    #[arg(required = true, value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
 }
 
@@ -61,16 +61,29 @@ impl Publish {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         let output = &context.output;
         // Nothing is published before all files can be read.
-        let sources = self.files.iter().map(|file| Source::read(file));
-        let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
+        let sources = self.files.iter().map(|file| Given::of(file));
+        let sources: Vec<Given> = sources.collect::<Result<_, _>>()?;
         let machine = Machine::new(context.configure("warn")?)?;
         let host = machine.loaded_host(output)?;
         let store = machine.store()?;
         let mut items = Vec::with_capacity(sources.len());
         for source in &sources {
             let now_ms = machine.clock.wall_ms();
-            let published = client::publish(store.as_ref(), &host, now_ms, source.row())
-                .map_err(|error| source.explain(error))?;
+            let store = store.as_ref();
+            let (file, published) = match source {
+                Given::File(source) => {
+                    let published = client::publish(store, &host, now_ms, source.row());
+                    let published = published.map_err(|error| source.explain(error))?;
+                    (Some(&source.name), published)
+                }
+                Given::Draft(name) => {
+                    let published = client::publish_draft(store, &host, now_ms, name, None);
+                    (
+                        None,
+                        published.map_err(|error| of_draft(store, name, error))?,
+                    )
+                }
+            };
             if output.is_text() {
                 let how = if published.unchanged {
                     output.data.dim("unchanged")
@@ -81,7 +94,7 @@ impl Publish {
                 output.print(&format!("{name} version {version}: {how}"))?;
             }
             items.push(json!({
-                "file": source.name,
+                "file": file,
                 "workflow": published.name,
                 "version": published.version,
                 "unchanged": published.unchanged,
@@ -94,6 +107,38 @@ impl Publish {
             output.list(&items, String::new)?;
         }
         Ok(Exit::Done)
+    }
+}
+
+/// What is to be published.
+enum Given {
+    File(Source),
+    /// The name of its workflow.
+    Draft(String),
+}
+
+impl Given {
+    /// A file if there is one, or if it looks like one.
+    fn of(given: &Path) -> Result<Self, Expected> {
+        let name = given.to_str().filter(|name| {
+            let plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+            *name != "-" && name.chars().all(plain)
+        });
+        match name.filter(|_| !given.exists()) {
+            Some(name) => Ok(Self::Draft(name.to_owned())),
+            None => Source::read(given).map(Self::File),
+        }
+    }
+}
+
+/// An error of publishing a draft, shown in its text where it is about that.
+fn of_draft(store: &dyn Store, name: &str, error: windlass_runtime::Error) -> anyhow::Error {
+    match (error, store.draft(name)) {
+        (windlass_runtime::Error::Definition(problems), Ok(Some(draft))) => {
+            let text = String::from_utf8_lossy(&draft.content).into();
+            Expected::of_file(source::problems(format!("draft of {name}"), text, problems)).into()
+        }
+        (error, _) => error.into(),
     }
 }
 

@@ -1,0 +1,220 @@
+//! Reading what is published again, and the requests for that and for reloading.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use windlass_locks::Key;
+use windlass_model::UpkeepNo;
+use windlass_store::drafts::{UPKEEP_ROWS, Upkeep, UpkeepOp};
+use windlass_store::published::PublicationQuery;
+use windlass_store::{Write, Wrote};
+
+use super::{Definitions, Upkept};
+use crate::client::{From, Published, publish_from};
+use crate::codes;
+use crate::error::Error;
+
+/// How long indexing a workflow waits for another process that does.
+pub(super) const INDEXING: Duration = Duration::from_secs(30);
+
+/// Published workflows that are looked up at once.
+const PAGE: u32 = 1_000;
+
+/// How often a workflow is looked at again because somebody publishes it meanwhile.
+const TRIES: usize = 16;
+
+/// What came of refreshing.
+#[derive(Debug, Default)]
+pub struct Refreshed {
+    /// What is published and indexed.
+    pub refreshed: Vec<Published>,
+    /// What cannot be indexed on the plugins that there are, and why. It stays as it was.
+    pub failed: Vec<(String, Error)>,
+    /// What is not published.
+    pub missing: Vec<String>,
+}
+
+impl Definitions {
+    /// Reads published definitions again, and indexes what starts them anew: those of these
+    /// names, or all if there are none. Rows that are right keep their numbers.
+    ///
+    /// # Errors
+    ///
+    /// The store, or what gives out the locks, is in trouble. Then the request waits for the
+    /// next one who looks.
+    pub fn refresh(&self, names: &[String]) -> Result<Upkept<Refreshed>, Error> {
+        let what = if names.is_empty() {
+            Upkeep::RefreshAll
+        } else {
+            Upkeep::Refresh(names.to_vec())
+        };
+        let no = self.request(what.clone())?;
+        let done = self.alone(&self.keys(&what)?, |held| {
+            let refreshed = self.refresh_now(&what, held)?;
+            self.done(no)?;
+            Ok::<_, Error>(refreshed)
+        })?;
+        let Some(refreshed) = done else {
+            return Ok(Upkept::AlreadyInProgress);
+        };
+        let refreshed = refreshed?;
+        self.catch_up_refreshing()?;
+        Ok(Upkept::Done(refreshed))
+    }
+
+    /// Carries out the requests that nobody else is at, like those of processes that died.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::refresh`].
+    pub fn catch_up(&self) -> Result<(), Error> {
+        self.catch_up_refreshing()?;
+        self.catch_up_reloading()
+    }
+
+    pub(super) fn catch_up_refreshing(&self) -> Result<(), Error> {
+        self.catch_up_with(|what| *what != Upkeep::Reload)
+    }
+
+    pub(super) fn catch_up_reloading(&self) -> Result<(), Error> {
+        self.catch_up_with(|what| *what == Upkeep::Reload)
+    }
+
+    fn catch_up_with(&self, mine: impl Fn(&Upkeep) -> bool) -> Result<(), Error> {
+        let mut busy: BTreeSet<UpkeepNo> = BTreeSet::new();
+        loop {
+            let rows = self.store.upkeep(2 * UPKEEP_ROWS)?;
+            let mut rows = rows.into_iter();
+            let Some(row) = rows.find(|row| mine(&row.what) && !busy.contains(&row.no)) else {
+                return Ok(());
+            };
+            let done = self.alone(&self.keys(&row.what)?, |held| {
+                // Whoever had the lock before may have done it.
+                if !self.waits(row.no)? {
+                    return Ok(());
+                }
+                if row.what == Upkeep::Reload {
+                    self.reload_now(true, false, held)?;
+                } else {
+                    self.refresh_now(&row.what, held)?;
+                }
+                self.done(row.no)
+            })?;
+            match done {
+                Some(done) => done?,
+                // Who has the lock looks again.
+                None => drop(busy.insert(row.no)),
+            }
+        }
+    }
+
+    pub(super) fn request(&self, what: Upkeep) -> Result<UpkeepNo, Error> {
+        let at_ms = self.clock.wall_ms();
+        let request = Write::Upkeep(UpkeepOp::Request { what, at_ms });
+        match self.store.write(request)? {
+            Wrote::Requested(no) => Ok(no),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
+
+    pub(super) fn done(&self, no: UpkeepNo) -> Result<(), Error> {
+        self.store.write(Write::Upkeep(UpkeepOp::Done(vec![no])))?;
+        Ok(())
+    }
+
+    fn waits(&self, no: UpkeepNo) -> Result<bool, Error> {
+        let rows = self.store.upkeep(2 * UPKEEP_ROWS)?;
+        Ok(rows.iter().any(|row| row.no == no))
+    }
+
+    /// The locks of a request, in the order in which everybody takes them.
+    fn keys(&self, what: &Upkeep) -> Result<Vec<Key>, Error> {
+        let of = |names: &BTreeSet<String>| {
+            let keys = names.iter().map(|name| Key::refresh(name));
+            keys.collect::<Vec<_>>()
+        };
+        Ok(match what {
+            Upkeep::Reload => vec![Key::reload()],
+            Upkeep::Refresh(names) => of(&names.iter().cloned().collect()),
+            Upkeep::RefreshAll => {
+                let mut keys = vec![Key::refresh_all()];
+                keys.extend(of(&self.published()?));
+                keys
+            }
+        })
+    }
+
+    /// The names of all published workflows.
+    fn published(&self) -> Result<BTreeSet<String>, Error> {
+        let mut names = BTreeSet::new();
+        loop {
+            let page = self.store.publications(&PublicationQuery {
+                after: names.last().cloned(),
+                limit: PAGE,
+                ..PublicationQuery::default()
+            })?;
+            let more = page.len() >= PAGE as usize;
+            names.extend(page.into_iter().map(|row| row.name));
+            if !more {
+                return Ok(names);
+            }
+        }
+    }
+
+    fn refresh_now(&self, what: &Upkeep, held: &dyn Fn() -> bool) -> Result<Refreshed, Error> {
+        let names = match what {
+            Upkeep::Refresh(names) => names.iter().cloned().collect(),
+            Upkeep::RefreshAll | Upkeep::Reload => self.published()?,
+        };
+        let mut refreshed = Refreshed::default();
+        for name in names {
+            if !held() {
+                return Err(lost());
+            }
+            match self.refresh_one(&name) {
+                Ok(Some(published)) => refreshed.refreshed.push(published),
+                Ok(None) => refreshed.missing.push(name),
+                Err(Error::Store(error)) => return Err(error.into()),
+                Err(error) => refreshed.failed.push((name, error)),
+            }
+        }
+        self.store.notify();
+        Ok(refreshed)
+    }
+
+    fn refresh_one(&self, name: &str) -> Result<Option<Published>, Error> {
+        for _ in 0..TRIES {
+            let Some(row) = self.store.published(name)? else {
+                return Ok(None);
+            };
+            let definition = self.store.definition(row.definition)?.ok_or_else(|| {
+                let digest = row.definition;
+                Error::Unreadable(format!("the store has no definition {digest}"))
+            })?;
+            let from = From {
+                only: Some(row.version),
+                ..From::default()
+            };
+            let (store, now_ms) = (self.store.as_ref(), self.clock.wall_ms());
+            let published = self.index(name, || {
+                publish_from(store, &self.plugins, now_ms, definition, &from)
+            })??;
+            if published.is_some() {
+                return Ok(published);
+            }
+        }
+        Err(Error::NotNow {
+            code: codes::IN_PROGRESS,
+            message: format!("the workflow `{name}` is published anew again and again"),
+            help: Some("try again later".to_owned()),
+        })
+    }
+}
+
+pub(super) fn lost() -> Error {
+    Error::NotNow {
+        code: codes::IN_PROGRESS,
+        message: "the lock was lost in the middle of it".to_owned(),
+        help: Some("try again: the rest is still asked for".to_owned()),
+    }
+}

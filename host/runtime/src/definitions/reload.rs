@@ -1,0 +1,304 @@
+//! Reading the files again, and publishing what has changed.
+//!
+//! What a file says is published when it says something else than the last time: so whoever
+//! publishes another version by hand is not overruled by a restart. Only a reload that somebody
+//! asks for publishes whatever differs from what is published.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_locks::Key;
+use windlass_model::codes::NO_WEB_SERVER;
+use windlass_model::definition::StartTrigger;
+use windlass_model::{Digest, file, limits};
+use windlass_store::drafts::Upkeep;
+use windlass_store::rows::DefinitionRow;
+use windlass_store::{Write, Wrote};
+
+use super::files::{Files, Present, Seen, Stamp};
+use super::refresh::lost;
+use super::{Definitions, OnRemoval, Upkept};
+use crate::client::{From, Published, publish_from};
+use crate::codes;
+use crate::error::Error;
+
+/// Sources that are looked up at once.
+const PAGE: u32 = 1_000;
+
+/// What came of looking at the files.
+#[derive(Debug, Default)]
+pub struct Reloaded {
+    /// What was published, or was already.
+    pub published: Vec<(PathBuf, Published)>,
+    /// Files that were taken away, with the workflow and the version that was taken back.
+    pub retracted: Vec<(PathBuf, String, u32)>,
+    /// Directories that have lost all their files at once: nothing is taken back for that.
+    pub emptied: Vec<PathBuf>,
+    /// What cannot be published, and why. What was published before stays.
+    pub failed: Vec<Failed>,
+}
+
+/// A file that cannot be published.
+#[derive(Debug)]
+pub struct Failed {
+    /// The file.
+    pub file: PathBuf,
+    /// Its text, as far as it could be read.
+    pub text: Arc<str>,
+    /// Why. Mistakes in the text have their places.
+    pub error: Error,
+}
+
+impl Definitions {
+    /// Reads all files again, and publishes whatever differs from what is published.
+    ///
+    /// # Errors
+    ///
+    /// The store, or what gives out the locks, is in trouble. Then the request waits for the
+    /// next one who looks.
+    pub fn reload(&self) -> Result<Upkept<Reloaded>, Error> {
+        let no = self.request(Upkeep::Reload)?;
+        let done = self.alone(&[Key::reload()], |held| {
+            let reloaded = self.reload_now(true, false, held)?;
+            self.done(no)?;
+            Ok::<_, Error>(reloaded)
+        })?;
+        let Some(reloaded) = done else {
+            return Ok(Upkept::AlreadyInProgress);
+        };
+        let reloaded = reloaded?;
+        self.catch_up_reloading()?;
+        Ok(Upkept::Done(reloaded))
+    }
+
+    /// Looks at the files, and publishes what has changed since the last look. `again`: also
+    /// what could not be published then. Costs the store nothing if nothing has changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::reload`]; the next look finds the same again.
+    pub fn look(&self, again: bool) -> Result<Upkept<Reloaded>, Error> {
+        let present = Present::of(&self.options.directories);
+        if !self.files.lock().differ(&present, again) {
+            return Ok(Upkept::Done(Reloaded::default()));
+        }
+        let done = self.alone(&[Key::reload()], |held| self.reload_now(false, again, held))?;
+        match done {
+            None => Ok(Upkept::AlreadyInProgress),
+            Some(done) => done.map(Upkept::Done),
+        }
+    }
+
+    pub(super) fn reload_now(
+        &self,
+        force: bool,
+        again: bool,
+        held: &dyn Fn() -> bool,
+    ) -> Result<Reloaded, Error> {
+        let mut files = self.files.lock();
+        let mut reloaded = Reloaded::default();
+        let present = Present::of(&self.options.directories);
+        self.drop_missing(&mut files, &present, force, &mut reloaded)?;
+        for (path, stamp) in &present.files {
+            if !force && files.knows(path, stamp, again) {
+                continue;
+            }
+            if !held() {
+                return Err(lost());
+            }
+            self.take_in(&mut files, path, *stamp, force, &mut reloaded)?;
+        }
+        Ok(reloaded)
+    }
+
+    /// Takes back what came from files that are not there any more.
+    fn drop_missing(
+        &self,
+        files: &mut Files,
+        present: &Present,
+        force: bool,
+        reloaded: &mut Reloaded,
+    ) -> Result<(), Error> {
+        let mut missing: BTreeSet<PathBuf> = files.seen.keys().cloned().collect();
+        if force || !files.begun {
+            missing.extend(self.places()?);
+            files.begun = true;
+        }
+        missing.retain(|file| present.lacks(file));
+        let mut of: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+        for file in missing {
+            let directory = file.parent().unwrap_or(Path::new("")).to_owned();
+            of.entry(directory).or_default().push(file);
+        }
+        for (directory, lost) in of {
+            // Several files that go at once and leave none look like a disk that is not there.
+            if lost.len() > 1 && present.is_empty(&directory) && !force {
+                files.seen.retain(|file, _| !lost.contains(file));
+                reloaded.emptied.push(directory);
+                continue;
+            }
+            for file in lost {
+                if let Some((workflow, version)) = self.drop_source(&file)? {
+                    reloaded.retracted.push((file.clone(), workflow, version));
+                }
+                files.seen.remove(&file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Files that something was published from, whoever did it.
+    fn places(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut places = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let page = self.store.sources(after.as_deref(), PAGE)?;
+            places.extend(page.iter().map(|row| PathBuf::from(&row.name)));
+            match page.into_iter().nth(PAGE as usize - 1) {
+                Some(last) => after = Some(last.name),
+                None => return Ok(places),
+            }
+        }
+    }
+
+    fn drop_source(&self, file: &Path) -> Result<Option<(String, u32)>, Error> {
+        let name = file.display().to_string();
+        let Some(row) = self.store.source(&name)? else {
+            return Ok(None);
+        };
+        let write = Write::DropSource {
+            name,
+            retract: self.options.on_removal == OnRemoval::Retract,
+            at_ms: self.clock.wall_ms(),
+        };
+        match self.store.write(write)? {
+            Wrote::Retracted(version) => {
+                self.store.notify();
+                Ok(version.map(|version| (row.workflow, version)))
+            }
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
+
+    /// Publishes what a file says, and notes that it was looked at.
+    fn take_in(
+        &self,
+        files: &mut Files,
+        path: &Path,
+        stamp: Stamp,
+        force: bool,
+        reloaded: &mut Reloaded,
+    ) -> Result<(), Error> {
+        let (text, published) = self.publish_file(files, path, force);
+        let workflow = match published {
+            Ok((workflow, published)) => {
+                let published = published.map(|published| (path.to_owned(), published));
+                reloaded.published.extend(published);
+                Some(workflow)
+            }
+            Err(Error::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                let file = path.to_owned();
+                reloaded.failed.push(Failed { file, text, error });
+                None
+            }
+        };
+        files.seen.insert(path.to_owned(), Seen { stamp, workflow });
+        Ok(())
+    }
+
+    /// The text of a file, and what became of it: the workflow, and the version if it was
+    /// looked at.
+    #[expect(clippy::type_complexity, reason = "the text belongs to the error, too")]
+    fn publish_file(
+        &self,
+        files: &Files,
+        path: &Path,
+        force: bool,
+    ) -> (Arc<str>, Result<(String, Option<Published>), Error>) {
+        let text = match text_of(path) {
+            Ok(text) => text,
+            Err(error) => return (Arc::from(""), Err(error)),
+        };
+        let published = self.publish_text(files, path, &text, force);
+        (text, published)
+    }
+
+    fn publish_text(
+        &self,
+        files: &Files,
+        path: &Path,
+        text: &str,
+        force: bool,
+    ) -> Result<(String, Option<Published>), Error> {
+        let read = file::read(text, &path.display().to_string());
+        let canonical = read.canonical();
+        let (Some(definition), Some(json)) = (read.definition, canonical) else {
+            return Err(Error::Definition(read.diagnostics));
+        };
+        let name = definition.name.clone();
+        let same = |(other, seen): (&PathBuf, &Seen)| {
+            (other != path && seen.workflow.as_ref() == Some(&name)).then(|| other.clone())
+        };
+        if let Some(other) = files.seen.iter().find_map(same) {
+            return Err(Error::Refused {
+                code: codes::SAME_WORKFLOW,
+                message: format!("the workflow `{name}` is in {} already", other.display()),
+                help: Some("give one of the two another name, or take it away".to_owned()),
+            });
+        }
+        let by_request = |trigger: &StartTrigger| matches!(trigger, StartTrigger::Http { .. });
+        if !self.options.web && definition.triggers.values().any(by_request) {
+            return Err(Error::Refused {
+                code: NO_WEB_SERVER,
+                message: format!(
+                    "the workflow `{name}` has a trigger by `http`, and there is no web server"
+                ),
+                help: Some("set `listen` in [server], or let something send an event".to_owned()),
+            });
+        }
+        let place = path.display().to_string();
+        let digest = Digest::of(&json);
+        match self.store.source(&place)? {
+            Some(row) if row.workflow != name => drop(self.drop_source(path)?),
+            Some(row) if row.definition == digest && !force => return Ok((name, None)),
+            _ => {}
+        }
+        let definition = DefinitionRow {
+            digest,
+            name: name.clone(),
+            json: json.into(),
+        };
+        let from = From {
+            source: Some(place),
+            ..From::default()
+        };
+        let (store, now_ms) = (self.store.as_ref(), self.clock.wall_ms());
+        let published = self.index(&name, || {
+            publish_from(store, &self.plugins, now_ms, definition, &from)
+        })?;
+        let published = published.map_err(|error| match error {
+            Error::Definition(mut diagnostics) => {
+                diagnostics.iter_mut().for_each(|it| read.map.locate(it));
+                Error::Definition(diagnostics)
+            }
+            other => other,
+        })?;
+        Ok((name, published))
+    }
+}
+
+fn text_of(path: &Path) -> Result<Arc<str>, Error> {
+    // One byte more than may be, so that the reader sees that it is too long.
+    let bound = limits::WORKFLOW_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(bound).read_to_end(&mut bytes));
+    read.map_err(|error| Error::Refused {
+        code: codes::SOURCE_UNREADABLE,
+        message: format!("{} cannot be read: {error}", path.display()),
+        help: Some("look at the permissions of the file".to_owned()),
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).into())
+}
