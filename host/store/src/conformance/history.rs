@@ -99,6 +99,17 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
+    let clock = Arc::new(TestClock::default());
+    let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
+    agree(harness, &(model as Arc<dyn Store>), &clock);
+}
+
+/// The same, with any store as the model.
+pub(crate) fn random_histories_agree(tested: &dyn Harness, model: &dyn Harness) {
+    agree(tested, &model.open(), model.clock());
+}
+
+fn agree(harness: &dyn Harness, model: &Arc<dyn Store>, clock: &TestClock) {
     let mut runner = TestRunner::new(Config {
         cases: 48,
         failure_persistence: None,
@@ -106,17 +117,15 @@ pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
     });
     // Each history begins where the one before ended: members and instances of its own keep
     // it apart, and the model comes along.
-    let clock = Arc::new(TestClock::default());
-    let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
     let tested = harness.open();
     let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
     runner
         .run(&history, |history| {
             let mut run = History {
-                model: Arc::clone(&model) as Arc<dyn Store>,
+                model: Arc::clone(model),
                 tested: Arc::clone(&tested),
                 harness,
-                clock: &clock,
+                clock,
                 members: Vec::new(),
                 instances: Vec::new(),
                 held: Vec::new(),

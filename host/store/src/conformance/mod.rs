@@ -17,7 +17,7 @@ mod drafting;
 mod dying;
 mod fencing;
 pub(crate) mod forgetting;
-mod history;
+pub(crate) mod history;
 mod history_kept;
 mod history_outside;
 mod holding;

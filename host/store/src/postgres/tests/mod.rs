@@ -2,8 +2,10 @@
 //!
 //! Where PostgreSQL is neither installed nor required, the tests say so and do nothing.
 
+mod agreeing;
 mod bloat;
 mod opening;
+mod racing;
 pub(super) mod troubles;
 mod upkeep;
 

@@ -1,0 +1,102 @@
+//! Bookmarks that are committed over some connections while their stimuli come over others.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use windlass_model::{Delivery, TriggerState};
+
+use super::in_database;
+use crate::Wrote;
+use crate::conformance::Harness as _;
+use crate::conformance::waiting::stimulus;
+use crate::conformance::world::{Held, Member};
+use crate::stimuli::NewStimulus;
+
+/// Stores on each side, with connections of their own, as other processes have them.
+const SIDES: usize = 4;
+
+/// How a race is told from others.
+type About = fn(&Held) -> (String, Option<String>);
+
+/// Races bookmarks and stimuli of these names and correlations, so many of each store: each
+/// meeting happens, once.
+fn check(races: usize, about: About) {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let waiters: Vec<Member> = (0..SIDES).map(|_| Member::join(&database)).collect();
+    let senders: Vec<Member> = (0..SIDES).map(|_| Member::join(&database)).collect();
+    let held: Vec<Vec<Held>> = waiters
+        .iter()
+        .map(|waiter| (0..races).map(|_| waiter.born()).collect())
+        .collect();
+    let barrier = Barrier::new(2 * SIDES);
+    let resumed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (waiter, held) in waiters.iter().zip(&held) {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                barrier.wait();
+                for held in held {
+                    let (name, correlation) = about(held);
+                    let mut bookmark = waiter.bookmark(held, &name);
+                    bookmark.correlation = correlation;
+                    let step = waiter.suspending(held, vec![bookmark]);
+                    let wrote = waiter.commit(step);
+                    assert!(matches!(wrote, Wrote::Done | Wrote::DoneDue), "{wrote:?}");
+                }
+            });
+        }
+        for (place, sender) in senders.iter().enumerate() {
+            let (barrier, held, resumed) = (&barrier, &held, &resumed);
+            scope.spawn(move || {
+                barrier.wait();
+                for round in 0..races {
+                    // Each sends to all waiters in turn, all of them at about the same place.
+                    let held = &held[(place + round) % SIDES][round];
+                    let (name, correlation) = about(held);
+                    let sent = sender.send(NewStimulus {
+                        correlation,
+                        ..stimulus(&name, Delivery::Buffer)
+                    });
+                    assert_eq!(sent.resumed.len() + usize::from(sent.buffered), 1);
+                    resumed.fetch_add(sent.resumed.len(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    for (waiter, held) in waiters.iter().zip(&held) {
+        for held in held {
+            let row = waiter.only_trigger(held.fence.instance);
+            assert!(row.payload.is_some(), "none is lost: {row:?}");
+            let expected = (TriggerState::Pending, 2);
+            assert_eq!(
+                (row.state, row.token.0),
+                expected,
+                "none is doubled: {row:?}"
+            );
+        }
+    }
+    let counts = waiters[0].store.counts().unwrap();
+    assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
+    let all = SIDES * races;
+    let resumed = resumed.into_inner();
+    eprintln!(
+        "{all} races: {resumed} stimuli were late, {} early",
+        all - resumed
+    );
+}
+
+#[test]
+fn stimuli_of_many_names_meet_their_bookmarks_once() {
+    check(500, |held| (held.fence.instance.to_string(), None));
+}
+
+#[test]
+fn stimuli_of_one_name_meet_their_bookmarks_once() {
+    // They hold the lock of one hash in turn, each until its transaction is durable.
+    check(100, |held| {
+        ("one".to_owned(), Some(held.fence.instance.to_string()))
+    });
+}
