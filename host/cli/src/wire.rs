@@ -79,7 +79,8 @@ impl Machine {
         Ok(SqliteStore::open(path, options)?)
     }
 
-    fn postgres(&self) -> PostgresOptions {
+    /// How a store in PostgreSQL is opened.
+    pub(crate) fn postgres(&self) -> PostgresOptions {
         let mut options = PostgresOptions::new(Arc::clone(&self.clock));
         options.metrics = Arc::clone(&self.metrics);
         // A process that is stopped within a transaction must not outlast its own lease there.
@@ -89,15 +90,20 @@ impl Machine {
 
     /// Opens the store for looking at it; one that is not there is not made.
     pub(crate) fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.existing_place()?;
+        self.store()
+    }
+
+    /// Where the store is; a file only if it is there.
+    pub(crate) fn existing_place(&self) -> Result<Place, Expected> {
         let place = Place::of(&self.config)?;
         if place.file().is_some_and(|path| !path.exists()) {
             let text = format!("There is no store at {place}");
             return Err(Expected::new(codes::NO_STORE, text)
                 .help("The first `windlass run` makes one; `--store PATH` names another.")
-                .exit(Exit::NotFound)
-                .into());
+                .exit(Exit::NotFound));
         }
-        self.store()
+        Ok(place)
     }
 
     /// Starts the plugin host, with no plugin in it.

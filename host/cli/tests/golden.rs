@@ -130,4 +130,5 @@ cases! {
     inputs_that_cannot_be_read_are_refused: "input";
     a_store_that_is_not_there_is_not_made: "no-store";
     what_is_not_there_is_not_found_and_what_was_not_confirmed_not_done: "publish";
+    a_store_is_looked_after_where_there_is_one: "store";
 }

@@ -57,3 +57,5 @@ pub const INCONSISTENT: Code = Code::new("WL-S017");
 pub const OLDER: Code = Code::new("WL-S018");
 /// There is something where a backup was to be written.
 pub const BACKUP_EXISTS: Code = Code::new("WL-S019");
+/// The database's own tool makes backups of it.
+pub const BACKUP_ELSEWHERE: Code = Code::new("WL-S020");

@@ -11,6 +11,7 @@ mod instance;
 mod plugin;
 mod run;
 mod serve;
+mod store;
 mod trigger;
 mod workflow;
 
@@ -50,6 +51,9 @@ pub(crate) enum Command {
     /// Look at plugins, and call them
     #[command(subcommand)]
     Plugin(plugin::Command),
+    /// Look after the store as a whole
+    #[command(subcommand)]
+    Store(store::Command),
     /// Show what is configured, and what can be
     #[command(subcommand)]
     Config(config::Command),
@@ -74,6 +78,7 @@ impl Command {
             Self::Bookmark(command) => command.run(context),
             Self::DeadLetter(command) => command.run(context),
             Self::Plugin(command) => command.run(context),
+            Self::Store(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Doctor(arguments) => arguments.run(context),
             Self::Explain(arguments) => arguments.run(context),

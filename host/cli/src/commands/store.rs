@@ -1,0 +1,140 @@
+//! `windlass store`: looking after the store as a whole.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use windlass_store::PostgresStore;
+use windlass_store::sqlite::{SqliteOptions, SqliteStore};
+use windlass_store::upkeep::Finding;
+
+use crate::app::Context;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::output::Paint;
+use crate::wire::Machine;
+use crate::wire::place::Place;
+
+/// What to do with the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look whether everything in the store fits together; others may work on it meanwhile
+    Check,
+    /// Copy the store into a new file; others may work on it meanwhile
+    Backup(Backup),
+    /// Bring the store to the newest layout, as every command does that opens it
+    Migrate,
+}
+
+/// The arguments of `store backup`.
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to write, which must not be there
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let place = machine.existing_place()?;
+        match self {
+            Self::Check => check(context, &machine, &place),
+            Self::Backup(backup) => backup.run(context, &place),
+            Self::Migrate => migrate(context, &machine, &place),
+        }
+    }
+}
+
+fn check(context: &Context, machine: &Machine, place: &Place) -> anyhow::Result<Exit> {
+    let findings = match place {
+        Place::Sqlite(path) => SqliteStore::check(path)?,
+        Place::Postgres(url) => PostgresStore::check(url, &machine.postgres())?,
+    };
+    let items: Vec<_> = findings.iter().map(item).collect();
+    context.output.list(&items, || {
+        let paint = context.output.data;
+        if findings.is_empty() {
+            return format!("{} {place}: everything fits together\n", paint.good('✓'));
+        }
+        findings
+            .iter()
+            .map(|finding| lines(finding, paint))
+            .collect()
+    })?;
+    if findings.is_empty() {
+        return Ok(Exit::Done);
+    }
+    let text = format!("{place} contradicts itself");
+    Err(Expected::new(windlass_store::codes::INCONSISTENT, text)
+        .help("Keep a copy, and restore the newest backup that has no findings.")
+        .into())
+}
+
+fn item(finding: &Finding) -> serde_json::Value {
+    json!({ "rule": finding.rule, "count": finding.count, "examples": finding.examples })
+}
+
+fn lines(finding: &Finding, paint: Paint) -> String {
+    let count = finding.count;
+    let more = count.saturating_sub(finding.examples.len() as u64);
+    let mut text = format!(
+        "{} not so {count} times: {}\n",
+        paint.bad('✗'),
+        finding.rule
+    );
+    for example in &finding.examples {
+        text.push_str(&format!("    {}\n", paint.dim(example)));
+    }
+    if more > 0 {
+        text.push_str(&format!("    {}\n", paint.dim(format!("and {more} more"))));
+    }
+    text
+}
+
+impl Backup {
+    fn run(self, context: &Context, place: &Place) -> anyhow::Result<Exit> {
+        let path = match place {
+            Place::Sqlite(path) => path,
+            Place::Postgres(_) => return Err(by_the_server(place, &self.to).into()),
+        };
+        SqliteStore::backup(path, &self.to)?;
+        let value = json!({ "store": place.to_string(), "backup": self.to });
+        context.output.show(&value, || {
+            format!("{place} is copied to {}\n", self.to.display())
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Who copies a database is its own tool, which knows its roles, its large values and how to
+/// copy one moment of it.
+fn by_the_server(place: &Place, to: &std::path::Path) -> Expected {
+    let text = format!("{place} is copied by PostgreSQL's own tool");
+    let command = format!(
+        "Run `pg_dump --format=custom --schema=windlass --file={} URL`, and `pg_restore` to \
+         get it back.",
+        to.display()
+    );
+    Expected::new(windlass_store::codes::BACKUP_ELSEWHERE, text).help(command)
+}
+
+fn migrate(context: &Context, machine: &Machine, place: &Place) -> anyhow::Result<Exit> {
+    let before = match place {
+        Place::Sqlite(path) => {
+            SqliteStore::migrate(path, &SqliteOptions::new(Arc::clone(&machine.clock)))?
+        }
+        Place::Postgres(url) => PostgresStore::migrate(url, &machine.postgres())?,
+    };
+    let (found, current) = (before.found, before.current);
+    let value = json!({ "store": place.to_string(), "before": found, "layout": current });
+    context.output.show(&value, || {
+        if found == current {
+            format!("{place} has layout {current}, the newest\n")
+        } else {
+            format!("{place} had layout {found}, and has layout {current} now\n")
+        }
+    })?;
+    Ok(Exit::Done)
+}
