@@ -56,6 +56,17 @@ pub(crate) struct Mistake {
     help: Option<String>,
 }
 
+impl From<&Diagnostic> for Mistake {
+    fn from(found: &Diagnostic) -> Self {
+        Self {
+            code: found.code.to_string(),
+            detail: found.message.clone(),
+            pointer: found.place.pointer.clone(),
+            help: found.help.clone(),
+        }
+    }
+}
+
 impl Problem {
     pub(crate) fn new(reply: StatusCode, code: &Code, detail: impl Into<String>) -> Box<Self> {
         Box::new(Self {
@@ -86,13 +97,7 @@ impl Problem {
 
     #[must_use]
     fn errors(mut self: Box<Self>, found: &[Diagnostic]) -> Box<Self> {
-        let mistake = |found: &Diagnostic| Mistake {
-            code: found.code.to_string(),
-            detail: found.message.clone(),
-            pointer: found.place.pointer.clone(),
-            help: found.help.clone(),
-        };
-        self.errors = found.iter().map(mistake).collect();
+        self.errors = found.iter().map(Mistake::from).collect();
         self
     }
 

@@ -15,8 +15,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::{
-    admin, bookmarks, definitions, events, health, instances, letters, lifecycle, live, locks,
-    plugins, resume, stimuli, triggers, webhooks,
+    admin, bookmarks, definitions, drafts, events, health, instances, letters, lifecycle, live,
+    locks, plugins, resume, stimuli, triggers, webhooks,
 };
 use crate::app::App;
 use crate::codes;
@@ -75,6 +75,9 @@ fn documented() -> OpenApiRouter<App> {
             definitions::publish,
             definitions::retract
         ))
+        .routes(routes!(drafts::list))
+        .routes(routes!(drafts::show, drafts::save, drafts::discard))
+        .routes(routes!(drafts::publish))
         .routes(routes!(plugins::list))
         .routes(routes!(plugins::show))
         .routes(routes!(locks::list))

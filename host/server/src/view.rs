@@ -1,6 +1,7 @@
 //! How stored things look from outside.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -105,8 +106,8 @@ impl Names {
         app: &Inner,
         digest: Digest,
     ) -> Result<Option<&Definition>, Box<Problem>> {
-        if !self.definitions.contains_key(&digest) {
-            self.definitions.insert(digest, app.definition(digest)?);
+        if let Entry::Vacant(entry) = self.definitions.entry(digest) {
+            entry.insert(app.definition(digest)?);
         }
         Ok(self.definitions.get(&digest).and_then(Option::as_ref))
     }
@@ -135,10 +136,9 @@ impl Names {
         app: &Inner,
         row: &TriggerRow,
     ) -> Result<Trigger, Box<Problem>> {
-        if !self.instances.contains_key(&row.instance) {
+        if let Entry::Vacant(entry) = self.instances.entry(row.instance) {
             let of = app.store().instance_by_no(row.instance)?;
-            let of = of.map(|of| (of.id.0, of.definition));
-            self.instances.insert(row.instance, of);
+            entry.insert(of.map(|of| (of.id.0, of.definition)));
         }
         let of = self.instances.get(&row.instance).copied().flatten();
         let definition = match of {

@@ -165,7 +165,7 @@ impl Line {
     }
 
     /// The next line; none if there is no more.
-    pub fn next(&mut self) -> Option<String> {
+    pub fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
         let length = self.stream.read_line(&mut line).ok()?;
         (length > 0).then(|| line.trim_end().to_owned())
@@ -188,11 +188,11 @@ impl Line {
     }
 
     fn answer_with(&mut self, body: bool) -> Option<Answer> {
-        let first = self.next()?;
+        let first = self.read_line()?;
         let status = first.split(' ').nth(1)?.parse().ok()?;
         let mut headers = Vec::new();
         loop {
-            let line = self.next()?;
+            let line = self.read_line()?;
             let Some((name, value)) = line.split_once(": ") else {
                 break;
             };

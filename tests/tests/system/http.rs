@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use windlass_model::stimulus::resume_token;
-use windlass_store::Reader as _;
 use windlass_store::stimuli::BookmarkQuery;
 use windlass_tests::harness::{Gate, Place, Signal, Web, until, until_some};
 
@@ -89,7 +88,7 @@ fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
         let follower = scope.spawn(|| stream(&web, &id, &[]));
         until("the run waits", || {
             let list = web.get("/api/v1/bookmarks");
-            list["items"][0]["instance"] == Value::from(id.clone())
+            list["items"][0]["instance"] == *id
         });
         assert_eq!(web.post("/api/v1/stimuli", &happened).status, 200);
         follower.join().expect("it does not panic")
@@ -283,6 +282,42 @@ fn definitions_are_changed_only_as_expected() {
     );
     let other = put(&[], "workflow: three\nnodes: { a: { end: } }\n");
     assert_eq!(other.problem(), code("WL-H005", 422));
+}
+
+#[test]
+fn a_draft_is_saved_with_its_mistakes_and_published_without() {
+    let (_place, web) = web(&[]);
+    let ask = |method: &str, path: &str, headers: &[&str], body: &str| {
+        let mut all = vec!["content-type: application/yaml"];
+        all.extend(headers);
+        web.ask(method, &format!("/api/v1/drafts/two{path}"), &all, body)
+    };
+    let wrong = ask(
+        "PUT",
+        "",
+        &["if-none-match: *"],
+        "workflow: two\nnodes: { a: { ende: } }\n",
+    );
+    assert_eq!(wrong.status, 200, "{wrong:?}");
+    assert!(
+        wrong.json()["problems"][0]["detail"].is_string(),
+        "{wrong:?}"
+    );
+    let tag = wrong.header("etag").expect("there is one").to_owned();
+    assert_eq!(ask("POST", "/publish", &[], "").status, 422);
+    let good = "workflow: two\nnodes: { a: { end: } }\n";
+    let saved = ask("PUT", "", &[&format!("if-match: {tag}")], good);
+    assert_eq!(saved.json()["problems"], json!([]), "{saved:?}");
+    let late = ask("PUT", "", &[&format!("if-match: {tag}")], good);
+    assert_eq!(late.status, 409, "{late:?}");
+    let published = ask("POST", "/publish", &[], "");
+    assert_eq!(
+        (published.status, &published.json()["version"]),
+        (200, &json!(1))
+    );
+    assert_eq!(ask("GET", "", &[], "").problem(), code("WL-H011", 404));
+    assert_eq!(web.get("/api/v1/drafts")["items"], json!([]));
+    assert!(web.get("/api/v1/locks")["items"].is_array());
 }
 
 #[test]

@@ -205,6 +205,18 @@ pub(crate) struct Published {
     schedules: usize,
 }
 
+impl From<client::Published> for Published {
+    fn from(published: client::Published) -> Self {
+        Self {
+            workflow: published.name,
+            version: published.version,
+            unchanged: published.unchanged,
+            events: published.events,
+            schedules: published.schedules,
+        }
+    }
+}
+
 /// Publishes a workflow. What runs stays on its version.
 #[utoipa::path(put, path = "/api/v1/definitions/{name}", tag = "definitions",
     params(("name" = String, Path, description = "The workflow, as in the definition."),
@@ -238,13 +250,7 @@ pub(crate) async fn publish(
         })
         .await?;
     app.runtime().published();
-    let published = Published {
-        workflow: published.name,
-        version: published.version,
-        unchanged: published.unchanged,
-        events: published.events,
-        schedules: published.schedules,
-    };
+    let published = Published::from(published);
     Ok(tagged(digest, Json(published).into_response()))
 }
 

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass_locks::Listed;
+use windlass_runtime::client;
 
 use crate::app::App;
 use crate::extract::Asked;
@@ -41,6 +42,13 @@ pub(crate) async fn list(
         Some(locks) => locks.list(LISTED).await.map_err(|error| unlisted(&error))?,
         None => Vec::new(),
     };
+    // What a run is owned by is a lock, too; of a provider's own for it, that counts.
+    let owned = app
+        .ask(|app| Ok(client::owned(app.store(), LISTED)?))
+        .await?;
+    all.extend(owned);
+    all.sort_by(|a, b| a.key.cmp(&b.key));
+    all.dedup_by(|a, b| a.key == b.key);
     all.retain(|lock| {
         after
             .as_deref()

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod bookmarks;
 pub(crate) mod definitions;
+pub(crate) mod drafts;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod instances;

@@ -1,0 +1,220 @@
+//! Drafts: what somebody is still working on, mistakes and all.
+//!
+//! An `ETag` is the revision of the draft; the store holds it against `If-Match`, in the
+//! transaction that changes it.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass_runtime::client;
+use windlass_store::drafts::DraftRow;
+
+use super::definitions::Published;
+use crate::app::App;
+use crate::extract::{self, Asked, Named, check_media, text_header};
+use crate::page::{Page, PageAsked};
+use crate::problem::{Mistake, Problem};
+use crate::view::moment;
+
+/// A draft in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Draft {
+    /// The workflow.
+    workflow: String,
+    /// Grows with each edit.
+    revision: u64,
+    /// The version that it was made from.
+    based_on: Option<u32>,
+    /// When it was saved.
+    saved: String,
+}
+
+fn item(row: &DraftRow) -> Draft {
+    Draft {
+        workflow: row.name.clone(),
+        revision: row.revision,
+        based_on: row.based_on,
+        saved: moment(row.saved_ms),
+    }
+}
+
+/// Lists drafts, by name.
+#[utoipa::path(get, path = "/api/v1/drafts", tag = "drafts", params(PageAsked),
+    responses((status = 200, body = Page<Draft>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+) -> Result<Json<Page<Draft>>, Box<Problem>> {
+    app.ask(move |app| {
+        let after = page.after("drafts")?;
+        let rows = app.store().drafts(after.as_deref(), page.look()?)?;
+        let place = |row: &DraftRow| row.name.clone();
+        page.page("drafts", rows, place, |row| Ok(item(&row)))
+    })
+    .await
+    .map(Json)
+}
+
+/// A draft with its text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Shown {
+    /// What is known of every draft.
+    draft: Draft,
+    /// As it was written.
+    text: String,
+}
+
+/// Shows a draft.
+#[utoipa::path(get, path = "/api/v1/drafts/{name}", tag = "drafts",
+    params(("name" = String, Path, description = "The workflow.")),
+    responses((status = 200, body = Shown,
+        headers(("etag" = String, description = "The revision, for `If-Match`.")))))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Named(name): Named,
+) -> Result<Response, Box<Problem>> {
+    let row = app
+        .ask(move |app| {
+            let missing = || Problem::not_found(format!("there is no draft of `{name}`"));
+            app.store().draft(&name)?.ok_or_else(missing)
+        })
+        .await?;
+    let shown = Shown {
+        draft: item(&row),
+        text: String::from_utf8_lossy(&row.content).into_owned(),
+    };
+    Ok(tagged(row.revision, Json(shown).into_response()))
+}
+
+/// A draft that was saved.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Saved {
+    /// The workflow.
+    workflow: String,
+    /// Which edit this is.
+    revision: u64,
+    /// What is wrong with it, so that it cannot be published yet.
+    problems: Vec<Mistake>,
+}
+
+/// Saves a draft, with whatever is wrong with it.
+#[utoipa::path(put, path = "/api/v1/drafts/{name}", tag = "drafts",
+    params(("name" = String, Path, description = "The workflow."),
+        ("If-Match" = Option<String>, Header, description = "Only over this revision."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if there is none.")),
+    request_body(description = "The text of a workflow file.",
+        content((String = "application/yaml"), (String = "application/json"))),
+    responses((status = 200, body = Saved,
+            headers(("etag" = String, description = "The revision, for `If-Match`."))),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "There is another revision.")))]
+pub(crate) async fn save(
+    State(app): State<App>,
+    Named(name): Named,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Box<Problem>> {
+    check_media(&headers, |media| {
+        matches!(media, "application/json" | "application/yaml")
+    })?;
+    let expected = revision(&headers)?;
+    let bytes = extract::read(request.into_body(), &app).await?;
+    let text =
+        String::from_utf8(bytes.to_vec()).map_err(|_| Problem::body("the draft is not UTF-8"))?;
+    let saved = app
+        .ask(move |app| {
+            let name = Some(name);
+            let draft = client::SaveDraft {
+                name,
+                text,
+                expected,
+            };
+            let plugins = &app.options.plugins;
+            Ok(client::save_draft(
+                app.store(),
+                plugins,
+                app.now_ms(),
+                &draft,
+            )?)
+        })
+        .await?;
+    let revision = saved.revision;
+    let body = Saved {
+        workflow: saved.name,
+        revision,
+        problems: saved.problems.iter().map(Mistake::from).collect(),
+    };
+    Ok(tagged(revision, Json(body).into_response()))
+}
+
+/// Throws a draft away.
+#[utoipa::path(delete, path = "/api/v1/drafts/{name}", tag = "drafts",
+    params(("name" = String, Path, description = "The workflow."),
+        ("If-Match" = Option<String>, Header, description = "Only this revision.")),
+    responses((status = 204, description = "It is gone."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "There is another revision, or none.")))]
+pub(crate) async fn discard(
+    State(app): State<App>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<StatusCode, Box<Problem>> {
+    let expected = revision(&headers)?;
+    app.ask(move |app| Ok(client::discard_draft(app.store(), &name, expected)?))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Publishes a draft, which is gone then.
+#[utoipa::path(post, path = "/api/v1/drafts/{name}/publish", tag = "drafts",
+    params(("name" = String, Path, description = "The workflow."),
+        ("If-Match" = Option<String>, Header, description = "Only this revision.")),
+    responses((status = 200, body = Published),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "There is another revision, or none.")))]
+pub(crate) async fn publish(
+    State(app): State<App>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Json<Published>, Box<Problem>> {
+    let expected = revision(&headers)?;
+    let _turn = app.publishing.lock().await;
+    let published = app
+        .ask(move |app| {
+            let (store, plugins) = (app.store(), &app.options.plugins);
+            Ok(client::publish_draft(
+                store,
+                plugins,
+                app.now_ms(),
+                &name,
+                expected,
+            )?)
+        })
+        .await?;
+    app.runtime().published();
+    Ok(Json(published.into()))
+}
+
+/// The revision that a request expects; 0 is none.
+fn revision(headers: &HeaderMap) -> Result<Option<u64>, Box<Problem>> {
+    let wrong = || Problem::parameter("`If-Match` is a revision, as `ETag` has it");
+    match (
+        text_header(headers, "if-match")?,
+        text_header(headers, "if-none-match")?,
+    ) {
+        (None, None) => Ok(None),
+        (None, Some("*")) => Ok(Some(0)),
+        (Some(tag), None) => tag.trim_matches('"').parse().map(Some).map_err(|_| wrong()),
+        _ => Err(wrong()),
+    }
+}
+
+fn tagged(revision: u64, mut response: Response) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
