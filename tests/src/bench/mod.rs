@@ -12,6 +12,7 @@ pub mod locking;
 pub mod long_run;
 pub mod measure;
 pub mod resumes;
+pub mod retention;
 pub mod rig;
 pub mod scenario;
 pub mod start_up;
@@ -73,6 +74,12 @@ pub struct Record {
     /// Locks that were taken and released, each by its own, per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub locks_per_second: Option<f64>,
+    /// The longest slice of a sweep, the wait for the writer included, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub worst_slice_ms: Option<f64>,
+    /// The size of the store and its log after each part of the load, in MiB.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub file_mb: Vec<f64>,
 }
 
 impl Record {
@@ -102,6 +109,9 @@ impl Record {
             ("resumes/s", self.resumes_per_second, 0),
             ("last/first", self.last_over_first, 3),
             ("locks/s", self.locks_per_second, 0),
+            ("worst slice ms", self.worst_slice_ms, 1),
+            ("file MiB at first", self.file_mb.first().copied(), 1),
+            ("file MiB at last", self.file_mb.last().copied(), 1),
         ];
         let shown = named.into_iter().filter_map(|(name, value, digits)| {
             value.map(|value| format!("{name} {value:.digits$}"))

@@ -14,7 +14,8 @@ use windlass_test_servers::PostgreSql;
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
-    Record, burn_down, http_resume, locking, long_run, resumes, scenario, start_up, table, timers,
+    Record, burn_down, http_resume, locking, long_run, resumes, retention, scenario, start_up,
+    table, timers,
 };
 
 fn main() -> Result<()> {
@@ -109,6 +110,7 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         timers::NAME => runtime.block_on(timers::measure(&setup, in_flight.parse()?))?,
         http_resume::NAME => runtime.block_on(http_resume::measure(&setup, in_flight.parse()?))?,
         resumes::NAME => runtime.block_on(resumes::measure(&setup, in_flight.parse()?))?,
+        retention::NAME => runtime.block_on(retention::measure(&setup, in_flight.parse()?))?,
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
         name if name.starts_with(locking::NAME) => {
             let time = Duration::from_secs_f64(arguments.seconds);
@@ -193,6 +195,7 @@ fn plans() -> Vec<String> {
         (long_run::NAME, 50_000),
         (resumes::NAME, 20_000),
         (http_resume::NAME, 1_000),
+        (retention::NAME, 20_000),
     ] {
         plans.push(format!("{name}/{count}/full/warm"));
     }

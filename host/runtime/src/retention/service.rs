@@ -51,8 +51,12 @@ fn round(sweeper: &Sweeper, member: Incarnation, stop: &dyn Fn() -> bool) {
         Ok(None) => {}
         Ok(Some(round)) if round.forgotten == 0 && round.swept == 0 => {}
         Ok(Some(round)) => {
-            let Round { forgotten, swept } = round;
-            tracing::info!(forgotten, swept, "forgot what was over");
+            let Round {
+                forgotten,
+                swept,
+                longest,
+            } = round;
+            tracing::info!(forgotten, swept, ?longest, "forgot what was over");
         }
         Err(error) => {
             tracing::warn!(code = %error.code(), %error, "could not forget what is over");

@@ -1,7 +1,7 @@
 //! One round of retention.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_model::{Clock, Incarnation, InstanceNo};
@@ -39,6 +39,8 @@ pub struct Round {
     pub forgotten: u64,
     /// Other things that are gone: dead letters, large values, free pages.
     pub swept: u64,
+    /// How long the longest slice took, the wait for the writer included.
+    pub longest: Duration,
 }
 
 /// Does the rounds; whoever calls it says when.
@@ -49,6 +51,8 @@ pub struct Sweeper {
     archive: Option<Archive>,
     /// Rows of the next slice.
     rows: AtomicU32,
+    /// The longest slice of this round, in microseconds.
+    longest_us: AtomicU64,
 }
 
 impl Sweeper {
@@ -59,6 +63,7 @@ impl Sweeper {
             store,
             clock,
             rows: AtomicU32::new(options.slice_rows.clamp(1, FIRST)),
+            longest_us: AtomicU64::new(0),
             options,
             archive,
         }
@@ -86,6 +91,7 @@ impl Sweeper {
             return Ok(None);
         }
         let mut round = Round::default();
+        self.longest_us.store(0, Ordering::Relaxed);
         let before_ms = at_ms.saturating_sub_unsigned(self.options.keep_ms);
         let mut last = Vec::new();
         while !stop() {
@@ -108,6 +114,7 @@ impl Sweeper {
         for what in Sweep::ALL {
             round.swept += self.sweep(what, at_ms, stop)?;
         }
+        round.longest = Duration::from_micros(self.longest_us.load(Ordering::Relaxed));
         Ok(Some(round))
     }
 
@@ -166,6 +173,8 @@ impl Sweeper {
         let begun = self.clock.monotonic();
         let wrote = self.store.write(write(rows))?;
         let took = self.clock.monotonic().saturating_sub(begun);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.longest_us.fetch_max(took_us, Ordering::Relaxed);
         let bound = self.options.slice_rows.max(1);
         let next = if took > SLOW {
             rows / 2
