@@ -24,6 +24,7 @@ mod request;
 mod signals;
 mod source;
 mod telemetry;
+mod waits;
 mod web;
 mod wire;
 

@@ -73,6 +73,11 @@ fn a_run_that_waits_goes_on_when_it_is_told_to() {
     let file = place.workflow("approval", &approval());
     let mut run = place.start(&["run", &file.display().to_string()]);
     until("the run waits", || bookmarks(&place) == 1);
+    until("it says what for", || {
+        let said = run.stderr();
+        said.contains("It waits for `approved` with {\"order\":7}")
+            && said.contains("`windlass bookmark resume ")
+    });
     send(&place, "resume");
     let (status, stdout, stderr) = run.output();
     assert!(status.success(), "{stderr}");

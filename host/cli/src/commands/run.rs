@@ -1,6 +1,7 @@
 //! `windlass run`: one workflow, to its end, in this process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use windlass_model::{InstanceNo, Status};
@@ -16,7 +17,10 @@ use crate::request::RequestArguments;
 use crate::signals::Signals;
 use crate::source::Source;
 use crate::wire::Machine;
-use crate::{codes, ended};
+use crate::{codes, ended, waits};
+
+/// How long a run waits before it is told what for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The arguments.
 #[derive(Debug, Args)]
@@ -60,9 +64,13 @@ impl Arguments {
         }
         let runtime = Runtime::start(options)?;
         let metrics = self.metrics.begin(machine.tokio.handle(), &runtime)?;
-        let outcome = machine
-            .tokio
-            .block_on(self.carry_out(context, &machine, &runtime, &request, &source));
+        let outcome = machine.tokio.block_on(self.carry_out(
+            context,
+            &machine,
+            (&runtime, &*store),
+            &request,
+            &source,
+        ));
         metrics.end(&runtime);
         // The last one that may observe anything goes, so that the display ends.
         drop(runtime);
@@ -80,7 +88,7 @@ impl Arguments {
         &self,
         context: &Context,
         machine: &Machine,
-        runtime: &Runtime,
+        (runtime, store): (&Runtime, &dyn Store),
         request: &StartRequest,
         source: &Source,
     ) -> anyhow::Result<Started> {
@@ -96,7 +104,9 @@ impl Arguments {
         {
             runtime.adopt(started.no);
         }
-        let waited = signals.unless(self.wait(runtime, started.no)).await;
+        let waited = signals
+            .unless(self.wait(context, store, runtime, started.no))
+            .await;
         if waited.is_none() && context.output.is_text() {
             context
                 .output
@@ -114,11 +124,23 @@ impl Arguments {
     }
 
     /// Waits until the run has ended; or until it is suspended, if that is enough.
-    async fn wait(&self, runtime: &Runtime, no: InstanceNo) -> Result<(), windlass_runtime::Error> {
+    async fn wait(
+        &self,
+        context: &Context,
+        store: &dyn Store,
+        runtime: &Runtime,
+        no: InstanceNo,
+    ) -> Result<(), windlass_runtime::Error> {
         if self.no_wait {
-            runtime.wait_unless_suspended(no).await.map(drop)
-        } else {
-            runtime.wait(no).await.map(drop)
+            return runtime.wait_unless_suspended(no).await.map(drop);
+        }
+        let mut told = Vec::new();
+        loop {
+            let waited = tokio::time::timeout(PATIENCE, runtime.wait(no)).await;
+            if let Ok(result) = waited {
+                return result.map(drop);
+            }
+            told = tell_waits(context, store, no, told);
         }
     }
 
@@ -142,10 +164,33 @@ impl Arguments {
             Status::Suspended if self.no_wait => Exit::Suspended,
             _ => Exit::Interrupted,
         };
+        if exit == Exit::Suspended {
+            tell_waits(context, store, started.no, Vec::new());
+        }
         let again = format!("windlass run {} --id {}", self.request.file(), row.id);
         let text = format!("The run is kept. `{again}` with the same input continues it.");
         context.output.note(&text);
         Ok(exit)
+    }
+}
+
+/// Tells what a suspended run waits for, unless just that was told before. Answers what was.
+fn tell_waits(
+    context: &Context,
+    store: &dyn Store,
+    no: InstanceNo,
+    told: Vec<String>,
+) -> Vec<String> {
+    let row = store.instance_by_no(no).ok().flatten();
+    let suspended = row.filter(|row| row.status == Status::Suspended && context.output.is_text());
+    // A store that is in trouble is told about by whoever needs it.
+    let waits = suspended.and_then(|row| waits::describe(store, &row).ok());
+    match waits {
+        Some(waits) if waits != told => {
+            waits.iter().for_each(|line| context.output.note(line));
+            waits
+        }
+        _ => told,
     }
 }
 
