@@ -14,6 +14,7 @@ use crate::config::{Config, LogFormat, Sources};
 use crate::error::{Expected, bug, classify};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
+use crate::remote::{Backend, Server};
 use crate::report::report;
 use crate::wire::place::file_in;
 use crate::{codes, telemetry};
@@ -60,6 +61,18 @@ pub(crate) struct Common {
     /// Your own plugins [default: .windlass/plugins]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) plugins: Option<PathBuf>,
+    /// A host that is asked to do it, instead of doing it here on the store: its address
+    #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER")]
+    pub(crate) server: Option<String>,
+    /// The token of that host
+    #[arg(
+        long,
+        global = true,
+        value_name = "TOKEN",
+        env = "WINDLASS_TOKEN",
+        hide_env_values = true
+    )]
+    pub(crate) token: Option<String>,
     /// The project file [default: windlass.toml, here or in the nearest directory above]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -172,7 +185,11 @@ pub(crate) fn main() -> Exit {
             output,
             sources: cli.common.sources()?,
         };
-        cli.command.run(&context)
+        let backend = match &cli.common.server {
+            Some(address) => Backend::Server(Server::new(address, cli.common.token.clone())?),
+            None => Backend::Store,
+        };
+        backend.carry_out(cli.command, &context)
     });
     let error = match result {
         Ok(Ok(exit)) => return exit,

@@ -59,5 +59,14 @@ pub(crate) const NO_LETTER: Code = Code::new("WL-U015");
 /// It is too late for what was asked.
 pub(crate) const TOO_LATE: Code = Code::new("WL-U016");
 
+/// The address of a host means nothing.
+pub(crate) const SERVER_URL: Code = Code::new("WL-C040");
+/// The host does not answer.
+pub(crate) const SERVER_UNREACHABLE: Code = Code::new("WL-C041");
+/// The host wants another token.
+pub(crate) const SERVER_UNAUTHORISED: Code = Code::new("WL-C042");
+/// A host cannot be asked for this.
+pub(crate) const NOT_BY_SERVER: Code = Code::new("WL-C043");
+
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");

@@ -1,6 +1,6 @@
 //! How a run ended, on stdout, on stderr and as an exit code.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_model::{Failure, Status};
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
@@ -21,30 +21,58 @@ pub(crate) fn report(
         Some(payload) => Some(value(store, &payload)?),
         None => None,
     };
+    tell(
+        output,
+        Ended {
+            id: row.id.to_string(),
+            status: row.status,
+            output: came_out,
+            failure: row.failure,
+            kept,
+        },
+    )
+}
+
+/// How a run stands, or ended.
+pub(crate) struct Ended {
+    /// Its id.
+    pub(crate) id: String,
+    /// Where it is in its life.
+    pub(crate) status: Status,
+    /// What came out.
+    pub(crate) output: Option<Value>,
+    /// Why it faulted.
+    pub(crate) failure: Option<Failure>,
+    /// Whether it can be looked at afterwards.
+    pub(crate) kept: bool,
+}
+
+/// Prints the output of a run, or why there is none.
+pub(crate) fn tell(output: &Output, ended: Ended) -> anyhow::Result<Exit> {
     let item = json!({
-        "id": row.id,
-        "status": row.status,
-        "output": came_out,
-        "failure": row.failure,
+        "id": ended.id,
+        "status": ended.status,
+        "output": ended.output,
+        "failure": ended.failure,
     });
     if !output.is_text() {
         output.show(&item, String::new)?;
-    } else if let Some(came_out) = &came_out {
+    } else if let Some(came_out) = &ended.output {
         // A text is for reading, so it is printed as it is; `-o json` quotes it.
         match came_out.as_str() {
             Some(text) => output.print(text)?,
             None => output.print(&format!("{came_out:#}"))?,
         }
     }
-    match (row.status, row.failure) {
+    match (ended.status, ended.failure) {
         (Status::Completed, _) => Ok(Exit::Done),
-        (Status::Faulted, Some(failure)) => Err(faulted(&row.id.to_string(), failure, kept).into()),
+        (Status::Faulted, Some(failure)) => Err(faulted(&ended.id, failure, ended.kept).into()),
         (Status::Cancelled, _) => {
-            output.note(&format!("Run {} was cancelled.", row.id));
+            output.note(&format!("Run {} was cancelled.", ended.id));
             Ok(Exit::Cancelled)
         }
         (status, _) => {
-            output.note(&format!("Run {} is {status}.", row.id));
+            output.note(&format!("Run {} is {status}.", ended.id));
             Ok(if status == Status::Faulted {
                 Exit::Faulted
             } else {

@@ -114,6 +114,10 @@ pub(crate) fn classify(error: anyhow::Error) -> Expected {
         Ok(error) => return of_store(error),
         Err(error) => error,
     };
+    let error = match error.downcast::<windlass_locks::Error>() {
+        Ok(error) => return of_locks(&error),
+        Err(error) => error,
+    };
     match error.downcast::<windlass_plugins::Error>() {
         Ok(error) => of_plugins(&error),
         Err(error) => bug(&format!("{error:#}")),
@@ -188,6 +192,11 @@ fn of_store(error: windlass_store::Error) -> Expected {
         Some(help) => expected.help(help),
         None => expected,
     }
+}
+
+fn of_locks(error: &windlass_locks::Error) -> Expected {
+    Expected::new(error.code(), sentence(&error.to_string()))
+        .help("Look at the section [locks] of the configuration, and at what it names.")
 }
 
 fn of_plugins(error: &windlass_plugins::Error) -> Expected {

@@ -27,6 +27,10 @@ pub(crate) enum Exit {
     Definition = 20,
     /// A plugin was rejected, or is missing.
     Plugin = 21,
+    /// The host that was to be asked does not answer.
+    Unreachable = 30,
+    /// The host that was to be asked wants another token.
+    Unauthorised = 31,
     /// Something with this id is there already and differs, or somebody else holds it.
     Conflict = 40,
     /// There is no such thing.
@@ -39,7 +43,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every exit code with its meaning.
-    pub(crate) const ALL: [(Self, &'static str); 13] = [
+    pub(crate) const ALL: [(Self, &'static str); 15] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in windlass"),
         (
@@ -55,6 +59,8 @@ impl Exit {
         ),
         (Self::Definition, "the workflow file is not valid"),
         (Self::Plugin, "a plugin was rejected, or is missing"),
+        (Self::Unreachable, "the host could not be reached"),
+        (Self::Unauthorised, "the host wants another token"),
         (
             Self::Conflict,
             "the id is taken by something else, or somebody else holds it",
@@ -88,7 +94,8 @@ impl Exit {
             Some('D') => Self::Definition,
             Some('P') => Self::Plugin,
             Some('R') => Self::Faulted,
-            Some('S') => Self::Store,
+            // The locks are in the store, or in something like it.
+            Some('S' | 'L') => Self::Store,
             Some('C' | 'U') => Self::Usage,
             _ => Self::Bug,
         }

@@ -19,6 +19,7 @@ mod output;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod remote;
 mod report;
 mod request;
 mod signals;

@@ -30,26 +30,26 @@ pub(crate) enum Command {
 pub(crate) struct List {
     /// Only of this run; the beginning of its id will do
     #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    pub(crate) instance: Option<String>,
     /// Only of this name
     #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Only with this correlation
     #[arg(long, value_name = "TEXT")]
-    correlation: Option<String>,
+    pub(crate) correlation: Option<String>,
     /// How many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
-    limit: u32,
+    pub(crate) limit: u32,
 }
 
 /// The arguments of `bookmark resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The number that `bookmark list` shows, or the token of the bookmark
-    bookmark: String,
+    pub(crate) bookmark: String,
     /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
-    input: Vec<String>,
+    pub(crate) input: Vec<String>,
 }
 
 impl Command {

@@ -18,6 +18,11 @@ use crate::wire::Machine;
 /// Dead letters that are thrown away in one transaction.
 const SLICE: u32 = 1_000;
 
+/// The members of a dead letter, in the order in which they are shown.
+pub(crate) const ORDER: [&str; 8] = [
+    "no", "kind", "reason", "instance", "died", "replayed", "failure", "body",
+];
+
 /// What to do with dead letters.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -38,30 +43,30 @@ pub(crate) enum Command {
 pub(crate) struct List {
     /// Only of this kind: trigger, resume or stimulus
     #[arg(long, value_parser = kind, value_name = "KIND")]
-    kind: Option<LetterKind>,
+    pub(crate) kind: Option<LetterKind>,
     /// Only of this run; the beginning of its id will do
     #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    pub(crate) instance: Option<String>,
     /// How many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
-    limit: u32,
+    pub(crate) limit: u32,
 }
 
 /// The arguments of what is done with one.
 #[derive(Debug, Args)]
 pub(crate) struct One {
     /// Its number
-    no: i64,
+    pub(crate) no: i64,
 }
 
 /// The arguments of `dead-letter delete`.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     /// Its number
-    no: i64,
+    pub(crate) no: i64,
     /// Do it: there is no way back
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
 }
 
 /// The arguments of `dead-letter purge`.
@@ -72,7 +77,7 @@ pub(crate) struct Purge {
     older_than: u64,
     /// Do it: there is no way back
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
 }
 
 fn kind(text: &str) -> Result<LetterKind, String> {
@@ -167,10 +172,7 @@ impl One {
         let store = machine.existing_store()?;
         let row = store.dead_letter(LetterNo(self.no))?;
         let item = item(&row.ok_or_else(|| missing(self.no))?);
-        let order = [
-            "no", "kind", "reason", "instance", "died", "replayed", "failure", "body",
-        ];
-        context.output.show(&item, || members(&item, &order))?;
+        context.output.show(&item, || members(&item, &ORDER))?;
         Ok(Exit::Done)
     }
 
@@ -220,7 +222,7 @@ impl Purge {
 }
 
 /// What cannot be undone is not done by a slip of the fingers.
-fn confirm(yes: bool, what: &str) -> Result<(), Expected> {
+pub(crate) fn confirm(yes: bool, what: &str) -> Result<(), Expected> {
     if yes {
         return Ok(());
     }

@@ -27,26 +27,26 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The name of the event
-    name: String,
+    pub(crate) name: String,
     /// What it has to match: JSON, equal to the `match` of whoever is meant [default: null]
     #[arg(long = "match", value_name = "JSON")]
-    matches: Option<String>,
+    pub(crate) matches: Option<String>,
     /// Only for who waits with this correlation
     #[arg(long, value_name = "TEXT")]
-    correlation: Option<String>,
+    pub(crate) correlation: Option<String>,
     /// Only for this run; the beginning of its id will do
     #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    pub(crate) instance: Option<String>,
     /// What it brings: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
-    input: Vec<String>,
+    pub(crate) input: Vec<String>,
     /// start, resume, start-and-resume, or buffer, which keeps it if nobody waits yet [default:
     /// buffer for one run or correlation, otherwise start-and-resume]
     #[arg(long, value_parser = delivery, value_name = "HOW")]
-    delivery: Option<Delivery>,
+    pub(crate) delivery: Option<Delivery>,
     /// How long it is kept if it is buffered
     #[arg(long, value_parser = duration, default_value = "1h", value_name = "DURATION")]
-    ttl: u64,
+    pub(crate) ttl: u64,
 }
 
 fn delivery(text: &str) -> Result<Delivery, String> {
@@ -127,20 +127,30 @@ pub(crate) fn item(sent: &Sent) -> Value {
 
 /// What a stimulus did, for people.
 pub(crate) fn text(sent: &Sent) -> String {
+    text_of(&item(sent))
+}
+
+/// What a stimulus did, for people, from what is for programs.
+pub(crate) fn text_of(item: &Value) -> String {
     let mut lines = Vec::new();
-    for (what, instances) in [
-        ("started", &sent.started),
-        ("resumed", &sent.resumed),
-        ("refused", &sent.reserved),
+    for (what, key) in [
+        ("started", "started"),
+        ("resumed", "resumed"),
+        ("refused", "reserved"),
     ] {
-        lines.extend(instances.iter().map(|id| format!("{what}  {id}")));
+        let ids = item
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        lines.extend(ids.filter_map(|id| Some(format!("{what}  {}", id.as_str()?))));
     }
-    for (is, line) in [
-        (sent.more, "more     the rest is resumed in the background"),
-        (sent.buffered, "buffered until somebody waits for it"),
-        (sent.dropped, "dropped  nobody was waiting for it"),
+    for (key, line) in [
+        ("more", "more     the rest is resumed in the background"),
+        ("buffered", "buffered until somebody waits for it"),
+        ("dropped", "dropped  nobody was waiting for it"),
     ] {
-        if is {
+        if item.get(key) == Some(&Value::Bool(true)) {
             lines.push(line.to_owned());
         }
     }

@@ -1,19 +1,20 @@
 //! The commands, one file each.
 
-mod bookmark;
+pub(crate) mod bookmark;
 mod completions;
 mod config;
-mod dead_letter;
+pub(crate) mod dead_letter;
 mod doctor;
-mod event;
+pub(crate) mod event;
 mod explain;
-mod instance;
+pub(crate) mod instance;
+pub(crate) mod lock;
 mod plugin;
 mod run;
 mod serve;
 mod store;
-mod trigger;
-mod workflow;
+pub(crate) mod trigger;
+pub(crate) mod workflow;
 
 use clap::Subcommand;
 
@@ -48,6 +49,9 @@ pub(crate) enum Command {
     /// Look after what could not be delivered
     #[command(subcommand)]
     DeadLetter(dead_letter::Command),
+    /// See who holds which lock
+    #[command(subcommand)]
+    Lock(lock::Command),
     /// Look at plugins, and call them
     #[command(subcommand)]
     Plugin(plugin::Command),
@@ -77,6 +81,7 @@ impl Command {
             Self::Event(command) => command.run(context),
             Self::Bookmark(command) => command.run(context),
             Self::DeadLetter(command) => command.run(context),
+            Self::Lock(command) => command.run(context),
             Self::Plugin(command) => command.run(context),
             Self::Store(command) => command.run(context),
             Self::Config(command) => command.run(context),

@@ -19,7 +19,7 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Arguments {

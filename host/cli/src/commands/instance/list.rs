@@ -19,13 +19,13 @@ use crate::wire::Machine;
 pub(crate) struct Arguments {
     /// Only runs in this status; may be repeated
     #[arg(long, value_parser = status, value_name = "STATUS")]
-    status: Vec<Status>,
+    pub(crate) status: Vec<Status>,
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
-    workflow: Option<String>,
+    pub(crate) workflow: Option<String>,
     /// How many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
-    limit: u32,
+    pub(crate) limit: u32,
 }
 
 fn status(text: &str) -> Result<Status, String> {

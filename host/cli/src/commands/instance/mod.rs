@@ -19,6 +19,7 @@ use windlass_runtime::WorkflowClient;
 use windlass_store::Store;
 
 pub(crate) use find::{definition, find, moment, node_name, took, value};
+pub(crate) use show::ORDER;
 pub(crate) use trace::mark;
 
 use crate::app::Context;

@@ -18,9 +18,9 @@ const FOR_EVER_MS: &str = "36500d";
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     #[command(flatten)]
-    wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 /// Whether and how long something is waited for.

@@ -15,7 +15,7 @@ use crate::wire::Machine;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Arguments {
@@ -24,7 +24,7 @@ impl Arguments {
         let store = machine.existing_store()?;
         let row = find(store.as_ref(), &self.id)?;
         let item = item(store.as_ref(), &row)?;
-        context.output.show(&item, || text(&item))?;
+        context.output.show(&item, || members(&item, &ORDER))?;
         Ok(Exit::Done)
     }
 }
@@ -76,22 +76,19 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
     }))
 }
 
-/// The members of a document, the short ones on a line each, the long ones indented below.
-fn text(item: &Value) -> String {
-    let order = [
-        "id",
-        "workflow",
-        "definition",
-        "status",
-        "correlation",
-        "created",
-        "finished",
-        "failure",
-        "input",
-        "vars",
-        "output",
-        "triggers",
-        "journal",
-    ];
-    members(item, &order)
-}
+/// The members of a run, in the order in which they are shown.
+pub(crate) const ORDER: [&str; 13] = [
+    "id",
+    "workflow",
+    "definition",
+    "status",
+    "correlation",
+    "created",
+    "finished",
+    "failure",
+    "input",
+    "vars",
+    "output",
+    "triggers",
+    "journal",
+];

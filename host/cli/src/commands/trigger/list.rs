@@ -17,22 +17,37 @@ use crate::exit::Exit;
 use crate::output::{members, table};
 use crate::wire::Machine;
 
+/// The members of a trigger, in the order in which they are shown.
+pub(crate) const ORDER: [&str; 11] = [
+    "trigger",
+    "instance",
+    "workflow",
+    "node",
+    "type",
+    "state",
+    "due",
+    "priority",
+    "attempt",
+    "deliveries",
+    "payload",
+];
+
 /// The arguments of `trigger list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     /// All triggers of this run; the beginning of its id will do
     #[arg(long, value_name = "ID")]
-    instance: Option<String>,
+    pub(crate) instance: Option<String>,
     /// How many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
-    limit: u32,
+    pub(crate) limit: u32,
 }
 
 /// The arguments of `trigger show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    trigger: String,
+    pub(crate) trigger: String,
 }
 
 /// What is asked for of the runs of a list, each once.
@@ -137,20 +152,7 @@ impl Show {
             }
             (None, TriggerTarget::Row(..)) => return Err(missing().into()),
         };
-        let order = [
-            "trigger",
-            "instance",
-            "workflow",
-            "node",
-            "type",
-            "state",
-            "due",
-            "priority",
-            "attempt",
-            "deliveries",
-            "payload",
-        ];
-        context.output.show(&item, || members(&item, &order))?;
+        context.output.show(&item, || members(&item, &ORDER))?;
         Ok(Exit::Done)
     }
 }

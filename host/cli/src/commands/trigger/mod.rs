@@ -7,6 +7,7 @@ mod target;
 
 use clap::Subcommand;
 
+pub(crate) use list::ORDER;
 pub(crate) use target::refuse;
 
 use crate::app::Context;

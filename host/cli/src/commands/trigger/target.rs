@@ -23,14 +23,14 @@ use crate::wire::Machine;
 #[derive(Debug, Args)]
 pub(crate) struct Fire {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    trigger: String,
+    pub(crate) trigger: String,
 }
 
 /// The arguments of `trigger reschedule`.
 #[derive(Debug, Args)]
 pub(crate) struct Reschedule {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    trigger: String,
+    pub(crate) trigger: String,
     #[command(flatten)]
     when: When,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Reschedule {
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    trigger: String,
+    pub(crate) trigger: String,
 }
 
 /// A moment.
