@@ -1,0 +1,203 @@
+//! `--server`: what a command asks a host for, and what it makes of the answer. The host is a
+//! listener that knows its lines, so that every answer can be had.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use windlass_tests::harness::{Place, Said};
+
+/// Answers one request after the other, and gives back what was asked: the first line, the
+/// token and the body of each.
+fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Vec<(String, String, String)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked = std::thread::spawn(move || {
+        let answers = answers.into_iter();
+        let asked = answers.map(|(status, body)| {
+            let (mut stream, _) = listener.accept().expect("somebody asks");
+            let mut lines = BufReader::new(stream.try_clone().expect("a stream"));
+            let (mut first, mut token, mut length) = (String::new(), String::new(), 0);
+            lines.read_line(&mut first).expect("a request");
+            loop {
+                let mut line = String::new();
+                lines.read_line(&mut line).expect("a header");
+                let line = line.trim_end().to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("authorization: ") {
+                    value.clone_into(&mut token);
+                }
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.parse().expect("a length");
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut text = vec![0; length];
+            lines.read_exact(&mut text).expect("a body");
+            let body = body.to_string();
+            write!(
+                stream,
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n\
+                 connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .expect("it listens");
+            let first = first.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
+            (first, token, String::from_utf8(text).expect("text"))
+        });
+        asked.collect()
+    });
+    (address, asked)
+}
+
+/// Runs a command against a host that gives these answers: what it said, and what was asked.
+fn ask(command: &[&str], answers: Vec<(u16, Value)>) -> (Said, Vec<String>) {
+    let place = Place::new(&[]);
+    let (address, asked) = host(answers);
+    let mut arguments = vec!["-o", "jsonl", "--server", &address];
+    arguments.extend(command);
+    let said = place.say(&arguments);
+    let asked = asked.join().expect("it was asked");
+    (said, asked.into_iter().map(|(first, ..)| first).collect())
+}
+
+const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
+
+#[test]
+fn a_list_is_read_page_by_page_and_shown_as_from_a_store() {
+    let run = |id: &str| {
+        json!({
+            "id": id, "workflow": "w", "definition": "sha256:1", "status": "running",
+            "correlation": null, "created": "2026-01-01T00:00:00Z", "finished": null,
+            "failure": null, "parent": null,
+        })
+    };
+    let first = json!({ "items": [run("1")], "next": "more" });
+    let second = json!({ "items": [run("2")] });
+    let command = ["instance", "list", "--status", "running", "--limit", "7"];
+    let (said, asked) = ask(&command, vec![(200, first), (200, second)]);
+    assert_eq!(said.exit, Some(0), "{said:?}");
+    assert_eq!(
+        asked,
+        [
+            "GET /api/v1/instances?status=running&limit=7",
+            "GET /api/v1/instances?status=running&limit=6&cursor=more",
+        ]
+    );
+    let shown: Vec<Value> = said
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(shown.len(), 2);
+    let keys: Vec<&str> = shown[0]
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let mut of_store = [
+        "id",
+        "workflow",
+        "status",
+        "correlation",
+        "created",
+        "finished",
+        "failure",
+    ];
+    let mut keys = keys;
+    keys.sort_unstable();
+    of_store.sort_unstable();
+    assert_eq!(keys, of_store);
+}
+
+#[test]
+fn the_token_is_brought_and_the_event_is_sent() {
+    let place = Place::new(&[]);
+    let sent = json!({ "started": [ID], "resumed": [], "reserved": [], "buffered": false,
+        "dropped": false, "more": false });
+    let (address, asked) = host(vec![(200, sent)]);
+    let mut command = place.windlass();
+    command
+        .env("WINDLASS_SERVER", &address)
+        .env("WINDLASS_TOKEN", "hush-hush")
+        .args(["event", "send", "paid", "--match", "{\"order\":7}"])
+        .args(["--input", "amount=3"]);
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(said, format!("started  {ID}\n"));
+    let asked = asked.join().expect("it was asked");
+    let (first, token, body) = &asked[0];
+    assert_eq!(first, "POST /api/v1/stimuli");
+    assert_eq!(token, "bearer hush-hush");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    let wish = json!({ "name": "paid", "match": { "order": 7 }, "input": { "amount": 3 },
+        "ttl": "3600000ms" });
+    assert_eq!(body, wish);
+}
+
+#[test]
+fn a_result_is_waited_for_and_decides_the_exit_code() {
+    let outcome = |status: &str, done: bool, failure: Value| json!({ "id": ID, "status": status, "done": done, "output": null, "failure": failure });
+    let failure = json!({ "class": "permanent", "code": "WL-R073", "message": "no" });
+    let answers = vec![
+        (202, outcome("running", false, Value::Null)),
+        (200, outcome("faulted", true, failure)),
+    ];
+    let (said, asked) = ask(&["instance", "result", ID, "--wait"], answers);
+    assert_eq!(said.exit, Some(10), "{said:?}");
+    assert_eq!(said.error()["code"], "WL-R073");
+    let wait = format!("GET /api/v1/instances/{ID}/result?wait=20s");
+    assert_eq!(asked, [wait.as_str(), &wait]);
+}
+
+fn check_problem(status: u16, code: &str, exit: i32, expected: &str) {
+    let problem = json!({ "type": "/errors/X", "title": "x", "status": status, "code": code,
+        "detail": "it is so", "help": "do this" });
+    let (said, _) = ask(&["instance", "cancel", ID], vec![(status, problem)]);
+    assert_eq!(said.exit, Some(exit), "{status} {code}: {said:?}");
+    assert_eq!(said.error()["code"], expected);
+}
+
+#[test]
+fn problems_are_our_errors() {
+    check_problem(401, "WL-H001", 31, "WL-C042");
+    check_problem(404, "WL-R072", 41, "WL-R072");
+    check_problem(409, "WL-R131", 40, "WL-R131");
+    check_problem(422, "WL-H005", 2, "WL-H005");
+    check_problem(503, "WL-H006", 30, "WL-H006");
+}
+
+#[test]
+fn what_is_no_windlass_is_unreachable() {
+    let (said, _) = ask(&["lock", "list"], vec![(200, json!({ "items": [] }))]);
+    assert_eq!(said.exit, Some(0));
+    let (said, _) = ask(&["lock", "list"], vec![(418, json!("teapot"))]);
+    assert_eq!(said.exit, Some(30));
+    let said = Place::new(&[]).say(&[
+        "-o",
+        "jsonl",
+        "--server",
+        "http://127.0.0.1:1",
+        "lock",
+        "list",
+    ]);
+    assert_eq!(said.exit, Some(30));
+    assert_eq!(said.error()["code"], "WL-C041");
+}
+
+#[test]
+fn what_a_host_cannot_be_asked_for_is_refused_here() {
+    let said = Place::new(&[]).say(&[
+        "-o",
+        "jsonl",
+        "--server",
+        "http://127.0.0.1:1",
+        "plugin",
+        "list",
+    ]);
+    assert_eq!(said.exit, Some(2));
+    assert_eq!(said.error()["code"], "WL-C043");
+}
