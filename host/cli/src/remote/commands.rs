@@ -108,11 +108,50 @@ impl Asking<'_> {
                 self.context.output.show(&item, || id)?;
                 Ok(Exit::Done)
             }
+            instance::Command::Pause(pause) => {
+                let words = ("paused", "pausing");
+                self.control(&self.id(&pause.id)?, "pause", pause.wait.patience(), words)
+            }
+            instance::Command::Unpause(unpause) => {
+                let words = ("unpaused", "unpausing");
+                self.control(
+                    &self.id(&unpause.id)?,
+                    "unpause",
+                    unpause.wait.patience(),
+                    words,
+                )
+            }
             instance::Command::Result(result) => {
                 self.result(&self.id(&result.id)?, result.wait.patience())
             }
             _ => Err(not_there()),
         }
+    }
+
+    /// Asks for something, and says whether it has happened (`words`: if so, and if not yet).
+    fn control(
+        &self,
+        id: &str,
+        verb: &str,
+        patience: Duration,
+        words: (&str, &str),
+    ) -> anyhow::Result<Exit> {
+        let query = [("wait", format!("{}ms", patience.min(WAIT).as_millis()))];
+        let query = if patience.is_zero() {
+            &[]
+        } else {
+            query.as_slice()
+        };
+        let path = ["instances", id, verb];
+        let (_, standing) = self.server.ask(Method::POST, &path, query, None)?;
+        let done = standing.get("done") == Some(&Value::Bool(true));
+        let result = if done { words.0 } else { words.1 };
+        let status = standing.get("status").cloned().unwrap_or_default();
+        let item = json!({ "id": id, "result": result, "status": status });
+        self.context
+            .output
+            .show(&item, || format!("{id} {result}"))?;
+        Ok(Exit::Done)
     }
 
     fn result(&self, id: &str, patience: Duration) -> anyhow::Result<Exit> {
@@ -121,7 +160,11 @@ impl Asking<'_> {
         let outcome = loop {
             let left = patience.saturating_sub(clock.monotonic()).min(WAIT);
             let query = [("wait", format!("{}ms", left.as_millis()))];
-            let query = if left.is_zero() { &[] } else { query.as_slice() };
+            let query = if left.is_zero() {
+                &[]
+            } else {
+                query.as_slice()
+            };
             let (status, outcome) = self.server.ask(Method::GET, &path, query, None)?;
             if left.is_zero() || status != StatusCode::ACCEPTED {
                 break outcome;

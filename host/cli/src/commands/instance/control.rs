@@ -31,18 +31,18 @@ pub(crate) struct Run {
 )]
 pub(crate) struct Pause {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     #[command(flatten)]
-    wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 /// The arguments of `instance unpause`.
 #[derive(Debug, Args)]
 pub(crate) struct Unpause {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     #[command(flatten)]
-    wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 impl Run {
