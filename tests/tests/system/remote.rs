@@ -149,8 +149,9 @@ fn a_result_is_waited_for_and_decides_the_exit_code() {
     let (said, asked) = ask(&["instance", "result", ID, "--wait"], answers);
     assert_eq!(said.exit, Some(10), "{said:?}");
     assert_eq!(said.error()["code"], "WL-R073");
-    let wait = format!("GET /api/v1/instances/{ID}/result?wait=20s");
-    assert_eq!(asked, [wait.as_str(), &wait]);
+    let wait = format!("GET /api/v1/instances/{ID}/result?wait=20000ms");
+    assert_eq!(asked.first(), Some(&wait));
+    assert_eq!(asked.len(), 2);
 }
 
 fn check_problem(status: u16, code: &str, exit: i32, expected: &str) {
