@@ -3,7 +3,7 @@
 
 use windlass_model::{TriggerState, TriggerType};
 use windlass_store::Store;
-use windlass_store::rows::InstanceRow;
+use windlass_store::rows::{InstanceRow, TriggerRow};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use crate::commands::{definition, moment, node_name};
@@ -18,9 +18,10 @@ pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<V
         limit: NAMED,
         ..BookmarkQuery::default()
     })?;
-    let mut lines: Vec<String> = bookmarks.iter().map(bookmark).collect();
+    let rows = store.triggers(run.no)?;
+    let mut lines: Vec<String> = bookmarks.iter().map(|at| bookmark(at, &rows)).collect();
     let workflow = definition(store, run)?;
-    for row in store.triggers(run.no)? {
+    for row in rows {
         if lines.len() >= NAMED as usize {
             lines.push("It waits for more: `windlass trigger list` shows all.".to_owned());
             break;
@@ -43,14 +44,21 @@ pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<V
     Ok(lines)
 }
 
-fn bookmark(row: &BookmarkRow) -> String {
+fn bookmark(row: &BookmarkRow, triggers: &[TriggerRow]) -> String {
     let bookmark = &row.bookmark;
+    // The trigger behind it is due when the wait is over, whatever ends it.
+    let waits = triggers.iter().find(|row| row.no == bookmark.trigger);
+    let due_ms = waits
+        .map(|row| row.due_ms)
+        .filter(|due_ms| *due_ms < i64::MAX);
     let matches = match &*bookmark.matches {
         b"null" => String::new(),
         json => format!(" with {}", String::from_utf8_lossy(json)),
     };
-    let expires = bookmark.expires_ms.map(moment);
-    let until = expires.map_or_else(String::new, |at| format!(" until {at}"));
+    let ends_ms = bookmark.expires_ms.into_iter().chain(due_ms).min();
+    let until = ends_ms
+        .map(moment)
+        .map_or_else(String::new, |at| format!(" until {at}"));
     format!(
         "It waits for `{}`{matches}{until}: `windlass bookmark resume {}` lets it go on.",
         bookmark.name, row.no
