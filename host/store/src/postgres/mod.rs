@@ -91,10 +91,15 @@ impl PostgresStore {
             .map_err(none)?;
         let handle = runtime.handle().clone();
         let process = nonce();
-        let connection = wait_for(
-            &handle,
-            prepare(Arc::clone(&target), options.schema.clone(), process),
-        )?;
+        let prepared = prepare(Arc::clone(&target), options.schema.clone(), process);
+        let connection = match wait_for(&handle, prepared) {
+            Ok(connection) => connection,
+            Err(error) => {
+                // Dropping it may wait, which is not allowed where a runtime is driven.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
         let shared = Arc::new(Shared {
             target,
