@@ -49,5 +49,8 @@ pub const MATCH_BYTES: usize = 16 * 1024;
 /// How long a decision about the system as a whole may be, in bytes.
 pub const SETTING_BYTES: usize = 16 * 1024;
 
+/// How large a component may be that is kept for other processes, in bytes.
+pub const COMPONENT_BYTES: usize = 64 * 1024 * 1024;
+
 /// Triggers that start one workflow.
 pub const TRIGGERS: usize = 1_000;

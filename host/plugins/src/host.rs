@@ -164,6 +164,15 @@ impl Host {
         load::stored(&self.shared, digest)
     }
 
+    /// The bytes of a component, from the component store.
+    ///
+    /// # Errors
+    ///
+    /// [`codes::NOT_STORED`] if the store does not have it, or it cannot be read.
+    pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
+        load::bytes(&self.shared, digest)
+    }
+
     /// How much of the pool is in use. None where the engine runs without a pool.
     pub fn pool_use(&self) -> Option<PoolUse> {
         let metrics = self.shared.engine.pooling_allocator_metrics()?;

@@ -12,6 +12,7 @@ mod catalog;
 pub mod client;
 mod clock;
 pub mod codes;
+mod components;
 pub mod definitions;
 mod derived;
 mod doorkeeper;

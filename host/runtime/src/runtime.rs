@@ -12,6 +12,7 @@ use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write, Wrote};
 
 use crate::catalog::Prepared;
+use crate::components::Sharing;
 use crate::error::Error;
 use crate::options::Options;
 use crate::parts::Parts;
@@ -49,6 +50,8 @@ pub struct Runtime {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Only where everything is claimed: others plan nothing.
     schedules: Mutex<Option<Service>>,
+    /// Only where there are others who may lack plugins, or have more.
+    components: Mutex<Option<Sharing>>,
     _listener: Listener,
     stopped: AtomicBool,
 }
@@ -95,6 +98,8 @@ impl Runtime {
             None => Some(Service::start(&shared, &membership, scan_ms)?),
             Some(_) => None,
         };
+        let components = Self::share(&shared, &sink, scan_ms)?;
+        let others = components.as_ref().map(Sharing::bell);
         let wake = Arc::clone(&shared);
         let look = schedules.as_ref().map(Service::look);
         let listener = shared.store.listen(Box::new(move || {
@@ -102,6 +107,9 @@ impl Runtime {
             wake.queue.ring();
             if let Some(look) = &look {
                 look();
+            }
+            if let Some(others) = &others {
+                others.ring();
             }
         }))?;
         Ok(Arc::new(Self {
@@ -111,9 +119,25 @@ impl Runtime {
             sink,
             threads: Mutex::new(vec![thread, queue]),
             schedules: Mutex::new(schedules),
+            components: Mutex::new(components),
             _listener: listener,
             stopped: AtomicBool::new(false),
         }))
+    }
+
+    /// Exchanges plugins with the other processes, if there are any.
+    fn share(
+        shared: &Arc<Shared>,
+        sink: &Arc<dyn Sink>,
+        scan_ms: u64,
+    ) -> Result<Option<Sharing>, Error> {
+        if shared.topology.locks().is_none() || shared.own.is_some() {
+            return Ok(None);
+        }
+        let (store, sink) = (Arc::clone(&shared.store), Arc::clone(sink));
+        let changed = move || unpark(store.as_ref(), &sink);
+        let every = Duration::from_millis(scan_ms);
+        Ok(Some(Sharing::start(shared, every, changed)?))
     }
 
     /// Starts a run in this process. The answer comes when the run is written down durably;
@@ -287,6 +311,9 @@ impl Runtime {
     /// Plugins have come or gone: what was put aside for want of one may run again.
     pub fn plugins_changed(&self) {
         unpark(self.shared.store.as_ref(), &self.sink);
+        if let Some(components) = &*self.components.lock() {
+            components.bell().ring();
+        }
     }
 
     /// Something was published by this process: [`Store::notify`](windlass_store::Store::notify)
@@ -405,6 +432,7 @@ impl Runtime {
         if let Some(service) = self.schedules.lock().take() {
             service.stop();
         }
+        drop(self.components.lock().take());
     }
 
     /// How many triggers are claimed and not finished.

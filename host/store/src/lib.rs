@@ -9,6 +9,7 @@
 //! remember it hands over as opaque, versioned bytes.
 
 pub mod codes;
+pub mod components;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod drafts;

@@ -7,6 +7,7 @@ use windlass_model::{
 };
 
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
+use crate::components::ComponentRow;
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
@@ -129,6 +130,12 @@ pub trait Reader {
 
     /// What somebody has decided about the system as a whole, by name.
     fn setting(&self, name: &str) -> Result<Option<Bytes>>;
+
+    /// The bytes of a component that is kept.
+    fn component(&self, digest: Digest) -> Result<Option<Bytes>>;
+
+    /// Components that are kept, from behind this generation on; at most `limit`.
+    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>>;
 
     /// Stimuli in the queue, oldest first.
     fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>>;

@@ -26,6 +26,7 @@ pub(crate) fn weight(write: &Write) -> usize {
         Write::Queue(QueueOp::Add(new)) => of_stimulus(new),
         Write::DeadLetter(DeadLetterOp::Add(new)) => of_letter(new),
         Write::Schedule(new) => new.detail.len() + new.payload.as_ref().map_or(0, |it| it.len()),
+        Write::KeepComponent(new) => new.bytes.len(),
         Write::Setting { value, .. } => value.as_ref().map_or(0, |value| value.len()),
         _ => 0,
     }

@@ -7,6 +7,7 @@ use windlass_model::{
 };
 
 use crate::drafts::{NewDraft, UpkeepOp};
+use crate::components::NewComponent;
 use crate::error::Result;
 use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
 use crate::lives::{LifeOp, Lived};
@@ -218,6 +219,8 @@ pub enum Write {
         /// [`SETTING_BYTES`](windlass_model::limits::SETTING_BYTES); none forgets it.
         value: Option<Bytes>,
     },
+    /// Keeps a component of a plugin, unless it is there. Answered by [`Wrote::Done`].
+    KeepComponent(Box<NewComponent>),
     /// Empties the queue and makes sure that all before it is durable. Answered by
     /// [`Wrote::Done`].
     Flush,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use uuid::Uuid;
-use windlass_model::InstanceId;
+use windlass_model::{InstanceId, Status};
 use windlass_test_servers::{PostgreSql, Redis};
 use windlass_tests::harness::{Dice, GO, Place, Plan, Process, Signal, Starter, until};
 
@@ -73,6 +73,30 @@ fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
             true
         },
     );
+}
+
+#[test]
+fn a_host_runs_what_another_one_has_brought_the_plugins_for() {
+    let place = place();
+    let brings = place.serve();
+    until("the plugins are in the store", || {
+        let kept = place.look().store().components(0, 10);
+        kept.is_ok_and(|kept| kept.len() >= 3)
+    });
+    brings.kill();
+    let nothing = place.path("home").display().to_string();
+    let mut lacks = place.windlass();
+    lacks.arg("serve");
+    for name in ["DIRECTORY", "LIBRARY", "CACHE"] {
+        lacks.env(format!("WINDLASS_PLUGINS__{name}"), &nothing);
+    }
+    let mut lacks = Process::start("a host without plugins", &mut lacks);
+    place.until_member(&mut lacks);
+    let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
+    let started = Starter::of(&place).start(&workflow, &json!({}));
+    let id = started.expect("a run is written down").to_string();
+    let run = place.look().ended(&id);
+    assert_eq!(run.status, Status::Completed, "{run:#?}");
 }
 
 /// A place whose hosts share a database of this server.

@@ -99,6 +99,11 @@ pub(crate) fn load(
     build(shared, file, digest, &bytes)
 }
 
+/// What the component store has under a digest.
+pub(crate) fn bytes(shared: &Shared, digest: &Digest) -> Result<Vec<u8>, Error> {
+    store::find(&shared.options, digest).map(|(_, bytes)| bytes)
+}
+
 /// Makes a plugin of what the component store has under a digest.
 pub(crate) fn stored(shared: &Arc<Shared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;

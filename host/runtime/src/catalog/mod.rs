@@ -127,7 +127,7 @@ impl Catalog {
             .definition(definition)?
             .ok_or_else(|| missing("definition", definition))?;
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
-        let prepared = Arc::new(prepare::from_store(row, pinned, plugins)?);
+        let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
         Ok(self.keep(prepared))
     }
 

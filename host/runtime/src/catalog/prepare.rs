@@ -10,11 +10,13 @@ use windlass_model::definition::{NodeKind, StartTrigger, UseRef};
 use windlass_model::schema::Schema;
 use windlass_model::{Definition, Diagnostic, Digest, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity};
+use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use super::pins::Pins;
 use super::{Executor, Prepared};
 use crate::codes;
+use crate::components;
 use crate::error::Error;
 use crate::shard::INCIDENT;
 
@@ -53,7 +55,7 @@ pub(super) fn assemble(
     pins: PinsRow,
     plugins: &Host,
 ) -> Result<Prepared, Error> {
-    let uses = pinned(definition, &pins, plugins)?;
+    let uses = pinned(definition, &pins, None, plugins)?;
     let prepared = build(definition, row, pins, &uses)?;
     let wrong = check_configs(&prepared.graph, &uses);
     if wrong.is_empty() {
@@ -67,10 +69,11 @@ pub(super) fn assemble(
 pub(super) fn from_store(
     row: DefinitionRow,
     pins: PinsRow,
+    store: &dyn Store,
     plugins: &Host,
 ) -> Result<Prepared, Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
-    let uses = pinned(&definition, &pins, plugins)?;
+    let uses = pinned(&definition, &pins, Some(store), plugins)?;
     build(&definition, row, pins, &uses)
 }
 
@@ -106,7 +109,12 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
 }
 
 /// The components that the pins name, from the content store if need be.
-fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Uses, Error> {
+fn pinned(
+    definition: &Definition,
+    pins: &PinsRow,
+    store: Option<&dyn Store>,
+    plugins: &Host,
+) -> Result<Uses, Error> {
     let pins = Pins::from_row(pins).map_err(Error::Unreadable)?;
     let mut uses = Uses::new();
     for asked in asked_for(definition) {
@@ -115,7 +123,10 @@ fn pinned(definition: &Definition, pins: &PinsRow, plugins: &Host) -> Result<Use
                 "the run's pins do not say which component `{asked}` is"
             ))
         })?;
-        let plugin = plugins.plugin(&digest)?;
+        let plugin = match store {
+            Some(store) => components::find(store, plugins, &digest)?,
+            None => plugins.plugin(&digest)?,
+        };
         let Some(node) = plugin.node(&asked.name).map(Arc::clone) else {
             return Err(Error::Unreadable(format!(
                 "component {digest} does not have `{asked}`"

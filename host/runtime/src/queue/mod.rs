@@ -122,7 +122,7 @@ impl Bell {
 
     /// Waits until somebody rings, but not for longer than this. Answers false if the worker
     /// is to end.
-    fn wait(&self, at_most: Duration) -> bool {
+    pub(crate) fn wait(&self, at_most: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.rung && !state.stopped {
             self.rung.wait_for(&mut state, at_most);
@@ -132,7 +132,7 @@ impl Bell {
     }
 
     /// Waits for this long, whoever rings. Answers false if the worker is to end.
-    fn pause(&self, time: Duration) -> bool {
+    pub(crate) fn pause(&self, time: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.stopped {
             self.rung

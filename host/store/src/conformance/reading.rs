@@ -5,14 +5,15 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use uuid::Uuid;
-use windlass_model::limits::SETTING_BYTES;
+use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
 use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 
 use super::Harness;
 use super::world::{Member, definition, is_done};
 use crate::codes;
+use crate::components::NewComponent;
 use crate::read::InstanceQuery;
-use crate::{Write, rows};
+use crate::{Write, Wrote, rows};
 
 pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -61,6 +62,36 @@ pub(super) fn a_decision_is_kept_until_it_is_changed(harness: &dyn Harness) {
     let refused = member.store.write(Write::Setting { name, value });
     assert_eq!(refused.unwrap_err().code, codes::CONTRADICTION);
     assert_eq!(get("other").as_deref(), Some(&b"two"[..]));
+}
+
+pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = harness.open();
+    let component = |text: &'static str| NewComponent {
+        digest: Digest::of(text.as_bytes()),
+        name: "a/b".to_owned(),
+        version: "1.0.0".to_owned(),
+        bytes: text.into(),
+    };
+    let keep = |new| member.store.write(Write::KeepComponent(Box::new(new)));
+    let (one, two) = (component("one"), component("two"));
+    assert_eq!(other.component(one.digest).unwrap(), None);
+    for new in [&one, &two, &one] {
+        assert!(matches!(keep(new.clone()), Ok(Wrote::Done)));
+    }
+    assert_eq!(other.component(two.digest).unwrap(), Some(two.bytes));
+    let rows = other.components(0, 10).unwrap();
+    let digests: Vec<Digest> = rows.iter().map(|row| row.digest).collect();
+    assert_eq!(digests, [one.digest, two.digest]);
+    assert_eq!(rows[0].name, "a/b");
+    assert_eq!(other.components(rows[0].generation, 10).unwrap(), rows[1..]);
+    assert_eq!(other.components(0, 1).unwrap(), rows[..1]);
+    assert_eq!(other.components(rows[1].generation, 10).unwrap(), []);
+    let large = NewComponent {
+        bytes: vec![0; COMPONENT_BYTES + 1].into(),
+        ..component("large")
+    };
+    assert_eq!(keep(large).unwrap_err().code, codes::CONTRADICTION);
 }
 
 pub(super) fn what_waits_is_counted(harness: &dyn Harness) {

@@ -15,6 +15,7 @@ use super::scopes::root_vars;
 use super::stimuli::Stimuli;
 use crate::codes;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
+use crate::components::{self, NewComponent};
 use crate::error::{Error, Result};
 use crate::letters::LetterRow;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
@@ -93,6 +94,8 @@ pub(super) struct Data {
     pub(super) reservations: BTreeSet<(String, InstanceNo)>,
     pub(super) duties: BTreeMap<String, i64>,
     pub(super) settings: BTreeMap<String, Bytes>,
+    /// In the order in which they came.
+    pub(super) components: Vec<NewComponent>,
     pub(super) stimuli: Stimuli,
     pub(super) outside: BTreeMap<TriggerId, Named>,
     pub(super) last_letter: i64,
@@ -176,6 +179,13 @@ impl Data {
                 match value {
                     Some(value) => drop(self.settings.insert(name.clone(), value.clone())),
                     None => drop(self.settings.remove(name)),
+                }
+                Ok(Wrote::Done)
+            }
+            Write::KeepComponent(new) => {
+                components::check(new)?;
+                if !self.components.iter().any(|it| it.digest == new.digest) {
+                    self.components.push((**new).clone());
                 }
                 Ok(Wrote::Done)
             }

@@ -12,6 +12,7 @@ use super::MemoryStore;
 use super::data::{Data, Instance};
 use super::stimuli::Kept;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
+use crate::components::ComponentRow;
 use crate::error::Result;
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
@@ -379,6 +380,24 @@ impl Reader for MemoryStore {
 
     fn setting(&self, name: &str) -> Result<Option<Bytes>> {
         Ok(self.common.data.lock().settings.get(name).cloned())
+    }
+
+    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
+        let data = self.common.data.lock();
+        let found = data.components.iter().find(|it| it.digest == digest);
+        Ok(found.map(|it| it.bytes.clone()))
+    }
+
+    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
+        let data = self.common.data.lock();
+        let rows = (1_i64..).zip(&data.components).map(|(generation, it)| ComponentRow {
+            digest: it.digest,
+            name: it.name.clone(),
+            version: it.version.clone(),
+            generation,
+        });
+        let rows = rows.filter(|row| row.generation > after);
+        Ok(rows.take(limit as usize).collect())
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {

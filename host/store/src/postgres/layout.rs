@@ -12,7 +12,10 @@ use crate::error::{Error, Result};
 use crate::upkeep::Layout;
 
 /// Each migration ever released, in order, never changed afterwards.
-const STEPS: &[&str] = &[include_str!("schema.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_components.sql"),
+];
 
 /// `wlas`: names the lock, with the schema.
 const LOCK: i32 = 0x776c_6173;

@@ -9,6 +9,7 @@ use windlass_model::{
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
 use super::{PostgresStore, drafts, published, stimuli};
+use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
@@ -247,6 +248,27 @@ impl Reader for PostgresStore {
             })
         };
         let key = params![before_ms, now_ms, i64::from(limit)];
+        self.pool.rows(sql, key)?.iter().map(row).collect()
+    }
+
+    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
+        let sql = "SELECT bytes FROM component WHERE digest = $1";
+        let row = self.pool.one(sql, params![digest.0.to_vec()])?;
+        row.map(|row| some_bytes(&row, 0)).transpose()
+    }
+
+    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
+        let sql = "SELECT digest, name, version, generation FROM component \
+            WHERE generation > $1 ORDER BY generation LIMIT $2";
+        let row = |row| {
+            Ok(ComponentRow {
+                digest: digest(row, 0)?,
+                name: get(row, 1)?,
+                version: get(row, 2)?,
+                generation: get(row, 3)?,
+            })
+        };
+        let key = params![after, i64::from(limit)];
         self.pool.rows(sql, key)?.iter().map(row).collect()
     }
 

@@ -15,6 +15,7 @@ use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
 use super::{SqliteStore, stimuli};
+use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
@@ -377,6 +378,29 @@ impl Reader for SqliteStore {
                 row.get::<_, Vec<u8>>(0).map(Bytes::from)
             })
         })
+    }
+
+    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
+        let sql = "SELECT bytes FROM component WHERE digest = ?1";
+        self.pool.read(|c| {
+            one(c, sql, [digest.0], |row| {
+                row.get::<_, Vec<u8>>(0).map(Bytes::from)
+            })
+        })
+    }
+
+    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
+        let sql = "SELECT digest, name, version, generation FROM component \
+            WHERE generation > ?1 ORDER BY generation LIMIT ?2";
+        let row = |row: &Row<'_>| {
+            Ok(ComponentRow {
+                digest: digest(row, 0)?,
+                name: row.get(1)?,
+                version: row.get(2)?,
+                generation: row.get(3)?,
+            })
+        };
+        self.pool.read(|c| all(c, sql, (after, limit), row))
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {

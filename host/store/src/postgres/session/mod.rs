@@ -26,6 +26,7 @@ mod bookmarks;
 mod children;
 mod claim;
 mod commit;
+mod components;
 mod create;
 mod documents;
 mod drafts;
@@ -296,6 +297,7 @@ impl<'a> Session<'a> {
                 rows,
                 at_ms,
             } => self.sweep(*what, *before_ms, *rows, *at_ms).await,
+            Write::KeepComponent(new) => self.keep_component(new).await,
             Write::Setting { name, value } => self.setting(name, value.as_deref()).await,
             Write::Flush => Ok(Wrote::Done),
         }

@@ -9,6 +9,7 @@ mod cache;
 mod children;
 mod claim;
 mod commit;
+mod components;
 mod create;
 mod documents;
 mod drafts;
@@ -289,6 +290,7 @@ impl<'c> Session<'c> {
                 at_ms,
             } => self.sweep(*what, *before_ms, *rows, *at_ms),
             Write::Setting { name, value } => self.setting(name, value.as_deref()),
+            Write::KeepComponent(new) => self.keep_component(new),
             Write::Flush => Ok(Wrote::Done),
         }
     }
