@@ -57,6 +57,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(lifecycle::cancel))
         .routes(routes!(lifecycle::pause))
         .routes(routes!(lifecycle::unpause))
+        .routes(routes!(lifecycle::retry))
         .routes(routes!(triggers::schedule, triggers::list))
         .routes(routes!(triggers::show))
         .routes(routes!(triggers::fire))

@@ -5,12 +5,16 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
-use windlass_model::InstanceId;
+use utoipa::ToSchema;
+use windlass_model::{InstanceId, Payload};
+use windlass_runtime::client::Retry;
 
 use super::instances::{Outcome, Wait, answer};
 use crate::app::App;
-use crate::extract::{Asked, Named, wait_ms};
+use crate::extract::{Asked, Document, Named, check_optional, wait_ms};
 use crate::gate::Room;
 use crate::problem::Problem;
 
@@ -87,6 +91,43 @@ pub(crate) async fn unpause(
 ) -> Answer {
     let (patience, _stream) = patience(&app, room, &wait)?;
     let standing = app.client.unpause(InstanceId(id.uuid()?), patience).await?;
+    answer(&app, standing).await
+}
+
+/// A wish to try a run again.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Again {
+    /// The node to run again. Those that failed, if it is not there.
+    from: Option<String>,
+    /// What that node works on, in place of what it would; not if it is `null`.
+    input: Option<Value>,
+}
+
+/// Takes a run up again that failed or was cancelled.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/retry", tag = "instances", request_body = Again,
+    params(("id" = uuid::Uuid, Path, description = "The run."), Wait),
+    responses(
+        (status = 200, body = Outcome, description = "It has ended."),
+        (status = 202, body = Outcome, description = "It goes on."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "It has not failed, or cannot be taken up again."),
+    ))]
+pub(crate) async fn retry(
+    State(app): State<App>,
+    room: Option<Extension<Room>>,
+    id: Named,
+    Asked(wait): Asked<Wait>,
+    Document(again): Document<Again>,
+) -> Answer {
+    check_optional("`from`", again.from.as_deref())?;
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let retry = Retry {
+        from: again.from,
+        input: again.input.as_ref().map(Payload::of),
+    };
+    let id = InstanceId(id.uuid()?);
+    let standing = app.client.retry(id, retry, patience).await?;
     answer(&app, standing).await
 }
 
