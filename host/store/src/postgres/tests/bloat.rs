@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use windlass_test_servers::PostgreSql;
 
-use super::in_database;
-use crate::conformance::world::{Member, is_done};
+use super::{InDatabase, in_database};
+use crate::Write;
+use crate::conformance::Harness as _;
+use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::postgres::PostgresStore;
 
 /// Changes of the rows of a table, and those of them that wrote no index.
@@ -45,5 +47,78 @@ fn a_chain_of_steps_writes_no_index() {
     for table in ["trigger", "instance"] {
         let (all, hot) = updates(url, table, STEPS);
         assert!(hot * 100 >= all * 95, "{table}: {hot} of {all}");
+    }
+}
+
+/// Instances that take steps side by side.
+const CHAINS: usize = 50;
+
+/// Steps of each, in one phase.
+const STEPS: u64 = 100;
+
+/// Takes steps, many in a group.
+fn load(member: &Member, chains: &mut [Held]) {
+    for seq in 0..STEPS {
+        let step = |held: &Held| Write::Commit(Box::new(member.chained(held, 2 + seq)));
+        let answers = batch(&*member.store, chains.iter().map(step).collect());
+        assert!(answers.into_iter().all(|answer| is_done(&answer.unwrap())));
+        chains.iter_mut().for_each(|held| *held = held.next());
+    }
+}
+
+fn ask(database: &InDatabase, sql: &str) -> String {
+    let server = PostgreSql::shared().unwrap().unwrap();
+    let url = database.url.as_deref().unwrap();
+    server.execute_in(url, sql).unwrap()
+}
+
+/// Pages of the two tables, with those of their indexes.
+fn pages(database: &InDatabase) -> [u64; 2] {
+    ["instance", "trigger"].map(|table| {
+        let sql = format!("select pg_total_relation_size('windlass.{table}') / 8192");
+        ask(database, &sql).parse().unwrap()
+    })
+}
+
+#[test]
+fn steps_leave_nothing_behind_that_is_not_taken_again() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let member = Member::join(&database);
+    let mut chains: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
+    load(&member, &mut chains);
+    let first = pages(&database);
+    load(&member, &mut chains);
+    let steady = pages(&database);
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let url = database.url.clone().unwrap();
+    let (client, connection) = runtime
+        .block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls))
+        .unwrap();
+    runtime.spawn(connection);
+    let begin = "begin isolation level repeatable read; select count(*) from windlass.instance";
+    runtime.block_on(client.batch_execute(begin)).unwrap();
+    load(&member, &mut chains);
+    let held_up = pages(&database);
+    runtime.block_on(client.batch_execute("commit")).unwrap();
+
+    ask(&database, "vacuum windlass.instance");
+    ask(&database, "vacuum windlass.trigger");
+    load(&member, &mut chains);
+    let after = pages(&database);
+    let steps = CHAINS as u64 * STEPS;
+    eprintln!(
+        "pages of instance and trigger after {steps} steps: {first:?}; after as many more: \
+         {steady:?}; while a transaction does not end: {held_up:?}; after it: {after:?}"
+    );
+    for table in [0, 1] {
+        assert!(steady[table] <= first[table] + 8, "dead rows pile up");
+        assert!(
+            after[table] <= held_up[table] + 8,
+            "room is not taken again"
+        );
     }
 }
