@@ -105,6 +105,7 @@ pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
 }
 
 /// The same, with any store as the model.
+#[cfg(all(test, feature = "postgres"))]
 pub(crate) fn random_histories_agree(tested: &dyn Harness, model: &dyn Harness) {
     agree(tested, &model.open(), model.clock());
 }

@@ -59,13 +59,13 @@ macro_rules! select_met {
 
 fn met(row: &Row) -> Done<Met> {
     Ok(Met {
-        no: get(&row, 0)?,
-        instance: get(&row, 1)?,
+        no: get(row, 0)?,
+        instance: get(row, 1)?,
         instance_id: InstanceId(uuid(row, 2)?),
-        first: get(&row, 3)?,
-        trigger: get(&row, 4)?,
-        name: get(&row, 5)?,
-        auto_burn: get(&row, 6)?,
+        first: get(row, 3)?,
+        trigger: get(row, 4)?,
+        name: get(row, 5)?,
+        auto_burn: get(row, 6)?,
         metadata: bytes(row, 7)?,
     })
 }

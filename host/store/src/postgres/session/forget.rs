@@ -29,7 +29,7 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<Wrote> {
         let no = instance.0;
-        let Some((begun, last_run)) = self.to_forget(no, before_ms, at_ms).await? else {
+        let Some((begun, last_run)) = self.forgettable(no, before_ms, at_ms).await? else {
             return Ok(Wrote::Forgotten { more: false });
         };
         if !begun {
@@ -70,7 +70,7 @@ impl Session<'_> {
 
     /// Whether forgetting it has begun, or it is a tombstone, and its newest record, if its
     /// time is over.
-    pub(super) async fn to_forget(
+    pub(super) async fn forgettable(
         &mut self,
         no: i64,
         before_ms: i64,
@@ -182,8 +182,8 @@ impl Session<'_> {
                 more = true;
                 break;
             }
-            let (no, length): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-            let (touched_ms, needed): (i64, bool) = (get(&row, 2)?, get(&row, 3)?);
+            let (no, length): (i64, i64) = (get(row, 0)?, get(row, 1)?);
+            let (touched_ms, needed): (i64, bool) = (get(row, 2)?, get(row, 3)?);
             if !needed && touched_ms >= before_ms {
                 let sql = "UPDATE blob_loose SET since_ms = $2 WHERE blob = $1";
                 self.execute(sql, &[&no, &touched_ms]).await?;

@@ -34,7 +34,7 @@ impl Session<'_> {
                     LIMIT $2 FOR UPDATE SKIP LOCKED";
                 let old = self.rows(sql, &[before_ms, &i64::from(*limit)]).await?;
                 for row in &old {
-                    self.delete_letter(get(&row, 0)?).await?;
+                    self.delete_letter(get(row, 0)?).await?;
                 }
                 Wrote::Freed(u32::try_from(old.len()).unwrap_or(u32::MAX))
             }
@@ -96,10 +96,10 @@ impl Session<'_> {
         for row in &unheard {
             let dead = DeadTrigger {
                 instance: InstanceNo(instance),
-                seq: Seq(get::<i64>(&row, 0)?.cast_unsigned()),
+                seq: Seq(get::<i64>(row, 0)?.cast_unsigned()),
                 kind: TriggerType::Resume,
                 node: optional_small(row, 1)?,
-                priority: get(&row, 2)?,
+                priority: get(row, 2)?,
                 payload: bytes(row, 3)?,
                 detail: some_bytes(row, 4)?,
             };

@@ -138,7 +138,7 @@ impl Session<'_> {
 
     async fn clear(&mut self, instance: InstanceNo, rows: u32, at_ms: i64) -> Done<Lived> {
         let no = instance.0;
-        let Some((true, last_run)) = self.to_forget(no, i64::MIN, i64::MIN).await? else {
+        let Some((true, last_run)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
             return Ok(Lived::Done);
         };
         let more = self.delete_hanging(no, last_run, rows, at_ms).await?;

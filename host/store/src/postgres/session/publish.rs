@@ -120,7 +120,7 @@ impl Session<'_> {
         let rows = self.rows(published::BINDINGS_OF, &[&workflow]).await?;
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
-            let no: i64 = get(&row, 0)?;
+            let no: i64 = get(row, 0)?;
             known.push((no, published::new_binding(row, 1)?));
         }
         for (no, _) in known.iter().filter(|(_, row)| !wanted.contains(row)) {

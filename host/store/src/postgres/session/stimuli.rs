@@ -71,7 +71,7 @@ impl Session<'_> {
             JOIN definition d ON d.no = p.definition WHERE b.hash = $1";
         let rows = self.rows(sql, &[&&hash.0[..]]).await?;
         for row in &rows {
-            let (no, digest): (i64, &[u8]) = (get(&row, 0)?, get(&row, 1)?);
+            let (no, digest): (i64, &[u8]) = (get(row, 0)?, get(row, 1)?);
             let prepared = send
                 .starts
                 .iter()
@@ -168,8 +168,8 @@ impl Session<'_> {
             Vec::with_capacity(rows.len()),
         );
         for row in &rows {
-            found.0.push(get(&row, 0)?);
-            found.1.push(get(&row, 1)?);
+            found.0.push(get(row, 0)?);
+            found.1.push(get(row, 1)?);
         }
         Ok(found)
     }
@@ -183,7 +183,6 @@ impl Session<'_> {
 
     /// How far a stimulus of the queue has come; none if it is not there. It is this
     /// transaction's then.
-    #[expect(clippy::option_option, reason = "it is not there, or it has not begun")]
     async fn cursor(&mut self, no: StimulusNo) -> Done<Option<Option<Cursor>>> {
         let sql = "SELECT after_no, until_no FROM stimulus WHERE no = $1 \
             AND ready_ms IS NOT NULL FOR UPDATE";
@@ -373,7 +372,7 @@ impl Session<'_> {
     ) -> Done<u32> {
         let rows = self.rows(sql, key).await?;
         for row in &rows {
-            let no = get(&row, 0)?;
+            let no = get(row, 0)?;
             self.bury_letter(&NewDeadLetter {
                 reason: reason.to_owned(),
                 body: LetterBody::Stimulus(Box::new(stimulus(row, 1)?)),
