@@ -14,6 +14,7 @@ mod clocks;
 mod cluster;
 mod consumers;
 mod crash_points;
+mod definitions;
 mod disks;
 mod draining;
 mod features;

@@ -8,10 +8,12 @@
 mod bursts;
 mod clients;
 mod control;
+mod definitions;
 mod expressions;
 mod failing;
 mod flow;
 mod guests;
+mod kept;
 mod late;
 mod lists;
 mod lives;

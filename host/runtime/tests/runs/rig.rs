@@ -9,6 +9,7 @@ use serde_json::Value;
 use windlass_model::stimulus::{self, Stimulus};
 use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, Status};
 use windlass_plugins::Host;
+use windlass_runtime::definitions::Definitions;
 use windlass_runtime::{
     BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started, SystemClock,
     Topology, WorkflowClient, client,
@@ -238,6 +239,25 @@ impl Running {
             .into_iter()
             .map(|letter| letter.letter.reason)
             .collect()
+    }
+
+    /// Where the store's definitions come from, as one more process looks after them.
+    pub(crate) fn definitions(
+        &self,
+        topology: &Topology,
+        options: windlass_runtime::definitions::Options,
+    ) -> Definitions {
+        let store = self.store.another();
+        let (plugins, clock) = (Arc::clone(&self.plugins), Arc::clone(&self.clock));
+        Definitions::new(store, plugins, clock, self.io(), topology, options)
+    }
+
+    pub(crate) fn clock(&self) -> Arc<SystemClock> {
+        Arc::clone(&self.clock)
+    }
+
+    pub(crate) fn io(&self) -> tokio::runtime::Handle {
+        self.tokio.handle().clone()
     }
 
     /// Makes a workflow the published version of its name.

@@ -1,0 +1,194 @@
+//! Looking at definitions again, by one process at a time, and files that come and go.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use windlass_locks::{Held, InProcess, Key, LockProvider, Parts};
+use windlass_runtime::definitions::{Definitions, OnRemoval, Options, Refreshed, Upkept};
+use windlass_runtime::{BurstLock, Distribution, Topology};
+use windlass_store::Reader as _;
+use windlass_store::drafts::Upkeep;
+
+use crate::rig::{Running, Setup};
+
+fn workflow(name: &str, event: &str) -> String {
+    format!(
+        "
+workflow: {name}
+triggers: {{ go: {{ event: {event} }} }}
+nodes: {{ only: {{ set: {{ done: true }} }} }}
+"
+    )
+}
+
+fn locks(running: &Running) -> Arc<dyn LockProvider> {
+    Arc::new(InProcess::new(Parts {
+        clock: running.clock(),
+        runtime: running.io(),
+        owner: "test".to_owned(),
+        metrics: Arc::default(),
+    }))
+}
+
+fn one_of_several(locks: &Arc<dyn LockProvider>) -> Topology {
+    Topology::Distributed(Distribution {
+        locks: Arc::clone(locks),
+        burst: BurstLock::Ownership,
+    })
+}
+
+fn refreshed(upkept: Upkept<Refreshed>) -> Vec<String> {
+    match upkept {
+        Upkept::Done(done) => {
+            assert!(
+                done.failed.is_empty() && done.missing.is_empty(),
+                "{done:?}"
+            );
+            done.refreshed.into_iter().map(|it| it.name).collect()
+        }
+        Upkept::AlreadyInProgress => panic!("nobody else is at it"),
+    }
+}
+
+fn waiting(running: &Running) -> Vec<Upkeep> {
+    let rows = running.store.upkeep(10).unwrap();
+    rows.into_iter().map(|row| row.what).collect()
+}
+
+#[test]
+fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
+    let running = Setup::default().start();
+    for name in ["a", "b"] {
+        running.publish(&workflow(name, "go"));
+    }
+    let locks = locks(&running);
+    let definitions = running.definitions(&one_of_several(&locks), Options::default());
+    let take = |key: Key| -> Box<dyn Held> {
+        let taken = running.block_on(locks.try_acquire(&key)).unwrap();
+        taken.expect("nobody has it")
+    };
+    let busy = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        matches!(
+            definitions.refresh(&names).unwrap(),
+            Upkept::AlreadyInProgress
+        )
+    };
+    // Some of it keeps out all of it, and the same, but not the rest.
+    let other = take(Key::refresh("a"));
+    assert!(busy(&["b", "a"]));
+    assert!(busy(&[]));
+    assert_eq!(
+        refreshed(definitions.refresh(&["b".to_owned()]).unwrap()),
+        ["b"]
+    );
+    assert_eq!(
+        waiting(&running),
+        [Upkeep::RefreshAll],
+        "it includes the first"
+    );
+    running.block_on(other.release()).unwrap();
+    // All of it keeps out some of it: who has the first lock of all is about to take theirs.
+    let other = take(Key::refresh_all());
+    assert!(busy(&[]));
+    running.block_on(other.release()).unwrap();
+    // Whoever is next does what was asked for meanwhile.
+    assert_eq!(
+        refreshed(definitions.refresh(&["b".to_owned()]).unwrap()),
+        ["b"]
+    );
+    assert_eq!(waiting(&running), []);
+    assert_eq!(refreshed(definitions.refresh(&[]).unwrap()), ["a", "b"]);
+    let other = take(Key::reload());
+    assert!(matches!(
+        definitions.reload().unwrap(),
+        Upkept::AlreadyInProgress
+    ));
+    assert_eq!(waiting(&running), [Upkeep::Reload]);
+    running.block_on(other.release()).unwrap();
+    definitions.catch_up().unwrap();
+    assert_eq!(waiting(&running), []);
+    assert_eq!(
+        running.block_on(locks.list(10)).unwrap(),
+        [],
+        "every lock is given back"
+    );
+}
+
+/// Writes a file, and gives it another time than it had, however coarse the clock of the disk.
+fn write(file: &Path, text: &str) {
+    std::fs::write(file, text).unwrap();
+}
+
+fn version(running: &Running, name: &str) -> Option<u32> {
+    running
+        .store
+        .published(name)
+        .unwrap()
+        .map(|row| row.version)
+}
+
+fn look(definitions: &Definitions) -> (usize, usize, usize) {
+    match definitions.look(false).unwrap() {
+        Upkept::Done(done) => (
+            done.published.len(),
+            done.retracted.len(),
+            done.failed.len(),
+        ),
+        Upkept::AlreadyInProgress => panic!("nobody else is at it"),
+    }
+}
+
+#[test]
+fn files_are_published_when_they_say_something_else() {
+    let running = Setup::default().start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.yaml");
+    let options = || Options {
+        directories: vec![dir.path().to_owned()],
+        on_removal: OnRemoval::Retract,
+        web: true,
+    };
+    write(&file, &workflow("a", "first"));
+    write(
+        &dir.path().join("bad.yaml"),
+        "workflow: bad\nnodes: { x: { } }\n",
+    );
+    let definitions = running.definitions(&Topology::Local, options());
+    assert_eq!(look(&definitions), (1, 0, 1));
+    assert_eq!(look(&definitions), (0, 0, 0), "nothing has changed");
+    // What somebody publishes by hand outlives a restart, until the file says something else.
+    running.publish(&workflow("a", "by-hand"));
+    assert_eq!(
+        look(&running.definitions(&Topology::Local, options())),
+        (0, 0, 1)
+    );
+    assert_eq!(version(&running, "a"), Some(2));
+    // Who asks for it gets what the file says.
+    assert!(matches!(definitions.reload().unwrap(), Upkept::Done(_)));
+    assert_eq!(version(&running, "a"), Some(3));
+    // A file with another name takes back what it said before.
+    write(&file, &workflow("renamed", "first"));
+    look(&definitions);
+    assert_eq!(
+        (version(&running, "a"), version(&running, "renamed")),
+        (None, Some(1))
+    );
+    write(&dir.path().join("b.yaml"), &workflow("b", "first"));
+    assert_eq!(look(&definitions), (1, 0, 0));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(look(&definitions), (0, 1, 0));
+    assert_eq!(version(&running, "renamed"), None);
+    // A directory that is gone says nothing about its files.
+    let elsewhere = dir.path().with_extension("away");
+    std::fs::rename(dir.path(), &elsewhere).unwrap();
+    assert_eq!(look(&definitions), (0, 0, 0));
+    std::fs::create_dir(dir.path()).unwrap();
+    assert_eq!(
+        look(&definitions),
+        (0, 0, 0),
+        "nor does one that is empty all at once"
+    );
+    assert_eq!(version(&running, "b"), Some(1));
+    std::fs::remove_dir_all(elsewhere).unwrap();
+}

@@ -1,0 +1,145 @@
+//! Several processes look after the same definitions at the same time, and what becomes of
+//! files that are taken away.
+
+use serde_json::{Value, json};
+use windlass_store::published::{PublicationQuery, ScheduleQuery};
+use windlass_tests::harness::{Place, until};
+
+/// Workflows that are looked after.
+const WORKFLOWS: usize = 12;
+
+/// Processes that do so at the same time.
+const PROCESSES: usize = 3;
+
+/// How often each of them does.
+const ROUNDS: usize = 4;
+
+fn workflow(name: &str) -> Value {
+    json!({
+        "workflow": name,
+        "triggers": {
+            "paid": { "event": "paid", "match": { "of": name } },
+            "sent": { "event": "sent" },
+            "hourly": { "every": "1h" },
+        },
+        "nodes": { "only": { "set": { "done": true } } },
+    })
+}
+
+/// The rows of the trigger index and of the schedules, by workflow and key, with their numbers.
+fn rows(place: &Place) -> Vec<(String, String, i64)> {
+    let store = place.look().store();
+    let mut rows = Vec::new();
+    for at in 0..WORKFLOWS {
+        let bindings = store.bindings_of(&format!("w{at}"));
+        for row in bindings.expect("the index can be read") {
+            rows.push((row.workflow, row.binding.key, row.no.0));
+        }
+    }
+    let schedules = store.schedules(&ScheduleQuery {
+        workflow: None,
+        until_ms: i64::MAX,
+        limit: 1_000,
+    });
+    for row in schedules.expect("schedules can be read") {
+        rows.push((row.workflow, row.key, row.no.0));
+    }
+    rows.sort();
+    rows
+}
+
+fn versions(place: &Place) -> usize {
+    let store = place.look().store();
+    let query = PublicationQuery {
+        retracted: true,
+        limit: 10_000,
+        ..PublicationQuery::default()
+    };
+    store
+        .publications(&query)
+        .expect("versions can be read")
+        .len()
+}
+
+#[test]
+fn processes_that_index_the_same_definitions_leave_one_set_of_rows() {
+    let place = Place::new(&[]);
+    let files: Vec<String> = (0..WORKFLOWS)
+        .map(|at| {
+            let name = format!("w{at}");
+            place
+                .workflow(&name, &workflow(&name))
+                .display()
+                .to_string()
+        })
+        .collect();
+    // All publish the same for the first time at the same moment.
+    let mut publish = vec!["workflow", "publish"];
+    publish.extend(files.iter().map(String::as_str));
+    let mut publishing: Vec<_> = (0..PROCESSES).map(|_| place.start(&publish)).collect();
+    for process in &mut publishing {
+        let (status, _, stderr) = process.output();
+        assert_eq!(status.code(), Some(0), "{stderr}");
+    }
+    let before = rows(&place);
+    assert_eq!((before.len(), versions(&place)), (3 * WORKFLOWS, WORKFLOWS));
+    let mut done = 0;
+    for _ in 0..ROUNDS {
+        let mut refreshing: Vec<_> = (0..PROCESSES)
+            .map(|at| match at {
+                0 => place.start(&["workflow", "refresh"]),
+                1 => place.start(&["workflow", "refresh", "w0", "w1", "w2"]),
+                _ => place.start(&publish),
+            })
+            .collect();
+        for process in &mut refreshing {
+            let (status, _, stderr) = process.output();
+            assert_eq!(status.code(), Some(0), "{stderr}");
+            done += 1;
+        }
+        assert_eq!(rows(&place), before, "every row keeps its number");
+    }
+    let left = place
+        .look()
+        .store()
+        .upkeep(10)
+        .expect("requests can be read");
+    println!(
+        "{PROCESSES} processes, {done} times: {WORKFLOWS} workflows, {} versions, {} rows, {} requests left",
+        versions(&place),
+        before.len(),
+        left.len()
+    );
+    assert_eq!((versions(&place), left), (WORKFLOWS, Vec::new()));
+}
+
+#[test]
+fn what_a_file_has_published_goes_with_it() {
+    let place = Place::new(&[]).with("definitions.directory", "watched");
+    std::fs::create_dir(place.path("watched")).expect("it is not there");
+    let file = |name: &str| place.path(&format!("watched/{name}.json"));
+    let write = |name: &str, workflow: &Value| {
+        std::fs::write(file(name), workflow.to_string()).expect("it can be written");
+    };
+    let is_published = |name: &str| {
+        let row = place.look().store().published(name);
+        row.expect("it can be read").is_some()
+    };
+    for name in ["w0", "w1", "w2"] {
+        write(name, &workflow(name));
+    }
+    let serve = place.serve();
+    until("all are published", || {
+        ["w0", "w1", "w2"].into_iter().all(is_published)
+    });
+    std::fs::remove_file(file("w0")).expect("it is there");
+    until("it is taken back", || !is_published("w0"));
+    assert!(is_published("w1") && is_published("w2"));
+    serve.kill();
+    // What goes while nobody looks is taken back by whoever looks next.
+    std::fs::remove_file(file("w1")).expect("it is there");
+    let serve = place.serve();
+    until("it is taken back", || !is_published("w1"));
+    assert!(is_published("w2"));
+    serve.kill();
+}
