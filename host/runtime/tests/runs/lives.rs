@@ -278,7 +278,7 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
     for round in 0..500_u128 {
         let started = client.create_and_run(request(ASK, 5_000 + round));
         let started = running.block_on(started).unwrap();
-        running.suspended(started.no);
+        running.until("it waits", |store| store.counts().unwrap().bookmarks == 1);
         let before = running.store.counts().unwrap().dead_letters;
         let sent = std::thread::scope(|scope| {
             let sent = scope.spawn(|| running.send(&answer()));

@@ -184,7 +184,8 @@ impl Data {
         let rows = self.triggers_of(instance);
         let rows = rows.iter().filter_map(|no| self.triggers.get(no));
         let asked = rows.filter(|row| {
-            pauses(row.kind) && row.seq.is_outside() && row.state == TriggerState::Pending
+            let asked = matches!(row.state, TriggerState::Pending | TriggerState::Claimed);
+            pauses(row.kind) && row.seq.is_outside() && asked
         });
         match asked.max_by_key(|row| row.due_ms) {
             Some(last) if last.kind == kind => None,

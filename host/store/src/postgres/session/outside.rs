@@ -209,7 +209,7 @@ impl Session<'_> {
             return Ok((!asked).then_some(at_ms));
         }
         let sql = "SELECT kind, due_ms FROM trigger WHERE instance = $1 AND kind IN (11, 12) \
-            AND seq < 0 AND state = 0 ORDER BY due_ms DESC LIMIT 1";
+            AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1";
         let Some(row) = self.one(sql, &[&instance]).await? else {
             return Ok(Some(at_ms));
         };
