@@ -125,7 +125,9 @@ impl World {
         };
         let once = self.requests[&id].once;
         let now_ms = self.clock.wall_ms();
-        let rows = store.triggers(row.no).unwrap();
+        let mut rows = store.triggers(row.no).unwrap();
+        // Who takes back that a run goes on has paused it for good.
+        rows.retain(|row| !row.kind.is_control());
         let target =
             (!rows.is_empty()).then(|| TriggerTarget::Row(row.no, self.dice.pick(&rows).seq));
         self.report.meddling += 1;
