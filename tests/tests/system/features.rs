@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use windlass_model::{RunStatus, Status};
-use windlass_tests::harness::{Gate, Place, until};
+use windlass_model::RunStatus;
+use windlass_tests::harness::{Gate, Place};
 
 fn cases() -> Vec<(String, PathBuf)> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/features");
@@ -111,32 +111,4 @@ fn a_for_each_works_on_as_many_items_at_once_as_it_says() {
     let run = place.look().ended(&id);
     assert_eq!(place.look().output(&run), json!([1, 2, 3, 4, 5, 6, 7]));
     assert_eq!(gate.asked(), 7, "each item is worked on once");
-}
-
-#[test]
-fn among_what_is_due_the_higher_priority_goes_first() {
-    // One at a time, so that none overtakes another on its way.
-    let place = Place::new(&["steps"]).with("scheduler.in-flight", "1");
-    let nodes = ["low", "middle", "high"].map(|name| (name, json!({ "use": "steps/effect" })));
-    let mut nodes: serde_json::Map<String, Value> = nodes
-        .into_iter()
-        .map(|(name, node)| (name.to_owned(), node))
-        .collect();
-    nodes.insert("hold".to_owned(), json!({ "event": "over" }));
-    let edges = ["low", "middle", "high"];
-    let edges = edges.map(|to| json!({ "from": "hold", "to": to, "when": "false" }));
-    let workflow = json!({ "workflow": "urgent", "nodes": nodes, "edges": edges });
-    let file = place.workflow("urgent", &workflow).display().to_string();
-    let id = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
-    let said = place.say(&["run", &file, "--id", id, "--no-wait"]);
-    assert_eq!(said.exit, Some(13), "{said:#?}");
-    for (node, priority) in [("low", "-5"), ("high", "50"), ("middle", "7")] {
-        let priority = format!("--priority={priority}");
-        place.ask(&["trigger", "schedule", id, "--node", node, &priority]);
-    }
-    let _serve = place.serve();
-    until("all of them have run", || trace(&place, id).len() == 3);
-    assert_eq!(trace(&place, id), ["high", "middle", "low"]);
-    place.ask(&["event", "send", "over"]);
-    assert_eq!(place.look().ended(id).status, Status::Completed);
 }
