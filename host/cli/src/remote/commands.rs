@@ -403,7 +403,7 @@ impl Asking<'_> {
 }
 
 /// Columns that are titled as their members are named.
-fn same<'a, const N: usize>(keys: [&'a str; N]) -> [(&'a str, &'a str); N] {
+fn same<const N: usize>(keys: [&str; N]) -> [(&str, &str); N] {
     keys.map(|key| (key, key))
 }
 
