@@ -6,8 +6,8 @@ use windlass_model::{
     Status, TriggerId,
 };
 
-use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::components::ComponentRow;
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};

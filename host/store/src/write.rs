@@ -6,8 +6,8 @@ use windlass_model::{
     Token, TriggerNo, TriggerType, UpkeepNo, Version,
 };
 
-use crate::drafts::{NewDraft, UpkeepOp};
 use crate::components::NewComponent;
+use crate::drafts::{NewDraft, UpkeepOp};
 use crate::error::Result;
 use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
 use crate::lives::{LifeOp, Lived};

@@ -11,8 +11,8 @@ use windlass_model::{
 use super::MemoryStore;
 use super::data::{Data, Instance};
 use super::stimuli::Kept;
-use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::components::ComponentRow;
+use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
@@ -390,12 +390,14 @@ impl Reader for MemoryStore {
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
         let data = self.common.data.lock();
-        let rows = (1_i64..).zip(&data.components).map(|(generation, it)| ComponentRow {
-            digest: it.digest,
-            name: it.name.clone(),
-            version: it.version.clone(),
-            generation,
-        });
+        let rows = (1_i64..)
+            .zip(&data.components)
+            .map(|(generation, it)| ComponentRow {
+                digest: it.digest,
+                name: it.name.clone(),
+                version: it.version.clone(),
+                generation,
+            });
         let rows = rows.filter(|row| row.generation > after);
         Ok(rows.take(limit as usize).collect())
     }
