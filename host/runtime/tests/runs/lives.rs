@@ -81,7 +81,7 @@ fn what_is_created_runs_when_it_is_told() {
     check(|running, client, id| {
         let request = request(ADD, id);
         let created = running.block_on(client.create(request.clone())).unwrap();
-        let again = running.block_on(client.create(request.clone())).unwrap();
+        let again = running.block_on(client.create(request)).unwrap();
         assert_eq!(again.existing.unwrap().status, Status::Pending);
         let look = running.block_on(client.result(created.id, Duration::ZERO));
         let look = look.unwrap();
