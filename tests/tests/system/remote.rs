@@ -8,9 +8,11 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use windlass_tests::harness::{Place, Said};
 
-/// Answers one request after the other, and gives back what was asked: the first line, the
-/// token and the body of each.
-fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Vec<(String, String, String)>>) {
+/// The first line, the token and the body of each request.
+type Asked = Vec<(String, String, String)>;
+
+/// Answers one request after the other, and gives back what was asked.
+fn host(answers: Vec<(u16, Value)>) -> (String, JoinHandle<Asked>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let asked = std::thread::spawn(move || {
