@@ -249,3 +249,69 @@ fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
     let id = place.ask(&["instance", "start", &echo.display().to_string()]);
     assert_eq!(place.look().ended(&id).status, Status::Completed);
 }
+
+/// A file of the first layout with a run that has ended.
+fn first_layout(place: &Place) {
+    let directory = place.store().parent().expect("a file is in a directory");
+    std::fs::create_dir_all(directory).expect("a directory can be made");
+    let connection = rusqlite::Connection::open(place.store()).expect("a file can be made");
+    connection
+        .execute_batch(include_str!("../../../host/store/src/sqlite/schema.sql"))
+        .and_then(|()| connection.pragma_update(None, "user_version", 1))
+        .expect("the first layout");
+    let digest = windlass_model::Digest::of(b"{}").0;
+    for sql in [
+        "INSERT INTO definition VALUES (1, ?1, 'old', x'7b7d')",
+        "INSERT INTO pins VALUES (1, ?1, x'7b7d')",
+        "INSERT INTO instance (no, id, definition, pins, status, epoch, version, state, \
+            finished_ms) SELECT 5, substr(?1, 1, 16), 1, 1, 4, 2, 1, x'00', 7",
+        "INSERT INTO origin SELECT 5, ?1, 'order', 1, x'7b7d', NULL",
+        "INSERT INTO var SELECT 5, 'v', x'31', NULL WHERE ?1 IS NOT NULL",
+    ] {
+        connection.execute(sql, [&digest[..]]).expect(sql);
+    }
+}
+
+/// The number of the layout, and everything that it consists of.
+fn layout(place: &Place) -> (i64, Vec<String>) {
+    let connection = rusqlite::Connection::open(place.store()).expect("it is a file");
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    let mut statement = connection
+        .prepare("SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name")
+        .expect("it is a database");
+    let parts = statement.query_map([], |row| row.get(0));
+    let parts = parts.and_then(Iterator::collect).expect("it can be read");
+    (version.expect("it can be read"), parts)
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout_or_the_new_one() {
+    let place = Place::new(&[]);
+    first_layout(&place);
+    let migrate = |time: u32| {
+        let mut command = place.armed(&format!("store-in-migration=abort@{time}"));
+        let ended = command.args(["store", "migrate"]).output();
+        ended.expect("it starts").status.success()
+    };
+    let mut deaths = 0;
+    loop {
+        let before = layout(&place);
+        if migrate(1) {
+            break;
+        }
+        assert_eq!(layout(&place), before, "nothing in between");
+        deaths += 1;
+        // The first step is through this time, and the next one is not.
+        if migrate(2) {
+            break;
+        }
+        assert_eq!(layout(&place).0, before.0 + 1);
+        deaths += 1;
+    }
+    assert!(deaths > 2, "there is more than one step");
+    place.ask(&["store", "check"]);
+    let runs: Value = serde_json::from_str(&place.ask(&["instance", "list", "-o", "json"]))
+        .expect("a list of runs");
+    assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs:#}");
+    eprintln!("store-in-migration: {deaths} deaths");
+}
