@@ -208,9 +208,10 @@ impl Revert {
         };
         store.close();
         output.show(&item, || {
-            let (how, what) = match &item["version"] {
-                Value::Null => ("a draft", format!("revision {}", item["draft"])),
-                version => ("published", format!("version {version}")),
+            let (how, what) = match (item.get("version"), item.get("draft")) {
+                (Some(version), _) => ("published", format!("version {version}")),
+                (None, Some(revision)) => ("a draft", format!("revision {revision}")),
+                (None, None) => ("done", String::new()),
             };
             format!(
                 "{name} {what}: as version {from} was, {}",

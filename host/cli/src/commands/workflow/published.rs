@@ -112,7 +112,7 @@ impl Publish {
 
 /// What is to be published.
 enum Given {
-    File(Source),
+    File(Box<Source>),
     /// The name of its workflow.
     Draft(String),
 }
@@ -126,7 +126,7 @@ impl Given {
         });
         match name.filter(|_| !given.exists()) {
             Some(name) => Ok(Self::Draft(name.to_owned())),
-            None => Source::read(given).map(Self::File),
+            None => Source::read(given).map(|source| Self::File(Box::new(source))),
         }
     }
 }
