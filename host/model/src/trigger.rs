@@ -98,6 +98,12 @@ impl TriggerType {
             Self::Cancel | Self::Pause | Self::Unpause | Self::Alter | Self::Delete
         )
     }
+
+    /// Whether it pauses a run or ends its pause: of those the one that was asked for last
+    /// counts.
+    pub fn is_pausing(self) -> bool {
+        matches!(self, Self::Pause | Self::Unpause)
+    }
 }
 
 /// Where a trigger row is in its life. A finished one is gone; its run record remains.

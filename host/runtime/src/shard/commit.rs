@@ -451,6 +451,7 @@ impl Hot {
                 node: node.map(|node| node.0),
                 priority: 0,
                 detail: Bytes::new(),
+                due_ms: scheduled.at_ms,
             };
             let vars = scheduled.vars.as_ref();
             let given = vars.and_then(|vars| vars.inline().cloned());

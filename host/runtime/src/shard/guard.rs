@@ -9,7 +9,7 @@
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
 use windlass_store::Write;
 
-use super::hot::{Hot, Stage};
+use super::hot::{Hot, Outside, Stage};
 use super::state::{Pending, State, Then};
 use crate::doorkeeper::Door;
 use crate::scheduler::core::Event;
@@ -129,13 +129,55 @@ impl Hot {
     fn lined_up(&self) -> Vec<Seq> {
         let ready = self.held.iter();
         let ready = ready.filter(|(_, held)| matches!(held.stage, Stage::Ready));
-        let mut seqs: Vec<Seq> = ready.map(|(seq, _)| *seq).collect();
-        seqs.sort_unstable();
-        seqs
+        let mut places: Vec<_> = ready
+            .map(|(seq, held)| place(*seq, held.outside.as_deref()))
+            .collect();
+        places.sort_unstable();
+        places.into_iter().map(|(.., seq)| seq).collect()
     }
 
     /// Whether it has to wait for its lock.
     pub(super) fn is_shut(&self) -> bool {
         matches!(self.guard, Guard::Asked)
+    }
+}
+
+/// Where something stands in line: control first, in the order in which it was asked for, of
+/// which the numbers of what comes from outside say nothing.
+fn place(seq: Seq, outside: Option<&Outside>) -> (bool, i64, Seq) {
+    match outside.filter(|outside| outside.kind.is_control()) {
+        Some(control) => (false, control.due_ms, seq),
+        None => (true, 0, seq),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use windlass_model::{TriggerNo, TriggerType};
+
+    use super::*;
+
+    #[test]
+    fn control_stands_in_line_as_it_was_asked_for() {
+        let outside = |kind, due_ms| Outside {
+            kind,
+            node: None,
+            priority: 0,
+            detail: Bytes::new(),
+            due_ms,
+        };
+        let pause = (3, outside(TriggerType::Pause, 7));
+        let unpause = (2, outside(TriggerType::Unpause, 8));
+        let timer = (1, outside(TriggerType::Timer, 1));
+        let mut places: Vec<_> = [&timer, &unpause, &pause]
+            .map(|(no, outside)| place(Seq::outside(TriggerNo(*no)), Some(outside)))
+            .into_iter()
+            .chain([place(Seq(9), None)])
+            .collect();
+        places.sort_unstable();
+        let seqs: Vec<Seq> = places.into_iter().map(|(.., seq)| seq).collect();
+        let [pause, unpause, timer] = [3, 2, 1].map(|no| Seq::outside(TriggerNo(no)));
+        assert_eq!(seqs, [pause, unpause, Seq(9), timer]);
     }
 }

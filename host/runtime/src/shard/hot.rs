@@ -75,6 +75,8 @@ pub(crate) struct Outside {
     pub(crate) node: Option<u32>,
     pub(crate) priority: i32,
     pub(crate) detail: Bytes,
+    /// When it was due when it was read or made, in epoch milliseconds.
+    pub(crate) due_ms: i64,
 }
 
 /// How far something outstanding is.
@@ -113,6 +115,7 @@ impl Held {
                 node: row.node,
                 priority: row.priority,
                 detail: row.detail.clone(),
+                due_ms: row.due_ms,
             })
         });
         Self {

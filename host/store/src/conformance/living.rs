@@ -183,6 +183,36 @@ pub(super) fn of_pausing_and_going_on_the_last_counts(harness: &dyn Harness) {
     assert_eq!(member.triggers(no).len(), 4);
 }
 
+pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn Harness) {
+    use TriggerType::{Pause, Unpause};
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let no = other.born().fence.instance;
+    let id = member.head(no).id;
+    assert_eq!(member.asked(id, Pause, 5), Touched::Done);
+    for at_ms in [6, 7] {
+        let mut new = member.draft(1);
+        new.triggers[0].due_ms = i64::MAX;
+        let id = new.id;
+        member.create(new);
+        assert_eq!(member.asked(id, Pause, at_ms), Touched::Done);
+    }
+    // The walk passes by what is somebody's, and stops where it has enough.
+    let claims = member.claim(30, 1, 1);
+    assert_eq!(claims.instances[0].claimed[0].due_ms, 6);
+    other.die();
+    assert_eq!(member.bury(10), 1);
+    assert_eq!(member.asked(id, Unpause, 20), Touched::Done);
+    let claims = member.claim(30, 10, 10);
+    let claimed = claims.instances.iter().find(|claimed| claimed.row.no == no);
+    let kind = claimed.unwrap().claimed[0].kind;
+    assert_eq!(kind, Unpause);
+    let others = &claimed.unwrap().others;
+    let rows = member.triggers(no);
+    for row in others.iter().chain(&rows) {
+        assert_ne!(row.kind, Pause, "{row:?}");
+    }
+}
+
 pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     let member = Member::join(harness);
     let payload = windlass_model::Payload::json(format!("\"{}\"", "x".repeat(70_000)));

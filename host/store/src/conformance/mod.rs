@@ -161,7 +161,8 @@ macro_rules! conformance {
                 a_step_cancels_children, dead_letters_are_tried_again_once;
             living: what_is_created_begins_when_it_is_told, nothing_of_a_paused_instance_is_claimed,
                 what_is_at_work_when_its_instance_is_paused_is_kept,
-                of_pausing_and_going_on_the_last_counts, a_deleted_instance_is_found_by_nobody,
+                of_pausing_and_going_on_the_last_counts,
+                a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,
                 deleting_ends_what_has_not_ended, what_failed_is_taken_up_again_once,
                 a_child_that_has_reported_is_not_taken_up_again, deleting_races_the_last_commit;
             history: random_histories_agree_with_the_model;

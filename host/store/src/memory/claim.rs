@@ -240,6 +240,25 @@ impl Data {
             row.state = TriggerState::Claimed;
             row.token.0 += 1;
         });
-        self.triggers.get(&no).cloned()
+        let claimed = self.triggers.get(&no).cloned();
+        if let Some(row) = claimed.as_ref().filter(|row| row.kind.is_pausing()) {
+            self.overtake(row);
+        }
+        claimed
+    }
+
+    /// Of pausing and going on the last counts: what waits since before one that is claimed,
+    /// because the walk had passed it when it became free, would undo it.
+    fn overtake(&mut self, last: &TriggerRow) {
+        for no in self.triggers_of(last.instance) {
+            let row = self.triggers.get(&no);
+            let overtaken = row.is_some_and(|row| {
+                let asked = row.kind.is_pausing() && row.seq.is_outside();
+                asked && row.state == TriggerState::Pending && row.due_ms < last.due_ms
+            });
+            if overtaken {
+                self.remove_trigger(no);
+            }
+        }
     }
 }

@@ -177,15 +177,14 @@ impl Data {
     /// going on the last one counts, so that each comes after the one before, whoever's clock
     /// was asked.
     fn control_at(&self, instance: InstanceNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
-        let pauses = |kind| matches!(kind, TriggerType::Pause | TriggerType::Unpause);
-        if !pauses(kind) {
+        if !kind.is_pausing() {
             return (!self.is_asked_for(instance, kind, b"")).then_some(at_ms);
         }
         let rows = self.triggers_of(instance);
         let rows = rows.iter().filter_map(|no| self.triggers.get(no));
         let asked = rows.filter(|row| {
             let asked = matches!(row.state, TriggerState::Pending | TriggerState::Claimed);
-            pauses(row.kind) && row.seq.is_outside() && asked
+            row.kind.is_pausing() && row.seq.is_outside() && asked
         });
         match asked.max_by_key(|row| row.due_ms) {
             Some(last) if last.kind == kind => None,

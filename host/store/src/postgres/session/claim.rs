@@ -385,7 +385,19 @@ impl Session<'_> {
             let row = rows::trigger(&row)?;
             claimed.insert(row.no.0, row);
         }
+        for row in claimed.values().filter(|row| row.kind.is_pausing()) {
+            self.overtake(row).await?;
+        }
         Ok(claimed)
+    }
+
+    /// Of pausing and going on the last counts: what waits since before one that is claimed,
+    /// because the walk had passed it when it became free, would undo it.
+    async fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
+        let sql = "DELETE FROM trigger WHERE instance = $1 AND kind IN (11, 12) AND seq < 0 \
+            AND state = 0 AND due_ms < $2";
+        self.execute(sql, &[&last.instance.0, &last.due_ms]).await?;
+        Ok(())
     }
 
     /// The other triggers and the open scopes of what was taken.

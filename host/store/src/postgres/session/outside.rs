@@ -204,7 +204,7 @@ impl Session<'_> {
         kind: TriggerType,
         at_ms: i64,
     ) -> Done<Option<i64>> {
-        if !matches!(kind, TriggerType::Pause | TriggerType::Unpause) {
+        if !kind.is_pausing() {
             let asked = self.is_asked_for(instance, kind, b"").await?;
             return Ok((!asked).then_some(at_ms));
         }

@@ -286,7 +286,21 @@ impl Session<'_> {
 
     fn claim_trigger(&mut self, no: i64) -> Done<TriggerRow> {
         self.statements.claim.execute([no])?;
-        Ok(self.statements.trigger.query_row([no], rows::trigger)?)
+        let row = self.statements.trigger.query_row([no], rows::trigger)?;
+        if row.kind.is_pausing() {
+            self.overtake(&row)?;
+        }
+        Ok(row)
+    }
+
+    /// Of pausing and going on the last counts: what waits since before one that is claimed,
+    /// because the walk had passed it when it became free, would undo it.
+    fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
+        let sql = "DELETE FROM trigger WHERE instance = ?1 AND kind IN (11, 12) AND seq < 0 \
+            AND state = 0 AND due_ms < ?2";
+        let key = (last.instance.0, last.due_ms);
+        self.connection.prepare_cached(sql)?.execute(key)?;
+        Ok(())
     }
 
     /// When the next trigger comes due that this member may take. Looks at one page of each

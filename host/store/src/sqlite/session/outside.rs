@@ -184,7 +184,7 @@ impl Session<'_> {
     /// going on the last one counts, so that each comes after the one before, whoever's clock
     /// was asked.
     fn control_at(&self, instance: i64, kind: TriggerType, at_ms: i64) -> Done<Option<i64>> {
-        if !matches!(kind, TriggerType::Pause | TriggerType::Unpause) {
+        if !kind.is_pausing() {
             let asked = self.is_asked_for(instance, kind, b"")?;
             return Ok((!asked).then_some(at_ms));
         }
