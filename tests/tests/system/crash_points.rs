@@ -285,7 +285,7 @@ fn layout(place: &Place) -> (i64, Vec<String>) {
 }
 
 #[test]
-fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout_or_the_new_one() {
+fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout() {
     let place = Place::new(&[]);
     first_layout(&place);
     let migrate = |time: u32| {
@@ -293,21 +293,13 @@ fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout_or_the_new_one() {
         let ended = command.args(["store", "migrate"]).output();
         ended.expect("it starts").status.success()
     };
+    let before = layout(&place);
     let mut deaths = 0;
-    loop {
-        let before = layout(&place);
-        if migrate(1) {
-            break;
-        }
+    while !migrate(deaths + 1) {
         assert_eq!(layout(&place), before, "nothing in between");
         deaths += 1;
-        // The first step is through this time, and the next one is not.
-        if migrate(2) {
-            break;
-        }
-        assert_eq!(layout(&place).0, before.0 + 1);
-        deaths += 1;
     }
+    assert!(layout(&place).0 > before.0, "the last time nobody died");
     assert!(deaths > 2, "there is more than one step");
     place.ask(&["store", "check"]);
     let runs: Value = serde_json::from_str(&place.ask(&["instance", "list", "-o", "json"]))

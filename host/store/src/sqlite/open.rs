@@ -156,7 +156,7 @@ pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Optio
     Ok(Some(version))
 }
 
-/// Each step is one transaction with the number that says that it was done.
+/// All steps are one transaction with the number that says that they were done.
 fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
     let in_the_middle = |_: &Transaction<'_>| {
         failpoint::pass("store-in-migration");
