@@ -43,18 +43,18 @@ pub(crate) async fn show(State(app): State<App>) -> Json<Pause> {
 /// A wish for a pause.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wish {
+pub(crate) struct PauseWish {
     /// The pause survives a restart: it is written into the store.
     #[serde(default)]
     persist: bool,
 }
 
 /// Begins nothing new from now on; what runs is finished, and what follows waits.
-#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = Wish,
+#[utoipa::path(post, path = "/api/v1/admin/pause", tag = "admin", request_body = PauseWish,
     responses((status = 200, body = Pause)))]
 pub(crate) async fn pause(
     State(app): State<App>,
-    Document(wish): Document<Wish>,
+    Document(wish): Document<PauseWish>,
 ) -> Result<Json<Pause>, Box<Problem>> {
     let paused = app
         .ask(move |app| Ok(app.runtime().pause(wish.persist)?))

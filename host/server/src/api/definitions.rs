@@ -73,7 +73,7 @@ pub(crate) async fn list(
 
 /// Something that starts a workflow.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Start {
+pub(crate) struct Starter {
     /// Its name in the definition.
     key: String,
     /// The event that starts it.
@@ -91,11 +91,11 @@ pub(crate) struct Start {
 
 /// A version of a workflow, with its definition.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Shown {
+pub(crate) struct DefinitionShown {
     /// What is known of every version.
     version: Version,
     /// What starts it; only what is published is started by anything.
-    triggers: Vec<Start>,
+    triggers: Vec<Starter>,
     /// The definition.
     file: Value,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Which {
 /// Shows a workflow.
 #[utoipa::path(get, path = "/api/v1/definitions/{name}", tag = "definitions",
     params(("name" = String, Path, description = "The workflow."), Which),
-    responses((status = 200, body = Shown,
+    responses((status = 200, body = DefinitionShown,
         headers(("etag" = String, description = "The definition, for `If-Match`.")))))]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -122,7 +122,11 @@ pub(crate) async fn show(
     Ok(tagged(digest, Json(shown).into_response()))
 }
 
-fn shown(app: &Inner, name: &str, wanted: Option<u32>) -> Result<(Shown, Digest), Box<Problem>> {
+fn shown(
+    app: &Inner,
+    name: &str,
+    wanted: Option<u32>,
+) -> Result<(DefinitionShown, Digest), Box<Problem>> {
     let row = match wanted {
         None => app.store().published(name)?,
         Some(wanted) => {
@@ -141,7 +145,7 @@ fn shown(app: &Inner, name: &str, wanted: Option<u32>) -> Result<(Shown, Digest)
         None => starts(app, name)?,
         Some(_) => Vec::new(),
     };
-    let shown = Shown {
+    let shown = DefinitionShown {
         version: version(&row),
         triggers,
         file: stored.map(|stored| read(&stored.json)).unwrap_or_default(),
@@ -149,14 +153,14 @@ fn shown(app: &Inner, name: &str, wanted: Option<u32>) -> Result<(Shown, Digest)
     Ok((shown, row.definition))
 }
 
-fn starts(app: &Inner, name: &str) -> Result<Vec<Start>, Box<Problem>> {
+fn starts(app: &Inner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     let bindings = app.store().bindings_of(name)?;
     let schedules = app.store().schedules(&ScheduleQuery {
         workflow: Some(name.to_owned()),
         until_ms: i64::MAX,
         limit: VERSIONS,
     })?;
-    let events = bindings.into_iter().map(|row| Start {
+    let events = bindings.into_iter().map(|row| Starter {
         key: row.binding.key,
         event: Some(row.binding.name),
         matches: Some(read(&row.binding.matches)),
@@ -164,7 +168,7 @@ fn starts(app: &Inner, name: &str) -> Result<Vec<Start>, Box<Problem>> {
         last: None,
         instance: None,
     });
-    let schedules = schedules.into_iter().map(|row| Start {
+    let schedules = schedules.into_iter().map(|row| Starter {
         key: row.key,
         event: None,
         matches: None,

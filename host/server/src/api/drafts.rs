@@ -60,7 +60,7 @@ pub(crate) async fn list(
 
 /// A draft with its text.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Shown {
+pub(crate) struct DraftShown {
     /// What is known of every draft.
     draft: Draft,
     /// As it was written.
@@ -70,7 +70,7 @@ pub(crate) struct Shown {
 /// Shows a draft.
 #[utoipa::path(get, path = "/api/v1/drafts/{name}", tag = "drafts",
     params(("name" = String, Path, description = "The workflow.")),
-    responses((status = 200, body = Shown,
+    responses((status = 200, body = DraftShown,
         headers(("etag" = String, description = "The revision, for `If-Match`.")))))]
 pub(crate) async fn show(
     State(app): State<App>,
@@ -82,7 +82,7 @@ pub(crate) async fn show(
             app.store().draft(&name)?.ok_or_else(missing)
         })
         .await?;
-    let shown = Shown {
+    let shown = DraftShown {
         draft: item(&row),
         text: String::from_utf8_lossy(&row.content).into_owned(),
     };

@@ -184,7 +184,7 @@ fn status(name: &str) -> Result<Status, Box<Problem>> {
 
 /// A run with all that is known of it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Shown {
+pub(crate) struct RunShown {
     /// What is known of every run.
     instance: Instance,
     /// What it works on.
@@ -213,13 +213,16 @@ pub(crate) struct Entry {
 /// Shows a run.
 #[utoipa::path(get, path = "/api/v1/instances/{id}", tag = "instances",
     params(("id" = Uuid, Path, description = "The run.")),
-    responses((status = 200, body = Shown)))]
-pub(crate) async fn show(State(app): State<App>, id: Named) -> Result<Json<Shown>, Box<Problem>> {
+    responses((status = 200, body = RunShown)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    id: Named,
+) -> Result<Json<RunShown>, Box<Problem>> {
     let id = InstanceId(id.uuid()?);
     app.ask(move |app| shown(app, id)).await.map(Json)
 }
 
-fn shown(app: &Inner, id: InstanceId) -> Result<Shown, Box<Problem>> {
+fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
     let (row, store) = (find(app, id)?, app.store());
     let mut names = Names::default();
     let mut vars = Map::new();
@@ -235,7 +238,7 @@ fn shown(app: &Inner, id: InstanceId) -> Result<Shown, Box<Problem>> {
         kind: entry.kind.clone(),
         detail: read(&entry.detail),
     });
-    Ok(Shown {
+    Ok(RunShown {
         instance: names.instance(app, &row)?,
         input: optional(app, store.input(row.no)?.as_ref())?,
         vars,

@@ -85,7 +85,7 @@ pub(crate) struct Node {
 
 /// A plugin with its node types.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Shown {
+pub(crate) struct PluginShown {
     /// What is known of every plugin.
     plugin: Plugin,
     /// For people.
@@ -99,11 +99,11 @@ pub(crate) struct Shown {
 /// Shows a plugin.
 #[utoipa::path(get, path = "/api/v1/plugins/{package}", tag = "plugins",
     params(("package" = String, Path, description = "Its package.")),
-    responses((status = 200, body = Shown)))]
+    responses((status = 200, body = PluginShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
     Named(package): Named,
-) -> Result<Json<Shown>, Box<Problem>> {
+) -> Result<Json<PluginShown>, Box<Problem>> {
     let all = app.options.plugins.registry().iter();
     let mut of: Vec<_> = all
         .into_iter()
@@ -124,7 +124,7 @@ pub(crate) async fn show(
         input: node.input.clone(),
         output: node.output.clone(),
     });
-    Ok(Json(Shown {
+    Ok(Json(PluginShown {
         plugin: item(&plugin),
         description: plugin.description.description.clone(),
         imports: plugin.imports.clone(),

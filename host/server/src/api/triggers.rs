@@ -22,7 +22,7 @@ use crate::view::{Names, Trigger, trigger_name};
 /// A wish for a trigger.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wish {
+pub(crate) struct TriggerWish {
     /// The run that it is for.
     instance: Uuid,
     /// The node that it executes.
@@ -49,7 +49,7 @@ pub(crate) struct Done {
 }
 
 /// Schedules a trigger for a run.
-#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = Wish,
+#[utoipa::path(post, path = "/api/v1/triggers", tag = "triggers", request_body = TriggerWish,
     responses(
         (status = 201, body = Done, description = "It is written down."),
         (status = 200, body = Done, description = "It was there, by the same wish."),
@@ -58,7 +58,7 @@ pub(crate) struct Done {
     ))]
 pub(crate) async fn schedule(
     State(app): State<App>,
-    Document(wish): Document<Wish>,
+    Document(wish): Document<TriggerWish>,
 ) -> Result<(StatusCode, Json<Done>), Box<Problem>> {
     check_text("`node`", &wish.node)?;
     let bound = windlass_model::limits::PRIORITY;
@@ -180,7 +180,7 @@ fn missing(named: &str) -> Box<Problem> {
 
 /// A trigger, or what is left of it.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Shown {
+pub(crate) struct TriggerShown {
     /// How it is named by its run and its place there.
     trigger: String,
     /// Its run.
@@ -194,18 +194,18 @@ pub(crate) struct Shown {
 /// Shows a trigger.
 #[utoipa::path(get, path = "/api/v1/triggers/{trigger}", tag = "triggers",
     params(("trigger" = String, Path, description = "The UUID that it was scheduled with, or RUN:NUMBER.")),
-    responses((status = 200, body = Shown)))]
+    responses((status = 200, body = TriggerShown)))]
 pub(crate) async fn show(
     State(app): State<App>,
     Named(named): Named,
-) -> Result<Json<Shown>, Box<Problem>> {
+) -> Result<Json<TriggerShown>, Box<Problem>> {
     app.ask(move |app| {
         let target = target(app, &named)?;
         if let Some(row) = app.store().trigger(target)? {
             let of = app.store().instance_by_no(row.instance)?;
             let instance = of.map(|of| of.id.0).unwrap_or_default();
             let trigger = trigger_name(instance, row.seq);
-            return Ok(Shown {
+            return Ok(TriggerShown {
                 trigger,
                 instance,
                 state: row.state.name(),
@@ -218,7 +218,7 @@ pub(crate) async fn show(
             TriggerTarget::Row(..) => None,
         };
         let known = known.ok_or_else(|| missing(&named))?;
-        Ok(Shown {
+        Ok(TriggerShown {
             trigger: trigger_name(known.instance_id.0, known.seq),
             instance: known.instance_id.0,
             state: if known.closed { "closed" } else { "finished" },
