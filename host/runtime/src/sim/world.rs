@@ -1,5 +1,6 @@
 //! A run of the simulation: who goes on at every moment, and what goes wrong.
 
+mod end;
 mod people;
 mod stuck;
 
@@ -530,46 +531,6 @@ impl World {
             next_ms = sent.chain(asked.at_ms).fold(next_ms, u64::min);
         }
         self.clock.advance(next_ms.saturating_sub(now_ms).max(1));
-    }
-
-    fn check_end(&self) -> Result<(), String> {
-        let counts = self.root.counts().unwrap();
-        if (counts.unfinished, counts.triggers) != (0, 0) {
-            return Err(format!("something is left: {counts:?}"));
-        }
-        let checker = self.checker.lock();
-        for (no, id, end, executions) in checker.all() {
-            let row = self.root.instance(id).unwrap();
-            if checker.is_deleted(id) != row.is_none() {
-                return Err(format!("run {id} was deleted, or not, and is {row:?}"));
-            }
-            let Some(row) = row else { continue };
-            if Some(row.status) != end || row.owner.is_some() {
-                return Err(format!("run {no} ended as {end:?} and is {row:?}"));
-            }
-            let runs = self.root.runs(no, None, u32::MAX).unwrap();
-            if runs.len() != executions {
-                let there = runs.len();
-                return Err(format!("run {no} has {there} records of {executions}"));
-            }
-        }
-        for id in self.requests.keys() {
-            if checker.end_of(*id).is_none() {
-                return Err(format!("run {id} was acknowledged and has not ended"));
-            }
-        }
-        for slot in &self.slots {
-            if let Some(process) = &slot.process {
-                let in_flight = process.parts.shared.flow.in_flight();
-                if in_flight != 0 {
-                    let life = process.life;
-                    return Err(format!(
-                        "process {life} counts {in_flight} in flight for ever"
-                    ));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

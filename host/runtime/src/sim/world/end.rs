@@ -1,0 +1,48 @@
+//! What has to hold when nothing can happen any more.
+
+use windlass_store::Reader as _;
+
+use super::World;
+
+impl World {
+    /// Whether every run has ended as the checker saw it, and nothing of one is left.
+    pub(super) fn check_end(&self) -> Result<(), String> {
+        let counts = self.root.counts().unwrap();
+        if (counts.unfinished, counts.triggers) != (0, 0) {
+            return Err(format!("something is left: {counts:?}"));
+        }
+        let checker = self.checker.lock();
+        for (no, id, end, executions) in checker.all() {
+            let row = self.root.instance(id).unwrap();
+            if checker.is_deleted(id) != row.is_none() {
+                return Err(format!("run {id} was deleted, or not, and is {row:?}"));
+            }
+            let Some(row) = row else { continue };
+            if Some(row.status) != end || row.owner.is_some() {
+                return Err(format!("run {no} ended as {end:?} and is {row:?}"));
+            }
+            let runs = self.root.runs(no, None, u32::MAX).unwrap();
+            if runs.len() != executions {
+                let there = runs.len();
+                return Err(format!("run {no} has {there} records of {executions}"));
+            }
+        }
+        for id in self.requests.keys() {
+            if checker.end_of(*id).is_none() {
+                return Err(format!("run {id} was acknowledged and has not ended"));
+            }
+        }
+        for slot in &self.slots {
+            if let Some(process) = &slot.process {
+                let in_flight = process.parts.shared.flow.in_flight();
+                if in_flight != 0 {
+                    let life = process.life;
+                    return Err(format!(
+                        "process {life} counts {in_flight} in flight for ever"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
