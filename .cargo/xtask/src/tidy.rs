@@ -39,6 +39,20 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-postgres",
+        &[
+            "wasmtime",
+            "rusqlite",
+            "windlass-model",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-locks",
+            "windlass-plugins",
+            "windlass-runtime",
+            "windlass-server",
+        ],
+    ),
+    (
         "windlass-store",
         &[
             "tokio",

@@ -5,6 +5,7 @@
 //! when it is emptied, fails over or is restored; whoever held a lock then hears that it is
 //! lost at its next renewal, and until then another may have it too.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ const RELEASE: &str = "
     return 0";
 
 /// Where the locks are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     /// The server, like `redis://user:password@host:6379/0`.
     pub url: String,
@@ -65,6 +66,16 @@ pub struct Options {
     pub prefix: String,
     /// How long a lock lasts without being renewed; at least 100 ms.
     pub lease: Duration,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may hold a password.
+        f.debug_struct("Redis")
+            .field("prefix", &self.prefix)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -80,6 +91,11 @@ impl Options {
 
 /// Makes the provider. The server is spoken to when the first lock is asked for.
 pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
+    if options.url.starts_with("rediss:") {
+        let text = "TLS to Redis (`rediss://`) is not built in: use `redis://` in a network of \
+            your own or through a tunnel, or keep the locks in PostgreSQL";
+        return Err(Error::settings(text));
+    }
     // The URL may hold a password, so it is not repeated.
     let client = redis::Client::open(options.url.as_str())
         .map_err(|error| Error::settings(format!("the URL of the locks is none: {error}")))?;

@@ -15,6 +15,8 @@ mod places;
 mod postgres;
 mod process;
 mod redis;
+mod tls;
 
 pub use postgres::{Options, PostgreSql};
 pub use redis::Redis;
+pub use tls::Authority;

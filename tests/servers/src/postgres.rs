@@ -1,5 +1,7 @@
 //! PostgreSQL.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,6 +11,7 @@ use rustix::process::Signal;
 
 use crate::places;
 use crate::process::{Server, User, until_it_works};
+use crate::tls::Authority;
 
 /// The superuser of the server. There is no password: it listens on loopback only.
 const USER: &str = "windlass";
@@ -34,6 +37,7 @@ pub struct PostgreSql {
     server: Mutex<Server>,
     databases: AtomicU32,
     options: Options,
+    speaks_tls: bool,
 }
 
 /// Where its programs are.
@@ -71,16 +75,33 @@ impl PostgreSql {
     ///
     /// As [`Self::start`].
     pub fn start_with(options: Options) -> Result<Self> {
+        Self::start_as(options, None)
+    }
+
+    /// Starts a server that speaks TLS, with a certificate of this authority.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`], or no certificate can be made.
+    pub fn start_trusted_by(authority: &Authority) -> Result<Self> {
+        Self::start_as(Options::default(), Some(authority))
+    }
+
+    fn start_as(options: Options, authority: Option<&Authority>) -> Result<Self> {
         let programs = Programs::find()
             .context("PostgreSQL is not installed (on Debian: apt-get install postgresql)")?;
         let server = Server::new("postgres", unprivileged()?)?;
         initialize(&programs, &server)?;
+        if let Some(authority) = authority {
+            install(authority, &server)?;
+        }
         let postgres = Self {
             programs,
             port: places::free_port()?,
             server: Mutex::new(server),
             databases: AtomicU32::new(0),
             options,
+            speaks_tls: authority.is_some(),
         };
         postgres.start_again()?;
         Ok(postgres)
@@ -203,6 +224,7 @@ impl PostgreSql {
             "shared_buffers=64MB".to_owned(),
             format!("fsync={}", onoff(self.options.fsync)),
             format!("full_page_writes={}", onoff(self.options.fsync)),
+            format!("ssl={}", onoff(self.speaks_tls)),
         ] {
             arguments.extend(["-c".to_owned(), setting]);
         }
@@ -282,6 +304,20 @@ fn initialize(programs: &Programs, server: &Server) -> Result<()> {
         "initdb: {}",
         String::from_utf8_lossy(&output.stderr).trim_end()
     );
+    Ok(())
+}
+
+/// Gives a server its certificate and its key, which it takes only from a file of its own.
+fn install(authority: &Authority, server: &Server) -> Result<()> {
+    let (certificate, key) = authority.issue()?;
+    for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+        let to = server.folder().join("data").join(name);
+        std::fs::copy(from, &to)?;
+        std::fs::set_permissions(&to, Permissions::from_mode(0o600))?;
+        if let Some(user) = unprivileged()? {
+            std::os::unix::fs::chown(&to, Some(user.uid), Some(user.gid))?;
+        }
+    }
     Ok(())
 }
 

@@ -4,9 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::app::Context;
-use crate::config::{Loaded, sample, schema};
+use crate::config::{Config, Loaded, sample, schema};
 use crate::exit::Exit;
 use crate::output::table;
+use crate::wire::place::without_password;
 
 /// What to show.
 #[derive(Debug, Subcommand)]
@@ -42,10 +43,11 @@ impl Command {
 impl Show {
     fn run(&self, context: &Context) -> anyhow::Result<()> {
         let output = &context.output;
-        let loaded = context.sources.load()?;
+        let mut loaded = context.sources.load()?;
         for warning in &loaded.warnings {
             output.warn(warning);
         }
+        hide_passwords(&mut loaded.config);
         if !self.origin {
             let text = toml::to_string(&loaded.config)?;
             return output.show(&loaded.config, || text);
@@ -62,6 +64,12 @@ impl Show {
             table(&["setting", "value", "from"], rows.collect())
         })
     }
+}
+
+/// What is shown ends up in tickets and logs.
+fn hide_passwords(config: &mut Config) {
+    config.store.url = without_password(&config.store.url);
+    config.locks.url = config.locks.url.as_deref().map(without_password);
 }
 
 /// Every setting that has a value: dotted key, value, origin.

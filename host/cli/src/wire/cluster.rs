@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn locks_are_where_the_store_is_unless_it_is_said_otherwise() {
-        check(PG, Ok("Postgres(Options { url: \"postgres://w@db/w\""));
+        check(PG, Ok("Postgres(Postgres { schema"));
         let redis = "[locks]\nprovider = \"redis\"\nurl = \"redis://r:1\"\nlease = \"4s\"";
         check(&format!("{PG}{redis}"), Ok("lease: 4s"));
         let local = "[store]\nurl = \"sqlite:a/w.db\"\n[cluster]\nallow-local-locks = true";

@@ -80,17 +80,28 @@ pub(crate) fn file_in(path: &Path) -> PathBuf {
     }
 }
 
-/// A URL as it may be shown: `postgres://user:…@host/db`.
+/// A URL as it may be shown: `postgres://user:…@host/db`. Hides too much rather than too
+/// little where a password has characters that end a part of a URL.
 pub(crate) fn without_password(url: &str) -> String {
-    let hidden = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let end = rest.find('/').unwrap_or(rest.len());
-        let (authority, path) = rest.split_at_checked(end)?;
-        let (login, host) = authority.rsplit_once('@')?;
-        let (user, _) = login.split_once(':')?;
-        Some(format!("{scheme}://{user}:…@{host}{path}"))
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
     };
-    hidden().unwrap_or_else(|| url.to_owned())
+    let (login, place) = match rest.rsplit_once('@') {
+        Some((login, place)) => (login.split_once(':'), place),
+        None => (None, rest),
+    };
+    let mut shown = match login {
+        Some((user, _)) => format!("{scheme}://{user}:…@{place}"),
+        None => url.to_owned(),
+    };
+    if let Some((base, query)) = shown.split_once('?') {
+        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+            Some((name @ ("password" | "sslpassword"), _)) => format!("{name}=…"),
+            _ => pair.to_owned(),
+        });
+        shown = format!("{base}?{}", pairs.collect::<Vec<_>>().join("&"));
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -115,8 +126,16 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let shown = without_password("postgres://me:a/b@c@db:5432/w?x=1");
-        assert!(shown.starts_with("postgres://me"), "{shown}");
+        let hides = |url: &str, expected: &str| assert_eq!(without_password(url), expected);
+        hides(
+            "postgres://me:a/b?c@d@db:5432/w?x=1",
+            "postgres://me:…@db:5432/w?x=1",
+        );
+        hides("redis://:secret@r:1/0", "redis://:…@r:1/0");
+        hides(
+            "postgres://db/w?user=me&password=secret&x=1",
+            "postgres://db/w?user=me&password=…&x=1",
+        );
         check(
             "postgres://me:secret@db:5/w",
             Some("postgres://me:…@db:5/w"),

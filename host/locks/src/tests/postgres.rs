@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_test_servers::PostgreSql;
+use windlass_test_servers::{Authority, PostgreSql};
 
 use super::places::subject;
 use crate::conformance::troubles::{self, Server};
@@ -93,13 +93,51 @@ fn the_table_is_as_large_as_what_is_held() {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused_without_being_repeated() {
+fn an_address_that_cannot_be_used_is_refused_without_being_repeated() {
     conformance::run(async {
-        let options = crate::PostgresOptions::new("postgres://u:secret@host:port/d");
-        let error = crate::postgres::open(&options, parts("x"))
-            .err()
-            .expect("an error");
-        assert_eq!(error.code(), crate::codes::SETTINGS);
-        assert!(!error.to_string().contains("secret"), "{error}");
+        for url in [
+            "postgres://u:secret@host:port/d",
+            "postgres://u:secret@host/d?sslmode=verify-full",
+            "postgres://u:secret@host/d?sslrootcert=/nowhere",
+        ] {
+            let options = crate::PostgresOptions::new(url);
+            assert!(!format!("{options:?}").contains("secret"), "{options:?}");
+            let error = crate::postgres::open(&options, parts("x"));
+            let error = error.err().expect("an error");
+            assert_eq!(error.code(), crate::codes::SETTINGS);
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_refused() {
+    conformance::run(async {
+        let authorities = Authority::for_test().expect("openssl works");
+        let stranger = Authority::for_test().expect("openssl works");
+        let (Some(authority), Some(stranger)) = (authorities, stranger) else {
+            return;
+        };
+        if !PostgreSql::is_installed() {
+            return;
+        }
+        let server = PostgreSql::start_trusted_by(&authority).expect("it starts");
+        let trusting = |authority: &Authority| {
+            let certificate = authority.certificate();
+            let url = server.url();
+            subject(
+                "postgres",
+                &format!(
+                    "{url}?sslmode=verify-full&sslrootcert={}",
+                    certificate.display()
+                ),
+            )
+        };
+        let held = take(&trusting(&authority).provider(), &key("x")).await;
+        held.release().await.expect("it is released");
+        let asked = trusting(&stranger).provider().try_acquire(&key("x")).await;
+        let error = asked.err().expect("an error");
+        assert_eq!(error.code(), crate::codes::REFUSED, "{error}");
+        assert!(error.to_string().contains("certificate"), "{error}");
     });
 }

@@ -50,13 +50,22 @@ fn a_server_that_has_gone_is_named() {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused_without_being_repeated() {
+fn an_address_that_cannot_be_used_is_refused_without_being_repeated() {
     conformance::run(async {
-        let options = crate::RedisOptions::new("http://:secret@host");
-        let error = crate::redis::open(&options, parts("x"))
-            .err()
-            .expect("an error");
-        assert_eq!(error.code(), crate::codes::SETTINGS);
-        assert!(!error.to_string().contains("secret"), "{error}");
+        for (url, why) in [
+            ("http://:secret@host", "the URL of the locks is none"),
+            (
+                "rediss://:secret@host",
+                "TLS to Redis (`rediss://`) is not built in",
+            ),
+        ] {
+            let options = crate::RedisOptions::new(url);
+            assert!(!format!("{options:?}").contains("secret"), "{options:?}");
+            let error = crate::redis::open(&options, parts("x"));
+            let error = error.err().expect("an error");
+            assert_eq!(error.code(), crate::codes::SETTINGS);
+            assert!(error.to_string().starts_with(why), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
     });
 }

@@ -1,71 +1,33 @@
-//! How connections are made: where to, with which TLS, and what is set on each.
+//! How connections are made: what is set on each, and what each has prepared.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use deadpool_postgres::Connect;
-use futures::future::BoxFuture;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
-use tokio::task::JoinHandle;
-use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, Row, Statement};
+use windlass_postgres::{Driver, Pool, Unusable, quoted};
 
 use super::fault::Fault;
 use super::options::PostgresOptions;
-use super::trust::Anyone;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// How long one attempt to connect may take.
-const CONNECT: Duration = Duration::from_secs(5);
-
 /// Where the store is, and how its connections are set up.
 pub(super) struct Target {
-    config: Config,
-    tls: Option<MakeRustlsConnect>,
+    server: Arc<windlass_postgres::Target>,
     /// Set on every connection.
     common: String,
     /// Set besides on those that write.
     writer: String,
-    /// For people: host and database, without the password.
-    pub(super) place: String,
 }
 
 impl Target {
-    /// Reads a URL (`postgresql://…`) or a text of keys and values.
+    /// Reads a URL (`postgresql://…`).
     pub(super) fn new(url: &str, options: &PostgresOptions) -> Result<Self> {
-        let (url, verify) = take_verification(url);
-        let mut config: Config = url.parse().map_err(|error| {
-            // The text may hold a password, so it is not repeated.
-            Error::new(codes::BAD_URL, format!("the store's URL is none: {error}"))
-                .help("Write it like `postgresql://user@host:5432/database?sslmode=require`.")
-        })?;
-        if config.get_application_name().is_none() {
-            config.application_name("windlass");
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
-        }
-        config.keepalives_idle(Duration::from_secs(30));
-        config.tcp_user_timeout(Duration::from_secs(30));
-        let tls = match (config.get_ssl_mode(), &verify) {
-            (SslMode::Disable, None) => None,
-            (_, verify) => Some(tls(verify.as_ref())?),
-        };
-        if verify.is_some() {
-            config.ssl_mode(SslMode::Require);
-        }
+        let server = windlass_postgres::Target::read(url, "windlass").map_err(unusable)?;
         let schema = quoted(&options.schema);
         Ok(Self {
-            place: place(&config),
-            config,
-            tls,
+            server: Arc::new(server),
             common: format!(
                 "SET search_path TO {schema}; SET client_min_messages TO warning; \
                  SET statement_timeout TO {}; SET lock_timeout TO {}; \
@@ -82,35 +44,17 @@ impl Target {
         })
     }
 
-    async fn open(&self, set: &str) -> std::result::Result<(Client, JoinHandle<()>), Fault> {
-        let (client, task) = self.dial().await?;
-        client.batch_execute(set).await?;
-        Ok((client, task))
+    /// For people: host and database, without the password.
+    pub(super) fn place(&self) -> &str {
+        self.server.place()
     }
 
-    /// A bare connection, and what drives it.
-    pub(super) async fn dial(&self) -> std::result::Result<(Client, JoinHandle<()>), Fault> {
-        // The connection reports its end to the statements that are on their way.
-        Ok(match &self.tls {
-            None => {
-                let (client, connection) = self.config.connect(NoTls).await?;
-                let task = tokio::spawn(async move { drop(connection.await) });
-                (client, task)
-            }
-            Some(tls) => {
-                let (client, connection) = self.config.connect(tls.clone()).await?;
-                let task = tokio::spawn(async move { drop(connection.await) });
-                (client, task)
-            }
-        })
-    }
-
-    pub(super) fn config(&self) -> &Config {
-        &self.config
-    }
-
-    pub(super) fn tls(&self) -> Option<&MakeRustlsConnect> {
-        self.tls.as_ref()
+    /// A connection that hears what others notify, on which nothing is set.
+    pub(super) async fn listener(
+        &self,
+        hear: impl Fn(&str) + Send + 'static,
+    ) -> std::result::Result<(Client, Driver), Fault> {
+        self.server.listen(hear).await
     }
 
     /// A connection that writes.
@@ -124,32 +68,42 @@ impl Target {
         self.connection(&self.common).await
     }
 
+    /// Connections that read, at most so many.
+    pub(super) fn readers(&self, connections: usize) -> Result<Pool> {
+        self.server
+            .pool(connections, self.common.clone())
+            .map_err(unusable)
+    }
+
     async fn connection(&self, set: &str) -> std::result::Result<Connection, Fault> {
-        let (client, task) = self.open(set).await?;
+        let (client, driver) = self.server.connect().await?;
+        client.batch_execute(set).await?;
         Ok(Connection {
             client,
-            task,
+            driver,
             statements: HashMap::new(),
         })
     }
 }
 
-/// Connects for the pool of readers.
-pub(super) struct Readers(pub(super) Arc<Target>);
-
-impl Connect for Readers {
-    fn connect(
-        &self,
-        _config: &Config,
-    ) -> BoxFuture<'_, std::result::Result<(Client, JoinHandle<()>), Fault>> {
-        Box::pin(self.0.open(&self.0.common))
+fn unusable(why: Unusable) -> Error {
+    match why {
+        Unusable::Url(why) => Error::new(codes::BAD_URL, format!("the store's URL is none: {why}"))
+            .help("Write it like `postgresql://user@host:5432/database?sslmode=require`."),
+        Unusable::Trust(why) => Error::new(codes::TLS, why)
+            .help("Name the certificate of the server's authority: `sslrootcert=/path/root.crt`."),
+        Unusable::Pool(why) => Error::new(codes::CANNOT_OPEN, why),
     }
 }
 
 /// A connection that keeps what it has prepared.
 pub(super) struct Connection {
     pub(super) client: Client,
-    task: JoinHandle<()>,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "ends the connection when dropped")
+    )]
+    driver: Driver,
     statements: HashMap<&'static str, Statement>,
 }
 
@@ -190,104 +144,11 @@ impl Connection {
 impl Connection {
     /// Loses the connection.
     pub(super) async fn cut(&mut self) -> Fault {
-        self.task.abort();
+        self.driver.abort();
         while !self.client.is_closed() {
             tokio::task::yield_now().await;
         }
         let lost = self.client.batch_execute("").await;
         lost.expect_err("a connection that is lost")
     }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// What is to be verified of the server beyond what `sslmode=require` asks for.
-struct Verify {
-    roots: Option<PathBuf>,
-}
-
-/// Takes `sslmode=verify-ca`, `sslmode=verify-full` and `sslrootcert=…` out of a URL, which
-/// tokio-postgres does not know. Both verify everything here.
-fn take_verification(url: &str) -> (String, Option<Verify>) {
-    let Some((base, query)) = url.split_once('?') else {
-        return (url.to_owned(), None);
-    };
-    let (mut full, mut roots) = (false, None);
-    let mut kept = Vec::new();
-    for pair in query.split('&') {
-        match pair.split_once('=') {
-            Some(("sslmode", "verify-full" | "verify-ca")) => {
-                full = true;
-                kept.push("sslmode=require");
-            }
-            Some(("sslrootcert", path)) => roots = Some(PathBuf::from(path.replace("%2F", "/"))),
-            _ => kept.push(pair),
-        }
-    }
-    let url = if kept.is_empty() {
-        base.to_owned()
-    } else {
-        format!("{base}?{}", kept.join("&"))
-    };
-    (url, full.then_some(Verify { roots }))
-}
-
-fn tls(verify: Option<&Verify>) -> Result<MakeRustlsConnect> {
-    let told = |what: String| {
-        Error::new(codes::TLS, what)
-            .help("Name the certificate of the server's authority: `sslrootcert=/path/root.crt`.")
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| told(format!("TLS cannot be used: {error}")))?;
-    let Some(verify) = verify else {
-        // As `sslmode=require` has it: encrypted, whoever is at the other end.
-        let config = builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
-            .with_no_client_auth();
-        return Ok(MakeRustlsConnect::new(config));
-    };
-    let Some(path) = &verify.roots else {
-        return Err(told(
-            "there is no certificate to verify the server by".to_owned(),
-        ));
-    };
-    let unreadable = |error: &dyn std::fmt::Display| {
-        told(format!(
-            "the certificates in {} cannot be read: {error}",
-            path.display()
-        ))
-    };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
-        let certificate = certificate.map_err(|error| unreadable(&error))?;
-        roots.add(certificate).map_err(|error| unreadable(&error))?;
-    }
-    let config = builder.with_root_certificates(roots).with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
-}
-
-/// An identifier as SQL text.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-fn place(config: &Config) -> String {
-    let hosts: Vec<String> = config
-        .get_hosts()
-        .iter()
-        .map(|host| match host {
-            tokio_postgres::config::Host::Tcp(name) => name.clone(),
-            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-        })
-        .collect();
-    let ports: Vec<String> = config.get_ports().iter().map(u16::to_string).collect();
-    let database = config.get_dbname().or(config.get_user()).unwrap_or("?");
-    format!("{}:{}/{database}", hosts.join(","), ports.join(","))
 }

@@ -142,7 +142,7 @@ impl Lane {
         shared: &Shared,
         work: &mut W,
     ) -> std::result::Result<W::Answer, Refused> {
-        let place = &shared.target.place;
+        let place = shared.target.place();
         let mut conflicts = 0;
         loop {
             self.trace += 1;
@@ -190,7 +190,7 @@ impl Lane {
 
     async fn connect(&self, shared: &Shared) -> Result<Connection> {
         let target = &shared.target;
-        let told = |fault: Fault| explain(&target.place, &fault);
+        let told = |fault: Fault| explain(target.place(), &fault);
         if self.unreachable {
             return traced(shared).await.map_err(told);
         }
@@ -222,7 +222,7 @@ impl Lane {
         let Some(trace) = trace else {
             return Ok(false);
         };
-        let place = &shared.target.place;
+        let place = shared.target.place();
         let unknown = |what: &str| {
             let text = format!(
                 "{}; whether the write lasts cannot be found out: {what}",
@@ -320,7 +320,7 @@ async fn commit(shared: &Shared, connection: &mut Connection) -> std::result::Re
 }
 
 async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {
-    let place = &shared.target.place;
+    let place = shared.target.place();
     if let Err(fault) = connection.client.batch_execute("ROLLBACK").await {
         return Attempt::Gone(fault);
     }

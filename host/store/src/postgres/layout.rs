@@ -4,8 +4,9 @@
 //! lay it out once, and one that is killed in the middle leaves what was there.
 
 use windlass_model::failpoint;
+use windlass_postgres::quoted;
 
-use super::connect::{Connection, quoted};
+use super::connect::Connection;
 use super::fault::{Fault, explain};
 use crate::codes;
 use crate::error::{Error, Result};

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Client, NoTls, Socket};
+use tokio_postgres::Client;
+use windlass_postgres::{Driver, quoted};
 
-use super::connect::{Target, quoted};
+use super::connect::Target;
 use super::fault::Fault;
 
 /// How long to wait before a lost connection is made again.
@@ -45,9 +44,10 @@ pub(super) fn subscribe(
 ) -> Subscription {
     let listen = format!("LISTEN {}", quoted(&channel(schema)));
     let mut first = Some(first);
+    let wake: Arc<dyn Fn() + Send + Sync> = Arc::from(wake);
     Subscription(runtime.spawn(async move {
         loop {
-            let listening = Listening::begin(&target, &listen).await;
+            let listening = Listening::begin(&target, &listen, &own, &wake).await;
             if let Some(first) = first.take() {
                 let _ = first.send(());
             } else if listening.is_ok() {
@@ -55,11 +55,7 @@ pub(super) fn subscribe(
                 wake();
             }
             if let Ok(mut listening) = listening {
-                while let Some(from) = listening.heard.next().await {
-                    if from != own {
-                        wake();
-                    }
-                }
+                listening.driver.end().await;
             }
             pause(AGAIN).await;
         }
@@ -68,63 +64,29 @@ pub(super) fn subscribe(
 
 /// A connection that listens.
 struct Listening {
-    heard: UnboundedReceiver<String>,
     _client: Client,
-    _driver: Aborted,
+    driver: Driver,
 }
 
 impl Listening {
-    async fn begin(target: &Target, listen: &str) -> Result<Self, Fault> {
-        let (sender, heard) = unbounded();
-        let (client, task) = dial(target, sender).await?;
-        let driver = Aborted(task);
+    async fn begin(
+        target: &Target,
+        listen: &str,
+        own: &str,
+        wake: &Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, Fault> {
+        let (own, wake) = (own.to_owned(), Arc::clone(wake));
+        let hear = move |from: &str| {
+            if from != own {
+                wake();
+            }
+        };
+        let (client, driver) = target.listener(hear).await?;
         client.batch_execute(listen).await?;
         Ok(Self {
-            heard,
             _client: client,
-            _driver: driver,
+            driver,
         })
-    }
-}
-
-/// Ends what drives a connection together with its user.
-struct Aborted(JoinHandle<()>);
-
-impl Drop for Aborted {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn dial(
-    target: &Target,
-    heard: UnboundedSender<String>,
-) -> Result<(Client, JoinHandle<()>), Fault> {
-    let config = target.config();
-    Ok(match target.tls() {
-        None => {
-            let (client, connection) = config.connect(NoTls).await?;
-            (client, tokio::spawn(hear(connection, heard)))
-        }
-        Some(tls) => {
-            let (client, connection) = config.connect(tls.clone()).await?;
-            (client, tokio::spawn(hear(connection, heard)))
-        }
-    })
-}
-
-/// Drives a connection, and passes on who has notified. Ends with the connection.
-async fn hear<S>(
-    mut connection: tokio_postgres::Connection<Socket, S>,
-    heard: UnboundedSender<String>,
-) where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    let mut messages = futures::stream::poll_fn(move |context| connection.poll_message(context));
-    while let Some(Ok(message)) = messages.next().await {
-        if let AsyncMessage::Notification(news) = message {
-            let _ = heard.unbounded_send(news.payload().to_owned());
-        }
     }
 }
 

@@ -30,7 +30,6 @@ mod shared;
 mod stimuli;
 #[cfg(test)]
 mod tests;
-mod trust;
 mod upkeep;
 mod values;
 mod writer;
@@ -132,17 +131,17 @@ impl PostgresStore {
 
     /// Host and database, for people.
     pub fn place(&self) -> &str {
-        &self.shared.target.place
+        self.shared.target.place()
     }
 }
 
 /// The first connection, on a schema that is laid out.
 async fn prepare(target: Arc<Target>, schema: String, process: i64) -> Result<connect::Connection> {
     let connection = target.writer().await;
-    let mut connection = connection.map_err(|fault| explain(&target.place, &fault))?;
-    layout::lay_out(&mut connection, &target.place, &schema).await?;
+    let mut connection = connection.map_err(|fault| explain(target.place(), &fault))?;
+    layout::lay_out(&mut connection, target.place(), &schema).await?;
     let traced = lane::trace_from_now_on(&mut connection, process).await;
-    traced.map_err(|fault| explain(&target.place, &fault))?;
+    traced.map_err(|fault| explain(target.place(), &fault))?;
     Ok(connection)
 }
 

@@ -4,14 +4,13 @@
 //! where blocking on a future is not allowed. So a statement is run on the store's runtime, and
 //! the caller waits for it on a channel.
 
-use std::sync::Arc;
 use std::sync::mpsc;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use windlass_postgres::{Pool, PoolError};
 
-use super::connect::{Readers, Target};
+use super::connect::Target;
 use super::fault::{Fault, explain, is_gone};
 use super::values::Param;
 use crate::codes;
@@ -26,28 +25,14 @@ pub(super) struct ReadPool {
 
 impl ReadPool {
     pub(super) fn new(
-        target: &Arc<Target>,
+        target: &Target,
         connections: usize,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self> {
-        let config = ManagerConfig {
-            recycling_method: RecyclingMethod::Fast,
-        };
-        let manager =
-            Manager::from_connect(target.config().clone(), Readers(Arc::clone(target)), config);
-        let pool = Pool::builder(manager)
-            .max_size(connections.max(1))
-            .build()
-            .map_err(|error| {
-                Error::new(
-                    codes::CANNOT_OPEN,
-                    format!("no connections for reading: {error}"),
-                )
-            })?;
         Ok(Self {
-            pool,
+            pool: target.readers(connections)?,
             runtime,
-            place: target.place.clone(),
+            place: target.place().to_owned(),
         })
     }
 

@@ -20,7 +20,7 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let connection = connect(&target).await?;
-            layout::layout(&connection, &target.place, &options.schema).await
+            layout::layout(&connection, target.place(), &options.schema).await
         })
     }
 
@@ -34,8 +34,8 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let mut connection = connect(&target).await?;
-            let before = layout::layout(&connection, &target.place, &options.schema).await?;
-            layout::lay_out(&mut connection, &target.place, &options.schema).await?;
+            let before = layout::layout(&connection, target.place(), &options.schema).await?;
+            layout::lay_out(&mut connection, target.place(), &options.schema).await?;
             Ok(before)
         })
     }
@@ -50,13 +50,13 @@ impl PostgresStore {
         let target = Target::new(url, options)?;
         alone(async {
             let connection = connect(&target).await?;
-            let found = layout::layout(&connection, &target.place, &options.schema).await?;
+            let found = layout::layout(&connection, target.place(), &options.schema).await?;
             if found.found < found.current {
-                return Err(older(&target.place, found));
+                return Err(older(target.place(), found));
             }
             look(&connection)
                 .await
-                .map_err(|fault| explain(&target.place, &fault))
+                .map_err(|fault| explain(target.place(), &fault))
         })
     }
 }
@@ -75,7 +75,7 @@ fn alone<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 
 async fn connect(target: &Target) -> Result<Connection> {
     let connection = target.reader().await;
-    connection.map_err(|fault| explain(&target.place, &fault))
+    connection.map_err(|fault| explain(target.place(), &fault))
 }
 
 async fn look(connection: &Connection) -> Result<Vec<Finding>, Fault> {

@@ -4,6 +4,7 @@
 
 mod agreeing;
 mod bloat;
+mod encrypted;
 mod opening;
 mod racing;
 pub(super) mod troubles;

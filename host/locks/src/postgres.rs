@@ -4,19 +4,15 @@
 //! large as what is held. Leases are written and compared with the database's clock alone: the
 //! clocks of the machines need not agree. No connection is held for a lock.
 
-mod connect;
-mod trust;
-
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool, PoolError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
-use tokio_postgres::error::SqlState;
+use windlass_postgres::{Kind, Object, Pool, PoolError, Target, quoted, told};
 
-use self::connect::Target;
 use crate::key::Key;
 use crate::leased::{Backend, LEASE, Lease, Leased};
 use crate::parts::Parts;
@@ -26,7 +22,7 @@ use crate::provider::{Error, Listed, LockProvider, Reach};
 const CONNECTIONS: usize = 4;
 
 /// Where the locks are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Options {
     /// The server and its database, like `postgres://user@host/database?sslmode=require`.
     pub url: String,
@@ -36,6 +32,17 @@ pub struct Options {
     pub prefix: String,
     /// How long a lock lasts without being renewed; at least 100 ms.
     pub lease: Duration,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the URL, which may hold a password.
+        f.debug_struct("Postgres")
+            .field("schema", &self.schema)
+            .field("prefix", &self.prefix)
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -52,8 +59,11 @@ impl Options {
 
 /// Makes the provider. The server is spoken to when the first lock is asked for.
 pub(crate) fn open(options: &Options, parts: Parts) -> Result<Arc<dyn LockProvider>, Error> {
+    let unusable = |why| Error::settings(format!("the URL of the locks cannot be used: {why}"));
+    let target = Target::read(&options.url, "windlass-locks").map_err(unusable)?;
+    let pool = Arc::new(target).pool(CONNECTIONS, String::new());
     let backend = Postgres {
-        pool: Target::read(&options.url)?.pool(CONNECTIONS)?,
+        pool: pool.map_err(unusable)?,
         ready: OnceCell::new(),
         statements: Statements::new(&options.schema),
         prefix: options.prefix.clone(),
@@ -84,7 +94,7 @@ struct Statements {
 
 impl Statements {
     fn new(schema: &str) -> Self {
-        let schema = format!("\"{}\"", schema.replace('"', "\"\""));
+        let schema = quoted(schema);
         Self {
             is_there: format!(
                 "SELECT to_regclass('{}.windlass_lock') IS NOT NULL",
@@ -257,19 +267,12 @@ fn of_pool(error: &PoolError) -> Error {
 
 /// What an error of the server, or of the way to it, means for whoever wants a lock.
 fn of(error: &tokio_postgres::Error) -> Error {
-    let Some(state) = error.code() else {
-        let why = std::error::Error::source(error).map(|source| format!(": {source}"));
-        return Error::unreachable(format!("PostgreSQL: {error}{}", why.unwrap_or_default()));
-    };
-    let message = error.as_db_error().map_or("", |error| error.message());
-    let message = format!("PostgreSQL says: {message} ({})", state.code());
-    // Connections, resources, an operator, serialization, and the disk: all of these pass.
-    let passing = ["08", "53", "57", "40", "58"];
-    let passes = passing.iter().any(|class| state.code().starts_with(class))
-        || *state == SqlState::LOCK_NOT_AVAILABLE;
-    if passes {
-        Error::unreachable(message)
-    } else {
-        Error::refused(message)
+    let state = error.code().map(|state| format!(" ({})", state.code()));
+    let message = format!("PostgreSQL: {}{}", told(error), state.unwrap_or_default());
+    match Kind::of(error) {
+        Kind::Unreachable | Kind::Full | Kind::NoConnection | Kind::Busy | Kind::Failed => {
+            Error::unreachable(message)
+        }
+        _ => Error::refused(message),
     }
 }
