@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_model::{Class, Clock as _};
-use windlass_plugins::{Lane, Plugin};
+use windlass_model::Class;
+use windlass_plugins::Lane;
 
 use crate::rig::{Rig, bare, call, earn_trust, failure, output};
 
@@ -46,17 +46,6 @@ fn a_slow_call_is_noticed_while_it_runs_and_too_many_close_the_inline_lane() {
     assert_eq!(plugin.lane(), Lane::Fiber);
 }
 
-/// How long the slowest of some quick calls takes while `busy` goes on.
-fn quick_calls(rig: &Rig, plugin: &Arc<Plugin>) -> Duration {
-    let mut longest = Duration::ZERO;
-    for _ in 0..50 {
-        let before = rig.clock.monotonic();
-        assert!(rig.fiber(plugin, bare("echo/echo")).result.is_ok());
-        longest = longest.max(rig.clock.monotonic() - before);
-    }
-    longest
-}
-
 #[test]
 fn hundreds_of_endless_loops_delay_nobody_else() {
     let rig = Rig::with(|options| options.pool.fibers = 512);
@@ -68,25 +57,22 @@ fn hundreds_of_endless_loops_delay_nobody_else() {
     let loops: Vec<_> = (0..256)
         .map(|_| {
             let mut endless = bare("hostile/loop");
-            endless.timeout = Some(Duration::from_secs(4));
-            rig.io.spawn(Arc::clone(&hostile).execute(endless))
+            endless.timeout = Some(Duration::from_secs(120));
+            let cancel = endless.cx.cancel.clone();
+            let running = rig.io.spawn(Arc::clone(&hostile).execute(endless));
+            (running, cancel)
         })
         .collect();
-    let longest = quick_calls(&rig, &echo);
-    assert!(longest < Duration::from_millis(500), "{longest:?}");
+    for _ in 0..50 {
+        output(rig.fiber(&echo, bare("echo/echo")));
+    }
     // A long computation of another plugin gets its half of the slow turns.
-    let computed = rig.fiber(&sums, slow(400));
-    assert!(
-        computed.took < Duration::from_millis(2_500),
-        "{:?}",
-        computed.took
-    );
-    output(computed);
-    for running in loops {
-        failure(
-            rig.io.block_on(running).unwrap(),
-            Class::Deadline,
-            "WL-R032",
-        );
+    output(rig.fiber(&sums, slow(400)));
+    // All of that was done beside the loops and not after them.
+    for (running, cancel) in loops {
+        assert!(!running.is_finished());
+        cancel.cancel();
+        let ended = rig.io.block_on(running).unwrap();
+        failure(ended, Class::Cancelled, "WL-R037");
     }
 }
