@@ -6,7 +6,6 @@ use windlass_test_servers::PostgreSql;
 
 use super::{InDatabase, in_database};
 use crate::Write;
-use crate::conformance::Harness as _;
 use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::postgres::PostgresStore;
 
@@ -66,49 +65,66 @@ fn load(member: &Member, chains: &mut [Held]) {
     }
 }
 
-fn ask(database: &InDatabase, sql: &str) -> String {
-    let server = PostgreSql::shared().unwrap().unwrap();
-    let url = database.url.as_deref().unwrap();
-    server.execute_in(url, sql).unwrap()
+/// A server for nobody else: a transaction in any of its databases would keep old rows, too.
+struct Alone {
+    server: PostgreSql,
+    database: InDatabase,
 }
 
-/// Pages of the two tables, with those of their indexes.
-fn pages(database: &InDatabase) -> [u64; 2] {
-    ["instance", "trigger"].map(|table| {
-        let sql = format!("select pg_total_relation_size('windlass.{table}') / 8192");
-        ask(database, &sql).parse().unwrap()
-    })
+impl Alone {
+    fn start() -> Option<Self> {
+        let server = PostgreSql::for_test().unwrap()?;
+        let database = InDatabase {
+            clock: Arc::default(),
+            url: Some(server.database().unwrap()),
+        };
+        Some(Self { server, database })
+    }
+
+    fn url(&self) -> &str {
+        self.database.url.as_deref().unwrap()
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.server.execute_in(self.url(), sql).unwrap()
+    }
+
+    /// Pages of the two tables, with those of their indexes.
+    fn pages(&self) -> [u64; 2] {
+        ["instance", "trigger"].map(|table| {
+            let sql = format!("select pg_total_relation_size('windlass.{table}') / 8192");
+            self.ask(&sql).parse().unwrap()
+        })
+    }
 }
 
 #[test]
 fn steps_leave_nothing_behind_that_is_not_taken_again() {
-    let database = in_database();
-    if !database.is_there() {
+    let Some(alone) = Alone::start() else {
         return;
-    }
-    let member = Member::join(&database);
+    };
+    let member = Member::join(&alone.database);
     let mut chains: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
     load(&member, &mut chains);
-    let first = pages(&database);
+    let first = alone.pages();
     load(&member, &mut chains);
-    let steady = pages(&database);
+    let steady = alone.pages();
 
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let url = database.url.clone().unwrap();
     let (client, connection) = runtime
-        .block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls))
+        .block_on(tokio_postgres::connect(alone.url(), tokio_postgres::NoTls))
         .unwrap();
     runtime.spawn(connection);
     let begin = "begin isolation level repeatable read; select count(*) from windlass.instance";
     runtime.block_on(client.batch_execute(begin)).unwrap();
     load(&member, &mut chains);
-    let held_up = pages(&database);
+    let held_up = alone.pages();
     runtime.block_on(client.batch_execute("commit")).unwrap();
 
-    ask(&database, "vacuum windlass.instance");
-    ask(&database, "vacuum windlass.trigger");
+    alone.ask("vacuum windlass.instance");
+    alone.ask("vacuum windlass.trigger");
     load(&member, &mut chains);
-    let after = pages(&database);
+    let after = alone.pages();
     let steps = CHAINS as u64 * STEPS;
     eprintln!(
         "pages of instance and trigger after {steps} steps: {first:?}; after as many more: \
