@@ -59,3 +59,5 @@ pub const OLDER: Code = Code::new("WL-S018");
 pub const BACKUP_EXISTS: Code = Code::new("WL-S019");
 /// The database's own tool makes backups of it.
 pub const BACKUP_ELSEWHERE: Code = Code::new("WL-S020");
+/// An instance is too large to be taken out as a whole.
+pub const TOO_LARGE: Code = Code::new("WL-S021");

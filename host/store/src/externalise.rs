@@ -9,6 +9,7 @@ use windlass_model::{BlobRef, Body, Digest, Payload};
 use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
 use crate::rows::{NewBlob, NewInstance};
 use crate::stimuli::{NewStimulus, QueueOp};
+use crate::transfer::Import;
 use crate::write::Write;
 
 /// Turns each inline body over [`INLINE_PAYLOAD_BYTES`] into a reference and a blob of the
@@ -16,6 +17,7 @@ use crate::write::Write;
 pub(crate) fn externalise(write: &mut Write) {
     match write {
         Write::Create(new) => instance(new),
+        Write::Import(import) => whole(import),
         Write::Plan(plan) => plan.create.iter_mut().for_each(|new| instance(new)),
         Write::Send(send) => {
             stimulus(&mut send.stimulus);
@@ -52,6 +54,16 @@ fn instance(new: &mut NewInstance) {
     new.vars
         .iter_mut()
         .for_each(|(_, value)| move_out(value, blobs));
+}
+
+fn whole(import: &mut Import) {
+    instance(&mut import.new);
+    let blobs = &mut import.new.blobs;
+    let outputs = import.runs.iter_mut().filter_map(|run| run.output.as_mut());
+    let vars = import.vars.iter_mut().map(|(_, _, value)| value);
+    let items = import.items.iter_mut().map(|item| &mut item.output);
+    let values = outputs.chain(vars).chain(items).chain(&mut import.output);
+    values.for_each(|value| move_out(value, blobs));
 }
 
 fn stimulus(new: &mut NewStimulus) {

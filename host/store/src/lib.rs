@@ -25,6 +25,7 @@ pub mod retention;
 pub mod rows;
 pub mod sqlite;
 pub mod stimuli;
+pub mod transfer;
 pub mod upkeep;
 pub mod write;
 

@@ -15,6 +15,7 @@ use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQue
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
+use crate::transfer::{Bounds, Snapshot};
 
 /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
 pub trait Reader {
@@ -23,6 +24,9 @@ pub trait Reader {
 
     /// The head of an instance, by number.
     fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>>;
+
+    /// An instance with all that hangs on it, as it is in one moment: one transaction.
+    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>>;
 
     /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>>;

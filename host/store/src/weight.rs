@@ -8,6 +8,7 @@ use windlass_model::{Body, Payload};
 use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
 use crate::rows::{NewBlob, NewInstance, NewTrigger};
 use crate::stimuli::{NewBookmark, NewStimulus, QueueOp};
+use crate::transfer::Import;
 use crate::write::{Commit, Write};
 
 /// About how many bytes a write holds.
@@ -15,6 +16,7 @@ pub(crate) fn weight(write: &Write) -> usize {
     match write {
         Write::Commit(commit) => of_commit(commit),
         Write::Create(new) => of_instance(new),
+        Write::Import(import) => of_import(import),
         Write::Plan(plan) => plan.create.as_deref().map_or(0, of_instance),
         Write::Publish(new) => new.definition.json.len(),
         Write::SaveDraft(new) => new.content.len(),
@@ -58,6 +60,16 @@ fn of_instance(new: &NewInstance) -> usize {
         + vars.sum::<usize>()
         + new.triggers.iter().map(of_trigger).sum::<usize>()
         + of_blobs(&new.blobs)
+}
+
+fn of_import(import: &Import) -> usize {
+    let scopes = import.scopes.iter().map(|(_, state)| state.len());
+    let journal = import.journal.iter().map(|entry| entry.detail.len());
+    of_instance(&import.new)
+        + import.payloads().map(of_payload).sum::<usize>()
+        + scopes.sum::<usize>()
+        + journal.sum::<usize>()
+        + import.bookmarks.iter().map(of_bookmark).sum::<usize>()
 }
 
 fn of_trigger(new: &NewTrigger) -> usize {

@@ -16,6 +16,7 @@ use crate::published::{NewPublication, Plan, Planned};
 use crate::retention::Sweep;
 use crate::rows::{InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow};
 use crate::stimuli::{self, NewBookmark, NewStimulus, QueueOp, Resume, Sent};
+use crate::transfer::{Import, Imported};
 
 /// How the submitter recognises the answer to a write.
 pub type Ticket = u64;
@@ -136,6 +137,9 @@ pub enum Write {
     },
     /// Asks something of an instance as a whole. Answered by [`Wrote::Lived`].
     Life(LifeOp),
+    /// Puts an instance in that was taken out of this store or another one. Answered by
+    /// [`Wrote::Imported`].
+    Import(Box<Import>),
     /// Makes a definition the published version of its workflow. Answered by
     /// [`Wrote::Published`] or, if something that it counts on has moved on, [`Wrote::Fenced`].
     Publish(Box<NewPublication>),
@@ -253,6 +257,8 @@ pub enum Wrote {
     Deleted,
     /// What became of a request about a whole instance.
     Lived(Lived),
+    /// What became of putting an instance in.
+    Imported(Imported),
     /// What was claimed.
     Claimed(Claims),
     /// An instance that excludes the new one has not ended: nothing was written.

@@ -23,6 +23,7 @@ mod history_outside;
 mod holding;
 mod large;
 mod living;
+mod moving;
 mod outside;
 mod planning;
 pub(crate) mod publishing;
@@ -165,6 +166,11 @@ macro_rules! conformance {
                 a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,
                 deleting_ends_what_has_not_ended, what_failed_is_taken_up_again_once,
                 a_child_that_has_reported_is_not_taken_up_again, deleting_races_the_last_commit;
+            moving: what_is_put_in_is_as_it_was, what_is_put_in_goes_on,
+                a_place_is_taken_only_if_it_is_said, the_same_put_in_again_changes_nothing,
+                what_somebody_runs_keeps_its_place, what_cannot_be_put_in_leaves_no_trace,
+                families_and_the_deleted_keep_their_places, what_is_taken_out_is_bounded,
+                putting_in_races_a_burst;
             history: random_histories_agree_with_the_model;
         }
     };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use windlass_model::{
     BindingNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScheduleNo,
-    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo,
+    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
 };
 
 use super::claim::Scan;
@@ -45,6 +45,8 @@ pub(super) struct Instance {
     pub(super) scopes: BTreeMap<ScopeNo, Bytes>,
     pub(super) items: BTreeMap<(Seq, u32), Payload>,
     pub(super) journal: Vec<JournalRow>,
+    /// The version with which it was put in.
+    pub(super) imported: Option<Version>,
 }
 
 /// A pending trigger's place among the others: the highest priority first, then the soonest.
@@ -145,6 +147,7 @@ impl Data {
                 at_ms,
             } => self.control(*instance, *no, *kind, *at_ms),
             Write::Life(op) => self.life(op),
+            Write::Import(import) => self.import(import),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
             Write::SaveDraft(new) => self.save_draft(new),
@@ -255,6 +258,7 @@ impl Data {
                 scopes: BTreeMap::new(),
                 items: BTreeMap::new(),
                 journal: Vec::new(),
+                imported: None,
             },
         );
         Ok(Wrote::Created)

@@ -11,6 +11,7 @@ mod defer;
 mod drafts;
 mod forget;
 mod hold;
+mod import;
 mod lives;
 mod outside;
 mod published;

@@ -22,6 +22,7 @@ use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
+use crate::transfer::{Bounds, Snapshot};
 
 impl MemoryStore {
     fn of<T>(&self, no: InstanceNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
@@ -37,6 +38,10 @@ impl Reader for MemoryStore {
 
     fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
         Ok(self.of(no, |instance| instance.row.clone()))
+    }
+
+    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+        self.common.data.lock().snapshot(id, bounds)
     }
 
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {

@@ -56,14 +56,23 @@ impl Data {
         if commit.finish.is_some() {
             return false;
         }
-        let made: Vec<_> = commit
-            .bookmarks
-            .iter()
+        self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
+    }
+
+    /// Writes bookmarks, and lets them meet what has been buffered.
+    pub(super) fn add_bookmarks(
+        &mut self,
+        instance: InstanceNo,
+        bookmarks: &[NewBookmark],
+        at_ms: i64,
+    ) -> bool {
+        let made = bookmarks.iter();
+        let made: Vec<_> = made
             .map(|new| self.insert_bookmark(instance, new))
             .collect();
         let mut resumed = false;
-        for (no, new) in made.into_iter().zip(&commit.bookmarks) {
-            resumed |= !new.private && self.meet_buffered(no, commit.at_ms);
+        for (no, new) in made.into_iter().zip(bookmarks) {
+            resumed |= !new.private && self.meet_buffered(no, at_ms);
         }
         resumed
     }

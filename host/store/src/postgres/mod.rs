@@ -27,6 +27,7 @@ mod read;
 mod rows;
 mod session;
 mod shared;
+mod snapshot;
 mod stimuli;
 #[cfg(test)]
 mod tests;

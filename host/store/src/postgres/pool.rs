@@ -6,9 +6,9 @@
 
 use std::sync::mpsc;
 
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use windlass_postgres::{Pool, PoolError};
+use tokio_postgres::{IsolationLevel, Row};
+use windlass_postgres::{Object, Pool, PoolError};
 
 use super::connect::Target;
 use super::fault::{Fault, explain, is_gone};
@@ -51,6 +51,21 @@ impl ReadPool {
         Ok(self.rows(sql, params)?.into_iter().next())
     }
 
+    /// What several statements find in one moment. If what the first one finds says so, the
+    /// others are left out.
+    pub(super) fn moment(
+        &self,
+        statements: Vec<(&'static str, Vec<Param>)>,
+        goes_on: impl Fn(&[Row]) -> bool + Send + Sync + 'static,
+    ) -> Result<Vec<Vec<Row>>> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let (pool, place) = (self.pool.clone(), self.place.clone());
+        self.runtime.spawn(async move {
+            let _ = sender.send(read_moment(&pool, &place, &statements, goes_on).await);
+        });
+        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+    }
+
     /// Runs a statement whose outcome nobody waits for.
     pub(super) fn hint(&self, sql: &'static str, params: Vec<Param>) {
         let (pool, place) = (self.pool.clone(), self.place.clone());
@@ -84,12 +99,7 @@ async fn attempt(
     sql: &str,
     params: &[Param],
 ) -> Result<Result<Vec<Row>, Fault>> {
-    let client = match pool.get().await {
-        Ok(client) => client,
-        Err(PoolError::Backend(fault)) => return Err(explain(place, &fault)),
-        Err(PoolError::Closed) => return Err(Error::closed()),
-        Err(error) => return Err(Error::new(codes::CONNECTIONS, error.to_string()).transient()),
-    };
+    let client = pool.get().await.map_err(|error| lent(place, error))?;
     let params: Vec<&(dyn ToSql + Sync)> = params
         .iter()
         .map(|param| &**param as &(dyn ToSql + Sync))
@@ -99,4 +109,59 @@ async fn attempt(
         Err(fault) => return Ok(Err(fault)),
     };
     Ok(client.query(&statement, &params).await)
+}
+
+/// Why no connection could be lent.
+fn lent(place: &str, error: PoolError) -> Error {
+    match error {
+        PoolError::Backend(fault) => explain(place, &fault),
+        PoolError::Closed => Error::closed(),
+        error => Error::new(codes::CONNECTIONS, error.to_string()).transient(),
+    }
+}
+
+async fn read_moment(
+    pool: &Pool,
+    place: &str,
+    statements: &[(&'static str, Vec<Param>)],
+    goes_on: impl Fn(&[Row]) -> bool,
+) -> Result<Vec<Vec<Row>>> {
+    // As with one statement: the server may have been away.
+    let mut left = pool.status().max_size;
+    loop {
+        let mut client = pool.get().await.map_err(|error| lent(place, error))?;
+        match attempt_moment(&mut client, statements, &goes_on).await {
+            Err(fault) if is_gone(&fault) && left > 0 => left -= 1,
+            read => return read.map_err(|fault| explain(place, &fault)),
+        }
+    }
+}
+
+async fn attempt_moment(
+    client: &mut Object,
+    statements: &[(&'static str, Vec<Param>)],
+    goes_on: &impl Fn(&[Row]) -> bool,
+) -> Result<Vec<Vec<Row>>, Fault> {
+    let moment = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
+    let mut found = Vec::with_capacity(statements.len());
+    for (sql, params) in statements {
+        let params: Vec<&(dyn ToSql + Sync)> = params
+            .iter()
+            .map(|param| &**param as &(dyn ToSql + Sync))
+            .collect();
+        let statement = moment.prepare_cached(sql).await?;
+        found.push(moment.query(&statement, &params).await?);
+        if let [first] = found.as_slice()
+            && !goes_on(first)
+        {
+            break;
+        }
+    }
+    moment.commit().await?;
+    Ok(found)
 }

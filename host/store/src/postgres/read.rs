@@ -8,7 +8,7 @@ use windlass_model::{
 
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
-use super::{PostgresStore, drafts, published, stimuli};
+use super::{PostgresStore, drafts, published, snapshot, stimuli};
 use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
@@ -20,6 +20,7 @@ use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
+use crate::transfer::{Bounds, Snapshot};
 
 impl Reader for PostgresStore {
     fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
@@ -32,6 +33,10 @@ impl Reader for PostgresStore {
         let sql = select_instance!("WHERE i.no = $1");
         let row = self.pool.one(sql, params![no.0])?;
         row.as_ref().map(rows::instance).transpose()
+    }
+
+    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+        snapshot::snapshot(&self.pool, id, bounds)
     }
 
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {

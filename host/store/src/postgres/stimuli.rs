@@ -59,6 +59,7 @@ macro_rules! select_bookmark {
         )
     };
 }
+pub(super) use select_bookmark;
 
 /// The stimulus in the columns from `column` on, without its blobs.
 pub(super) fn stimulus(row: &Row, column: usize) -> Result<NewStimulus> {
@@ -147,7 +148,7 @@ pub(super) fn uuid_if_any(row: &Row, column: usize) -> Result<Option<InstanceId>
         .map(InstanceId))
 }
 
-fn bookmark(row: &Row) -> Result<BookmarkRow> {
+pub(super) fn bookmark(row: &Row) -> Result<BookmarkRow> {
     Ok(BookmarkRow {
         no: BookmarkNo(get(row, 0)?),
         instance: InstanceNo(get(row, 1)?),

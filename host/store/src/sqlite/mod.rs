@@ -18,6 +18,7 @@ mod rows;
 mod session;
 mod settle;
 mod shared;
+mod snapshot;
 mod stimuli;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use super::drafts;
 use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, read_payload, some_bytes, unsigned};
-use super::{SqliteStore, stimuli};
+use super::{SqliteStore, snapshot, stimuli};
 use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
@@ -26,6 +26,7 @@ use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
+use crate::transfer::{Bounds, Snapshot};
 
 pub(super) fn one<T>(
     connection: &Connection,
@@ -71,6 +72,11 @@ impl Reader for SqliteStore {
     fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
         let sql = select_instance!("WHERE i.no = ?1");
         self.pool.read(|c| one(c, sql, [no.0], rows::instance))
+    }
+
+    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+        let read = self.pool.read(|c| snapshot::snapshot(c, id, bounds))?;
+        read.transpose()
     }
 
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {

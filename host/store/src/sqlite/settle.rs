@@ -63,6 +63,7 @@ pub(super) fn needs_trace(write: &Write) -> bool {
             | Write::CancelTrigger { .. }
             | Write::Control { .. }
             | Write::Life(_)
+            | Write::Import(_)
             | Write::Publish(_)
             | Write::Retract { .. }
             | Write::SaveDraft(_)

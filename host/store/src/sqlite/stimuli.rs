@@ -127,7 +127,7 @@ fn id(row: &Row<'_>, column: usize) -> Result<Option<InstanceId>, Fault> {
     Ok(id.map(InstanceId))
 }
 
-fn bookmark(row: &Row<'_>) -> Result<BookmarkRow, Fault> {
+pub(super) fn bookmark(row: &Row<'_>) -> Result<BookmarkRow, Fault> {
     Ok(BookmarkRow {
         no: BookmarkNo(row.get(0)?),
         instance: InstanceNo(row.get(1)?),
@@ -150,6 +150,7 @@ fn bookmark(row: &Row<'_>) -> Result<BookmarkRow, Fault> {
     })
 }
 
+/// Selects what [`bookmark`] reads; to be followed by the rest.
 macro_rules! select_bookmark {
     ($rest:literal) => {
         concat!(
@@ -160,6 +161,7 @@ macro_rules! select_bookmark {
         )
     };
 }
+pub(super) use select_bookmark;
 
 pub(super) fn bookmarks(c: &Connection, query: &BookmarkQuery) -> Sql<Vec<BookmarkRow>> {
     let sql = if query.instance.is_some() {

@@ -78,17 +78,32 @@ impl Session<'_> {
         for first in &commit.burned {
             self.burn(&[(instance, first.0.cast_signed())]).await?;
         }
-        if commit.bookmarks.is_empty() || commit.finish.is_some() {
+        if commit.finish.is_some() {
+            return Ok(false);
+        }
+        self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
+            .await
+    }
+
+    /// Writes bookmarks, and lets them meet what has been buffered. True if something was
+    /// resumed. Their hashes are locked already.
+    pub(super) async fn add_bookmarks(
+        &mut self,
+        instance: i64,
+        bookmarks: &[NewBookmark],
+        at_ms: i64,
+    ) -> Done<bool> {
+        if bookmarks.is_empty() {
             return Ok(false);
         }
         self.note_extra(instance, extras::BOOKMARKS).await?;
-        let mut made = Vec::with_capacity(commit.bookmarks.len());
-        for new in &commit.bookmarks {
+        let mut made = Vec::with_capacity(bookmarks.len());
+        for new in bookmarks {
             made.push((self.insert_bookmark(instance, new).await?, new));
         }
         let mut resumed = false;
         for (no, new) in made.into_iter().filter(|(_, new)| !new.private) {
-            resumed |= self.meet_buffered(no, new, commit.at_ms).await?;
+            resumed |= self.meet_buffered(no, new, at_ms).await?;
         }
         Ok(resumed)
     }

@@ -151,7 +151,7 @@ impl Session<'_> {
         Ok((changed == 1).then_some(others))
     }
 
-    async fn insert_run(&mut self, run: &RunRow) -> Done<()> {
+    pub(super) async fn insert_run(&mut self, run: &RunRow) -> Done<()> {
         let (output, meta) = payload(run.output.as_ref());
         let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
             status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
@@ -249,7 +249,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+    pub(super) async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
         let sql = "INSERT INTO item (instance, list, place, body, meta) \
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, list, place) \

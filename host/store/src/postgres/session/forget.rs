@@ -96,7 +96,7 @@ impl Session<'_> {
 
     /// From here on nobody finds the instance, so that nobody sees one of which a part is
     /// gone; and its id is free, because the column has what cannot be one.
-    async fn hide(&mut self, no: i64) -> Done<()> {
+    pub(super) async fn hide(&mut self, no: i64) -> Done<()> {
         for sql in [
             "DELETE FROM origin WHERE instance = $1",
             "UPDATE instance SET id = convert_to('being forgotten: ' || no, 'UTF8'), \

@@ -35,6 +35,7 @@ mod flight;
 mod forget;
 mod heads;
 mod hold;
+mod import;
 mod letters;
 mod lives;
 mod members;
@@ -268,6 +269,7 @@ impl<'a> Session<'a> {
                 at_ms,
             } => self.control(*instance, *no, *kind, *at_ms).await,
             Write::Life(op) => self.life(op).await,
+            Write::Import(import) => self.import(import).await,
             Write::Publish(new) => self.publish(new).await,
             Write::Retract { name, at_ms } => self.retract(name, *at_ms).await,
             Write::SaveDraft(new) => self.save_draft(new).await,

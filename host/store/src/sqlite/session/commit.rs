@@ -181,7 +181,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn insert_run(&mut self, run: &RunRow) -> Done<()> {
+    pub(super) fn insert_run(&mut self, run: &RunRow) -> Done<()> {
         let (output, meta) = payload(run.output.as_ref());
         self.statements.insert_run.execute((
             run.no.0,

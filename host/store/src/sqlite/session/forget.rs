@@ -103,7 +103,7 @@ impl Session<'_> {
 
     /// From here on nobody finds the instance, so that nobody sees one of which a part is
     /// gone; and its id is free, because the column has what cannot be one.
-    fn hide(&self, no: i64) -> Done<()> {
+    pub(super) fn hide(&self, no: i64) -> Done<()> {
         for sql in [
             "DELETE FROM origin WHERE instance = ?1",
             "UPDATE instance SET id = CAST('being forgotten: ' || no AS BLOB), output = NULL, output_meta = NULL \

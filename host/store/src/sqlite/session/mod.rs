@@ -15,6 +15,7 @@ mod documents;
 mod drafts;
 mod forget;
 mod hold;
+mod import;
 mod letters;
 mod lives;
 mod members;
@@ -260,6 +261,7 @@ impl<'c> Session<'c> {
                 at_ms,
             } => self.control(*instance, *no, *kind, *at_ms),
             Write::Life(op) => self.life(op),
+            Write::Import(import) => self.import(import),
             Write::Publish(new) => self.publish(new),
             Write::Retract { name, at_ms } => self.retract(name, *at_ms),
             Write::SaveDraft(new) => self.save_draft(new),

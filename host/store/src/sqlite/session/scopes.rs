@@ -52,7 +52,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn put_scope(&mut self, instance: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
+    pub(super) fn put_scope(&mut self, instance: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
         let row = (instance, scope.0.cast_signed(), state);
         self.statements.put_scope.execute(row)?;
         self.cache.scopes = Filled::Some;
@@ -66,7 +66,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
+    pub(super) fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
         let list = item.list.0.cast_signed();
         let row = (instance, list, item.index, body, meta);

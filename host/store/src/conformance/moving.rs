@@ -1,0 +1,541 @@
+//! Instances as a whole: taken out in one moment, and put in as they were.
+
+use rustc_hash::FxHashMap;
+use uuid::Uuid;
+use windlass_model::{
+    Delivery, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status, TriggerId,
+    TriggerNo, TriggerType,
+};
+
+use super::Harness;
+use super::forgetting::full;
+use super::waiting::stimulus;
+use super::world::{Member, is_done, is_fenced};
+use crate::lives::{LifeOp, Lived};
+use crate::rows::{JournalRow, NewInstance, NewTrigger, Parent, TriggerRow};
+use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
+use crate::write::Commit;
+use crate::{Write, Wrote};
+
+/// More than any case has.
+const BOUNDS: Bounds = Bounds {
+    rows: 1000,
+    runs: 1000,
+    bytes: 1 << 20,
+};
+
+impl Member {
+    fn snapshot(&self, id: InstanceId) -> Snapshot {
+        self.store.snapshot(id, BOUNDS).unwrap().unwrap()
+    }
+
+    fn import(&self, import: Import) -> Imported {
+        match self.write(Write::Import(Box::new(import))) {
+            Wrote::Imported(imported) => imported,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What puts a snapshot in, with numbers of this member.
+    fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
+        let mut runs = FxHashMap::default();
+        let no = self.numbers.instance().unwrap();
+        let records = taken.runs.iter().rev().map(|run| {
+            let mut run = run.clone();
+            let new = self.numbers.run().unwrap();
+            runs.insert(run.no, new);
+            run.instance = no;
+            run.no = new;
+            run.previous = run
+                .previous
+                .and_then(|previous| runs.get(&previous).copied());
+            run
+        });
+        let records: Vec<_> = records.collect();
+        let mut rows: FxHashMap<TriggerNo, TriggerNo> = FxHashMap::default();
+        let mut row = |no: TriggerNo| {
+            let new = rows.entry(no);
+            *new.or_insert_with(|| self.numbers.trigger().unwrap())
+        };
+        let triggers = taken.triggers.iter();
+        let triggers = triggers
+            .map(|trigger| pending(trigger, row(trigger.no)))
+            .collect();
+        let bookmarks = taken.bookmarks.iter().map(|mark| {
+            let mut mark = mark.clone();
+            mark.trigger = row(mark.trigger);
+            mark
+        });
+        let bookmarks = bookmarks.collect();
+        let names = taken.names.iter().map(|name| TriggerName {
+            trigger: row(name.trigger),
+            ..name.clone()
+        });
+        let names = names.collect();
+        let (root, vars) = taken
+            .vars
+            .iter()
+            .cloned()
+            .partition(|var| var.0 == ScopeNo::ROOT);
+        let root: Vec<(ScopeNo, String, Payload)> = root;
+        let new = NewInstance {
+            no,
+            id,
+            correlation: taken.row.correlation.clone(),
+            request: taken.row.request,
+            state: taken.row.state.clone(),
+            input: taken.input.clone(),
+            vars: root
+                .into_iter()
+                .map(|(_, name, value)| (name, value))
+                .collect(),
+            triggers,
+            keep_ms: taken.keep_ms,
+            blobs: taken.blobs.clone(),
+            created_ms: taken.row.created_ms,
+            ..self.draft(0)
+        };
+        Import {
+            new,
+            status: taken.row.status,
+            epoch: taken.row.epoch,
+            version: taken.row.version,
+            finished_ms: taken.row.finished_ms,
+            failure: taken.row.failure.clone(),
+            output: taken.output.clone(),
+            vars,
+            scopes: taken.scopes.clone(),
+            items: taken.items.clone(),
+            runs: records,
+            journal: taken.journal.clone(),
+            mark: JournalRow {
+                at_ms: 60,
+                kind: "imported".into(),
+                detail: Digest::of(format!("{taken:?}").as_bytes())
+                    .to_string()
+                    .into(),
+            },
+            bookmarks,
+            names,
+            replace: false,
+            at_ms: 60,
+        }
+    }
+
+    fn in_place(&self, taken: &Snapshot) -> Import {
+        Import {
+            replace: true,
+            ..self.again(taken, taken.row.id)
+        }
+    }
+}
+
+fn pending(row: &TriggerRow, no: TriggerNo) -> NewTrigger {
+    NewTrigger {
+        no,
+        seq: if row.seq.is_outside() {
+            Seq::outside(no)
+        } else {
+            row.seq
+        },
+        kind: row.kind,
+        node: row.node,
+        due_ms: row.due_ms,
+        claimed: false,
+        attempt: row.attempt,
+        detail: row.detail.clone(),
+        payload: row.payload.clone(),
+        priority: row.priority,
+    }
+}
+
+fn another() -> InstanceId {
+    InstanceId(Uuid::from_u128(77))
+}
+
+/// What of a snapshot is the same wherever it lies, and whichever numbers it has.
+fn told(of: &Snapshot) -> String {
+    let runs = of.runs.iter().map(|run| {
+        let mut run = run.clone();
+        run.previous = run.previous.map(|_| RunNo(0));
+        (run.no, run.instance) = (RunNo(0), InstanceNo(0));
+        run
+    });
+    let triggers = of.triggers.iter().map(|row| pending(row, TriggerNo(0)));
+    let mut triggers: Vec<_> = triggers.collect();
+    triggers.sort_by_key(|trigger| trigger.seq);
+    let bookmarks = of.bookmarks.iter().map(|mark| {
+        let mut mark = mark.clone();
+        mark.trigger = TriggerNo(0);
+        mark
+    });
+    let journal = of.journal.iter().filter(|entry| entry.kind != "imported");
+    let row = &of.row;
+    let head = (
+        &row.correlation,
+        row.request,
+        row.status,
+        row.finished_ms,
+        &row.state,
+    );
+    format!(
+        "{head:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {triggers:?} {:?} {:?} {:?} {:?}",
+        (row.definition, row.pins, row.created_ms),
+        of.input,
+        of.output,
+        of.keep_ms,
+        of.vars,
+        of.scopes,
+        of.items,
+        runs.collect::<Vec<_>>(),
+        journal.collect::<Vec<_>>(),
+        bookmarks.collect::<Vec<_>>(),
+        of.blobs,
+    )
+}
+
+pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let large = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
+    let mut new = member.draft(1);
+    new.keep_ms = Some(1_000);
+    new.input = large.clone();
+    let fresh = new.id;
+    member.create(new);
+    let ended = member.head(full(&member, 4, &large)).id;
+    let (_, waits) = member.waiting("approval");
+    for (place, id) in (100..).zip([fresh, ended, waits]) {
+        let taken = member.snapshot(id);
+        let copy = InstanceId(Uuid::from_u128(place));
+        let import = member.again(&taken, copy);
+        let (epoch, version) = (import.epoch, import.version);
+        assert_eq!(member.import(import), Imported::New);
+        let there = member.snapshot(copy);
+        assert_eq!(told(&there), told(&taken));
+        assert!(there.row.epoch > epoch && there.row.version > version);
+        assert_eq!((there.row.owner, there.children), (None, 0));
+        let marks = there
+            .journal
+            .iter()
+            .filter(|entry| entry.kind == "imported");
+        assert_eq!(marks.count(), 1);
+    }
+    let taken = member.snapshot(ended);
+    assert!(!taken.runs.is_empty() && !taken.blobs.is_empty() && !taken.journal.is_empty());
+    assert_eq!(member.store.snapshot(another(), BOUNDS).unwrap(), None);
+}
+
+pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, id) = member.waiting("approval");
+    let import = member.again(&member.snapshot(id), another());
+    let new = import.new.no;
+    assert_eq!(member.import(import), Imported::New);
+    let sent = member.send(stimulus("approval", Delivery::Resume));
+    assert_eq!(sent.resumed.len(), 2);
+    let mut claimed: Vec<InstanceNo> = Vec::new();
+    for held in member.claim_all(60) {
+        claimed.push(held.fence.instance);
+        let mut last = member.last(&held);
+        last.runs[0].previous = member.head(held.fence.instance).last_run;
+        assert!(is_done(&member.commit(last)));
+    }
+    claimed.sort_unstable();
+    assert_eq!(claimed, [no, new]);
+    // The records of both lie behind each other, and neither sees those of the other one.
+    assert_eq!(member.store.runs(new, None, 10).unwrap().len(), 2);
+    assert_eq!(member.store.runs(no, None, 10).unwrap().len(), 2);
+    // What came too early is as good for what is put in.
+    let (_, id) = member.waiting("delivery");
+    let taken = member.snapshot(id);
+    member.send(crate::stimuli::NewStimulus {
+        instance: Some(InstanceId(Uuid::from_u128(78))),
+        ..stimulus("delivery", Delivery::Buffer)
+    });
+    let import = member.again(&taken, InstanceId(Uuid::from_u128(78)));
+    let new = import.new.no;
+    assert_eq!(member.import(import), Imported::New);
+    assert!(member.only_trigger(new).payload.is_some());
+}
+
+pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (old, id) = member.waiting("approval");
+    let taken = member.snapshot(id);
+    let plain = member.again(&taken, id);
+    assert_eq!(member.import(plain), Imported::Exists);
+    let counts = member.store.counts().unwrap();
+    let import = member.in_place(&taken);
+    let new = import.new.no;
+    assert_eq!(member.import(import), Imported::Replaced { old });
+    let there = member.snapshot(id);
+    assert_eq!(told(&there), told(&taken));
+    assert_eq!(there.row.no, new);
+    assert!(there.row.epoch > taken.row.epoch && there.row.version > taken.row.version);
+    assert_eq!(member.store.instance_by_no(old).unwrap(), None);
+    assert_eq!(member.triggers(old), []);
+    let after = member.store.counts().unwrap();
+    assert_eq!(
+        (after.bookmarks, after.triggers, after.unfinished),
+        (counts.bookmarks, counts.triggers, counts.unfinished)
+    );
+    // What is left of the old one can be cleared, and is no more than that.
+    let clear = || LifeOp::Clear {
+        instance: old,
+        rows: 1,
+        at_ms: 70,
+    };
+    while member.life(clear()) == Lived::More {}
+    assert_eq!(told(&member.snapshot(id)), told(&taken));
+    assert_eq!(
+        member.send(stimulus("approval", Delivery::Resume)).resumed,
+        [id]
+    );
+}
+
+pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (_, id) = member.waiting("approval");
+    let taken = member.snapshot(id);
+    let first = member.again(&taken, another());
+    let new = first.new.no;
+    assert_eq!(member.import(first), Imported::New);
+    let second = member.again(&taken, another());
+    assert_eq!(member.import(second), Imported::Already(new));
+    let first = member.in_place(&taken);
+    let new = first.new.no;
+    assert!(matches!(member.import(first), Imported::Replaced { .. }));
+    let again = member.in_place(&taken);
+    assert_eq!(member.import(again), Imported::Already(new));
+    // Once it has gone on, putting it in means going back.
+    member.send(crate::stimuli::NewStimulus {
+        instance: Some(id),
+        ..stimulus("approval", Delivery::Resume)
+    });
+    let mut held = member.claim_all(60);
+    held.retain(|held| held.fence.instance == new);
+    let mut step = member.step(&held[0]);
+    step.triggers = vec![member.trigger(9)];
+    step.release = true;
+    step.runs[0].previous = member.head(new).last_run;
+    assert!(is_done(&member.commit(step)));
+    let again = member.in_place(&taken);
+    assert_eq!(member.import(again), Imported::Replaced { old: new });
+    assert_eq!(told(&member.snapshot(id)), told(&taken));
+}
+
+pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = Member::join(harness);
+    let held = member.born();
+    let (no, epoch) = (held.fence.instance, held.fence.epoch);
+    let id = member.head(no).id;
+    let taken = other.snapshot(id);
+    assert_eq!(other.import(other.in_place(&taken)), Imported::Owned);
+    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    // One who is dead runs nothing, and whatever it had in hand does not count any more.
+    member.die();
+    assert!(other.bury(10) > 0);
+    let imported = other.import(other.in_place(&taken));
+    assert_eq!(imported, Imported::Replaced { old: no });
+    assert!(other.head_of(id).epoch > epoch);
+    let late = other.chained(&held.next(), 3);
+    assert!(is_fenced(&other.commit(late)));
+    assert_eq!(told(&other.snapshot(id)), told(&taken));
+}
+
+impl Member {
+    fn head_of(&self, id: InstanceId) -> crate::rows::InstanceRow {
+        self.store.instance(id).unwrap().unwrap()
+    }
+}
+
+pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut alone = member.draft(1);
+    alone.reserves = vec!["alone".into()];
+    alone.triggers[0].due_ms = 1000;
+    let by = alone.id;
+    member.create(alone);
+    let (_, id) = member.waiting("approval");
+    let mut taken = member.snapshot(id);
+    let before = format!("{:?}", member.store.counts().unwrap());
+    let refused = |import: Import, expected: Imported| {
+        assert_eq!(member.import(import), expected);
+        assert_eq!(format!("{:?}", member.store.counts().unwrap()), before);
+        assert_eq!(told(&member.snapshot(id)), told(&taken));
+    };
+    for replace in [false, true] {
+        let to = if replace { id } else { another() };
+        let mut import = member.again(&taken, to);
+        import.replace = replace;
+        import.new.exclusive = Some("alone".into());
+        import.new.reserves = vec!["alone".into()];
+        refused(import, Imported::Reserved { by });
+    }
+    // Names belong to one instance only.
+    let name = TriggerId(Uuid::from_u128(5));
+    let outside = crate::outside::NewOutside {
+        no: member.numbers.trigger().unwrap(),
+        id: name,
+        instance: id,
+        node: None,
+        kind: TriggerType::Manual,
+        due_ms: 1000,
+        payload: None,
+        priority: 0,
+        detail: bytes::Bytes::new(),
+        request: Digest::of(b"request"),
+    };
+    member.write(Write::Schedule(Box::new(outside)));
+    taken = member.snapshot(id);
+    assert_eq!(taken.names.len(), 1);
+    let import = member.again(&taken, another());
+    assert_eq!(member.import(import), Imported::Name(name));
+    assert_eq!(member.store.instance(another()).unwrap(), None);
+    assert!(matches!(
+        member.import(member.in_place(&taken)),
+        Imported::Replaced { .. }
+    ));
+    let named = member.store.outside(name).unwrap().unwrap();
+    assert_eq!(named.instance, member.head_of(id).no);
+    assert!(named.row.is_some());
+}
+
+pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let parent = held.fence.instance;
+    let id = member.head(parent).id;
+    let mut row = member.trigger(2);
+    (row.kind, row.due_ms) = (TriggerType::Child, i64::MAX);
+    let mut child = member.draft(1);
+    child.parent = Some(Parent {
+        instance: parent,
+        id,
+        trigger: held.trigger.no,
+        seq: Seq(2),
+        depth: 1,
+    });
+    let child_id = child.id;
+    let step = Commit {
+        triggers: vec![row],
+        children: vec![child],
+        release: true,
+        ..member.step(&held)
+    };
+    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    let (above, below) = (member.snapshot(id), member.snapshot(child_id));
+    assert_eq!((above.children, below.children), (1, 0));
+    assert_eq!(member.import(member.in_place(&above)), Imported::Children);
+    assert_eq!(member.import(member.in_place(&below)), Imported::Child);
+    // A deleted one does not come back, nor does one that is to be deleted when it ends.
+    let (no, gone) = member.waiting("approval");
+    let taken = member.snapshot(gone);
+    let delete = |no| LifeOp::Delete {
+        instance: gone,
+        no,
+        at_ms: 50,
+    };
+    let control = || member.numbers.trigger().unwrap();
+    assert_eq!(member.life(delete(control())), Lived::Done);
+    assert_eq!(member.import(member.in_place(&taken)), Imported::Deleted);
+    for held in member.claim_all(60) {
+        if held.fence.instance == no {
+            let mut last = member.last(&held);
+            last.status = Status::Cancelled;
+            last.runs.clear();
+            assert!(is_done(&member.commit(last)));
+        }
+    }
+    assert_eq!(member.store.instance(gone).unwrap(), None);
+    assert_eq!(member.store.snapshot(gone, BOUNDS).unwrap(), None);
+    for import in [member.in_place(&taken), member.again(&taken, gone)] {
+        assert_eq!(member.import(import), Imported::Deleted);
+    }
+}
+
+pub(super) fn what_is_taken_out_is_bounded(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let payload = Payload::json(format!("\"{}\"", "x".repeat(1000)));
+    let id = member.head(full(&member, 5, &payload)).id;
+    let snapshot = |bounds| member.store.snapshot(id, bounds);
+    assert_eq!(snapshot(BOUNDS).unwrap().unwrap().runs.len(), 6);
+    let runs = snapshot(Bounds { runs: 2, ..BOUNDS })
+        .unwrap()
+        .unwrap()
+        .runs;
+    assert_eq!(runs, snapshot(BOUNDS).unwrap().unwrap().runs[..2]);
+    for bounds in [
+        Bounds { rows: 4, ..BOUNDS },
+        Bounds {
+            bytes: 100,
+            ..BOUNDS
+        },
+    ] {
+        let refused = snapshot(bounds).unwrap_err();
+        assert_eq!(refused.code, crate::codes::TOO_LARGE);
+    }
+}
+
+pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = Member::join(harness);
+    let (mut replaced, mut owned) = (0, 0);
+    for _ in 0..300 {
+        let mut new = member.draft(1);
+        let id = new.id;
+        new.triggers[0].due_ms = 10;
+        let old = member.create(new);
+        let taken = other.snapshot(id);
+        let import = other.in_place(&taken);
+        let place = import.new.no;
+        let (steps, imported) = std::thread::scope(|scope| {
+            let burst = scope.spawn(|| burst(&member, old));
+            let import = scope.spawn(|| other.import(import));
+            (burst.join().unwrap(), import.join().unwrap())
+        });
+        let now = member.head_of(id);
+        match imported {
+            Imported::Replaced { old: gone } => {
+                replaced += 1;
+                assert_eq!((gone, now.no), (old, place));
+                // Whatever the burst did to the old one is gone with it.
+                assert_eq!(told(&member.snapshot(id)), told(&taken));
+            }
+            Imported::Owned => {
+                owned += 1;
+                assert_eq!((now.no, now.version.0), (old, 3));
+                assert_eq!(steps, [true; 3]);
+            }
+            other => panic!("{other:?}"),
+        }
+        // It is not in the way of the next one.
+        for held in member.claim_all(20) {
+            member.commit(member.last(&held));
+        }
+    }
+    assert_eq!(replaced + owned, 300);
+}
+
+/// Claims one instance and steps it three times, and gives it back. Which steps counted.
+fn burst(member: &Member, no: InstanceNo) -> Vec<bool> {
+    let scope = crate::write::ClaimScope::Only(vec![no]);
+    let claims = member.claim_of(20, 1, 1, scope);
+    let Some(claimed) = claims.instances.first() else {
+        return Vec::new();
+    };
+    let mut held = member.held(&claimed.row, &claimed.claimed[0]);
+    let mut steps = Vec::new();
+    for seq in 2..5 {
+        let mut step = member.chained(&held, seq);
+        step.runs.clear();
+        if seq == 4 {
+            step.triggers[0].claimed = false;
+            step.release = true;
+        }
+        steps.push(is_done(&member.commit(step)));
+        held = held.next();
+    }
+    steps
+}

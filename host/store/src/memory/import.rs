@@ -1,0 +1,247 @@
+//! An instance as a whole, taken out of memory and put in.
+
+use std::collections::BTreeMap;
+
+use windlass_model::{InstanceId, InstanceNo, ScopeNo};
+
+use super::data::{Data, Instance};
+use super::outside::Named;
+use crate::error::{Error, Result};
+use crate::letters::LetterBody;
+use crate::rows::{NewBlob, RunRow};
+use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName, above};
+use crate::write::{NewItem, Wrote};
+
+impl Data {
+    pub(super) fn import(&mut self, import: &Import) -> Result<Wrote> {
+        let old = match self.place_of(import) {
+            Ok(old) => old,
+            Err(imported) => return Ok(Wrote::Imported(imported)),
+        };
+        if let Some(imported) = self.in_the_way(import, old) {
+            return Ok(Wrote::Imported(imported));
+        }
+        self.check_instance(&import.new)?;
+        self.check_new(false, [], import.runs.iter().map(|run| run.no))?;
+        let (mut epoch, mut version) = (0, 0);
+        if let Some(row) = old.and_then(|old| self.instances.get(&old)) {
+            (epoch, version) = (row.row.epoch.0, row.row.version.0);
+        }
+        if let Some(old) = old {
+            self.displace(old, import);
+        }
+        self.create(&import.new)?;
+        self.write_imported(import, (epoch, version));
+        Ok(Wrote::Imported(
+            old.map_or(Imported::New, |old| Imported::Replaced { old }),
+        ))
+    }
+
+    /// The instance whose place is taken, if there is one, or why it cannot be taken.
+    fn place_of(&self, import: &Import) -> Result<Option<InstanceNo>, Imported> {
+        if self.tombstones.contains_key(&import.new.id) {
+            return Err(Imported::Deleted);
+        }
+        let Some(no) = self.ids.get(&import.new.id).copied() else {
+            return Ok(None);
+        };
+        let Some(instance) = self.instances.get(&no) else {
+            return Ok(None);
+        };
+        let row = &instance.row;
+        let unchanged = !import.replace || instance.imported == Some(row.version);
+        let mut marks = instance.journal.iter();
+        if unchanged && marks.any(|entry| import.is_marked(&entry.kind, &entry.detail)) {
+            return Err(Imported::Already(no));
+        }
+        let owned = row
+            .owner
+            .is_some_and(|owner| self.members.contains_key(&owner));
+        if !import.replace {
+            Err(Imported::Exists)
+        } else if self.doomed.contains(&no) {
+            Err(Imported::Deleted)
+        } else if owned {
+            Err(Imported::Owned)
+        } else if row.parent.is_some() && !row.status.is_final() {
+            Err(Imported::Child)
+        } else if self.open_children(no) > 0 {
+            Err(Imported::Children)
+        } else {
+            Ok(Some(no))
+        }
+    }
+
+    fn open_children(&self, no: InstanceNo) -> usize {
+        let rows = self.instances.values().map(|instance| &instance.row);
+        let children = rows.filter(|row| row.parent.is_some_and(|of| of.instance == no));
+        children.filter(|row| !row.status.is_final()).count()
+    }
+
+    /// Whatever else of the store does not go together with what is put in.
+    fn in_the_way(&self, import: &Import, old: Option<InstanceNo>) -> Option<Imported> {
+        if let Some(key) = &import.new.exclusive {
+            let mut holders = self.reservations.iter();
+            let by = holders.find(|(held, no)| held == key && Some(*no) != old);
+            if let Some(by) = by.and_then(|(_, no)| self.instances.get(no)) {
+                return Some(Imported::Reserved { by: by.row.id });
+            }
+        }
+        let taken = |name: &&TriggerName| {
+            let named = self.outside.get(&name.id);
+            named.is_some_and(|named| Some(named.instance) != old)
+        };
+        let name = import.names.iter().find(taken);
+        name.map(|name| Imported::Name(name.id))
+    }
+
+    /// Takes away what the instance takes the place of; what belongs to the run, and not to
+    /// what it was, goes with it.
+    fn displace(&mut self, old: InstanceNo, import: &Import) {
+        for no in self.triggers_of(old) {
+            self.bury_unheard(no, None, import.at_ms);
+        }
+        self.bury_instance(old, import.at_ms);
+        let new = import.new.no;
+        for instance in self.instances.values_mut() {
+            if let Some(parent) = &mut instance.row.parent
+                && parent.instance == old
+            {
+                parent.instance = new;
+            }
+        }
+        for row in self.letters.values_mut() {
+            if let LetterBody::Trigger(dead) = &mut row.letter.body
+                && dead.instance == old
+            {
+                dead.instance = new;
+            }
+        }
+    }
+
+    /// What an instance has that does not begin here.
+    fn write_imported(&mut self, import: &Import, (epoch, version): (i64, i64)) {
+        let no = import.new.no;
+        for payload in import.payloads() {
+            self.refer(no, payload);
+        }
+        let runs = import.runs.iter().map(|run| (run.no, run.clone()));
+        self.runs.extend(runs);
+        for name in &import.names {
+            let named = Named {
+                trigger: name.trigger,
+                instance: no,
+                request: name.request,
+                closed: name.closed,
+            };
+            self.outside.insert(name.id, named);
+        }
+        if let Some(instance) = self.instances.get_mut(&no) {
+            instance.fill(import, (epoch, version));
+        }
+        self.add_bookmarks(no, &import.bookmarks, import.at_ms);
+    }
+
+    pub(super) fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
+        let no = self.ids.get(&id);
+        let Some(instance) = no.and_then(|no| self.instances.get(no)) else {
+            return Ok(None);
+        };
+        let row = &instance.row;
+        let missing = || Error::corrupt("an instance without its documents");
+        let definition = self.definitions.get(&row.definition).ok_or_else(missing)?;
+        let pins = self.pins.get(&row.pins).ok_or_else(missing)?;
+        let held = self.blob_refs.iter().filter(|(of, _)| *of == row.no);
+        let blobs: Vec<NewBlob> = held
+            .filter_map(|(_, digest)| {
+                let (_, bytes) = self.blobs.get(digest)?;
+                let (digest, bytes) = (*digest, bytes.clone());
+                Some(NewBlob { digest, bytes })
+            })
+            .collect();
+        let triggers = self.triggers_of(row.no);
+        let names = self.outside.iter().filter(|(_, of)| of.instance == row.no);
+        let mut names: Vec<TriggerName> = names.map(|(id, named)| name(*id, named)).collect();
+        names.sort_by_key(|name| name.trigger);
+        let bookmarks = self.stimuli.bookmarks.values();
+        let bookmarks = bookmarks.filter(|mark| mark.instance == row.no);
+        let items = instance
+            .items
+            .iter()
+            .map(|((list, index), output)| NewItem {
+                list: *list,
+                index: *index,
+                output: output.clone(),
+            });
+        let vars = instance.vars.iter();
+        let scopes = instance.scopes.iter();
+        let snapshot = Snapshot {
+            row: row.clone(),
+            definition: definition.clone(),
+            pins: pins.clone(),
+            input: instance.input.clone(),
+            output: instance.output.clone(),
+            keep_ms: instance.keep_ms,
+            vars: vars
+                .map(|((scope, name), value)| (*scope, name.clone(), value.clone()))
+                .collect(),
+            scopes: scopes.map(|(no, state)| (*no, state.clone())).collect(),
+            items: items.collect(),
+            triggers: triggers
+                .iter()
+                .filter_map(|no| self.triggers.get(no).cloned())
+                .collect(),
+            runs: self.newest(instance, bounds.runs),
+            journal: instance.journal.clone(),
+            bookmarks: bookmarks.map(|mark| mark.bookmark.clone()).collect(),
+            names,
+            children: u32::try_from(self.open_children(row.no)).unwrap_or(u32::MAX),
+            blobs,
+        };
+        bounds.admit_bytes(snapshot.bytes())?;
+        snapshot.admitted(bounds).map(Some)
+    }
+
+    fn newest(&self, instance: &Instance, bound: u32) -> Vec<RunRow> {
+        let last = instance.row.last_run.and_then(|no| self.runs.get(&no));
+        let walk = std::iter::successors(last, |run| {
+            run.previous.and_then(|previous| self.runs.get(&previous))
+        });
+        walk.take(bound as usize).cloned().collect()
+    }
+}
+
+fn name(id: windlass_model::TriggerId, named: &Named) -> TriggerName {
+    TriggerName {
+        id,
+        trigger: named.trigger,
+        request: named.request,
+        closed: named.closed,
+    }
+}
+
+impl Instance {
+    fn fill(&mut self, import: &Import, (epoch, version): (i64, i64)) {
+        let row = &mut self.row;
+        row.status = import.status;
+        row.epoch.0 = above(import.epoch.0, epoch);
+        row.version.0 = above(import.version.0, version);
+        row.last_run = import.runs.last().map(|last| last.no);
+        row.finished_ms = import.finished_ms;
+        row.failure.clone_from(&import.failure);
+        self.imported = Some(row.version);
+        self.output.clone_from(&import.output);
+        let vars = import.vars.iter();
+        let vars: BTreeMap<(ScopeNo, String), _> = vars
+            .map(|(scope, name, value)| ((*scope, name.clone()), value.clone()))
+            .collect();
+        self.vars.extend(vars);
+        self.scopes = import.scopes.iter().cloned().collect();
+        let items = import.items.iter();
+        self.items = items
+            .map(|item| ((item.list, item.index), item.output.clone()))
+            .collect();
+        self.journal.clone_from(&import.journal);
+        self.journal.push(import.mark.clone());
+    }
+}
