@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use windlass_model::Numbers;
-use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, NewMember};
+use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, Fence, NewMember};
 use windlass_store::{Sink, Ticket, Write, Wrote};
 
 use super::core::{Action, Core, Event};
+use crate::error::Error;
 use crate::shard::{Arrival, Message};
 use crate::shared::Shared;
 
@@ -350,6 +351,9 @@ impl Driver {
                     prepared,
                     numbers,
                 }),
+                Err(Error::Store(error)) if error.transient => {
+                    shared.unread(&claimed, &numbers, &error);
+                }
                 Err(error) => shared.park(&claimed, &numbers, &error.to_string()),
             }
         });
@@ -363,17 +367,20 @@ impl Shared {
         }
     }
 
+    /// Gives back what could not be looked up, because the store is in trouble: it is claimed
+    /// again when that is over.
+    fn unread(&self, claimed: &ClaimedInstance, numbers: &Numbers, error: &windlass_store::Error) {
+        let run = claimed.row.id;
+        tracing::warn!(instance = %run, code = %error.code, %error, "cannot read what a run needs");
+        self.owe(claimed, numbers);
+    }
+
     /// Puts aside what cannot run here: its definition or one of its plugins is missing. It
     /// stays in the store and comes back when plugins change.
     fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
         tracing::warn!(instance = %row.id, reason, "parking a run that cannot go on here");
-        let fence = windlass_store::write::Fence {
-            incarnation: numbers.incarnation(),
-            instance: row.no,
-            epoch: row.epoch,
-            version: row.version,
-        };
+        let fence = fence(claimed, numbers);
         for trigger in &claimed.claimed {
             let trigger = windlass_store::write::TriggerFence {
                 no: trigger.no,
@@ -388,9 +395,25 @@ impl Shared {
                 tracing::warn!(%error, "cannot park");
             }
         }
-        if let Err(error) = self.store.write(Write::Release { fence }) {
-            tracing::warn!(%error, "cannot give back a parked run");
+        self.owe(claimed, numbers);
+    }
+
+    /// Leaves it to the shard to give back what it was never shown, until that succeeds.
+    fn owe(&self, claimed: &ClaimedInstance, numbers: &Numbers) {
+        let fence = fence(claimed, numbers);
+        if let Some(shard) = self.shard(fence.instance) {
+            shard.send(Message::Owed(fence));
         }
         self.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+    }
+}
+
+fn fence(claimed: &ClaimedInstance, numbers: &Numbers) -> Fence {
+    let row = &claimed.row;
+    Fence {
+        incarnation: numbers.incarnation(),
+        instance: row.no,
+        epoch: row.epoch,
+        version: row.version,
     }
 }

@@ -33,7 +33,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 use windlass_model::{Epoch, InstanceNo, Numbers, Seq};
 use windlass_store::rows::NewInstance;
-use windlass_store::write::ClaimedInstance;
+use windlass_store::write::{ClaimedInstance, Fence};
 use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
@@ -74,6 +74,8 @@ pub(crate) enum Message {
     },
     /// The membership is gone: nothing here is owned any more.
     Forget,
+    /// To be given back, though it was claimed and never came here.
+    Owed(Fence),
     /// Try again to give back what could not be given back before.
     Retry,
     /// Start nothing more, and give back what has nothing running.

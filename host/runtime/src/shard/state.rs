@@ -90,6 +90,7 @@ impl State {
             Message::SuspectsTurn(instance, seq) => self.suspects_turn(instance, seq, shared),
             Message::Locked { no, epoch, taken } => self.locked(no, epoch, taken, shared),
             Message::Forget => self.forget(shared),
+            Message::Owed(fence) => self.release(fence),
             Message::Retry => self.retry(),
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
@@ -474,14 +475,18 @@ impl State {
 
     fn retry(&mut self) {
         for fence in std::mem::take(&mut self.owed) {
-            let then = Then::Released(fence);
-            let pending = Pending {
-                instance: fence.instance,
-                epoch: fence.epoch,
-                then,
-            };
-            self.push(pending, Write::Release { fence });
+            self.release(fence);
         }
+    }
+
+    /// Gives back what is not here.
+    fn release(&mut self, fence: Fence) {
+        let pending = Pending {
+            instance: fence.instance,
+            epoch: fence.epoch,
+            then: Then::Released(fence),
+        };
+        self.push(pending, Write::Release { fence });
     }
 
     fn drain(&mut self, shared: &Shared) {

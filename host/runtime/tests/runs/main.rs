@@ -21,4 +21,5 @@ mod metrics;
 mod patterns;
 mod queue;
 mod rig;
+mod unread;
 mod waiting;

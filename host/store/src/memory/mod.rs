@@ -84,6 +84,8 @@ struct Own {
     joined: Vec<Incarnation>,
     faults: Option<Faults>,
     witness: Option<Witness>,
+    /// How many more times a definition cannot be read.
+    unread: u32,
     deferred: Option<defer::Deferred>,
     closed: bool,
 }
@@ -107,6 +109,11 @@ impl MemoryStore {
     /// Lets writes through this handle fail as the hook decides.
     pub fn set_faults(&self, faults: Option<Faults>) {
         self.own.lock().faults = faults;
+    }
+
+    /// Lets the next so many definitions that are asked for be out of reach.
+    pub fn set_unread(&self, times: u32) {
+        self.own.lock().unread = times;
     }
 
     /// Shows every write through this handle to somebody.

@@ -11,9 +11,10 @@ use windlass_model::{
 use super::MemoryStore;
 use super::data::{Data, Instance};
 use super::stimuli::Kept;
+use crate::codes;
 use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
@@ -160,6 +161,12 @@ impl Reader for MemoryStore {
     }
 
     fn definition(&self, digest: Digest) -> Result<Option<DefinitionRow>> {
+        let mut own = self.own.lock();
+        if own.unread > 0 {
+            own.unread -= 1;
+            return Err(Error::new(codes::BUSY, "the definitions are out of reach").transient());
+        }
+        drop(own);
         Ok(self.common.data.lock().definitions.get(&digest).cloned())
     }
 
