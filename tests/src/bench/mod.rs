@@ -16,6 +16,7 @@ pub mod retention;
 pub mod rig;
 pub mod scenario;
 pub mod start_up;
+pub mod steady;
 pub mod table;
 pub mod timers;
 

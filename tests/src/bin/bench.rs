@@ -15,16 +15,23 @@ use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
     Record, burn_down, http_resume, locking, long_run, resumes, retention, scenario, start_up,
-    table, timers,
+    steady, table, timers,
 };
 
 fn main() -> Result<()> {
     let arguments = Arguments::read()?;
-    match &arguments.only {
-        Some(only) => single(&arguments, only),
-        None => all(&arguments),
+    match (&arguments.only, arguments.minutes) {
+        (Some(only), _) => single(&arguments, only),
+        (None, Some(minutes)) => {
+            let seconds = minutes * 60.0;
+            single(&Arguments { seconds, ..arguments }, STEADY)
+        }
+        (None, None) => all(&arguments),
     }
 }
+
+/// A load that two cores carry beside other work: runs per second.
+const STEADY: &str = "steady/100/full/warm";
 
 struct Arguments {
     components: PathBuf,
@@ -33,6 +40,8 @@ struct Arguments {
     dir: PathBuf,
     json: Option<PathBuf>,
     seconds: f64,
+    /// Only the steady load, for so long.
+    minutes: Option<f64>,
     filter: Option<String>,
     only: Option<String>,
     /// Measure on PostgreSQL, too.
@@ -50,6 +59,7 @@ impl Arguments {
             dir: PathBuf::from("target"),
             json: None,
             seconds: 3.0,
+            minutes: None,
             filter: None,
             only: None,
             postgres: false,
@@ -69,13 +79,14 @@ impl Arguments {
                 "--dir" => read.dir = value()?.into(),
                 "--json" => read.json = Some(value()?.into()),
                 "--seconds" => read.seconds = value()?.parse()?,
+                "--minutes" => read.minutes = Some(value()?.parse()?),
                 "--filter" => read.filter = Some(value()?),
                 "--only" => read.only = Some(value()?),
                 "--postgres" => read.postgres = true,
                 "--url" => read.url = Some(value()?),
                 other => bail!(
                     "unknown argument {other}; known: --components --binary --hello --dir --json \
-                     --seconds --filter --postgres"
+                     --seconds --minutes --filter --postgres"
                 ),
             }
         }
@@ -112,6 +123,10 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         resumes::NAME => runtime.block_on(resumes::measure(&setup, in_flight.parse()?))?,
         retention::NAME => runtime.block_on(retention::measure(&setup, in_flight.parse()?))?,
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
+        steady::NAME => {
+            let time = Duration::from_secs_f64(arguments.seconds);
+            runtime.block_on(steady::measure(&setup, in_flight.parse()?, time))?
+        }
         name if name.starts_with(locking::NAME) => {
             let time = Duration::from_secs_f64(arguments.seconds);
             runtime.block_on(locking::measure(&setup, name, in_flight.parse()?, time))?
