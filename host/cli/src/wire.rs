@@ -76,6 +76,7 @@ impl Machine {
             config::Durability::Full => Durability::Full,
             config::Durability::Normal => Durability::Normal,
         };
+        options.queue_bytes = self.config.store.queue.bytes();
         Ok(SqliteStore::open(path, options)?)
     }
 
@@ -85,6 +86,7 @@ impl Machine {
         options.metrics = Arc::clone(&self.metrics);
         // A process that is stopped within a transaction must not outlast its own lease there.
         options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;
+        options.queue_bytes = self.config.store.queue.bytes();
         options
     }
 

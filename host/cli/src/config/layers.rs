@@ -335,6 +335,11 @@ impl Config {
                 "at least 1ms",
             ),
             ("scheduler.max-steps", scheduler.max_steps > 0, "at least 1"),
+            (
+                "store.queue",
+                self.store.queue.0 >= 1 << 20,
+                "at least 1MiB",
+            ),
             ("locks.lease", self.locks.lease.0 >= 1000, "at least 1s"),
             (
                 "retention.every",

@@ -67,6 +67,9 @@ pub(crate) struct Store {
     /// `full`: what was acknowledged survives a power cut. `normal`: it survives the death of
     /// the process, and a power cut may take the last moments.
     pub(crate) durability: Durability,
+    /// How much may wait to be written. Who brings more waits until there is room: so a process
+    /// on a slow disk becomes slower, and not larger. At least 1MiB.
+    pub(crate) queue: Size,
 }
 
 /// Which workflows `serve` publishes.
@@ -191,6 +194,7 @@ impl Default for Store {
         Self {
             url: "sqlite:.windlass/windlass.db".into(),
             durability: Durability::Full,
+            queue: Size(64 << 20),
         }
     }
 }
