@@ -348,7 +348,9 @@ impl Core {
         self.next_due_ms = None;
         actions.push(Action::Claim {
             instances: self.settings.claim_instances.min(room),
-            triggers: self.settings.claim_triggers,
+            // What is claimed is out of reach of what comes later and is more urgent: so no
+            // more is taken of one instance than there is room for.
+            triggers: self.settings.claim_triggers.min(room),
         });
     }
 }

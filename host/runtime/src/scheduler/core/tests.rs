@@ -122,6 +122,15 @@ fn a_full_process_claims_nothing_until_there_is_room() {
 }
 
 #[test]
+fn no_more_is_claimed_of_an_instance_than_there_is_room_for() {
+    let three = Action::Claim {
+        instances: 3,
+        triggers: 3,
+    };
+    check(&[(10, Event::Woken, 4_093, &[three])]);
+}
+
+#[test]
 fn more_work_is_claimed_at_once() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
