@@ -2,14 +2,15 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use windlass_model::LetterNo;
+use windlass_model::{InstanceNo, LetterNo};
 use windlass_runtime::client;
+use windlass_store::Store;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
 use super::event::duration;
 use crate::app::Context;
 use crate::codes;
-use crate::commands::{find, moment};
+use crate::commands::{definition, find, moment, node_name};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::{members, table};
@@ -111,7 +112,8 @@ impl List {
             after: None,
             limit: self.limit,
         })?;
-        let items: Vec<_> = rows.iter().map(item).collect();
+        let items = rows.iter().map(|row| item(store.as_ref(), row));
+        let items: Vec<Value> = items.collect::<Result<_, _>>()?;
         context.output.list(&items, || {
             let lines = rows.iter().map(|row| {
                 let letter = &row.letter;
@@ -131,7 +133,7 @@ impl List {
     }
 }
 
-fn item(row: &LetterRow) -> Value {
+fn item(store: &dyn Store, row: &LetterRow) -> anyhow::Result<Value> {
     let letter = &row.letter;
     let read = |bytes: &[u8]| {
         let text = || Value::from(String::from_utf8_lossy(bytes));
@@ -141,7 +143,7 @@ fn item(row: &LetterRow) -> Value {
         LetterBody::Trigger(dead) => json!({
             "seq": dead.seq,
             "type": dead.kind,
-            "node": dead.node,
+            "node": dead.node.map(|node| node_of(store, dead.instance, node)).transpose()?,
             "priority": dead.priority,
             "payload": dead.payload.as_deref().map(read),
         }),
@@ -154,7 +156,7 @@ fn item(row: &LetterRow) -> Value {
             "input": stimulus.input.inline().map(|bytes| read(bytes)),
         }),
     };
-    json!({
+    Ok(json!({
         "no": row.no,
         "kind": letter.body.kind().name(),
         "reason": letter.reason,
@@ -163,7 +165,16 @@ fn item(row: &LetterRow) -> Value {
         "replayed": row.replayed_ms.map(moment),
         "failure": letter.failure,
         "body": body,
-    })
+    }))
+}
+
+/// The name of a node of a run, which may be gone.
+fn node_of(store: &dyn Store, instance: InstanceNo, node: u32) -> anyhow::Result<String> {
+    let definition = match store.instance_by_no(instance)? {
+        Some(row) => definition(store, &row)?,
+        None => None,
+    };
+    Ok(node_name(definition.as_ref(), node))
 }
 
 impl One {
@@ -171,7 +182,7 @@ impl One {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let row = store.dead_letter(LetterNo(self.no))?;
-        let item = item(&row.ok_or_else(|| missing(self.no))?);
+        let item = item(store.as_ref(), &row.ok_or_else(|| missing(self.no))?)?;
         context.output.show(&item, || members(&item, &ORDER))?;
         Ok(Exit::Done)
     }
@@ -242,7 +253,9 @@ fn tell(context: &Context, no: i64, lettered: Lettered, done: &str) -> anyhow::R
         }
         Lettered::NotFound => return Err(missing(no).into()),
         Lettered::Already => format!("Dead letter {no} was replayed already"),
-        Lettered::Closed => format!("The run of dead letter {no} has gone on without it"),
+        Lettered::Closed => {
+            format!("The run of dead letter {no} is over, or has gone on without it")
+        }
     };
     let help = "`windlass dead-letter show NO` says when, and what is in it.";
     let expected = Expected::new(codes::TOO_LATE, text).help(help);

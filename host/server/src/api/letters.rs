@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{InstanceId, LetterNo};
+use windlass_model::{InstanceId, InstanceNo, LetterNo};
 use windlass_runtime::client;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
 use super::instances::find;
-use crate::app::App;
+use crate::app::{App, Inner};
 use crate::extract::{Asked, Document, Named};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::{Failure, moment, read};
+use crate::view::{Failure, moment, node_name, read};
 
 /// How many are thrown away at once.
 const SLICE: u32 = 500;
@@ -45,13 +45,13 @@ pub(crate) struct Letter {
     body: Value,
 }
 
-fn item(row: &LetterRow) -> Letter {
+fn item(app: &Inner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
     let letter = &row.letter;
     let body = match &letter.body {
         LetterBody::Trigger(dead) => json!({
             "seq": dead.seq,
             "type": dead.kind,
-            "node": dead.node,
+            "node": dead.node.map(|node| node_of(app, dead.instance, node)).transpose()?,
             "priority": dead.priority,
             "payload": dead.payload.as_deref().map(read),
         }),
@@ -64,7 +64,7 @@ fn item(row: &LetterRow) -> Letter {
             "input": stimulus.input.inline().map(|bytes| read(bytes)),
         }),
     };
-    Letter {
+    Ok(Letter {
         no: row.no.0,
         kind: letter.body.kind().name(),
         reason: letter.reason.clone(),
@@ -73,7 +73,16 @@ fn item(row: &LetterRow) -> Letter {
         replayed: row.replayed_ms.map(moment),
         failure: letter.failure.as_ref().map(Failure::from),
         body,
-    }
+    })
+}
+
+/// The name of a node of a run, which may be gone.
+fn node_of(app: &Inner, instance: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
+    let definition = match app.store().instance_by_no(instance)? {
+        Some(row) => app.definition(row.definition)?,
+        None => None,
+    };
+    Ok(node_name(definition.as_ref(), node))
 }
 
 /// Which dead letters to list.
@@ -108,7 +117,7 @@ pub(crate) async fn list(
             limit: page.look()?,
         })?;
         let place = |row: &LetterRow| row.no.to_string();
-        page.page("letters", rows, place, |row| Ok(item(&row)))
+        page.page("letters", rows, place, |row| item(app, &row))
     })
     .await
     .map(Json)
@@ -126,7 +135,7 @@ pub(crate) async fn show(State(app): State<App>, no: Named) -> Result<Json<Lette
     let no = no.number()?;
     app.ask(move |app| {
         let row = app.store().dead_letter(LetterNo(no))?;
-        row.as_ref().map(item).ok_or_else(|| missing(no))
+        item(app, &row.ok_or_else(|| missing(no))?)
     })
     .await
     .map(Json)
@@ -140,7 +149,7 @@ fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
             "dead letter {no} was tried again already"
         ))),
         Lettered::Closed => Err(Problem::too_late(format!(
-            "the run of dead letter {no} has gone on without it"
+            "the run of dead letter {no} is over, or has gone on without it"
         ))),
     }
 }
