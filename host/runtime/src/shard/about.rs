@@ -1,6 +1,7 @@
 //! The current trigger, as log lines and spans name it: passed explicitly, the same on all
 //! paths. Guests are told the same through their interface `context`.
 
+use windlass_engine::NodeIx;
 use windlass_model::{InstanceId, Seq};
 use windlass_plugins::CallContext;
 
@@ -43,7 +44,10 @@ impl Hot {
     /// Of a trigger of this instance.
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);
-        let plan = open.and_then(|open| self.prepared.graph.node(open.node));
+        // One from outside has no run before it is let in.
+        let outside = || self.held.get(&trigger)?.outside.as_ref()?.node.map(NodeIx);
+        let node = open.map(|open| open.node).or_else(outside);
+        let plan = node.and_then(|node| self.prepared.graph.node(node));
         TriggerContext {
             instance: self.id,
             trigger,

@@ -130,12 +130,9 @@ impl State {
             Fate::Used => {}
             Fate::Again(again_ms) => step.again_ms = Some(again_ms),
             Fate::Dead(reason, failure) => {
-                log_about!(
-                    warn,
-                    hot.about(to.seq),
-                    reason,
-                    "a trigger is a dead letter"
-                );
+                let about = hot.about(to.seq);
+                let why = failure.as_ref().map_or("", |failure| &failure.message);
+                log_about!(warn, about, reason, why, "a trigger is a dead letter");
                 step.dead
                     .extend(hot.letter(to.seq, reason, failure, now_ms));
             }

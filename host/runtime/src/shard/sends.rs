@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use serde_json::json;
+use windlass_engine::NodeIx;
 use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{Delivery, Failure, Payload, Status};
 use windlass_plugins::SentStimulus;
+use windlass_store::letters::LetterBody;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
@@ -33,11 +35,18 @@ impl Hot {
             .dead
             .iter()
             .filter(|letter| letter.failure.is_some())
-            .map(|letter| (letter.reason.as_str(), letter.failure.as_ref()));
-        let faulted = faulted.map(|ending| ("faulted", ending.failure.as_ref()));
+            .map(|letter| {
+                let node = match &letter.body {
+                    LetterBody::Trigger(dead) => dead.node,
+                    LetterBody::Stimulus(_) => None,
+                };
+                (letter.reason.as_str(), node, letter.failure.as_ref())
+            });
+        let node = step.record.as_ref().map(|record| record.node);
+        let faulted = faulted.map(|ending| ("faulted", node, ending.failure.as_ref()));
         if !self.prepared.hears_incidents {
-            for (what, failure) in dead.chain(faulted) {
-                sends.push(self.incident(to, what, failure, step.now_ms));
+            for (what, node, failure) in dead.chain(faulted) {
+                sends.push(self.incident(to, (what, node), failure, step.now_ms));
             }
         }
         sends
@@ -64,12 +73,14 @@ impl Hot {
     fn incident(
         &self,
         to: Address,
-        what: &str,
+        (what, node): (&str, Option<u32>),
         failure: Option<&Failure>,
         at_ms: i64,
     ) -> NewStimulus {
+        let node = node.and_then(|node| self.prepared.graph.node(NodeIx(node)));
         let input = json!({
             "what": what,
+            "node": node.map(|plan| plan.name.as_str()),
             "instance": self.id.to_string(),
             "workflow": &*self.prepared.name,
             "correlation": self.correlation.as_deref(),
