@@ -84,6 +84,7 @@ fn commands(text: &mut String, above: &Command, path: &str) {
 fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
     for argument in arguments {
         let value = match argument.get_value_names() {
+            Some([name, ..]) if argument.is_require_equals_set() => format!("[={name}]"),
             Some([name, ..]) if argument.get_action().takes_values() => format!(" {name}"),
             _ => String::new(),
         };

@@ -18,7 +18,8 @@ use crate::output::{members, table};
 use crate::wire::Machine;
 
 /// The members of a trigger, in the order in which they are shown.
-pub(crate) const ORDER: [&str; 11] = [
+pub(crate) const ORDER: [&str; 12] = [
+    "id",
     "trigger",
     "instance",
     "workflow",
@@ -140,7 +141,13 @@ impl Show {
         let target = target(store, &self.trigger)?;
         let missing = || refuse(Touched::NotFound, &format!("Trigger {}", self.trigger));
         let item = match (store.trigger(target)?, target) {
-            (Some(row), _) => Runs::default().item(store, &row)?,
+            (Some(row), target) => {
+                let mut item = Runs::default().item(store, &row)?;
+                if let TriggerTarget::Outside(id) = target {
+                    item["id"] = json!(id);
+                }
+                item
+            }
             // One that was named from outside is known for some time after it is gone.
             (None, TriggerTarget::Outside(id)) => {
                 let known = store.outside(id)?.ok_or_else(missing)?;

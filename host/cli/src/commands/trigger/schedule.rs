@@ -19,7 +19,8 @@ use crate::wire::Machine;
 #[derive(Debug, Args)]
 #[command(
     after_help = "The trigger does not keep the run open: what is left when the run ends \
-    is closed. The same --id with the same arguments is the same trigger."
+    is closed. The same --id with the same arguments is the same trigger, which takes --at: \
+    --in counts from now, and so is another time whenever it is said."
 )]
 pub(crate) struct Schedule {
     /// The run; the beginning of its id will do
@@ -90,7 +91,7 @@ fn refuse(scheduled: Scheduled, id: TriggerId, run: &str) -> Expected {
     let late = |text: String| Expected::new(codes::TOO_LATE, text).exit(Exit::Conflict);
     match scheduled {
         Scheduled::Conflict => late(format!("Trigger {id} was scheduled with other arguments"))
-            .help("Take another `--id`, or leave it out for a new one."),
+            .help("Take another `--id`, or leave it out for a new one. `--in` is another time each time: `--at` says the same again."),
         Scheduled::NoInstance => {
             let text = format!("There is no run {run}");
             Expected::new(codes::NO_INSTANCE, text).exit(Exit::NotFound)
