@@ -101,7 +101,8 @@ pub async fn measure(setup: &Setup, rate: u64, time: Duration) -> Result<Record>
         ..Options::default()
     })?;
     let begin = clock.monotonic();
-    let mut ticks = tokio::time::interval(Duration::from_secs(1) / u32::try_from(TICKS_PER_SECOND)?);
+    let mut ticks =
+        tokio::time::interval(Duration::from_secs(1) / u32::try_from(TICKS_PER_SECOND)?);
     // A host that cannot keep up is not asked for more later.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut begun, mut samples, mut sizes) = (0_u64, 0_u32, Vec::new());
@@ -128,7 +129,12 @@ pub async fn measure(setup: &Setup, rate: u64, time: Duration) -> Result<Record>
     }
     let elapsed = clock.monotonic().saturating_sub(begin);
     // All that have begun come to an end, too.
-    drop(load.ended.room.acquire_many(u32::try_from(IN_FLIGHT)?).await?);
+    drop(
+        load.ended
+            .room
+            .acquire_many(u32::try_from(IN_FLIGHT)?)
+            .await?,
+    );
     drop(retention);
     load.runtime.drain(Duration::from_secs(10)).await;
     let failed = load.ended.failed.load(Ordering::Acquire);

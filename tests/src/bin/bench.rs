@@ -24,7 +24,13 @@ fn main() -> Result<()> {
         (Some(only), _) => single(&arguments, only),
         (None, Some(minutes)) => {
             let seconds = minutes * 60.0;
-            single(&Arguments { seconds, ..arguments }, STEADY)
+            single(
+                &Arguments {
+                    seconds,
+                    ..arguments
+                },
+                STEADY,
+            )
         }
         (None, None) => all(&arguments),
     }
