@@ -77,7 +77,7 @@ struct Load {
     ended: Arc<Ended>,
     plain: StartRequest,
     waits: StartRequest,
-    large: Payload,
+    large: String,
 }
 
 /// Begins `rate` runs in each second of `time`, and prints sizes each minute.
@@ -180,7 +180,7 @@ impl Load {
             ended,
             plain: rig::request(plain.name, &plain.workflow)?,
             waits: rig::request("waits", &waits)?,
-            large: Payload::of(&json!({ "text": "x".repeat(LARGE) })),
+            large: "x".repeat(LARGE),
         })
     }
 
@@ -190,7 +190,8 @@ impl Load {
             0 => self.waiting(number).await,
             1 => {
                 let mut request = self.plain.clone();
-                request.input = self.large.clone();
+                // Each another one: the same value is stored once.
+                request.input = Payload::of(&json!({ "number": number, "text": self.large }));
                 self.runtime.run(&request).await?;
                 Ok(())
             }

@@ -143,12 +143,12 @@ impl Hot {
             self.carry_out(command, &used, &mut rows, shared)?;
         }
         self.go_on(to, &step, &used, &mut rows)?;
+        let sends = self.sends(to, &step);
         let runs = self.records(
             step.record.take(),
             std::mem::take(&mut rows.cancelled),
             now_ms,
         )?;
-        let sends = self.sends(to, &step);
         let (bookmarks, children) = self.waits(&mut step, &rows, shared);
         let fence = self.fence();
         self.version.0 += 1;

@@ -7,6 +7,7 @@ use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{Delivery, Failure, Payload, Status};
 use windlass_plugins::SentStimulus;
 use windlass_store::letters::LetterBody;
+use windlass_store::rows::RunRow;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
@@ -42,8 +43,13 @@ impl Hot {
                 };
                 (letter.reason.as_str(), node, letter.failure.as_ref())
             });
-        let node = step.record.as_ref().map(|record| record.node);
-        let faulted = faulted.map(|ending| ("faulted", node, ending.failure.as_ref()));
+        let faulted = faulted.map(|ending| {
+            // What was compensated in between ends with another node.
+            let failed = |record: &&RunRow| record.failure == ending.failure;
+            let record = step.record.as_ref().filter(failed);
+            let node = record.map(|record| record.node);
+            ("faulted", node, ending.failure.as_ref())
+        });
         if !self.prepared.hears_incidents {
             for (what, node, failure) in dead.chain(faulted) {
                 sends.push(self.incident(to, (what, node), failure, step.now_ms));

@@ -214,13 +214,13 @@ fn a_run_that_faults_is_announced() {
 workflow: alarm
 nodes:
   hear: { event: incident }
-output: "{{ nodes.hear.output.failure.message }}"
+output: "{{ nodes.hear.output.node }}: {{ nodes.hear.output.failure.message }}"
 "#,
     );
     running.suspended(waits.no);
     let bad = running.run("workflow: bad\nnodes:\n  bad: { fail: it is broken }\n");
     assert_eq!(running.ended(bad.no).status, Status::Faulted);
-    assert_eq!(output(&running.ended(waits.no)), json!("it is broken"));
+    assert_eq!(output(&running.ended(waits.no)), json!("bad: it is broken"));
     let letters = running.store.dead_letters(&LetterQuery {
         limit: 10,
         ..LetterQuery::default()
