@@ -12,8 +12,8 @@ use crate::rows::{JournalRow, NewBlob, NewTrigger};
 /// What is asked of an instance.
 #[derive(Clone, Debug)]
 pub enum LifeOp {
-    /// Makes the start triggers due that wait without a time. Answered by [`Lived::Done`],
-    /// [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
+    /// Makes the start triggers due that wait, without a time or for one that has not come.
+    /// Answered by [`Lived::Done`], [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
     Begin {
         /// Which.
         instance: InstanceId,

@@ -19,6 +19,15 @@ pub enum Begun {
     Before,
 }
 
+/// When a run that is written down begins.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Now,
+    /// In epoch milliseconds.
+    At(i64),
+    WhenTold,
+}
+
 impl WorkflowClient {
     /// Writes a run down that begins when [`Self::run`] says so. The same id again with the
     /// same request is the run that is there.
@@ -28,7 +37,20 @@ impl WorkflowClient {
     /// The definition or the input is wrong, the id is taken by another request or was
     /// deleted, a run that excludes this one has not ended, or the store is in trouble.
     pub async fn create(&self, request: StartRequest) -> Result<Started, Error> {
-        self.ask(move |inner| inner.create(&request, false)).await
+        self.ask(move |inner| inner.create(&request, Due::WhenTold))
+            .await
+    }
+
+    /// Writes a run down that begins at a moment, in epoch milliseconds, or when [`Self::run`]
+    /// says so before that. Its time-outs count from then on. The same id again with the same
+    /// request is the run that is there, whenever that begins.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::create`].
+    pub async fn create_for(&self, request: StartRequest, at_ms: i64) -> Result<Started, Error> {
+        self.ask(move |inner| inner.create(&request, Due::At(at_ms)))
+            .await
     }
 
     /// Lets a run begin that was created. One that has begun goes on, and is not begun twice.
@@ -49,7 +71,10 @@ impl WorkflowClient {
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
         let started = match self.inner.runtime() {
             Some(runtime) => runtime.run(&request).await?,
-            None => self.ask(move |inner| inner.create(&request, true)).await?,
+            None => {
+                let due = Due::Now;
+                self.ask(move |inner| inner.create(&request, due)).await?
+            }
         };
         let waits = |row: &windlass_store::rows::InstanceRow| !row.status.is_final();
         if started.existing.as_deref().is_some_and(waits) {
@@ -61,15 +86,20 @@ impl WorkflowClient {
 }
 
 impl Inner {
-    fn create(&self, request: &StartRequest, due: bool) -> Result<Started, Error> {
+    fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
         let prepared = self
             .catalog()
             .prepare(request.definition.clone(), &self.plugins)?;
         request.check(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();
-            let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
-            if !due {
+            let begin_ms = match due {
+                Due::Now | Due::WhenTold => now_ms,
+                Due::At(at_ms) => at_ms,
+            };
+            let (mut new, _) = request.instance(&prepared, numbers, None, begin_ms)?;
+            new.created_ms = now_ms;
+            if matches!(due, Due::WhenTold) {
                 for trigger in &mut new.triggers {
                     trigger.due_ms = i64::MAX;
                 }

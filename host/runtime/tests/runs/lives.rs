@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, Status};
+use windlass_model::{Clock as _, InstanceId, Payload, Status};
 use windlass_runtime::client::{Begun, Retry, Standing};
 use windlass_runtime::{Error, StartRequest, WorkflowClient};
 use windlass_store::{MemoryStore, Reader as _};
@@ -111,6 +111,24 @@ fn what_was_only_created_begins_when_it_is_to_run() {
             .block_on(client.result(started.id, PATIENCE))
             .unwrap();
         assert_eq!(output(&ended), json!(2));
+    });
+}
+
+#[test]
+fn what_begins_later_waits_for_its_time_or_for_being_told() {
+    check(|running, client, id| {
+        let now_ms = running.clock().wall_ms();
+        let later = client.create_for(request(ADD, id), now_ms + 3_600_000);
+        let later = running.block_on(later).unwrap();
+        let soon = client.create_for(request(ADD, id + 100), now_ms + 1);
+        let soon = running.block_on(soon).unwrap();
+        let ended = running.block_on(client.result(soon.id, PATIENCE)).unwrap();
+        assert_eq!(output(&ended), json!(2));
+        let look = running.block_on(client.result(later.id, Duration::ZERO));
+        assert_eq!(look.unwrap().status, Status::Pending);
+        assert_eq!(running.block_on(client.run(later.id)).unwrap(), Begun::Now);
+        let ended = client.result(later.id, PATIENCE);
+        assert_eq!(output(&running.block_on(ended).unwrap()), json!(2));
     });
 }
 

@@ -93,6 +93,20 @@ pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
     assert_eq!(member.triggers(no), []);
 }
 
+pub(super) fn what_begins_later_begins_at_once_if_it_is_told(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut new = member.draft(1);
+    for trigger in &mut new.triggers {
+        trigger.due_ms = 1_000;
+    }
+    let id = new.id;
+    member.create(new);
+    assert_eq!(member.claim(999, 10, 10).instances.len(), 0);
+    assert_eq!(member.begin(id), Lived::Done);
+    assert_eq!(member.begin(id), Lived::Already);
+    assert_eq!(member.claim(20, 10, 10).instances.len(), 1);
+}
+
 pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let new = member.draft(3);

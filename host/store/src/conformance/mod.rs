@@ -160,7 +160,9 @@ macro_rules! conformance {
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,
                 a_child_tells_only_who_waits_for_it, a_child_that_cannot_begin_has_failed,
                 a_step_cancels_children, dead_letters_are_tried_again_once;
-            living: what_is_created_begins_when_it_is_told, nothing_of_a_paused_instance_is_claimed,
+            living: what_is_created_begins_when_it_is_told,
+                what_begins_later_begins_at_once_if_it_is_told,
+                nothing_of_a_paused_instance_is_claimed,
                 what_is_at_work_when_its_instance_is_paused_is_kept,
                 of_pausing_and_going_on_the_last_counts,
                 a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,

@@ -35,7 +35,7 @@ impl Data {
             self.change(trigger, |row| {
                 let starts = row.kind == TriggerType::Start && !row.seq.is_outside();
                 let free = matches!(row.state, TriggerState::Pending | TriggerState::Parked);
-                if starts && free && row.due_ms == i64::MAX {
+                if starts && free && row.due_ms > at_ms {
                     row.state = TriggerState::Pending;
                     row.due_ms = at_ms;
                     row.token.0 += 1;

@@ -7,18 +7,25 @@ use serde_json::json;
 use windlass_runtime::WorkflowClient;
 
 use crate::app::Context;
+use crate::commands::trigger::When;
 use crate::exit::Exit;
 use crate::request::RequestArguments;
 use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A run that begins later can be let begin at once by `windlass instance run ID`, \
+    and cancelled like any other."
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
     /// Only write it down: it begins with `windlass instance run ID`
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["at", "after"])]
     create_only: bool,
+    #[command(flatten)]
+    when: When,
 }
 
 impl Arguments {
@@ -29,10 +36,10 @@ impl Arguments {
         let store = machine.store()?;
         let client = WorkflowClient::detached(Arc::clone(&store), host, Arc::clone(&machine.clock));
         let started = machine.tokio.block_on(async {
-            if self.create_only {
-                client.create(request).await
-            } else {
-                client.create_and_run(request).await
+            match self.when.due_ms(machine.clock.wall_ms()) {
+                _ if self.create_only => client.create(request).await,
+                Some(at_ms) => client.create_for(request, at_ms).await,
+                None => client.create_and_run(request).await,
             }
         });
         let started = started.map_err(|error| source.explain(error))?;

@@ -8,7 +8,7 @@ mod target;
 use clap::Subcommand;
 
 pub(crate) use list::ORDER;
-pub(crate) use target::refuse;
+pub(crate) use target::{When, refuse};
 
 use crate::app::Context;
 use crate::exit::Exit;

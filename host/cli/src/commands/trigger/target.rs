@@ -61,7 +61,7 @@ fn instant(text: &str) -> Result<i64, String> {
 
 impl When {
     /// In epoch milliseconds, if a moment was given.
-    pub(super) fn due_ms(&self, now_ms: i64) -> Option<i64> {
+    pub(crate) fn due_ms(&self, now_ms: i64) -> Option<i64> {
         let after = self
             .after
             .map(|after| now_ms.saturating_add_unsigned(after));

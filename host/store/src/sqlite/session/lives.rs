@@ -37,7 +37,7 @@ impl Session<'_> {
         // What is parked is tried again, and parked again if it has to be.
         let sql = "UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, reason = NULL \
             WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) \
-            AND due_ms = 9223372036854775807";
+            AND due_ms > ?2";
         let changed = self.connection.prepare_cached(sql)?.execute((no, at_ms))?;
         self.made_pending += changed as u64;
         Ok(if changed == 0 {
