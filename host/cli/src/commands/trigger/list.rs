@@ -143,8 +143,8 @@ impl Show {
         let item = match (store.trigger(target)?, target) {
             (Some(row), target) => {
                 let mut item = Runs::default().item(store, &row)?;
-                if let TriggerTarget::Outside(id) = target {
-                    item["id"] = json!(id);
+                if let (TriggerTarget::Outside(id), Some(item)) = (target, item.as_object_mut()) {
+                    item.insert("id".to_owned(), json!(id));
                 }
                 item
             }
