@@ -20,6 +20,10 @@ pub(crate) struct Args {
     #[arg(long)]
     postgres: bool,
 
+    /// Only a steady load of 100 runs per second, for so long: what grows that should not?
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["filter", "json", "postgres"])]
+    minutes: Option<f64>,
+
     /// How long each scenario is measured.
     #[arg(long, value_name = "SECONDS", default_value = "3")]
     seconds: f64,
@@ -45,6 +49,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .args(["--seconds", &args.seconds.to_string()]);
     if let Some(filter) = &args.filter {
         command.args(["--filter", filter]);
+    }
+    if let Some(minutes) = args.minutes {
+        command.args(["--minutes", &minutes.to_string()]);
     }
     if args.postgres {
         command.arg("--postgres");

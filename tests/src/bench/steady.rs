@@ -80,12 +80,17 @@ struct Load {
     large: String,
 }
 
-/// Begins `rate` runs in each second of `time`, and prints sizes each minute.
+/// Begins `rate` runs in each second of `time`, and says each minute how large everything is.
 ///
 /// # Errors
 ///
 /// Something could not be set up, or a run did not complete.
-pub async fn measure(setup: &Setup, rate: u64, time: Duration) -> Result<Record> {
+pub async fn measure(
+    setup: &Setup,
+    rate: u64,
+    time: Duration,
+    say: &dyn Fn(&str),
+) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
     let load = {
@@ -107,14 +112,14 @@ pub async fn measure(setup: &Setup, rate: u64, time: Duration) -> Result<Record>
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut begun, mut samples, mut sizes) = (0_u64, 0_u32, Vec::new());
     let mut rss_mb = Vec::new();
-    eprintln!("minute\truns\tfile_mb\tlog_mb\tfree_mb\trss_mb\tfiles\tarchive_mb");
+    say("minute\truns\tfile_mb\tlog_mb\tfree_mb\trss_mb\tfiles\tarchive_mb");
     loop {
         ticks.tick().await;
         let elapsed = clock.monotonic().saturating_sub(begin);
         if elapsed >= SAMPLE * (samples + 1) || elapsed >= time {
             samples += 1;
             let sample = Sample::take(setup, &archive, elapsed, &load.ended)?;
-            eprintln!("{}", sample.line());
+            say(&sample.line());
             sizes.push(sample.file_mb + sample.log_mb);
             rss_mb.push(sample.rss_mb);
         }

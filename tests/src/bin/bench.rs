@@ -131,7 +131,8 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
         long_run::NAME => runtime.block_on(long_run::measure(&setup, in_flight.parse()?))?,
         steady::NAME => {
             let time = Duration::from_secs_f64(arguments.seconds);
-            runtime.block_on(steady::measure(&setup, in_flight.parse()?, time))?
+            let say = |line: &str| eprintln!("{line}");
+            runtime.block_on(steady::measure(&setup, in_flight.parse()?, time, &say))?
         }
         name if name.starts_with(locking::NAME) => {
             let time = Duration::from_secs_f64(arguments.seconds);
