@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use windlass_locks::{Held, Key, LockProvider};
 use windlass_model::{Epoch, InstanceId, InstanceNo};
 
+use self::line::Lines;
 use crate::shard::{Message, Order, Shard, Taken};
+
+mod line;
 
 /// How long a claim is kept whose lock somebody else has, before it is given back.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -29,8 +29,8 @@ const RELEASE: Duration = Duration::from_secs(5);
 pub(crate) struct Doorkeeper {
     locks: Arc<dyn LockProvider>,
     io: Handle,
-    /// Locks that are being given back: nobody here asks for them before that is over.
-    leaving: Mutex<FxHashMap<InstanceNo, watch::Receiver<()>>>,
+    /// Whoever asks for a lock here stands behind whoever asks for it, or gives it back, already.
+    lines: Arc<Lines>,
     releases: AtomicUsize,
 }
 
@@ -59,7 +59,7 @@ impl Doorkeeper {
         Arc::new(Self {
             locks,
             io,
-            leaving: Mutex::default(),
+            lines: Arc::default(),
             releases: AtomicUsize::new(0),
         })
     }
@@ -81,13 +81,12 @@ impl Doorkeeper {
 
     fn take(self: &Arc<Self>, shard: &Arc<Shard>, no: InstanceNo, id: InstanceId, epoch: Epoch) {
         let (keeper, shard) = (Arc::clone(self), Arc::clone(shard));
+        let mut place = self.lines.join(no);
         self.io.spawn(async move {
-            let left = keeper.leaving.lock().get(&no).cloned();
-            if let Some(mut left) = left {
-                // Ends with the sender: nothing is ever sent.
-                let _ = left.changed().await;
-            }
-            let taken = match keeper.acquire(&Key::instance(id)).await {
+            place.comes_up().await;
+            let lock = keeper.acquire(&Key::instance(id)).await;
+            drop(place);
+            let taken = match lock {
                 Some(lock) => Taken::Held(keeper.watched(lock, &shard, no, epoch)),
                 None => {
                     pause(PAUSE).await;
@@ -132,11 +131,11 @@ impl Doorkeeper {
         if let Some(watch) = watch {
             watch.abort();
         }
-        let (over, left) = watch::channel(());
-        self.leaving.lock().insert(no, left);
+        let mut place = self.lines.join(no);
         self.releases.fetch_add(1, Ordering::AcqRel);
         let keeper = Arc::clone(self);
         self.io.spawn(async move {
+            place.comes_up().await;
             let key = lock.key().clone();
             match tokio::time::timeout(RELEASE, lock.release()).await {
                 Ok(Ok(())) => {}
@@ -146,9 +145,8 @@ impl Doorkeeper {
                 Err(_) => tracing::warn!(%key, "giving a lock back takes too long"),
             }
             windlass_model::failpoint::pass("after-unlock");
-            keeper.leaving.lock().remove(&no);
+            drop(place);
             keeper.releases.fetch_sub(1, Ordering::AcqRel);
-            drop(over);
         });
     }
 }

@@ -310,7 +310,9 @@ impl Driver {
         } = claims;
         tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
-        for claimed in instances {
+        let me = Some(self.membership.numbers().incarnation());
+        // What was claimed by the member that this process was before is not held any more.
+        for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
             let count = u32::try_from(claimed.claimed.len()).unwrap_or(u32::MAX);
             self.shared.flow.took(count);
             for trigger in &claimed.claimed {

@@ -23,8 +23,9 @@ use crate::wait::{Ended, RunResult};
 #[derive(Default)]
 pub(crate) struct State {
     pub(super) hots: FxHashMap<InstanceNo, Hot>,
-    /// What is to run next, in order.
-    pub(super) ready: VecDeque<(InstanceNo, Seq)>,
+    /// What is to run next, in order, and in which burst: a later one has to line it up again,
+    /// because it may have to wait for its lock, or for its turn as a suspect.
+    pub(super) ready: VecDeque<(InstanceNo, Epoch, Seq)>,
     /// Calls that are to be made by the driving thread before anything else.
     deferred: VecDeque<Work>,
     /// Writes that are not handed over yet.
@@ -202,18 +203,15 @@ impl State {
     /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
     pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
         windlass_model::failpoint::pass("after-claim");
-        let hot = self.hots.get(&no);
-        if hot.is_some_and(Hot::is_shut) {
-            // It is lined up when the lock is there.
+        // What is shut is lined up when the lock is there.
+        let Some(hot) = self.hots.get(&no).filter(|hot| !hot.is_shut()) else {
             return;
-        }
-        let suspicious = hot
-            .and_then(|hot| hot.held.get(&seq))
-            .is_some_and(|held| held.suspicion != Suspicion::None);
+        };
+        let held = hot.held.get(&seq);
+        let suspicious = held.is_some_and(|held| held.suspicion != Suspicion::None);
         // No host dies of control, which runs no guest; and it is to come in its order.
-        let control = self.hots.get(&no).is_some_and(|hot| hot.is_control(seq));
-        if !suspicious || control {
-            self.ready.push_back((no, seq));
+        if !suspicious || hot.is_control(seq) {
+            self.ready.push_back((no, hot.epoch, seq));
         } else if shared.suspects.enter(no, seq) {
             self.mark(no, seq);
         }
@@ -221,13 +219,11 @@ impl State {
 
     /// Lines up what is claimed by a commit that is on its way.
     pub(super) fn start_ahead(&mut self, no: InstanceNo, seq: Seq) {
-        if let Some(held) = self
-            .hots
-            .get_mut(&no)
-            .and_then(|hot| hot.held.get_mut(&seq))
+        if let Some(hot) = self.hots.get_mut(&no)
+            && let Some(held) = hot.held.get_mut(&seq)
         {
             held.stage = Stage::Ready;
-            self.ready.push_back((no, seq));
+            self.ready.push_back((no, hot.epoch, seq));
         }
     }
 
@@ -375,7 +371,7 @@ impl State {
                         && let Some(held) = hot.held.get_mut(&seq)
                     {
                         held.stage = Stage::Ready;
-                        self.ready.push_back((no, seq));
+                        self.ready.push_back((no, epoch, seq));
                     }
                 }
                 if hot.unacknowledged == 0 {
@@ -399,7 +395,7 @@ impl State {
                     self.give_back_if_idle(no, shared);
                 }
             }
-            Then::Marked(seq) => self.ready.push_back((no, seq)),
+            Then::Marked(seq) => self.ready.push_back((no, epoch, seq)),
             Then::Parked(seq) => {
                 if let Some(held) = hot.held.remove(&seq) {
                     held.leaves(no, seq, shared);

@@ -28,7 +28,10 @@ impl State {
     /// The next guest call that is to be made. Everything on the way to it that needs no
     /// guest is done here.
     pub(crate) fn next(&mut self, shared: &Arc<Shared>) -> Option<Work> {
-        while let Some((no, seq)) = self.ready.pop_front() {
+        while let Some((no, epoch, seq)) = self.ready.pop_front() {
+            if self.hots.get(&no).is_none_or(|hot| hot.epoch != epoch) {
+                continue;
+            }
             if shared.begins_nothing() {
                 self.give_back_if_idle(no, shared);
                 continue;

@@ -236,9 +236,18 @@ impl Errands {
 
     /// When something can be done.
     pub(super) fn next_ms(&self) -> Option<u64> {
-        let errands = self.errands.iter().map(|errand| errand.ready_ms);
+        let errands = self.first().map(|(_, errand)| errand.ready_ms);
         let renewal = (!self.kept.is_empty()).then_some(self.renew_ms);
         errands.chain(renewal).min()
+    }
+
+    /// What nothing about the same lock comes before: as `doorkeeper/line.rs` has it.
+    fn first(&self) -> impl Iterator<Item = (usize, &Errand)> {
+        let alone = |errand: &Errand| matches!(errand.what, What::Refuse(_));
+        self.errands.iter().enumerate().filter(move |(at, errand)| {
+            let mut before = self.errands.iter().take(*at);
+            alone(errand) || !before.any(|other| other.no == errand.no && !alone(other))
+        })
     }
 
     /// Whether nothing is on its way.
@@ -258,17 +267,10 @@ impl Errands {
             self.renew_ms = now_ms + RENEW_MS;
             self.renew(now_ms, &mut told);
         }
-        // In their order: a burst's lock is given back before the next one asks for it.
-        let due = self.errands.iter().position(|one| one.ready_ms <= now_ms);
-        if let Some(at) = due {
+        let due = self.first().find(|(_, errand)| errand.ready_ms <= now_ms);
+        if let Some(at) = due.map(|(at, _)| at) {
             let errand = self.errands.remove(at);
-            let waits =
-                |other: &Errand| other.no == errand.no && matches!(other.what, What::Give(_));
-            if matches!(errand.what, What::Take(..)) && self.errands.iter().any(waits) {
-                self.errands.push(errand);
-            } else {
-                told.extend(self.do_one(errand, now_ms));
-            }
+            told.extend(self.do_one(errand, now_ms));
         }
         told
     }

@@ -1,0 +1,108 @@
+//! Keeps what is done about the lock of one instance in order, one thing at a time.
+//!
+//! A process that lost its membership and claims an instance anew may have several things under
+//! way for one lock: a request of the burst that is void, what that has to give back, and the
+//! request of the next burst. Done at once, a request would meet its own process's lock.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::watch;
+use windlass_model::InstanceNo;
+
+/// A line for each instance about whose lock something is under way.
+#[derive(Default)]
+pub(super) struct Lines(Mutex<Ends>);
+
+#[derive(Default)]
+struct Ends {
+    last: FxHashMap<InstanceNo, (u64, watch::Receiver<()>)>,
+    /// Tells the places of a line from each other.
+    places: u64,
+}
+
+/// A place in a line, which is left by dropping it.
+pub(super) struct Place {
+    lines: Arc<Lines>,
+    no: InstanceNo,
+    number: u64,
+    /// Ends when whoever is in front leaves: nothing is ever sent.
+    before: Option<watch::Receiver<()>>,
+    _over: watch::Sender<()>,
+}
+
+impl Lines {
+    /// Stands in line for the lock of an instance.
+    pub(super) fn join(self: &Arc<Self>, no: InstanceNo) -> Place {
+        let (over, left) = watch::channel(());
+        let mut ends = self.0.lock();
+        ends.places += 1;
+        let number = ends.places;
+        let before = ends.last.insert(no, (number, left));
+        Place {
+            lines: Arc::clone(self),
+            no,
+            number,
+            before: before.map(|(_, before)| before),
+            _over: over,
+        }
+    }
+}
+
+impl Place {
+    /// Waits until nobody is in front.
+    pub(super) async fn comes_up(&mut self) {
+        if let Some(before) = &mut self.before {
+            let _ = before.changed().await;
+        }
+        self.before = None;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut ends = self.lines.0.lock();
+        let last = ends.last.get(&self.no);
+        if last.is_some_and(|(number, _)| *number == self.number) {
+            ends.last.remove(&self.no);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn is_up(place: &mut Place) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        pin!(place.comes_up()).poll(&mut context).is_ready()
+    }
+
+    #[test]
+    fn one_after_the_other_comes_up_however_many_leave() {
+        let lines: Arc<Lines> = Arc::default();
+        let [mut first, mut second, mut third] = [7, 7, 7].map(|no| lines.join(InstanceNo(no)));
+        assert!(is_up(&mut first) && !is_up(&mut second) && !is_up(&mut third));
+        drop(first);
+        // The one that comes now stands behind those who are there still.
+        let mut fourth = lines.join(InstanceNo(7));
+        assert!(is_up(&mut second) && !is_up(&mut third) && !is_up(&mut fourth));
+        drop(second);
+        assert!(is_up(&mut third) && !is_up(&mut fourth));
+        drop(third);
+        assert!(is_up(&mut fourth));
+        drop(fourth);
+        assert!(lines.0.lock().last.is_empty());
+    }
+
+    #[test]
+    fn lines_of_several_locks_do_not_wait_for_each_other() {
+        let lines: Arc<Lines> = Arc::default();
+        let [_one, mut other] = [1, 2].map(|no| lines.join(InstanceNo(no)));
+        assert!(is_up(&mut other));
+    }
+}
