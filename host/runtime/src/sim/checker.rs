@@ -15,6 +15,7 @@ use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
 use windlass_store::write::{Claim, Claims, Commit};
 use windlass_store::{Write, Wrote};
 
+use super::history::{Event, History, Written};
 use crate::catalog::Prepared;
 
 /// One life of one simulated process.
@@ -36,6 +37,8 @@ pub(super) struct Checker {
     pub(super) wrong: Vec<String>,
     /// Whether every write is printed.
     pub(super) tells: bool,
+    /// All that was written, in its order, if somebody wants it.
+    pub(super) history: Option<History>,
     /// Writes of each kind, for the report.
     pub(super) commits: u64,
     pub(super) fenced: u64,
@@ -86,6 +89,9 @@ impl Checker {
 
     /// A process is no more.
     pub(super) fn ends(&mut self, life: Life) {
+        if let Some(history) = &mut self.history {
+            history.push(Event::Ended(life));
+        }
         self.ended_lives.insert(life);
     }
 
@@ -95,6 +101,9 @@ impl Checker {
 
     /// Takes in a write.
     pub(super) fn see(&mut self, life: Life, seen: &Seen<'_>, now_ms: u64) {
+        if let Some(history) = &mut self.history {
+            history.push(Event::Wrote(Box::new(Written::of(life, seen, now_ms))));
+        }
         if self.tells {
             eprintln!(
                 "{now_ms} process {life}: {:?} -> {:?}",

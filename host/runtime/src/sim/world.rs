@@ -17,6 +17,7 @@ use super::clock::{Ahead, SimClock};
 use super::dice::Dice;
 use super::graphs::ALL;
 use super::guests::Calling;
+use super::history::History;
 use super::locks::Server;
 use super::process::{Birthplace, Move, Process, Trouble};
 use super::report::Report;
@@ -26,6 +27,9 @@ use crate::scheduler::core::Settings;
 
 /// An hour, in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
+
+/// How far the wall clock is wrong at most, in milliseconds.
+const HOURS_MS: i64 = 3 * HOUR_MS;
 
 /// For how long things go wrong, in milliseconds of the monotonic clock.
 const TROUBLED_MS: u64 = 90_000;
@@ -214,6 +218,19 @@ impl World {
         self.report.runs = runs;
     }
 
+    /// Runs to the end, and keeps what was written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub(super) fn record(self) -> Result<History, String> {
+        let checker = Arc::clone(&self.checker);
+        checker.lock().history = Some(History::new());
+        self.run()?;
+        let history = checker.lock().history.take();
+        Ok(history.unwrap_or_default())
+    }
+
     /// Runs to the end.
     ///
     /// # Errors
@@ -301,6 +318,9 @@ impl World {
         }
         if happens(&mut self.dice, self.habits.clock) {
             let by_ms = *self.dice.pick(&[-HOUR_MS, HOUR_MS, -1_500, 1_500]);
+            // Never so far that a wait outlasts the patience once the clock is right again.
+            let far = (self.stepped_ms + by_ms).abs() > HOURS_MS;
+            let by_ms = if far { -by_ms } else { by_ms };
             self.clock.step_wall(by_ms);
             self.stepped_ms += by_ms;
             self.report.steps_of_clock += 1;

@@ -26,10 +26,12 @@ mod living;
 mod moving;
 mod outside;
 mod planning;
+pub mod power;
 pub(crate) mod publishing;
 mod reading;
 mod scoping;
 mod stepping;
+mod told;
 pub(crate) mod waiting;
 pub(crate) mod world;
 
@@ -39,6 +41,8 @@ use std::time::Duration;
 
 use windlass_model::Clock;
 
+pub use self::told::told;
+pub use self::world::batch;
 use crate::Store;
 
 /// A store under test, as several processes see it.

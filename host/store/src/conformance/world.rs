@@ -370,7 +370,7 @@ impl Answers {
 }
 
 /// Submits writes at once and gives their answers.
-pub(crate) fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
+pub fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
     let answers = Arc::new(Answers::default());
     let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
     let number = writes.len();

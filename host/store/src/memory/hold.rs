@@ -171,12 +171,12 @@ impl Data {
     }
 
     fn held_by(&self, is: impl Fn(Incarnation) -> bool, limit: u32) -> Vec<InstanceNo> {
-        self.instances
-            .values()
-            .filter(|instance| instance.row.owner.is_some_and(&is))
-            .map(|instance| instance.row.no)
-            .take(limit as usize)
-            .collect()
+        let rows = self.instances.values().map(|instance| &instance.row);
+        let held = rows.filter_map(|row| Some((row.owner.filter(|owner| is(*owner))?, row.no)));
+        let mut held: Vec<_> = held.collect();
+        held.sort_unstable();
+        let first = held.into_iter().take(limit as usize);
+        first.map(|(_, no)| no).collect()
     }
 }
 

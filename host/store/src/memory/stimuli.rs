@@ -310,10 +310,11 @@ impl Data {
     }
 
     fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> bool {
-        let of = new.instance.and_then(|id| self.ids.get(&id));
-        let over = of
-            .and_then(|no| self.instances.get(no))
-            .is_some_and(|instance| instance.row.status.is_final());
+        let over = new.instance.is_some_and(|id| {
+            let known = self.ids.get(&id).and_then(|no| self.instances.get(no));
+            let ended = known.is_some_and(|instance| instance.row.status.is_final());
+            ended || self.tombstones.contains_key(&id)
+        });
         if new.delivery != Delivery::Buffer || over {
             return false;
         }

@@ -93,6 +93,32 @@ impl SqliteStore {
         }))
     }
 
+    /// Goes on as a member that joined through another store object: for tests, in which the
+    /// files were taken away under processes that live on.
+    ///
+    /// # Errors
+    ///
+    /// `WL-S014`: its lock file cannot be locked.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn adopt(&self, member: windlass_model::Incarnation) -> Result<()> {
+        let lock = locks::join(&self.shared.path, member.0)?;
+        self.shared.locks.lock().insert(member.0, lock);
+        Ok(())
+    }
+
+    /// Takes the log into the database, as happens by itself when it has grown: for tests.
+    ///
+    /// # Errors
+    ///
+    /// SQLite cannot.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn checkpoint(&self) -> Result<()> {
+        let told = |error: rusqlite::Error| fault::explain(&self.shared.path, &error);
+        let connection = rusqlite::Connection::open(&self.shared.path).map_err(told)?;
+        let sql = "PRAGMA wal_checkpoint(PASSIVE)";
+        connection.query_row(sql, [], |_| Ok(())).map_err(told)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.shared.path

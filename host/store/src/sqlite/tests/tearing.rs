@@ -1,14 +1,11 @@
-//! Power cuts: what was flushed is on the disk; what was not may be there, or not, or in parts.
+//! Power cuts in the middle of groups and checkpoints, over histories of their own.
 //!
-//! A file-system driver that forgets what was not flushed cannot be put under SQLite without
-//! unsafe code. But nothing is in flight while the store is at rest, so two pictures of its
-//! files, taken at rest before and after one change, tell every sector that the change wrote.
-//! A power cut in the middle of it leaves any mixture of the two. Each mixture is opened, and
-//! must hold exactly what the model in memory holds after some of the change's transactions:
-//! all that were acknowledged before it, and nothing by halves.
+//! Each mixture of sectors that a cut leaves is opened, and must hold exactly what the model in
+//! memory holds after some of the change's transactions: all that were acknowledged before it,
+//! and nothing by halves. The histories of the runtime's simulation go through the same in
+//! `host/runtime/src/sim/replay`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,12 +13,10 @@ use windlass_model::{InstanceNo, Payload, ScopeNo};
 
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
+use crate::conformance::power::{Picture, cut};
 use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::sqlite::{SqliteOptions, SqliteStore};
 use crate::{MemoryStore, Store, Write};
-
-/// What a disk writes as a whole.
-const SECTOR: usize = 512;
 
 /// Histories, changes in each, and power cuts in each change.
 const HISTORIES: u64 = 6;
@@ -38,76 +33,6 @@ impl Dice {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) % most as u64) as usize
-    }
-}
-
-/// The files of a store at rest.
-#[derive(Clone, PartialEq)]
-struct Picture {
-    database: Vec<u8>,
-    log: Vec<u8>,
-}
-
-impl Picture {
-    fn take(path: &Path) -> Self {
-        Self {
-            database: fs::read(path).unwrap(),
-            log: fs::read(beside(path)).unwrap_or_default(),
-        }
-    }
-
-    fn hang(&self, path: &Path) {
-        fs::write(path, &self.database).unwrap();
-        fs::write(beside(path), &self.log).unwrap();
-    }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    PathBuf::from(name)
-}
-
-/// What is left of a file whose change from one content to another was cut off.
-fn torn(before: &[u8], after: &[u8], dice: &mut Dice) -> Vec<u8> {
-    let longest = before.len().max(after.len());
-    let (kept, odds) = (before.len().min(after.len()), 1 + dice.below(4));
-    let length = match dice.below(3) {
-        0 => kept,
-        1 => longest,
-        _ => kept + dice.below(longest - kept + 1),
-    };
-    let mut left = vec![0; length];
-    for (at, sector) in left.chunks_mut(SECTOR).enumerate() {
-        let from = match dice.below(odds + 2) {
-            0 => before,
-            // Where the file has become longer there may be anything.
-            1 if at * SECTOR >= before.len() => {
-                sector.fill(dice.below(256) as u8);
-                continue;
-            }
-            _ => after,
-        };
-        let end = from.len().min(at * SECTOR + sector.len());
-        if let Some(there) = from.get(at * SECTOR..end) {
-            sector[..there.len()].copy_from_slice(there);
-        }
-    }
-    left
-}
-
-/// What a power cut between two pictures leaves. A change writes either the log, or what the
-/// log had flushed before into the database; never both at once.
-fn cut(before: &Picture, after: &Picture, dice: &mut Dice) -> Picture {
-    match dice.below(8) {
-        0 => return before.clone(),
-        1 => return after.clone(),
-        _ => {}
-    }
-    assert!(before.database == after.database || before.log == after.log);
-    Picture {
-        database: torn(&before.database, &after.database, dice),
-        log: torn(&before.log, &after.log, dice),
     }
 }
 
@@ -264,7 +189,7 @@ fn a_power_cut_leaves_whole_transactions_and_all_that_were_acknowledged() {
             let may_be = history.change();
             let after = Picture::take(&disk.path());
             for _ in 0..CUTS {
-                let left = cut(&before, &after, &mut history.dice);
+                let left = cut(&before, &after, &mut |most| history.dice.below(most));
                 torn += u32::from(left != before && left != after);
                 let found = history.open(&left);
                 assert!(

@@ -1,0 +1,324 @@
+//! The histories of the simulation, carried out again on stores that last.
+//!
+//! The simulation decides on the store in memory, where nothing happens by itself, and its
+//! history is every write with its time and with what truly came of it. Here each process of a
+//! history opens a store of its own on the same file or database, and hands over the same writes
+//! at the same times, alone or in groups. Every write has to come to the same as in memory, and
+//! afterwards, and now and then before, all that can be read has to be the same.
+
+mod pace;
+mod places;
+mod tests;
+mod torn;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_model::{Clock, Incarnation, TriggerId};
+use windlass_store::conformance::{batch, told};
+use windlass_store::write::Claims;
+use windlass_store::{MemoryStore, Store, Write, Wrote};
+
+use self::pace::{Pace, SCALE};
+use super::checker::Life;
+use super::clock::SimClock;
+use super::dice::Dice;
+use super::history::{Event, History, Written};
+
+/// Writes in a group at most.
+const GROUP: u64 = 12;
+
+/// Once in so many groups, all that can be read is compared.
+const LOOKS: u64 = 60;
+
+/// Where the stores of a history are.
+trait Place {
+    /// One handle on it, which stands for a process.
+    type Handle: Store;
+
+    /// Opens it for one more process.
+    fn open(&self, pace: &Arc<Pace>) -> Arc<Self::Handle>;
+}
+
+/// What replays came to.
+#[derive(Debug, Default)]
+struct Report {
+    writes: u64,
+    groups: u64,
+    /// Handles that were opened.
+    handles: u64,
+    /// How often everything was compared.
+    looks: u64,
+    cuts: u64,
+    /// Cuts that left neither what was before nor what was after.
+    torn: u64,
+    /// Writes that a cut has taken along, none of them acknowledged: they were done again.
+    redone: u64,
+}
+
+impl Report {
+    fn add(&mut self, other: &Self) {
+        self.writes += other.writes;
+        self.groups += other.groups;
+        self.handles += other.handles;
+        self.looks += other.looks;
+        self.cuts += other.cuts;
+        self.torn += other.torn;
+        self.redone += other.redone;
+    }
+}
+
+/// A history that is being carried out again, on a place and on a model of it.
+struct Replay<'p, P: Place> {
+    place: &'p P,
+    pace: Arc<Pace>,
+    handles: BTreeMap<Life, Arc<P::Handle>>,
+    clock: Arc<SimClock>,
+    root: Arc<MemoryStore>,
+    models: BTreeMap<Life, Arc<MemoryStore>>,
+    members: BTreeMap<Incarnation, Member>,
+    /// Triggers that people have named.
+    named: Vec<TriggerId>,
+    dice: Dice,
+    report: Report,
+}
+
+/// Somebody who has joined and not left.
+struct Member {
+    life: Life,
+    /// Whether its last claim had seen enough before it had seen all.
+    walking: bool,
+}
+
+impl<'p, P: Place> Replay<'p, P> {
+    fn new(seed: u64, place: &'p P) -> Self {
+        let clock = SimClock::new();
+        Self {
+            place,
+            pace: Pace::new(clock.now_ms()),
+            handles: BTreeMap::new(),
+            root: MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>),
+            clock,
+            models: BTreeMap::new(),
+            members: BTreeMap::new(),
+            named: Vec::new(),
+            dice: Dice(seed),
+            report: Report::default(),
+        }
+    }
+
+    /// Carries a history out; `change` carries out each group.
+    fn run(
+        mut self,
+        history: &History,
+        mut change: impl FnMut(&mut Self, &[&Written]) -> Result<(), String>,
+    ) -> Result<Report, String> {
+        // Whoever only looks is there from the beginning to the end.
+        self.handle(0);
+        let mut rest = history.as_slice();
+        while let Some((event, behind)) = rest.split_first() {
+            match event {
+                Event::Ended(life) => {
+                    self.end(*life);
+                    rest = behind;
+                }
+                Event::Wrote(_) => {
+                    let group = self.group(rest);
+                    rest = &rest[group.len()..];
+                    change(&mut self, &group)?;
+                    self.report.groups += 1;
+                    self.report.writes += group.len() as u64;
+                    if self.dice.once_in(LOOKS) {
+                        self.look()?;
+                    }
+                }
+            }
+        }
+        self.look()?;
+        Ok(self.report)
+    }
+
+    fn handle(&mut self, life: Life) -> Arc<P::Handle> {
+        if let Some(handle) = self.handles.get(&life) {
+            return Arc::clone(handle);
+        }
+        self.report.handles += 1;
+        let handle = self.place.open(&self.pace);
+        self.handles.insert(life, Arc::clone(&handle));
+        handle
+    }
+
+    fn model(&mut self, life: Life) -> Arc<MemoryStore> {
+        let model = self.models.entry(life);
+        Arc::clone(model.or_insert_with(|| self.root.another()))
+    }
+
+    fn end(&mut self, life: Life) {
+        if let Some(handle) = self.handles.remove(&life) {
+            handle.close();
+        }
+        if let Some(model) = self.models.remove(&life) {
+            model.close();
+        }
+        self.members.retain(|_, member| member.life != life);
+    }
+
+    /// What is handed over together: writes of one process at one time.
+    fn group<'h>(&mut self, rest: &'h [Event]) -> Vec<&'h Written> {
+        let most = usize::try_from(self.dice.between(1, GROUP)).unwrap();
+        let mut group: Vec<&Written> = Vec::new();
+        for event in rest.iter().take(most) {
+            let Event::Wrote(written) = event else { break };
+            let first = group.first().copied().unwrap_or(written);
+            let together = (first.life, first.at_ms) == (written.life, written.at_ms);
+            let alone = is_timed(&written.write) || is_timed(&first.write);
+            if !together || (alone && !group.is_empty()) {
+                break;
+            }
+            group.push(written);
+        }
+        group
+    }
+
+    /// Sets the clocks to the time of a group.
+    fn set_clocks(&mut self, group: &[&Written]) {
+        let Some(first) = group.first() else { return };
+        let passed_ms = first.at_ms.saturating_sub(self.clock.now_ms());
+        self.clock.advance(passed_ms);
+        let late = matches!(first.write, Write::Bury { .. });
+        self.pace.set(first.at_ms, late);
+    }
+
+    /// Carries out one write on the model, which has to do as the simulation did.
+    fn on_model(&mut self, written: &Written) -> Result<(), String> {
+        let model = self.model(written.life);
+        let again = model.write(written.write.clone());
+        match difference(&written.write, written.wrote.as_ref(), &again, 1) {
+            Some(what) => Err(format!("the model does not do as it did: {what}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries out a group on the place, and compares what it came to.
+    fn on_place(&mut self, group: &[&Written]) -> Result<(), String> {
+        let Some(first) = group.first() else {
+            return Ok(());
+        };
+        let handle = self.handle(first.life);
+        let writes = group.iter().map(|written| scaled(&written.write));
+        let answers = batch(&*handle, writes.collect());
+        for (written, answer) in group.iter().zip(&answers) {
+            let (write, wrote) = (&written.write, written.wrote.as_ref());
+            if let Some(what) = difference(write, wrote, answer, SCALE) {
+                return Err(what);
+            }
+            self.learn(written);
+        }
+        Ok(())
+    }
+
+    /// A group, with nothing in between.
+    fn change(&mut self, group: &[&Written]) -> Result<(), String> {
+        self.change_but(group, group)
+    }
+
+    /// A group, of which the place is given only this.
+    fn change_but(&mut self, group: &[&Written], given: &[&Written]) -> Result<(), String> {
+        self.set_clocks(group);
+        for written in group {
+            self.on_model(written)?;
+        }
+        self.on_place(given)
+    }
+
+    fn learn(&mut self, written: &Written) {
+        match (&written.write, &written.wrote) {
+            (Write::Join(_), Some(Wrote::Joined(incarnation))) => {
+                let (life, walking) = (written.life, false);
+                self.members.insert(*incarnation, Member { life, walking });
+            }
+            (Write::Leave { incarnation }, Some(_)) => drop(self.members.remove(incarnation)),
+            (Write::Claim(claim), Some(Wrote::Claimed(claims))) => {
+                if let Some(member) = self.members.get_mut(&claim.incarnation) {
+                    member.walking = claims.more;
+                }
+            }
+            _ => self.learn_named(written),
+        }
+    }
+
+    fn learn_named(&mut self, written: &Written) {
+        if let Write::Schedule(new) = &written.write
+            && !self.named.contains(&new.id)
+        {
+            self.named.push(new.id);
+        }
+    }
+
+    /// Compares all that can be read.
+    fn look(&mut self) -> Result<(), String> {
+        self.report.looks += 1;
+        let found = told(&*self.handle(0), &self.named);
+        let expected = told(&*self.root, &self.named);
+        match first_difference(&found, &expected) {
+            Some(what) => Err(format!("it does not have what the model has: {what}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether what comes of it depends on the time at which it is carried out.
+fn is_timed(write: &Write) -> bool {
+    matches!(
+        write,
+        Write::Join(_) | Write::Renew { .. } | Write::Bury { .. }
+    )
+}
+
+/// The same, for a clock that goes faster.
+fn scaled(write: &Write) -> Write {
+    let mut write = write.clone();
+    if let Write::Join(new) = &mut write {
+        new.lease_ms *= SCALE;
+    }
+    write
+}
+
+/// What is different about two answers, if anything is.
+fn difference(
+    write: &Write,
+    expected: Option<&Wrote>,
+    answer: &windlass_store::Result<Wrote>,
+    scale: u64,
+) -> Option<String> {
+    let same = match (expected, answer) {
+        (Some(Wrote::Claimed(expected)), Ok(Wrote::Claimed(claims))) => agree(expected, claims),
+        (Some(Wrote::Renewed { until_monotonic_ms }), Ok(Wrote::Renewed { .. })) if scale > 1 => {
+            // Nobody rests anything on how the faster clock counts; that it ends does show.
+            *until_monotonic_ms > 0
+        }
+        (Some(expected), Ok(wrote)) => format!("{expected:?}") == format!("{wrote:?}"),
+        (None, Err(_)) => true,
+        _ => false,
+    };
+    (!same).then(|| format!("{write:?}\ncame to {answer:?}\nand has to {expected:?}"))
+}
+
+/// Whether two claims gave the same. Whether there is more is a hint: what other processes have
+/// made pending meanwhile, a process hears of from them.
+fn agree(expected: &Claims, claims: &Claims) -> bool {
+    let instances = format!("{:?}", expected.instances) == format!("{:?}", claims.instances);
+    let hints = expected.more || claims.more || expected.next_due_ms == claims.next_due_ms;
+    instances && hints
+}
+
+fn first_difference(found: &[String], expected: &[String]) -> Option<String> {
+    let pairs = found.iter().zip(expected);
+    let mut different = pairs.filter(|(found, expected)| found != expected);
+    let lengths = (found.len(), expected.len());
+    match different.next() {
+        Some((found, expected)) => Some(format!("{found}\nand not\n{expected}")),
+        None if lengths.0 != lengths.1 => Some(format!("{lengths:?} lines")),
+        None => None,
+    }
+}

@@ -1,0 +1,88 @@
+//! Power cuts under SQLite: what was flushed is on the disk; what was not may be there, or not,
+//! or in parts.
+//!
+//! A file-system driver that forgets what was not flushed cannot be put under SQLite without
+//! unsafe code. But nothing is in flight while the store is at rest, so two pictures of its
+//! files, taken at rest before and after one change, tell every sector that the change wrote.
+//! A power cut in the middle of it leaves any mixture of the two.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+
+/// Gives a number below this one: the only source of chance.
+pub type Below<'a> = dyn FnMut(usize) -> usize + 'a;
+
+/// The files of a store at rest.
+#[derive(Clone, PartialEq)]
+pub struct Picture {
+    database: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Picture {
+    /// Of the store at this path.
+    pub fn take(path: &Path) -> Self {
+        Self {
+            database: fs::read(path).unwrap(),
+            log: fs::read(beside(path)).unwrap_or_default(),
+        }
+    }
+
+    /// Makes files of it.
+    pub fn hang(&self, path: &Path) {
+        fs::write(path, &self.database).unwrap();
+        fs::write(beside(path), &self.log).unwrap();
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// What is left of a file whose change from one content to another was cut off.
+fn torn(before: &[u8], after: &[u8], below: &mut Below<'_>) -> Vec<u8> {
+    let longest = before.len().max(after.len());
+    let (kept, odds) = (before.len().min(after.len()), 1 + below(4));
+    let length = match below(3) {
+        0 => kept,
+        1 => longest,
+        _ => kept + below(longest - kept + 1),
+    };
+    let mut left = vec![0; length];
+    for (at, sector) in left.chunks_mut(SECTOR).enumerate() {
+        let from = match below(odds + 2) {
+            0 => before,
+            // Where the file has become longer there may be anything.
+            1 if at * SECTOR >= before.len() => {
+                sector.fill(below(256) as u8);
+                continue;
+            }
+            _ => after,
+        };
+        let end = from.len().min(at * SECTOR + sector.len());
+        if let Some(there) = from.get(at * SECTOR..end) {
+            sector[..there.len()].copy_from_slice(there);
+        }
+    }
+    left
+}
+
+/// What a power cut between two pictures leaves. A change writes either the log, or what the
+/// log had flushed before into the database; never both at once.
+pub fn cut(before: &Picture, after: &Picture, below: &mut Below<'_>) -> Picture {
+    match below(8) {
+        0 => return before.clone(),
+        1 => return after.clone(),
+        _ => {}
+    }
+    assert!(before.database == after.database || before.log == after.log);
+    Picture {
+        database: torn(&before.database, &after.database, below),
+        log: torn(&before.log, &after.log, below),
+    }
+}
