@@ -56,9 +56,25 @@ impl Machine {
 
     /// Opens the store, and makes it if it is not there.
     pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.store_within(0)
+    }
+
+    /// As [`Self::store`], for a process that may be started before its database is: one that
+    /// cannot be reached is waited for.
+    pub(crate) fn awaited_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        self.store_within(self.config.store.connect_timeout.0)
+    }
+
+    fn store_within(&self, patience_ms: u64) -> anyhow::Result<Arc<dyn Store>> {
         match Place::of(&self.config)? {
             Place::Sqlite(path) => self.sqlite(&path),
-            Place::Postgres(url) => Ok(PostgresStore::open(&url, self.postgres())?),
+            Place::Postgres(url) => {
+                let options = PostgresOptions {
+                    patience_ms,
+                    ..self.postgres()
+                };
+                Ok(PostgresStore::open(&url, options)?)
+            }
         }
     }
 

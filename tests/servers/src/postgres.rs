@@ -204,6 +204,34 @@ impl PostgreSql {
         Ok(count.parse()?)
     }
 
+    /// Lets the server write down each statement that it is sent from here on.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer.
+    pub fn log_statements(&self) -> Result<()> {
+        self.execute("alter system set log_statement = 'all'")?;
+        self.execute("select pg_reload_conf()")?;
+        // Sessions look at it before their next statement.
+        until_it_works(|| {
+            ensure!(self.execute("show log_statement")? == "all", "not yet");
+            Ok(())
+        })
+    }
+
+    /// The statements that were written down since [`Self::log_statements`], the first line of
+    /// each.
+    pub fn statements(&self) -> Vec<String> {
+        let log = self.server().said();
+        let statements = log.lines().filter_map(|line| {
+            let (_, said) = line.split_once("LOG:  ")?;
+            let is_statement = said.starts_with("statement: ") || said.starts_with("execute ");
+            let (_, statement) = said.split_once(": ").filter(|_| is_statement)?;
+            Some(statement.to_owned())
+        });
+        statements.collect()
+    }
+
     /// Starts it again after [`Self::stop`] or [`Self::kill`].
     ///
     /// # Errors

@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// What it wrote.
-    fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.log()).unwrap_or_default()
     }
 

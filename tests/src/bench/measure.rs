@@ -22,6 +22,8 @@ pub struct Plan {
     pub setup: Setup,
     /// How long to measure.
     pub time: Duration,
+    /// Called when everything is there, before anything is measured.
+    pub ready: fn() -> Result<()>,
 }
 
 /// Measures a scenario.
@@ -48,6 +50,7 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     for _ in 0..warm_ups {
         one(&runtime, &request).await?;
     }
+    tokio::task::spawn_blocking(plan.ready).await??;
     let measured = drive(&runtime, &request, plan, &clock).await?;
     let rss_mb = rig::resident_mb()?;
     runtime.drain(Duration::from_secs(10)).await;

@@ -8,12 +8,14 @@ pub mod bulk;
 pub mod burn_down;
 pub mod flush;
 pub mod http_resume;
+pub mod idle;
 pub mod locking;
 pub mod long_run;
 pub mod measure;
 pub mod resumes;
 pub mod retention;
 pub mod rig;
+pub mod scaling;
 pub mod scenario;
 pub mod start_up;
 pub mod steady;
@@ -75,6 +77,12 @@ pub struct Record {
     /// Locks that were taken and released, each by its own, per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub locks_per_second: Option<f64>,
+    /// What hosts with nothing to do use of the processor in a minute, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu_ms_per_minute: Option<f64>,
+    /// What hosts with nothing to do send to the database in a minute.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub statements_per_minute: Option<f64>,
     /// The longest slice of a sweep, the wait for the writer included, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worst_slice_ms: Option<f64>,
@@ -110,6 +118,8 @@ impl Record {
             ("resumes/s", self.resumes_per_second, 0),
             ("last/first", self.last_over_first, 3),
             ("locks/s", self.locks_per_second, 0),
+            ("CPU ms/min", self.cpu_ms_per_minute, 0),
+            ("statements/min", self.statements_per_minute, 0),
             ("worst slice ms", self.worst_slice_ms, 1),
             ("file MiB at first", self.file_mb.first().copied(), 1),
             ("file MiB at last", self.file_mb.last().copied(), 1),

@@ -14,8 +14,8 @@ use windlass_test_servers::PostgreSql;
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
-    Record, burn_down, http_resume, locking, long_run, resumes, retention, scenario, start_up,
-    steady, table, timers,
+    Record, burn_down, http_resume, idle, locking, long_run, resumes, retention, scaling, scenario,
+    start_up, steady, table, timers,
 };
 
 fn main() -> Result<()> {
@@ -54,6 +54,10 @@ struct Arguments {
     postgres: bool,
     /// The database for one scenario.
     url: Option<String>,
+    /// The directory of one scenario, which names its store in a database.
+    inside: Option<PathBuf>,
+    /// Begin when told so.
+    wait: bool,
 }
 
 impl Arguments {
@@ -70,6 +74,8 @@ impl Arguments {
             only: None,
             postgres: false,
             url: None,
+            inside: None,
+            wait: false,
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -90,6 +96,8 @@ impl Arguments {
                 "--only" => read.only = Some(value()?),
                 "--postgres" => read.postgres = true,
                 "--url" => read.url = Some(value()?),
+                "--in" => read.inside = Some(value()?.into()),
+                scaling::WAIT => read.wait = true,
                 other => bail!(
                     "unknown argument {other}; known: --components --binary --hello --dir --json \
                      --seconds --minutes --filter --postgres"
@@ -112,11 +120,12 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
     let dir = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(&arguments.dir)?;
+    let inside = arguments.inside.as_deref();
     let setup = Setup {
         full: durability == "full",
         warm: isolation == "warm",
         components: arguments.components.clone(),
-        dir: dir.path().to_owned(),
+        dir: inside.unwrap_or(dir.path()).to_owned(),
         postgres: arguments.url.clone(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -148,6 +157,11 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
                 in_flight: in_flight.parse()?,
                 setup,
                 time: Duration::from_secs_f64(arguments.seconds),
+                ready: if arguments.wait {
+                    scaling::wait
+                } else {
+                    || Ok(())
+                },
             };
             runtime.block_on(measure(&scenario, &plan))?
         }
@@ -178,6 +192,9 @@ fn all(arguments: &Arguments) -> Result<()> {
             server.execute("checkpoint")?;
         }
     }
+    if arguments.postgres {
+        records.extend(clusters(arguments)?);
+    }
     println!("{}", table::table(&records));
     let mut json = serde_json::to_value(&records)?;
     if let (Some(binary), Some(hello)) = (&arguments.binary, &arguments.hello) {
@@ -193,6 +210,34 @@ fn all(arguments: &Arguments) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// What only several processes on one database show.
+fn clusters(arguments: &Arguments) -> Result<Vec<Record>> {
+    let is_wanted = |name: &str| match &arguments.filter {
+        Some(filter) => format!("{name}/full/warm").contains(filter.as_str()),
+        None => true,
+    };
+    let mut records = Vec::new();
+    for processes in scaling::PROCESSES {
+        let name = format!("{}{processes}", scaling::NAME);
+        if is_wanted(&name) {
+            eprintln!("measuring {name} on PostgreSQL");
+            let server = PostgreSql::start()?;
+            let url = server.database()?;
+            let start = || command(arguments, Some(&url));
+            records.push(scaling::measure(processes, &arguments.dir, start)?);
+        }
+    }
+    for processes in idle::PROCESSES {
+        let name = format!("{}{processes}", idle::NAME);
+        if let Some(binary) = arguments.binary.as_ref().filter(|_| is_wanted(&name)) {
+            eprintln!("measuring {name} on PostgreSQL");
+            let (components, dir) = (&arguments.components, &arguments.dir);
+            records.push(idle::measure(processes, binary, components, dir)?);
+        }
+    }
+    Ok(records)
 }
 
 fn plans() -> Vec<String> {
@@ -230,14 +275,20 @@ fn plans() -> Vec<String> {
 }
 
 fn child(arguments: &Arguments, name: &str, url: Option<&str>) -> Result<Record> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(url.map(|url| ["--url", url]).into_iter().flatten())
-        .args(["--only", name, "--seconds", &arguments.seconds.to_string()])
-        .args([Path::new("--components"), &arguments.components])
-        .args([Path::new("--dir"), &arguments.dir])
-        .output()?;
+    let output = command(arguments, url)?.args(["--only", name]).output()?;
     if !output.status.success() {
         bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed no record"))
+}
+
+/// This program, for one scenario.
+fn command(arguments: &Arguments, url: Option<&str>) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(url.map(|url| ["--url", url]).into_iter().flatten())
+        .args(["--seconds", &arguments.seconds.to_string()])
+        .args([Path::new("--components"), &arguments.components])
+        .args([Path::new("--dir"), &arguments.dir]);
+    Ok(command)
 }

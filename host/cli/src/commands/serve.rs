@@ -31,7 +31,7 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("info")?)?;
         let listen = web::check(&machine.config.server)?;
-        let store = machine.store()?;
+        let store = machine.awaited_store()?;
         let host = machine.host()?;
         // Plugins are there before anything is claimed, so that nothing is parked in vain.
         let runtime: Arc<OnceLock<Arc<Runtime>>> = Arc::default();

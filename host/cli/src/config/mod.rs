@@ -70,6 +70,9 @@ pub(crate) struct Store {
     /// How much may wait to be written. Who brings more waits until there is room: so a process
     /// on a slow disk becomes slower, and not larger. At least 1MiB.
     pub(crate) queue: Size,
+    /// How long `serve` waits at its start for a database server that cannot be reached. `0s`:
+    /// not at all.
+    pub(crate) connect_timeout: Millis,
 }
 
 /// Which workflows `serve` publishes.
@@ -195,6 +198,7 @@ impl Default for Store {
             url: "sqlite:.windlass/windlass.db".into(),
             durability: Durability::Full,
             queue: Size(64 << 20),
+            connect_timeout: Millis(30_000),
         }
     }
 }

@@ -37,6 +37,7 @@ mod writer;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -53,6 +54,9 @@ use crate::externalise::externalise;
 use crate::queue::{Awaited, Batch, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
+
+/// Between two attempts to reach a server that is waited for.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Threads of the store's own runtime: they pass bytes on and wait.
 const THREADS: usize = 2;
@@ -91,7 +95,7 @@ impl PostgresStore {
             .map_err(none)?;
         let handle = runtime.handle().clone();
         let process = nonce();
-        let prepared = prepare(Arc::clone(&target), options.schema.clone(), process);
+        let prepared = prepare(Arc::clone(&target), options.clone(), process);
         let connection = match wait_for(&handle, prepared) {
             Ok(connection) => connection,
             Err(error) => {
@@ -137,13 +141,41 @@ impl PostgresStore {
 }
 
 /// The first connection, on a schema that is laid out.
-async fn prepare(target: Arc<Target>, schema: String, process: i64) -> Result<connect::Connection> {
-    let connection = target.writer().await;
-    let mut connection = connection.map_err(|fault| explain(target.place(), &fault))?;
-    layout::lay_out(&mut connection, target.place(), &schema).await?;
+async fn prepare(
+    target: Arc<Target>,
+    options: PostgresOptions,
+    process: i64,
+) -> Result<connect::Connection> {
+    let mut connection = first(&target, &options).await?;
+    layout::lay_out(&mut connection, target.place(), &options.schema).await?;
     let traced = lane::trace_from_now_on(&mut connection, process).await;
     traced.map_err(|fault| explain(target.place(), &fault))?;
     Ok(connection)
+}
+
+/// Connects; a server that is not there yet is waited for, as long as the options say.
+async fn first(target: &Target, options: &PostgresOptions) -> Result<connect::Connection> {
+    let begun = options.clock.monotonic();
+    let patience = Duration::from_millis(options.patience_ms);
+    let mut told = false;
+    loop {
+        let fault = match target.writer().await {
+            Ok(connection) => return Ok(connection),
+            Err(fault) => explain(target.place(), &fault),
+        };
+        let may_come = [codes::UNREACHABLE, codes::CONNECTIONS].contains(&fault.code);
+        if !may_come || options.clock.monotonic().saturating_sub(begun) >= patience {
+            return Err(fault);
+        }
+        if !told {
+            tracing::warn!(
+                code = %fault.code,
+                "{fault}; it is waited for, for up to {} s", patience.as_secs()
+            );
+            told = true;
+        }
+        listen::pause(PAUSE).await;
+    }
 }
 
 /// Runs a future on the store's runtime and waits for it, whatever thread this is.

@@ -29,6 +29,9 @@ pub struct PostgresOptions {
     /// How long a lost connection is looked for before what waits for it is refused, in
     /// milliseconds.
     pub reconnect_ms: u64,
+    /// How long a server that cannot be reached is waited for when the store is opened, in
+    /// milliseconds; 0: not at all. A warning says that it is.
+    pub patience_ms: u64,
     /// Leases are handed out on its monotonic time; they are kept on the database's clock.
     pub clock: Arc<dyn Clock>,
     /// For tests: its monotonic time is added to the database's clock, so that leases run out
@@ -51,6 +54,7 @@ impl PostgresOptions {
             lock_wait_ms: 10_000,
             idle_in_transaction_ms: 10_000,
             reconnect_ms: 10_000,
+            patience_ms: 0,
             clock,
             ahead: None,
             metrics: Arc::default(),

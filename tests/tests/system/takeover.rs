@@ -1,0 +1,162 @@
+//! A node that dies while it holds runs: the others take each of them up, not before its lease
+//! has run out and with the first scan after that, by the database's own clock.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_model::{RunStatus, Status};
+use windlass_test_servers::PostgreSql;
+use windlass_tests::harness::{Gate, Place, Process, Signal, Starter, until};
+
+/// Runs that stand at the gate when their node dies.
+const HELD: usize = 24;
+
+/// In milliseconds.
+const LEASE_MS: i64 = 3_000;
+/// In milliseconds.
+const SCAN_MS: i64 = 1_000;
+
+/// What a machine may add that does everything else besides, in milliseconds: whoever takes
+/// longer than that has not noticed.
+const SLACK_MS: i64 = 30_000;
+
+/// Writes down who takes an instance up, and when.
+const NOTE: &str = "
+    create table public.taken (no bigint, owner bigint, epoch bigint, at_ms bigint);
+    create function public.note() returns trigger language plpgsql as $$ begin
+        insert into public.taken values (new.no, new.owner, new.epoch,
+            (extract(epoch from clock_timestamp()) * 1000)::bigint);
+        return null;
+    end $$;
+    create trigger note after update on windlass.instance for each row
+        when (new.epoch > old.epoch) execute function public.note()";
+
+/// A run that stands at a gate.
+fn gated(gate: &Gate) -> Value {
+    json!({
+        "workflow": "gated",
+        "nodes": {
+            "gate": { "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" },
+        },
+    })
+}
+
+#[test]
+fn what_a_dead_node_holds_is_taken_up_within_its_lease_and_a_scan() {
+    let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
+        return;
+    };
+    check(&postgres, 1);
+    check(&postgres, 2);
+}
+
+/// Kills a node that holds runs, beside so many others.
+fn check(postgres: &PostgreSql, others: usize) {
+    let url = postgres.database().expect("a database can be made");
+    let gate = Gate::shut();
+    let place = Place::new(&["fetch"])
+        .with("cluster.enabled", "true")
+        .with("plugins.grants.fetch.http", &gate.grant())
+        .with("scheduler.lease", &format!("{LEASE_MS}ms"))
+        .with("scheduler.scan-interval", &format!("{SCAN_MS}ms"))
+        .with("scheduler.near-horizon", "4s")
+        .with_database(&url);
+    let starter = Starter::of(&place);
+    postgres.execute_in(&url, NOTE).expect("it is noted");
+    let database = Database { postgres, url };
+    let start = |_| {
+        let id = starter.start(&gated(&gate), &json!({ "n": 1 }));
+        id.expect("a run is written down").to_string()
+    };
+    let runs: Vec<String> = (0..HELD).map(start).collect();
+    let victim = place.serve();
+    until("one node holds all of them", || {
+        gate.asked() >= HELD && database.held(victim.pid()).len() == HELD
+    });
+    // They are there before it dies, and find nothing to do.
+    let nodes: Vec<Process> = (0..others).map(|_| place.serve()).collect();
+    database.kill(victim, others);
+    gate.open();
+    until("everything has ended", || place.look().unfinished() == 0);
+    for id in runs {
+        let run = place.look().run(&id);
+        assert_eq!(run.status, Status::Completed, "{run:#?}");
+        let records = place.look().records(&run);
+        let done: Vec<_> = records.iter().map(|it| (&*it.node, it.status)).collect();
+        assert_eq!(
+            done,
+            [("gate", RunStatus::Completed)],
+            "it is recorded once"
+        );
+    }
+    drop(nodes);
+}
+
+struct Database<'a> {
+    postgres: &'a PostgreSql,
+    url: String,
+}
+
+impl Database<'_> {
+    /// Rows of numbers.
+    fn rows(&self, sql: &str) -> Vec<Vec<i64>> {
+        let text = self.postgres.execute_in(&self.url, sql);
+        let text = text.expect("the database answers");
+        let rows = text.lines().map(|line| {
+            let columns = line.split('|').map(str::parse);
+            columns.collect::<Result<_, _>>().expect("numbers")
+        });
+        rows.collect()
+    }
+
+    /// The runs that a process holds, with their epochs.
+    fn held(&self, pid: u32) -> BTreeMap<i64, i64> {
+        let sql = format!(
+            "select no, epoch from windlass.instance where owner = \
+             (select max(incarnation) from windlass.member where pid = {pid})"
+        );
+        let rows = self.rows(&sql);
+        rows.iter().map(|row| (row[0], row[1])).collect()
+    }
+
+    /// Kills a node, and looks when what it held is taken up.
+    fn kill(&self, mut victim: Process, others: usize) {
+        let pid = victim.pid();
+        // Stopped first, so that it holds what is looked at.
+        victim.signal(Signal::STOP);
+        victim.until_stopped();
+        let held = self.held(pid);
+        let sql = format!(
+            "select incarnation, until_ms, (extract(epoch from clock_timestamp()) * 1000)::bigint \
+             from windlass.member where pid = {pid}"
+        );
+        let member = self.rows(&sql).pop().expect("it is a member");
+        let (dead, until_ms, died_ms) = (member[0], member[1], member[2]);
+        victim.kill();
+        assert_eq!(held.len(), HELD);
+        assert!(until_ms <= died_ms + LEASE_MS, "its lease is no longer");
+        let mut taken = BTreeMap::new();
+        until("everything is taken up", || {
+            let rows = self.rows("select no, owner, epoch, at_ms from public.taken");
+            let next = rows
+                .into_iter()
+                .filter(|row| held.get(&row[0]) == Some(&(row[2] - 1)));
+            taken = next.map(|row| (row[0], (row[1], row[3]))).collect();
+            taken.len() == HELD
+        });
+        assert!(taken.values().all(|(owner, _)| *owner != dead));
+        let times = taken.values().map(|(_, at_ms)| *at_ms);
+        let (first, last) = (times.clone().min(), times.max());
+        let (first, last) = first.zip(last).expect("something was held");
+        eprintln!(
+            "takeover by {others} node(s): {HELD} runs of a dead one, the first taken up {} ms after \
+             the end of its lease and the last {} ms after it, {} ms after its death (lease {LEASE_MS} ms, \
+             scan interval {SCAN_MS} ms)",
+            first - until_ms,
+            last - until_ms,
+            last - died_ms,
+        );
+        assert!(first >= until_ms, "nobody takes what is held");
+        assert!(last <= until_ms + SCAN_MS + SLACK_MS, "somebody takes it");
+    }
+}
