@@ -229,6 +229,7 @@ impl Machine {
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             observer: None,
+            plugins_came: None,
         })
     }
 }

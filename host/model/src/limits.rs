@@ -52,5 +52,11 @@ pub const SETTING_BYTES: usize = 16 * 1024;
 /// How large a component may be that is kept for other processes, in bytes.
 pub const COMPONENT_BYTES: usize = 64 * 1024 * 1024;
 
+/// Components that are kept for other processes.
+pub const COMPONENTS: u64 = 512;
+
+/// How large all of them together may be, in bytes.
+pub const COMPONENTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+
 /// Triggers that start one workflow.
 pub const TRIGGERS: usize = 1_000;

@@ -5,6 +5,10 @@
 //! its components by digest, so whichever process takes it over finds them.
 //!
 //! A file of the process's own is preferred to what the store has of the same version.
+//!
+//! Now and then each process says which components it has files of, and which the published
+//! workflows use. What nobody has named for a week, and no run names, is forgotten, and then
+//! nobody has it any more who has no file of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +16,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
-use windlass_model::Digest;
+use windlass_model::{Clock, Code, Digest};
 use windlass_plugins::{Host, Plugin};
 use windlass_store::components::NewComponent;
-use windlass_store::{Store, Write};
+use windlass_store::published::PublicationQuery;
+use windlass_store::{Store, Write, Wrote};
 
+use crate::catalog;
 use crate::error::Error;
 use crate::queue::Bell;
 use crate::shared::Shared;
@@ -26,6 +32,21 @@ const PAGE: u32 = 64;
 
 /// From one look to the next, at least.
 const PACE: Duration = Duration::from_secs(1);
+
+/// From one look to the next, if nobody says that there is something new.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// How often it is said what is used, and looked for what is not.
+const UPKEEP: Duration = Duration::from_secs(3_600);
+
+/// For how long what nobody uses is kept, in milliseconds.
+const KEPT_MS: u64 = 7 * 24 * 3_600_000;
+
+/// What the store says of a component that it will not keep, whoever asks.
+const REFUSALS: [Code; 2] = [
+    windlass_store::codes::CONTRADICTION,
+    windlass_store::codes::TOO_MANY_COMPONENTS,
+];
 
 /// The component of this digest: what is here, or what somebody keeps in the store. May
 /// compile it.
@@ -57,15 +78,18 @@ pub(crate) struct Sharing {
 }
 
 impl Sharing {
-    /// Begins, with a look every so often; `changed` is called when plugins have come.
+    /// Begins; `changed` is called when plugins have come.
     pub(crate) fn start(
         shared: &Arc<Shared>,
-        every: Duration,
         changed: impl Fn() + Send + 'static,
     ) -> std::io::Result<Self> {
         let bell = Arc::new(Bell::default());
-        let (rung, store) = (Arc::clone(&bell), Arc::clone(&shared.store));
-        let mut exchange = Exchange::new(store, Arc::clone(&shared.plugins));
+        let rung = Arc::clone(&bell);
+        let mut exchange = Exchange::new(
+            Arc::clone(&shared.store),
+            Arc::clone(&shared.plugins),
+            Arc::clone(&shared.clock),
+        );
         let thread = std::thread::Builder::new()
             .name("windlass-components".to_owned())
             .spawn(move || {
@@ -77,7 +101,7 @@ impl Sharing {
                             tracing::warn!(code = %error.code(), %error, "cannot exchange plugins");
                         }
                     }
-                    if !rung.pause(PACE) || !rung.wait(every) {
+                    if !rung.pause(PACE) || !rung.wait(EVERY) {
                         return;
                     }
                 }
@@ -108,45 +132,143 @@ impl Drop for Sharing {
 struct Exchange {
     store: Arc<dyn Store>,
     plugins: Arc<Host>,
+    clock: Arc<dyn Clock>,
     /// The newest that was looked at.
     generation: i64,
-    /// What the store has.
+    /// What the store has, as far as it was looked at; whether or not it was taken.
     known: FxHashSet<Digest>,
+    /// What the store has not taken.
+    refused: FxHashSet<Digest>,
+    /// When to say again what is used.
+    upkeep: Duration,
 }
 
 impl Exchange {
-    fn new(store: Arc<dyn Store>, plugins: Arc<Host>) -> Self {
+    fn new(store: Arc<dyn Store>, plugins: Arc<Host>, clock: Arc<dyn Clock>) -> Self {
+        let upkeep = clock.monotonic();
         Self {
             store,
             plugins,
+            clock,
             generation: 0,
             known: FxHashSet::default(),
+            refused: FxHashSet::default(),
+            upkeep,
         }
     }
 
     /// Takes what is new, and gives what nobody has given. Answers whether something was taken.
     fn round(&mut self) -> Result<bool, Error> {
+        let now = self.clock.monotonic();
+        if now < self.upkeep {
+            let taken = self.look(&mut FxHashSet::default())?;
+            self.give_all()?;
+            return Ok(taken);
+        }
+        // From the beginning, to see what is not there any more.
+        self.generation = 0;
+        let mut there = FxHashSet::default();
+        let taken = self.look(&mut there)?;
+        self.known = there;
+        self.refused.clear();
+        self.drop_forgotten();
+        self.give_all()?;
+        self.sweep()?;
+        self.upkeep = now + UPKEEP;
+        Ok(taken)
+    }
+
+    /// Takes what is new, and adds what was looked at to what is there.
+    fn look(&mut self, there: &mut FxHashSet<Digest>) -> Result<bool, Error> {
         let mut taken = false;
         loop {
             let page = self.store.components(self.generation, PAGE)?;
             for row in &page {
-                if self.plugins.registry().by_digest(&row.digest).is_none() {
+                // What was seen before and is not used was left, or its file was taken away.
+                let is_new = self.known.insert(row.digest);
+                if is_new && self.plugins.registry().by_digest(&row.digest).is_none() {
                     taken |= self.take(row.digest, &row.name, &row.version)?;
                 }
                 self.generation = row.generation;
-                self.known.insert(row.digest);
+                there.insert(row.digest);
             }
             if page.len() < PAGE as usize {
-                break;
+                return Ok(taken);
             }
         }
+    }
+
+    fn give_all(&mut self) -> Result<(), Error> {
         for plugin in self.plugins.registry().iter() {
-            if !self.known.contains(&plugin.digest) {
-                self.give(&plugin)?;
-                self.known.insert(plugin.digest);
+            let digest = plugin.digest;
+            if self.known.contains(&digest) || self.refused.contains(&digest) {
+                continue;
+            }
+            if self.give(&plugin)? {
+                self.known.insert(digest);
+            } else {
+                self.refused.insert(digest);
             }
         }
-        Ok(taken)
+        Ok(())
+    }
+
+    /// Takes what came from the store and was forgotten there out of use: nobody would find it
+    /// who takes a run over.
+    fn drop_forgotten(&self) {
+        for plugin in self.plugins.registry().iter() {
+            if self.is_from_store(&plugin) && !self.known.contains(&plugin.digest) {
+                self.plugins.registry().remove(&place(&plugin));
+                tracing::info!(plugin = plugin.name(), digest = %plugin.digest, "forgotten by the store");
+            }
+        }
+    }
+
+    fn is_from_store(&self, plugin: &Plugin) -> bool {
+        let there = self.plugins.registry().file(&place(plugin));
+        there.is_some_and(|it| it.digest == plugin.digest)
+    }
+
+    /// Says what is used, and lets the store forget what is not.
+    fn sweep(&self) -> Result<(), Error> {
+        let plugins = self.plugins.registry().iter().into_iter();
+        let own = plugins.filter(|plugin| !self.is_from_store(plugin));
+        let mut used: FxHashSet<Digest> = own.map(|plugin| plugin.digest).collect();
+        self.add_published(&mut used)?;
+        let at_ms = self.clock.wall_ms();
+        let mut used: Vec<Digest> = used.into_iter().collect();
+        loop {
+            let swept = self.store.write(Write::SweepComponents {
+                used: std::mem::take(&mut used),
+                before_ms: at_ms.saturating_sub_unsigned(KEPT_MS),
+                at_ms,
+            })?;
+            match swept {
+                Wrote::Swept { more: true, .. } => {}
+                Wrote::Swept { .. } => return Ok(()),
+                other => return Err(crate::store_answered(&other).into()),
+            }
+        }
+    }
+
+    /// Adds what published workflows run on if they start now.
+    fn add_published(&self, used: &mut FxHashSet<Digest>) -> Result<(), Error> {
+        let mut query = PublicationQuery {
+            limit: PAGE,
+            ..PublicationQuery::default()
+        };
+        loop {
+            let page = self.store.publications(&query)?;
+            for row in &page {
+                if let Some(definition) = self.store.definition(row.definition)? {
+                    used.extend(catalog::uses(&definition, &self.plugins));
+                }
+            }
+            if page.len() < PAGE as usize {
+                return Ok(());
+            }
+            query.after = page.last().map(|row| row.name.clone());
+        }
     }
 
     /// Loads what somebody else has given. What cannot be used is said once.
@@ -159,9 +281,7 @@ impl Exchange {
                 return Ok(false);
             }
         };
-        // Of one version the newest that was given is used, in the place of the one before.
-        let place = PathBuf::from(format!("store:{name}@{version}"));
-        match self.plugins.registry().insert(&place, &plugin) {
+        match self.plugins.registry().insert(&place(&plugin), &plugin) {
             Ok(()) => {
                 tracing::info!(plugin = name, version, %digest, "loaded from the store");
                 Ok(true)
@@ -173,7 +293,8 @@ impl Exchange {
         }
     }
 
-    fn give(&self, plugin: &Plugin) -> Result<(), Error> {
+    /// Keeps a component in the store, and answers whether it is there.
+    fn give(&self, plugin: &Plugin) -> Result<bool, Error> {
         let new = NewComponent {
             digest: plugin.digest,
             name: plugin.description.package.clone(),
@@ -183,13 +304,23 @@ impl Exchange {
         match self.store.write(Write::KeepComponent(Box::new(new))) {
             Ok(_) => {
                 self.store.notify();
-                Ok(())
+                Ok(true)
             }
-            Err(error) if error.code == windlass_store::codes::CONTRADICTION => {
-                tracing::warn!(plugin = plugin.name(), %error, "others cannot be given a plugin");
-                Ok(())
+            Err(error) if REFUSALS.contains(&error.code) => {
+                tracing::warn!(plugin = plugin.name(), code = %error.code, %error, "others cannot be given a plugin");
+                Ok(false)
             }
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What the registry has in the place of a file: of one version the newest that was given is
+/// used, in the place of the one before.
+fn place(plugin: &Plugin) -> PathBuf {
+    let description = &plugin.description;
+    PathBuf::from(format!(
+        "store:{}@{}",
+        description.package, description.version
+    ))
 }

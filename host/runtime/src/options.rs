@@ -47,4 +47,6 @@ pub struct Options {
     pub max_steps: u64,
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Called when plugins have come through the store. Must not block.
+    pub plugins_came: Option<Arc<dyn Fn() + Send + Sync>>,
 }

@@ -79,6 +79,7 @@ impl Runtime {
     pub fn start(options: Options) -> Result<Arc<Self>, Error> {
         let (workers, spare_workers) = (options.workers.max(1), options.spare_workers);
         let scan_ms = options.scheduler.scan_interval_ms;
+        let plugins_came = options.plugins_came.clone();
         let parts = Parts::join(options)?;
         let Parts {
             shared,
@@ -98,7 +99,7 @@ impl Runtime {
             None => Some(Service::start(&shared, &membership, scan_ms)?),
             Some(_) => None,
         };
-        let components = Self::share(&shared, &sink, scan_ms)?;
+        let components = Self::share(&shared, &sink, plugins_came)?;
         let others = components.as_ref().map(Sharing::bell);
         let wake = Arc::clone(&shared);
         let look = schedules.as_ref().map(Service::look);
@@ -129,15 +130,19 @@ impl Runtime {
     fn share(
         shared: &Arc<Shared>,
         sink: &Arc<dyn Sink>,
-        scan_ms: u64,
+        plugins_came: Option<Arc<dyn Fn() + Send + Sync>>,
     ) -> Result<Option<Sharing>, Error> {
         if shared.topology.locks().is_none() || shared.own.is_some() {
             return Ok(None);
         }
         let (store, sink) = (Arc::clone(&shared.store), Arc::clone(sink));
-        let changed = move || unpark(store.as_ref(), &sink);
-        let every = Duration::from_millis(scan_ms);
-        Ok(Some(Sharing::start(shared, every, changed)?))
+        let changed = move || {
+            unpark(store.as_ref(), &sink);
+            if let Some(tell) = &plugins_came {
+                tell();
+            }
+        };
+        Ok(Some(Sharing::start(shared, changed)?))
     }
 
     /// Starts a run in this process. The answer comes when the run is written down durably;

@@ -35,6 +35,9 @@ pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
 /// A sub-workflow could not begin.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
 
+/// As many components of plugins are kept as may be.
+pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");
+
 /// The database server cannot be reached.
 pub const UNREACHABLE: Code = Code::new("WL-S030");
 /// The database does not let the user in.

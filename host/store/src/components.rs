@@ -2,10 +2,13 @@
 //!
 //! A process that loads one from its folder puts it here, and one that needs it and has no such
 //! file finds it by its digest. What is kept is never changed, so its number says what is new.
+//!
+//! What nobody has used for a while is forgotten. The newest stays, whether it is used or not:
+//! its number is the last that was given out.
 
 use bytes::Bytes;
 use windlass_model::Digest;
-use windlass_model::limits::COMPONENT_BYTES;
+use windlass_model::limits::{COMPONENT_BYTES, COMPONENTS, COMPONENTS_BYTES};
 
 use crate::codes;
 use crate::error::{Error, Result};
@@ -36,6 +39,24 @@ pub struct ComponentRow {
     pub generation: i64,
 }
 
+/// Components that one write looks at whether they may be forgotten: each is looked for in all
+/// pins.
+pub(crate) const LOOKS: u32 = 8;
+
+/// Refuses what has no room beside so many others, with so many bytes.
+pub(crate) fn check_room(new: &NewComponent, others: u64, bytes: u64) -> Result<()> {
+    if others < COMPONENTS && bytes + new.bytes.len() as u64 <= COMPONENTS_BYTES {
+        return Ok(());
+    }
+    let text = format!(
+        "the component {} has no room beside {others} others of {bytes} bytes: at most \
+         {COMPONENTS} are kept, of {COMPONENTS_BYTES} bytes in all",
+        new.name
+    );
+    Err(Error::new(codes::TOO_MANY_COMPONENTS, text)
+        .help("Those that nothing uses are forgotten after a week; deploy fewer versions."))
+}
+
 /// Refuses what is larger than a component may be.
 pub(crate) fn check(new: &NewComponent) -> Result<()> {
     if new.bytes.len() <= COMPONENT_BYTES {
@@ -47,4 +68,31 @@ pub(crate) fn check(new: &NewComponent) -> Result<()> {
         new.bytes.len()
     );
     Err(Error::new(codes::CONTRADICTION, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(others: u64, bytes: u64, fits: bool) {
+        let new = NewComponent {
+            digest: Digest::of(b"new"),
+            name: "new".to_owned(),
+            version: "1.0.0".to_owned(),
+            bytes: "12345".into(),
+        };
+        let room = check_room(&new, others, bytes);
+        assert_eq!(room.is_ok(), fits, "{others} {bytes}");
+        if let Err(error) = room {
+            assert_eq!(error.code, codes::TOO_MANY_COMPONENTS);
+        }
+    }
+
+    #[test]
+    fn number_and_size_are_bounded() {
+        check(0, 0, true);
+        check(COMPONENTS - 1, COMPONENTS_BYTES - 5, true);
+        check(COMPONENTS, 0, false);
+        check(1, COMPONENTS_BYTES - 4, false);
+    }
 }

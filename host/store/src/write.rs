@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status,
-    Token, TriggerNo, TriggerType, UpkeepNo, Version,
+    Digest, Epoch, Failure, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq,
+    Status, Token, TriggerNo, TriggerType, UpkeepNo, Version,
 };
 
 use crate::components::NewComponent;
@@ -225,6 +225,16 @@ pub enum Write {
     },
     /// Keeps a component of a plugin, unless it is there. Answered by [`Wrote::Done`].
     KeepComponent(Box<NewComponent>),
+    /// Notes which components are used, and forgets some of those that nobody has named for a
+    /// while and no pins name. Answered by [`Wrote::Swept`].
+    SweepComponents {
+        /// Those that are used.
+        used: Vec<Digest>,
+        /// Whoever was named since then stays, in epoch milliseconds.
+        before_ms: i64,
+        /// Epoch milliseconds.
+        at_ms: i64,
+    },
     /// Empties the queue and makes sure that all before it is durable. Answered by
     /// [`Wrote::Done`].
     Flush,

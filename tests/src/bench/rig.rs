@@ -124,6 +124,7 @@ pub fn start(
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         observer,
+        plugins_came: None,
     })?)
 }
 

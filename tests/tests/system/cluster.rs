@@ -99,6 +99,41 @@ fn a_host_runs_what_another_one_has_brought_the_plugins_for() {
     assert_eq!(run.status, Status::Completed, "{run:#?}");
 }
 
+#[test]
+fn a_workflow_is_published_when_its_plugin_arrives_through_the_store() {
+    let place = place().with("definitions.directory", "waiting");
+    std::fs::create_dir(place.path("waiting")).expect("a directory can be made");
+    let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "steps/effect" } } });
+    place.workflow("waiting/one", &workflow);
+    let nothing = place.path("home").display().to_string();
+    let mut lacks = place.windlass();
+    lacks.arg("serve");
+    for name in ["DIRECTORY", "CACHE"] {
+        lacks.env(format!("WINDLASS_PLUGINS__{name}"), &nothing);
+    }
+    let lacks = Process::start("a host without plugins", &mut lacks);
+    until("it says what is missing", || {
+        lacks.stderr().contains("WL-D")
+    });
+    assert_eq!(
+        place
+            .look()
+            .store()
+            .published("one")
+            .expect("it can be read"),
+        None
+    );
+    let mut brings = place.windlass();
+    brings
+        .arg("serve")
+        .env("WINDLASS_DEFINITIONS__DIRECTORY", &nothing);
+    let _brings = Process::start("a host with plugins", &mut brings);
+    until("the workflow is published", || {
+        let published = place.look().store().published("one");
+        published.is_ok_and(|published| published.is_some())
+    });
+}
+
 /// A place whose hosts share a database of this server.
 fn database(postgres: &PostgreSql) -> Place {
     let url = postgres.database().expect("a database can be made");

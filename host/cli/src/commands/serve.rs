@@ -1,5 +1,6 @@
 //! `windlass serve`: the long-running host.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use clap::Args;
@@ -36,8 +37,8 @@ impl Arguments {
         // Plugins are there before anything is claimed, so that nothing is parked in vain.
         let runtime: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
         let changed = Arc::clone(&runtime);
-        let definitions: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
-        let waited_for = Arc::clone(&definitions);
+        let news: Arc<News> = Arc::default();
+        let (from_folder, from_store) = (Arc::clone(&news), Arc::clone(&news));
         let watch = host.watch(
             wire::plugin_directories(&machine.config),
             Box::new(move |event| {
@@ -45,8 +46,8 @@ impl Arguments {
                 if let (LoadEvent::Loaded { .. }, Some(runtime)) = (&event, changed.get()) {
                     runtime.plugins_changed();
                 }
-                if let (LoadEvent::Loaded { .. }, Some(wanted)) = (&event, waited_for.get()) {
-                    wanted();
+                if let LoadEvent::Loaded { .. } = &event {
+                    from_folder.tell();
                 }
             }),
         )?;
@@ -59,6 +60,7 @@ impl Arguments {
         let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
         let mut options = machine.runtime("serve", Scope::All, for_store, for_host)?;
         options.observer = Some(Arc::<Hub>::clone(&hub));
+        options.plugins_came = Some(Arc::new(move || from_store.tell()));
         let started = Runtime::start(options)?;
         let served = runtime.get_or_init(|| started);
         // One that was loaded while this was under way could not be told of.
@@ -67,8 +69,10 @@ impl Arguments {
         let retention = served.retain(machine.retention())?;
         let web = listen.is_some();
         let sources = machine.definitions(&store, &host, served.topology(), web);
+        // What has come by now is found by the first look.
+        news.missed.store(false, Ordering::SeqCst);
         let published = Watch::begin(sources, Arc::clone(served))?;
-        definitions.get_or_init(|| Box::new(published.plugins_changed()));
+        news.listen(Box::new(published.plugins_changed()));
         // Whoever is answered finds what is published.
         let server = match listen {
             Some(listen) => Some(web::begin(&machine, listen, &store, &host, served, hub)?),
@@ -93,6 +97,33 @@ impl Arguments {
             tracing::warn!("drained; what was not finished in time goes on later");
         }
         Ok(Exit::Done)
+    }
+}
+
+/// Tells whoever publishes workflows that plugins have come, for which some may wait.
+#[derive(Default)]
+struct News {
+    /// Some have come while there was nobody to be told.
+    missed: AtomicBool,
+    listener: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl News {
+    fn tell(&self) {
+        if self.listener.get().is_none() {
+            self.missed.store(true, Ordering::SeqCst);
+        }
+        // Who has come in between has not necessarily seen that.
+        if let Some(listener) = self.listener.get() {
+            listener();
+        }
+    }
+
+    fn listen(&self, listener: Box<dyn Fn() + Send + Sync>) {
+        let listener = self.listener.get_or_init(|| listener);
+        if self.missed.swap(false, Ordering::SeqCst) {
+            listener();
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::codes;
 use crate::error::Error;
 
 pub use prepare::check;
-pub(crate) use prepare::is_pure;
+pub(crate) use prepare::{is_pure, uses};
 
 /// Prepared definitions that are kept at most. What is in use lives on outside.
 const KEPT: usize = 1_000;

@@ -48,6 +48,15 @@ pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition
     Ok((definition, Pins::new(uses).to_row()))
 }
 
+/// The components that a definition would run on if it started now, as far as they are there.
+pub(crate) fn uses(row: &DefinitionRow, plugins: &Host) -> Vec<Digest> {
+    let Ok(definition) = windlass_model::file::read_canonical(&row.json) else {
+        return Vec::new();
+    };
+    let (uses, _) = find(&definition, plugins);
+    uses.values().map(|(plugin, _)| plugin.digest).collect()
+}
+
 /// Prepares a definition for the first time: everything that is wrong with it is an error.
 pub(super) fn assemble(
     definition: &Definition,

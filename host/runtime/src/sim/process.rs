@@ -151,6 +151,7 @@ impl Process {
             topology: from.topology(),
             max_steps: from.max_steps,
             observer: None,
+            plugins_came: None,
         };
         let mut parts = Parts::join(options).ok()?;
         for prepared in &ALL.workflows {

@@ -126,6 +126,7 @@ impl Setup {
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
             observer: None,
+            plugins_came: None,
         })
         .unwrap();
         Running {
@@ -307,6 +308,7 @@ impl Running {
             topology,
             max_steps: 10_000,
             observer: None,
+            plugins_came: None,
         };
         Runtime::start(options).unwrap()
     }

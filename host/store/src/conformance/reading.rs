@@ -94,6 +94,55 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     assert_eq!(keep(large).unwrap_err().code, codes::CONTRADICTION);
 }
 
+pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let keep = |text: &'static str| {
+        let new = NewComponent {
+            digest: Digest::of(text.as_bytes()),
+            name: text.to_owned(),
+            version: "1.0.0".to_owned(),
+            bytes: text.into(),
+        };
+        let kept = member.store.write(Write::KeepComponent(Box::new(new)));
+        assert!(matches!(kept, Ok(Wrote::Done)), "{kept:?}");
+    };
+    let sweep = |used: &[&str], before_ms: i64, at_ms: i64| {
+        let used = used.iter().map(|text| Digest::of(text.as_bytes()));
+        let swept = member.store.write(Write::SweepComponents {
+            used: used.collect(),
+            before_ms,
+            at_ms,
+        });
+        let Ok(Wrote::Swept { more: false, .. }) = swept else {
+            panic!("{swept:?}");
+        };
+        let rows = member.store.components(0, 10).unwrap();
+        let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+        names.join(" ")
+    };
+    for text in ["named", "unused", "pinned", "new"] {
+        keep(text);
+    }
+    let mut run = member.draft(1);
+    let json = format!("{{\"uses\":{{\"a\":\"{}\"}}}}", Digest::of(b"pinned"));
+    run.pins = Arc::new(rows::PinsRow {
+        digest: Digest::of(json.as_bytes()),
+        json: json.into(),
+    });
+    member.create(run);
+    // From the first look on it is known when each was used.
+    assert_eq!(sweep(&[], 1_000, 1_000), "named unused pinned new");
+    assert_eq!(sweep(&["named"], 1_000, 2_000), "named unused pinned new");
+    assert_eq!(sweep(&["gone"], 2_000, 3_000), "named pinned new");
+    assert_eq!(sweep(&[], 2_001, 4_000), "pinned new");
+    // The newest stays because of its number, until there is a newer one.
+    assert_eq!(sweep(&[], 9_000, 9_000), "pinned new");
+    let last = member.store.components(0, 10).unwrap()[1].generation;
+    keep("newer");
+    assert_eq!(member.store.components(last, 10).unwrap()[0].name, "newer");
+    assert_eq!(sweep(&[], 9_001, 9_002), "pinned newer");
+}
+
 pub(super) fn what_waits_is_counted(harness: &dyn Harness) {
     let member = Member::join(harness);
     let backlog = |limit| {

@@ -10,11 +10,11 @@ use windlass_model::{
 };
 
 use super::claim::Scan;
+use super::components::Kept;
 use super::outside::Named;
 use super::scopes::root_vars;
 use super::stimuli::Stimuli;
 use crate::codes;
-use crate::components::{self, NewComponent};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
 use crate::letters::LetterRow;
@@ -97,7 +97,7 @@ pub(super) struct Data {
     pub(super) duties: BTreeMap<String, i64>,
     pub(super) settings: BTreeMap<String, Bytes>,
     /// In the order in which they came.
-    pub(super) components: Vec<NewComponent>,
+    pub(super) components: Vec<Kept>,
     pub(super) stimuli: Stimuli,
     pub(super) outside: BTreeMap<TriggerId, Named>,
     pub(super) last_letter: i64,
@@ -186,12 +186,14 @@ impl Data {
                 Ok(Wrote::Done)
             }
             Write::KeepComponent(new) => {
-                components::check(new)?;
-                if !self.components.iter().any(|it| it.digest == new.digest) {
-                    self.components.push((**new).clone());
-                }
+                self.keep_component(new)?;
                 Ok(Wrote::Done)
             }
+            Write::SweepComponents {
+                used,
+                before_ms,
+                at_ms,
+            } => Ok(self.sweep_components(used, *before_ms, *at_ms)),
             Write::Flush => Ok(Wrote::Done),
         }
     }

@@ -6,6 +6,7 @@
 //! himself to say when they are carried out and when they are answered (see [`MemoryStore::defer`]).
 
 mod claim;
+mod components;
 mod data;
 mod defer;
 mod drafts;

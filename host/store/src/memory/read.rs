@@ -396,20 +396,13 @@ impl Reader for MemoryStore {
 
     fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
         let data = self.common.data.lock();
-        let found = data.components.iter().find(|it| it.digest == digest);
+        let found = data.components.iter().find(|it| it.row.digest == digest);
         Ok(found.map(|it| it.bytes.clone()))
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
         let data = self.common.data.lock();
-        let rows = (1_i64..)
-            .zip(&data.components)
-            .map(|(generation, it)| ComponentRow {
-                digest: it.digest,
-                name: it.name.clone(),
-                version: it.version.clone(),
-                generation,
-            });
+        let rows = data.components.iter().map(|it| it.row.clone());
         let rows = rows.filter(|row| row.generation > after);
         Ok(rows.take(limit as usize).collect())
     }

@@ -16,6 +16,7 @@ use crate::upkeep::Layout;
 const STEPS: &[&str] = &[
     include_str!("schema.sql"),
     include_str!("schema_components.sql"),
+    include_str!("schema_component_use.sql"),
 ];
 
 /// `wlas`: names the lock, with the schema.

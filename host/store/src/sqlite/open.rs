@@ -24,6 +24,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("schema_settings.sql"),
     include_str!("schema_drafts.sql"),
     include_str!("schema_components.sql"),
+    include_str!("schema_component_use.sql"),
 ];
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.

@@ -1,22 +1,78 @@
 //! Components of plugins.
 
-use super::{Done, Session};
-use crate::components::{NewComponent, check};
+use windlass_model::Digest;
+
+use super::{Done, Session, get};
+use crate::components::{LOOKS, NewComponent, check, check_room};
+use crate::retention::SLICE_BYTES;
 use crate::write::Wrote;
 
+/// One process at a time adds and forgets, since their numbers are to be those in which they
+/// become visible, and are counted.
+const LOCK: &str = "LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE";
+
 impl Session<'_> {
-    /// Keeps a component, unless it is there. Their numbers are those in which they become
-    /// visible, so one process at a time gives one out.
+    /// Keeps a component, unless it is there.
     pub(super) async fn keep_component(&mut self, new: &NewComponent) -> Done<Wrote> {
         check(new)?;
-        self.execute("LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE", &[])
-            .await?;
-        let sql = "INSERT INTO component (generation, digest, name, version, bytes) \
-            SELECT coalesce(max(generation), 0) + 1, $1, $2, $3, $4 FROM component \
-            ON CONFLICT (digest) DO NOTHING";
+        self.execute(LOCK, &[]).await?;
         let digest: &[u8] = &new.digest.0;
+        let there = "SELECT 1 FROM component WHERE digest = $1";
+        if self.one(there, &[&digest]).await?.is_some() {
+            return Ok(Wrote::Done);
+        }
+        let others = "SELECT count(*), coalesce(sum(octet_length(bytes)), 0)::bigint \
+            FROM component";
+        let others = self.row(others, &[]).await?;
+        let (count, bytes): (i64, i64) = (get(&others, 0)?, get(&others, 1)?);
+        check_room(new, count.cast_unsigned(), bytes.cast_unsigned())?;
+        let sql = "INSERT INTO component (generation, digest, name, version, bytes) \
+            SELECT coalesce(max(generation), 0) + 1, $1, $2, $3, $4 FROM component";
         self.execute(sql, &[&digest, &new.name, &new.version, &&*new.bytes])
             .await?;
         Ok(Wrote::Done)
     }
+
+    /// Notes what is used, and forgets some of what is not.
+    pub(super) async fn sweep_components(
+        &mut self,
+        used: &[Digest],
+        before_ms: i64,
+        at_ms: i64,
+    ) -> Done<Wrote> {
+        self.execute(LOCK, &[]).await?;
+        let used: Vec<&[u8]> = used.iter().map(|digest| &digest.0[..]).collect();
+        let note = "UPDATE component SET used_ms = $2 WHERE digest = ANY($1) OR used_ms IS NULL";
+        self.execute(note, &[&used, &at_ms]).await?;
+        let due = "SELECT digest, octet_length(bytes)::bigint FROM component \
+            WHERE used_ms < $1 AND generation < (SELECT max(generation) FROM component) \
+            ORDER BY generation LIMIT $2";
+        let due = self.rows(due, &[&before_ms, &i64::from(LOOKS)]).await?;
+        let (mut count, mut bytes) = (0, 0);
+        for row in &due {
+            let digest: Vec<u8> = get(row, 0)?;
+            let text = hex(&digest);
+            let pinned = "SELECT 1 FROM pins WHERE position($1::bytea IN json) > 0 LIMIT 1";
+            if self.one(pinned, &[&text.as_bytes()]).await?.is_some() {
+                self.execute(note, &[&[&*digest].as_slice(), &at_ms])
+                    .await?;
+                continue;
+            }
+            let delete = "DELETE FROM component WHERE digest = $1";
+            self.execute(delete, &[&digest]).await?;
+            count += 1;
+            bytes += get::<i64>(row, 1)?;
+            if bytes > SLICE_BYTES {
+                break;
+            }
+        }
+        let more = bytes > SLICE_BYTES || due.len() >= LOOKS as usize;
+        Ok(Wrote::Swept { count, more })
+    }
+}
+
+/// As the pins have it.
+fn hex(digest: &[u8]) -> String {
+    let digest = <[u8; 32]>::try_from(digest).unwrap_or_default();
+    Digest(digest).hex()
 }

@@ -300,6 +300,11 @@ impl<'a> Session<'a> {
                 at_ms,
             } => self.sweep(*what, *before_ms, *rows, *at_ms).await,
             Write::KeepComponent(new) => self.keep_component(new).await,
+            Write::SweepComponents {
+                used,
+                before_ms,
+                at_ms,
+            } => self.sweep_components(used, *before_ms, *at_ms).await,
             Write::Setting { name, value } => self.setting(name, value.as_deref()).await,
             Write::Flush => Ok(Wrote::Done),
         }

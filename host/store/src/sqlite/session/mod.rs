@@ -293,6 +293,11 @@ impl<'c> Session<'c> {
             } => self.sweep(*what, *before_ms, *rows, *at_ms),
             Write::Setting { name, value } => self.setting(name, value.as_deref()),
             Write::KeepComponent(new) => self.keep_component(new),
+            Write::SweepComponents {
+                used,
+                before_ms,
+                at_ms,
+            } => self.sweep_components(used, *before_ms, *at_ms),
             Write::Flush => Ok(Wrote::Done),
         }
     }

@@ -1,0 +1,69 @@
+//! Components of plugins.
+
+use bytes::Bytes;
+use windlass_model::Digest;
+
+use super::data::Data;
+use crate::components::{ComponentRow, NewComponent, check, check_room};
+use crate::error::Result;
+use crate::write::Wrote;
+
+/// A component that is kept.
+pub(super) struct Kept {
+    pub(super) row: ComponentRow,
+    pub(super) bytes: Bytes,
+    /// When it was said to be used the last time; none until somebody looks.
+    used_ms: Option<i64>,
+}
+
+impl Data {
+    pub(super) fn keep_component(&mut self, new: &NewComponent) -> Result<()> {
+        check(new)?;
+        if self.components.iter().any(|it| it.row.digest == new.digest) {
+            return Ok(());
+        }
+        let sizes = self.components.iter().map(|it| it.bytes.len() as u64);
+        check_room(new, self.components.len() as u64, sizes.sum())?;
+        let last = self.components.last().map_or(0, |it| it.row.generation);
+        self.components.push(Kept {
+            row: ComponentRow {
+                digest: new.digest,
+                name: new.name.clone(),
+                version: new.version.clone(),
+                generation: last + 1,
+            },
+            bytes: new.bytes.clone(),
+            used_ms: None,
+        });
+        Ok(())
+    }
+
+    pub(super) fn sweep_components(
+        &mut self,
+        used: &[Digest],
+        before_ms: i64,
+        at_ms: i64,
+    ) -> Wrote {
+        let last = self.components.last().map_or(0, |it| it.row.generation);
+        let pins = &self.pins;
+        let is_pinned = |digest: Digest| {
+            let text = digest.hex();
+            let text = text.as_bytes();
+            let mut pins = pins.values();
+            pins.any(|pins| pins.json.windows(text.len()).any(|part| part == text))
+        };
+        let before = self.components.len();
+        self.components.retain_mut(|kept| {
+            let since_ms = *kept.used_ms.get_or_insert(at_ms);
+            if used.contains(&kept.row.digest) {
+                kept.used_ms = Some(at_ms);
+            } else if since_ms < before_ms && kept.row.generation < last {
+                kept.used_ms = Some(at_ms);
+                return is_pinned(kept.row.digest);
+            }
+            true
+        });
+        let count = u32::try_from(before - self.components.len()).unwrap_or(u32::MAX);
+        Wrote::Swept { count, more: false }
+    }
+}
