@@ -8,6 +8,9 @@ use windlass_model::{Digest, InstanceId, InstanceNo, Seq, TriggerId, TriggerNo, 
 
 use crate::rows::TriggerRow;
 
+/// The types of [`TriggerType::is_pausing`], as they are stored.
+pub(crate) const PAUSING: (u8, u8) = (TriggerType::Pause as u8, TriggerType::Unpause as u8);
+
 /// A trigger to be scheduled from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOutside {

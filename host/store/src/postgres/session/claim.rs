@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 use windlass_model::{ScopeNo, TriggerState};
 
 use super::{Done, Session, get};
+use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::postgres::values::some_bytes;
 use crate::rows::TriggerRow;
@@ -394,9 +395,12 @@ impl Session<'_> {
     /// Of pausing and going on the last counts: what waits since before one that is claimed,
     /// because the walk had passed it when it became free, would undo it.
     async fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
-        let sql = "DELETE FROM trigger WHERE instance = $1 AND kind IN (11, 12) AND seq < 0 \
-            AND state = 0 AND due_ms < $2";
-        self.execute(sql, &[&last.instance.0, &last.due_ms]).await?;
+        let sql = "DELETE FROM trigger WHERE instance = $1 AND kind IN ($2, $3) AND seq < 0 \
+            AND state = 0 AND due_ms < $4";
+        let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
+        let (instance, due_ms) = (last.instance.0, last.due_ms);
+        self.execute(sql, &[&instance, &pause, &unpause, &due_ms])
+            .await?;
         Ok(())
     }
 

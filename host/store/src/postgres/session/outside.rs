@@ -11,7 +11,7 @@ use windlass_model::{
 };
 
 use super::{Done, Session, extras, get};
-use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
 use crate::postgres::rows::{self, select_trigger};
 use crate::rows::{NewTrigger, TriggerRow};
 use crate::write::{Commit, Wrote};
@@ -208,9 +208,10 @@ impl Session<'_> {
             let asked = self.is_asked_for(instance, kind, b"").await?;
             return Ok((!asked).then_some(at_ms));
         }
-        let sql = "SELECT kind, due_ms FROM trigger WHERE instance = $1 AND kind IN (11, 12) \
+        let sql = "SELECT kind, due_ms FROM trigger WHERE instance = $1 AND kind IN ($2, $3) \
             AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1";
-        let Some(row) = self.one(sql, &[&instance]).await? else {
+        let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
+        let Some(row) = self.one(sql, &[&instance, &pause, &unpause]).await? else {
             return Ok(Some(at_ms));
         };
         let (last, due_ms): (i16, i64) = (get(&row, 0)?, get(&row, 1)?);

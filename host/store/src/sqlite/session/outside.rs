@@ -10,7 +10,7 @@ use windlass_model::{
 
 use super::cache::extras;
 use super::{Done, Session};
-use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
 use crate::rows::{NewTrigger, TriggerRow};
 use crate::sqlite::rows::{self, select_trigger};
 use crate::write::{Commit, Wrote};
@@ -188,12 +188,14 @@ impl Session<'_> {
             let asked = self.is_asked_for(instance, kind, b"")?;
             return Ok((!asked).then_some(at_ms));
         }
-        let sql = "SELECT kind, due_ms FROM trigger WHERE instance = ?1 AND kind IN (11, 12) \
+        let sql = "SELECT kind, due_ms FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) \
             AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1";
         let last: Option<(u8, i64)> = self
             .connection
             .prepare_cached(sql)?
-            .query_row([instance], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row((instance, PAUSING.0, PAUSING.1), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .optional()?;
         Ok(match last {
             Some((last, _)) if last == kind.stored() => None,
