@@ -16,7 +16,7 @@ use crate::queue::Bell;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::{Shard, Tokens};
-use crate::shared::{Flow, Shared, Suspects, Waiters};
+use crate::shared::{Aside, Flow, Shared, Suspects, Waiters};
 
 /// A member of the store, and everything that makes up its process.
 pub(crate) struct Parts {
@@ -30,7 +30,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Joins the store.
-    pub(crate) fn join(options: Options) -> Result<Self, Error> {
+    pub(crate) fn join(options: Options, aside: Aside) -> Result<Self, Error> {
         let Options {
             store,
             plugins,
@@ -64,6 +64,7 @@ impl Parts {
             catalog: Catalog::default(),
             observer: options.observer,
             io,
+            aside,
             scheduler: mailbox.clone(),
             shards: (0..workers.max(1)).map(Shard::new).collect(),
             flow: Flow::new(scheduler.in_flight),
@@ -75,6 +76,7 @@ impl Parts {
             burst: options.burst,
             tokens: Arc::new(Tokens(secret)),
             queue: Bell::default(),
+            standby: Arc::default(),
             beside,
             topology,
             doorkeeper,

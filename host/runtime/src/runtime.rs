@@ -80,7 +80,7 @@ impl Runtime {
         let (workers, spare_workers) = (options.workers.max(1), options.spare_workers);
         let scan_ms = options.scheduler.scan_interval_ms;
         let plugins_came = options.plugins_came.clone();
-        let parts = Parts::join(options)?;
+        let parts = Parts::join(options, |io, work| drop(io.spawn_blocking(work)))?;
         let Parts {
             shared,
             driver,

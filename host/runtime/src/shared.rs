@@ -21,9 +21,13 @@ use crate::pause::Pause;
 use crate::queue::Bell;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
+use crate::schedules::Standby;
 use crate::shard::{BurstBounds, Message, Shard};
 use crate::topology::Topology;
 use crate::wait::Ended;
+
+/// Does something where it holds nobody up.
+pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
 
 /// What every part of the runtime can reach.
 pub(crate) struct Shared {
@@ -34,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) io: Handle,
+    pub(crate) aside: Aside,
     pub(crate) scheduler: Mailbox,
     pub(crate) shards: Vec<Arc<Shard>>,
     pub(crate) flow: Flow,
@@ -48,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) tokens: Arc<dyn ResumeTokens>,
     /// Wakes the worker that sends what nodes have sent.
     pub(crate) queue: Bell,
+    /// Occurrences of schedules that wait for a run to end.
+    pub(crate) standby: Arc<Standby>,
     /// Workflows that are not published, by name.
     pub(crate) beside: Option<Beside>,
     /// Whether this process is alone.

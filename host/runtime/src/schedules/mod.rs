@@ -7,7 +7,9 @@
 
 mod planner;
 mod service;
+mod standby;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use service::Service;
+pub(crate) use standby::Standby;

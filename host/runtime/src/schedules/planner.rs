@@ -14,6 +14,7 @@ use windlass_store::published::{self, Plan, Planned, ScheduleQuery, ScheduleRow}
 use windlass_store::rows::NewInstance;
 use windlass_store::{Sink, Store, Ticket, Write, Wrote};
 
+use super::standby::Standby;
 use crate::error::Error;
 use crate::scheduler::core::Now;
 
@@ -26,7 +27,8 @@ const TROUBLE_MS: u64 = 10_000;
 /// Schedules in trouble that are remembered; beyond, they are tried again too soon.
 const TROUBLED: usize = 1_000;
 
-/// How soon a queued occurrence is looked at again, at least and at most.
+/// How soon a queued occurrence is looked at again, at least and at most, if nobody says that
+/// the run before is over: it may end in another process.
 const QUEUED_MS: (i64, i64) = (500, 5_000);
 
 /// An occurrence that is to become an instance.
@@ -74,9 +76,19 @@ pub(super) struct Turn {
 pub(super) struct Planner {
     /// Until when what could not be planned is passed over, on the monotonic clock.
     troubled: FxHashMap<ScheduleNo, u64>,
+    /// Who waits for which run.
+    pub(super) standby: Arc<Standby>,
 }
 
 impl Planner {
+    /// A planner that is told by this line when a run is over that it waits for.
+    pub(super) fn behind(standby: Arc<Standby>) -> Self {
+        Self {
+            standby,
+            ..Self::default()
+        }
+    }
+
     /// Plans what is due.
     pub(super) fn turn(
         &mut self,
@@ -98,7 +110,8 @@ impl Planner {
                 .find(|next_ms| *next_ms > now.wall_ms),
             ..Turn::default()
         };
-        rows.retain(|row| row.next_ms <= now.wall_ms);
+        let ready = self.standby.ready();
+        rows.retain(|row| row.next_ms <= now.wall_ms || ready.contains(&row.no));
         let mut left = PER_TURN;
         while !rows.is_empty() {
             turn.more |= rows.len() > left;
@@ -124,6 +137,10 @@ impl Planner {
         for row in rows {
             match plan(store, maker, now.wall_ms, &row) {
                 Ok(plan) => {
+                    let queues = plan.create.is_some() && plan.overlap == published::Overlap::Queue;
+                    if let (true, Some(before)) = (queues, row.last_instance) {
+                        self.standby.join(before, row.no);
+                    }
                     planned.push((row, plan.planned_ms, plan.next_ms));
                     writes.push(Write::Plan(Box::new(plan)));
                 }
@@ -138,6 +155,11 @@ impl Planner {
         windlass_model::failpoint::pass("after-plan");
         let mut again = Vec::new();
         for ((mut row, planned_ms, next_ms), answer) in planned.into_iter().zip(answers) {
+            if let Some(before) = row.last_instance
+                && !matches!(answer, Ok(Wrote::Planned(Planned::Queued)))
+            {
+                self.standby.leave(before);
+            }
             match answer {
                 Ok(Wrote::Planned(Planned::Created(id))) => {
                     tracing::debug!(workflow = row.workflow, key = row.key, instance = %id, planned_ms, "an occurrence is there");

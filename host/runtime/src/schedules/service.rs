@@ -45,6 +45,10 @@ impl Service {
         scan_ms: u64,
     ) -> std::io::Result<Self> {
         let (mail, inbox) = sync_channel(1);
+        let ready = mail.clone();
+        shared.standby.wakes(move || {
+            let _ = ready.try_send(Mail::Look);
+        });
         let maker = Ready {
             shared: Arc::clone(shared),
             membership: Arc::clone(membership),
@@ -77,7 +81,7 @@ impl Service {
 
 fn run(inbox: &Receiver<Mail>, maker: &Ready, scan_ms: u64) {
     let shared = &maker.shared;
-    let mut planner = Planner::default();
+    let mut planner = Planner::behind(Arc::clone(&shared.standby));
     loop {
         let now = shared.now();
         let pause = match planner.turn(shared.store.as_ref(), maker, now) {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use windlass_model::definition::{Misfire, Overlap, StartTrigger, Timing};
@@ -399,6 +400,31 @@ fn an_occurrence_goes_by_the_overlap_policy_while_the_one_before_is_running() {
         .collect();
     let (run, cancel) = (TriggerType::Timer, TriggerType::Cancel);
     assert_eq!(kinds, [vec![run, cancel], vec![run]]);
+}
+
+#[test]
+fn one_that_waits_in_the_queue_begins_when_the_run_before_is_over() {
+    let mut member = start();
+    let woken = Arc::new(AtomicU32::new(0));
+    let wakes = Arc::clone(&woken);
+    member.planner.standby.wakes(move || {
+        wakes.fetch_add(1, Ordering::SeqCst);
+    });
+    let trigger = every(600_000, Misfire::FireOnce, Overlap::Queue);
+    member.publish("t", &trigger, 600_000);
+    member.turn(600_000, 0);
+    let first = occurrence_id("test", "t", 600_000);
+    member.planner.standby.ended(first);
+    assert_eq!(woken.load(Ordering::SeqCst), 0, "nobody waits for it yet");
+    member.turn(1_200_000, 0);
+    member.finish(1_200_010);
+    // It was told to look again later, and somebody says that it is time.
+    assert_eq!(member.turn(1_200_020, 0).made, 0);
+    member.planner.standby.ended(first);
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    assert_eq!(member.turn(1_200_030, 0).made, 1);
+    member.planner.standby.ended(first);
+    assert_eq!(woken.load(Ordering::SeqCst), 1, "it is nobody's turn twice");
 }
 
 #[test]

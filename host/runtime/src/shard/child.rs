@@ -60,11 +60,11 @@ impl Hot {
         }
         let input = self.input(open, patch, shared)?;
         let (patch, name) = (patch.clone(), name.to_owned());
-        let shared = Arc::clone(shared);
+        let all = Arc::clone(shared);
         // Looking a workflow up reads the store, and preparing it may compile.
-        shared.clone().aside(move || {
-            let found = shared.resolve(&name);
-            if let Some(shard) = shared.shard(to.instance) {
+        let look = move || {
+            let found = all.resolve(&name);
+            if let Some(shard) = all.shard(to.instance) {
                 shard.send(Message::Resolved(Box::new(Resolved {
                     to,
                     input,
@@ -72,7 +72,8 @@ impl Hot {
                     found,
                 })));
             }
-        });
+        };
+        (shared.aside)(&shared.io, Box::new(look));
         Ok(Begun::Elsewhere)
     }
 
@@ -157,16 +158,6 @@ impl State {
 }
 
 impl Shared {
-    /// Does something where it holds nobody up. A simulation has one thread, and chooses who
-    /// goes on.
-    fn aside(&self, work: impl FnOnce() + Send + 'static) {
-        if cfg!(test) {
-            work();
-        } else {
-            self.io.spawn_blocking(work);
-        }
-    }
-
     /// The workflow of this name: the published version, or else what lies beside the file that
     /// is being run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {

@@ -534,6 +534,7 @@ impl Shared {
 
     /// A run has ended, durably.
     fn ended(&self, no: InstanceNo, result: RunResult) {
+        self.standby.ended(result.id);
         if let Some(observer) = &self.observer {
             let (instance, status) = (result.id, result.status);
             observer.observe(&crate::observe::Observed::Ended { instance, status });

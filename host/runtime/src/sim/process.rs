@@ -153,7 +153,8 @@ impl Process {
             observer: None,
             plugins_came: None,
         };
-        let mut parts = Parts::join(options).ok()?;
+        // There is one thread here, and the simulation chooses who goes on.
+        let mut parts = Parts::join(options, |_, work| work()).ok()?;
         for prepared in &ALL.workflows {
             parts.shared.catalog.keep(Arc::clone(prepared));
         }
