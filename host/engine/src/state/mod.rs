@@ -7,6 +7,7 @@ mod detail;
 mod head;
 mod joining;
 mod ledger;
+mod moving;
 mod queue;
 mod scope;
 

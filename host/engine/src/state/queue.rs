@@ -47,6 +47,10 @@ impl Queue {
         self.all.iter()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Decision> {
+        self.all.iter_mut()
+    }
+
     pub(crate) fn push(&mut self, decision: Decision) {
         self.all.push_back(decision);
     }

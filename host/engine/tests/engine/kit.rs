@@ -13,7 +13,7 @@ use windlass_model::definition::{
     Backoff, Body, Edge, ForEach, Incidents, Join, Node, NodeKind, OnError, OnItemError, Options,
     Repeat, Retry, UseRef, When,
 };
-use windlass_model::{Class, Code, Definition, Diagnostic, Failure, ScopeNo};
+use windlass_model::{Class, Code, Definition, Diagnostic, Failure, RunNo, ScopeNo};
 
 pub(crate) fn node() -> Node {
     Node::new(NodeKind::Use {
@@ -268,12 +268,53 @@ pub(crate) fn turn(
     let before = state.clone();
     *state = reread(graph, state, stored);
     assert_eq!(*state, before, "what is read back is what was stored");
+    assert_eq!(
+        moved(graph, state, stored),
+        before,
+        "what goes to another store and back is what it was"
+    );
     let commands = apply_whole(graph, state, event, turn, broken);
     match &commands {
         Ok(commands) => stored.keep(state, commands),
         Err(_) => assert_eq!(*state, before, "a stale event changes nothing"),
     }
     commands
+}
+
+/// A state after it was stored where records have other numbers, and where they have their own
+/// again.
+fn moved(graph: &Graph, state: &State, stored: &Stored) -> State {
+    let mut moved = state.clone();
+    for by in [1_000_000, -1_000_000] {
+        let mut named = 0;
+        let renumbered = moved.renumber(&mut |run| {
+            named += 1;
+            Some(RunNo(run.0 + by))
+        });
+        renumbered.expect("every record has a number");
+        let opens: Vec<Open> = moved.open.values().cloned().collect();
+        let there = Stored {
+            scopes: stored
+                .scopes
+                .keys()
+                .map(|no| (*no, moved.stored_scope(*no).expect("it is stored")))
+                .collect(),
+            ..Stored::default()
+        };
+        for mut open in opens {
+            open.renumber(&mut |run| Some(RunNo(run.0 + by)))
+                .expect("every record has a number");
+            moved.open.insert(open.seq, open);
+        }
+        moved = reread(graph, &moved, &there);
+        let none = moved.clone().renumber(&mut |_| None);
+        assert_eq!(
+            none.is_err(),
+            named > 0,
+            "each of them is known by its number"
+        );
+    }
+    moved
 }
 
 /// One step: an event, and the outputs of items that it asks for.

@@ -1,0 +1,92 @@
+//! A run that goes to another store: records of executions have other numbers there.
+//!
+//! Everything else that a state names (nodes, edges, sequence numbers, scopes) is its own, and
+//! stays as it is.
+
+use windlass_model::{RunNo, ScopeNo};
+
+use super::{Corrupt, Decision, Local, Open, State};
+
+/// The new number of a record; none if there is no such record.
+type Renumber<'a> = dyn FnMut(RunNo) -> Option<RunNo> + 'a;
+
+impl State {
+    /// Gives the records that the state names their new numbers. What is open is not looked at:
+    /// that is what trigger rows say, each by itself ([`Open::renumber`]).
+    ///
+    /// # Errors
+    ///
+    /// It names a record that has no new number.
+    pub fn renumber(&mut self, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+        optional(&mut self.output, to)?;
+        self.root.renumber(to)?;
+        for scope in self.scopes.values_mut() {
+            one(&mut scope.run, to)?;
+            optional(&mut scope.output, to)?;
+            scope.local.renumber(to)?;
+        }
+        for (_, run) in &mut self.ledger.entries {
+            one(run, to)?;
+        }
+        self.remains
+            .open
+            .iter_mut()
+            .try_for_each(|open| open.renumber(to))
+    }
+
+    /// A scope other than the root, or a page, as it is stored; none if there is no such.
+    pub fn stored_scope(&self, no: ScopeNo) -> Option<Vec<u8>> {
+        self.encode_scope(no)
+    }
+}
+
+impl Local {
+    fn renumber(&mut self, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+        for run in self.latest.values_mut() {
+            one(run, to)?;
+        }
+        for listing in self.lists.values_mut() {
+            one(&mut listing.run, to)?;
+        }
+        let slots = self.joins.values_mut().flat_map(|join| &mut join.slots);
+        for slot in slots {
+            for decision in slot.head.iter_mut().chain(slot.rest.iter_mut()) {
+                if let Decision::Taken(run) = decision {
+                    one(run, to)?;
+                }
+            }
+        }
+        self.queued
+            .values_mut()
+            .try_for_each(|open| open.renumber(to))
+    }
+}
+
+impl Open {
+    /// Gives the records that it names their new numbers.
+    ///
+    /// # Errors
+    ///
+    /// It names a record that has no new number.
+    pub fn renumber(&mut self, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+        for (_, run) in &mut self.from {
+            one(run, to)?;
+        }
+        match &mut self.collect {
+            Some(collect) => one(&mut collect.run, to),
+            None => Ok(()),
+        }
+    }
+}
+
+fn one(run: &mut RunNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+    *run = to(*run).ok_or(Corrupt {
+        what: "state",
+        reason: "it names a record of an execution that is not there",
+    })?;
+    Ok(())
+}
+
+fn optional(run: &mut Option<RunNo>, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+    run.as_mut().map_or(Ok(()), |run| one(run, to))
+}
