@@ -70,3 +70,13 @@ pub const ENDED: Code = Code::new("WL-R130");
 pub const NO_RETRY: Code = Code::new("WL-R132");
 /// The id is that of a run that was deleted.
 pub const DELETED: Code = Code::new("WL-R131");
+/// As the run stands, it cannot be exported.
+pub const NO_EXPORT: Code = Code::new("WL-R133");
+/// What is to be imported is no exported run, or was changed.
+pub const BAD_EXPORT: Code = Code::new("WL-R134");
+/// The run was exported in a form that this host does not know.
+pub const EXPORT_VERSION: Code = Code::new("WL-R135");
+/// The run that is to be imported needs a component that is not here.
+pub const NO_COMPONENT: Code = Code::new("WL-R136");
+/// The run cannot be imported to where it was to go.
+pub const NO_IMPORT: Code = Code::new("WL-R137");

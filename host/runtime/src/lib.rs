@@ -34,6 +34,7 @@ mod shared;
 #[cfg(test)]
 mod sim;
 mod topology;
+pub mod transfer;
 mod wait;
 
 pub use catalog::check;

@@ -20,6 +20,7 @@ use windlass_store::rows::{DefinitionRow, PinsRow};
 
 use crate::codes;
 use crate::error::Error;
+use crate::transfer::malformed;
 
 pub use prepare::check;
 pub(crate) use prepare::{is_pure, uses};
@@ -129,6 +130,25 @@ impl Catalog {
         let pinned = store.pins(pins)?.ok_or_else(|| missing("pins", pins))?;
         let prepared = Arc::new(prepare::from_store(row, pinned, store, plugins)?);
         Ok(self.keep(prepared))
+    }
+
+    /// What a run from another store goes on with: what is at hand, or else prepared from what
+    /// came with it. Slow then.
+    pub(crate) fn carried(
+        &self,
+        definition: DefinitionRow,
+        pins: PinsRow,
+        store: &dyn windlass_store::Store,
+        plugins: &windlass_plugins::Host,
+    ) -> Result<Arc<Prepared>, Error> {
+        if let Some(known) = self.known(definition.digest, pins.digest) {
+            return Ok(known);
+        }
+        let prepared = prepare::from_store(definition, pins, store, plugins)?;
+        if *prepared.name != *prepared.definition.name {
+            return Err(malformed("its workflow has another name"));
+        }
+        Ok(self.keep(Arc::new(prepared)))
     }
 
     /// Prepares a definition for runs that start now, on the plugins there are now.

@@ -180,7 +180,7 @@ impl Inner {
     }
 
     /// Clears away what is left behind a tombstone. If that stops half-way, retention goes on.
-    fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
+    pub(super) fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
         let (rows, at_ms) = (SLICE, self.clock.wall_ms());
         let clear = || LifeOp::Clear {
             instance,

@@ -13,6 +13,7 @@ mod definitions;
 mod drafts;
 mod letters;
 mod locks;
+mod moving;
 mod outcome;
 mod retrying;
 mod starting;
@@ -28,6 +29,7 @@ pub use drafts::{
 };
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
 pub use locks::owned;
+pub use moving::{How, Imported};
 pub use outcome::Standing;
 pub use retrying::Retry;
 pub use starting::Begun;

@@ -18,6 +18,7 @@ mod late;
 mod lists;
 mod lives;
 mod metrics;
+mod moving;
 mod patterns;
 mod queue;
 mod rig;

@@ -1,0 +1,244 @@
+//! What an exported run looks like: JSON with a version, described in `docs/instances.md`.
+//!
+//! What the engine keeps is bytes with a version of their own, in Base64. Values are text where
+//! they are text, byte for byte. Numbers of records and rows are those of the store that the run
+//! comes from, and mean something only inside of the document.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use windlass_model::{
+    BlobRef, Body, Digest, Failure, InstanceId, LogLine, Payload, RunNo, RunStatus, ScopeNo, Seq,
+    Status, TriggerId, TriggerNo, TriggerType,
+};
+
+/// Tells a document and its version, whatever else of it can be read.
+#[derive(Deserialize)]
+pub(super) struct Kind {
+    #[serde(rename = "windlass-export")]
+    pub(super) version: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Document {
+    #[serde(rename = "windlass-export")]
+    pub(super) version: u32,
+    pub(super) exported_ms: i64,
+    pub(super) instance: Head,
+    pub(super) definition: Named,
+    pub(super) pins: Named,
+    pub(super) state: Base64,
+    pub(super) scopes: Vec<Scope>,
+    pub(super) vars: Vec<Var>,
+    pub(super) items: Vec<Item>,
+    pub(super) triggers: Vec<Trigger>,
+    pub(super) bookmarks: Vec<Bookmark>,
+    pub(super) journal: Vec<Entry>,
+    /// Oldest first.
+    pub(super) records: Vec<Record>,
+    pub(super) blobs: Vec<Blob>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Head {
+    pub(super) id: InstanceId,
+    pub(super) workflow: String,
+    pub(super) correlation: Option<String>,
+    pub(super) status: Status,
+    pub(super) request: Digest,
+    pub(super) epoch: i64,
+    pub(super) version: i64,
+    pub(super) created_ms: i64,
+    pub(super) finished_ms: Option<i64>,
+    pub(super) keep_ms: Option<u64>,
+    pub(super) input: Value,
+    pub(super) output: Option<Value>,
+    pub(super) failure: Option<Failure>,
+    /// Whose child it was.
+    pub(super) parent: Option<InstanceId>,
+}
+
+/// A JSON document, byte for byte, with the digest that names it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Named {
+    pub(super) digest: Digest,
+    pub(super) json: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Scope {
+    pub(super) scope: ScopeNo,
+    pub(super) state: Base64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Var {
+    pub(super) scope: ScopeNo,
+    pub(super) name: String,
+    pub(super) value: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Item {
+    pub(super) list: Seq,
+    pub(super) place: u32,
+    pub(super) output: Value,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Trigger {
+    pub(super) no: TriggerNo,
+    /// None of one that is over, and of which only the name is left.
+    pub(super) row: Option<Row>,
+    /// Of one from outside, if it was given a name.
+    pub(super) name: Option<Name>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Row {
+    pub(super) seq: Seq,
+    #[serde(rename = "type")]
+    pub(super) kind: TriggerType,
+    pub(super) node: Option<u32>,
+    pub(super) due_ms: i64,
+    pub(super) attempt: u32,
+    pub(super) priority: i32,
+    pub(super) detail: Base64,
+    pub(super) payload: Option<Base64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Name {
+    pub(super) id: TriggerId,
+    pub(super) request: Digest,
+    pub(super) closed: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Bookmark {
+    pub(super) name: String,
+    /// Canonical JSON.
+    #[serde(rename = "match")]
+    pub(super) matches: String,
+    pub(super) trigger: TriggerNo,
+    pub(super) first: Seq,
+    pub(super) phase: u32,
+    pub(super) correlation: Option<String>,
+    pub(super) private: bool,
+    pub(super) auto_burn: bool,
+    /// JSON.
+    pub(super) metadata: Option<String>,
+    pub(super) expires_ms: Option<i64>,
+    pub(super) created_ms: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Entry {
+    pub(super) at_ms: i64,
+    pub(super) kind: String,
+    /// JSON.
+    pub(super) detail: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Record {
+    pub(super) no: RunNo,
+    pub(super) seq: Seq,
+    pub(super) first: Seq,
+    pub(super) node: u32,
+    #[serde(rename = "type")]
+    pub(super) kind: TriggerType,
+    pub(super) attempt: u32,
+    pub(super) status: RunStatus,
+    pub(super) started_ms: i64,
+    pub(super) took_us: u64,
+    pub(super) output: Option<Value>,
+    pub(super) failure: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) logs: Vec<LogLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) skipped: Vec<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Blob {
+    pub(super) digest: Digest,
+    pub(super) content: Base64,
+}
+
+/// A value: one of text, bytes, and a blob of the document.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Value {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base64: Option<Base64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blob: Option<BlobRef>,
+}
+
+impl Value {
+    pub(super) fn of(payload: &Payload) -> Self {
+        let (mut text, mut base64, mut blob) = (None, None, None);
+        match &payload.body {
+            Body::Blob(reference) => blob = Some(*reference),
+            Body::Inline(bytes) => match std::str::from_utf8(bytes) {
+                Ok(read) => text = Some(read.to_owned()),
+                Err(_) => base64 = Some(Base64(bytes.clone())),
+            },
+        }
+        let content_type = payload.content_type.clone();
+        Self {
+            content_type,
+            text,
+            base64,
+            blob,
+        }
+    }
+
+    /// The payload; none if it is not one thing.
+    pub(super) fn payload(self) -> Option<Payload> {
+        let body = match (self.text, self.base64, self.blob) {
+            (Some(text), None, None) => Body::Inline(text.into()),
+            (None, Some(base64), None) => Body::Inline(base64.0),
+            (None, None, Some(blob)) => Body::Blob(blob),
+            _ => return None,
+        };
+        let content_type = self.content_type;
+        Some(Payload { content_type, body })
+    }
+}
+
+/// Bytes in Base64.
+pub(super) struct Base64(pub(super) Bytes);
+
+impl Serialize for Base64 {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text).map_err(serde::de::Error::custom)?;
+        Ok(Self(bytes.into()))
+    }
+}

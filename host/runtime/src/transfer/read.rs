@@ -1,0 +1,527 @@
+//! From a document to what is written: checked as a whole before anything is.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::de::IgnoredAny;
+use windlass_model::limits::{BOOKMARKS, MATCH_BYTES, STIMULUS_NAME_BYTES, WORKFLOW_BYTES};
+use windlass_model::resumption::About;
+use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
+use windlass_model::{
+    Body, Digest, Epoch, InstanceId, InstanceNo, Numbers, Payload, Resumption, RunNo, ScopeNo, Seq,
+    TriggerNo, TriggerType, Version,
+};
+use windlass_store::rows::{
+    DefinitionRow, JournalRow, NewBlob, NewInstance, NewTrigger, PinsRow, RunRow,
+};
+use windlass_store::stimuli::NewBookmark;
+use windlass_store::transfer::{Import, TriggerName};
+use windlass_store::write::NewItem;
+
+use super::document::{Bookmark, Document, Kind, Record, Row, Trigger, Value};
+use super::renumber::{open, renumbered, state};
+use super::write::waits_for_child;
+use super::{BOUNDS, DOCUMENT_BYTES, IMPORTED, VERSION, malformed, other_digest};
+use crate::catalog::Prepared;
+use crate::client::used_up;
+use crate::error::Error;
+use crate::{codes, reserving};
+
+/// Epochs and versions up to here can be counted on.
+const COUNTED: i64 = 1 << 53;
+
+/// Sequence numbers up to here can be counted on.
+const SEQS: u64 = 1 << 62;
+
+/// How long the kind of an entry in a journal may be, in bytes.
+const KIND_BYTES: usize = 64;
+
+/// Where a run goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Where nobody has its id.
+    #[default]
+    Free,
+    /// To its id, also if there is a run that has it: the place of that is taken.
+    Replace,
+    /// To another id: beside the run that it was. Names that its triggers were given stay with
+    /// that one.
+    As(InstanceId),
+}
+
+/// A document that can be read, with what it says it runs on.
+pub(crate) struct Incoming {
+    document: Document,
+    digest: Digest,
+    pub(crate) definition: DefinitionRow,
+    pub(crate) pins: PinsRow,
+}
+
+/// What the parts of a document are given anew, and what they may refer to.
+struct Desk<'a> {
+    numbers: &'a Numbers,
+    instance: InstanceNo,
+    id: InstanceId,
+    secret: [u8; 32],
+    rows: FxHashMap<TriggerNo, TriggerNo>,
+    runs: FxHashMap<RunNo, RunNo>,
+    blobs: BTreeMap<Digest, u64>,
+}
+
+impl Incoming {
+    /// Reads a document, and checks that it names what it carries.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > DOCUMENT_BYTES {
+            return Err(malformed(format!("it is over {DOCUMENT_BYTES} bytes long")));
+        }
+        let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
+        if kind.version != VERSION {
+            return Err(Error::Refused {
+                code: codes::EXPORT_VERSION,
+                message: format!(
+                    "the run was exported as version {}, and this host reads version {VERSION}",
+                    kind.version
+                ),
+                help: Some("import it on a host of the version that exported it, or newer".into()),
+            });
+        }
+        let document: Document = serde_json::from_slice(bytes).map_err(malformed)?;
+        document.check_lengths()?;
+        let named = |what: &str, of: &super::document::Named| {
+            let json = Bytes::from(of.json.clone());
+            if json.len() > WORKFLOW_BYTES || Digest::of(&json) != of.digest {
+                return Err(other_digest(what, of.digest));
+            }
+            Ok((of.digest, json))
+        };
+        let (digest, json) = named("definition", &document.definition)?;
+        let name = document.instance.workflow.clone();
+        let definition = DefinitionRow { digest, name, json };
+        let (digest, json) = named("list of components", &document.pins)?;
+        Ok(Self {
+            pins: PinsRow { digest, json },
+            definition,
+            digest: Digest::of(bytes),
+            document,
+        })
+    }
+
+    /// What is written, on what it runs on.
+    pub(crate) fn import(
+        self,
+        prepared: &Prepared,
+        numbers: &Numbers,
+        secret: [u8; 32],
+        place: Place,
+        now_ms: i64,
+    ) -> Result<Import, Error> {
+        let head = &self.document.instance;
+        if *head.workflow != *prepared.name {
+            return Err(malformed("its workflow has another name"));
+        }
+        let id = match place {
+            Place::As(id) => id,
+            Place::Free | Place::Replace => head.id,
+        };
+        let mark = serde_json::json!({ "document": self.digest, "from": head.id });
+        let mut desk = Desk {
+            numbers,
+            instance: numbers.instance().ok_or_else(used_up)?,
+            id,
+            secret,
+            rows: FxHashMap::default(),
+            runs: FxHashMap::default(),
+            blobs: BTreeMap::new(),
+        };
+        let names_stay = !matches!(place, Place::As(_));
+        let mut import = desk.import(self.document, prepared, names_stay, now_ms)?;
+        import.replace = place == Place::Replace;
+        import.mark.detail = mark.to_string().into();
+        Ok(import)
+    }
+}
+
+impl Document {
+    fn check_lengths(&self) -> Result<(), Error> {
+        let most = BOUNDS.rows as usize;
+        for (what, length) in [
+            ("scopes", self.scopes.len()),
+            ("variables", self.vars.len()),
+            ("items", self.items.len()),
+            ("triggers", self.triggers.len()),
+            ("bookmarks", self.bookmarks.len()),
+            ("entries in its journal", self.journal.len()),
+            ("records", self.records.len()),
+            ("blobs", self.blobs.len()),
+        ] {
+            if length > most {
+                return Err(malformed(format!("it has more than {most} {what}")));
+            }
+        }
+        let head = &self.instance;
+        let counted = 0..COUNTED;
+        if !counted.contains(&head.epoch) || !counted.contains(&head.version) {
+            return Err(malformed("its epoch or version is out of range"));
+        }
+        let (rows, ended) = (self.triggers.iter(), head.status.is_final());
+        let mut rows = rows.filter_map(|trigger| trigger.row.as_ref());
+        if ended != head.finished_ms.is_some() {
+            return Err(malformed("it has an end, and goes on"));
+        }
+        if ended && (rows.next().is_some() || !self.bookmarks.is_empty()) {
+            return Err(malformed("it has ended, and something of it waits"));
+        }
+        if !ended && !rows.any(|row| !row.seq.is_outside()) {
+            return Err(malformed("it has not ended, and nothing of it can go on"));
+        }
+        if !ended && (head.output.is_some() || head.failure.is_some() || head.parent.is_some()) {
+            return Err(malformed(
+                "it has not ended, and has come to something or is somebody's child",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Desk<'_> {
+    fn import(
+        &mut self,
+        document: Document,
+        prepared: &Prepared,
+        names_stay: bool,
+        now_ms: i64,
+    ) -> Result<Import, Error> {
+        let graph = &prepared.graph;
+        let blobs = self.blobs(document.blobs)?;
+        let records = self.records(document.records, prepared)?;
+        let scopes = document.scopes.iter().map(|of| (of.scope, &*of.state.0));
+        let mut state = state(graph, &document.state.0, scopes).map_err(malformed)?;
+        let head = document.instance;
+        if state.status != head.status || state.next_seq.0 >= SEQS {
+            return Err(malformed("its state is of another run"));
+        }
+        let next_seq = state.next_seq;
+        let scopes: Vec<ScopeNo> = document.scopes.iter().map(|of| of.scope).collect();
+        let mut to = |run| self.runs.get(&run).copied();
+        let (bytes, scopes) = renumbered(&mut state, &scopes, &mut to).map_err(malformed)?;
+        let known: FxHashSet<ScopeNo> = scopes.iter().map(|(no, _)| *no).collect();
+        let (triggers, names) = self.triggers(document.triggers, prepared, next_seq)?;
+        let bookmarks = self.bookmarks(document.bookmarks)?;
+        let (mut root, mut vars) = (Vec::new(), Vec::new());
+        for var in document.vars {
+            let value = self.value(var.value)?;
+            if var.scope == ScopeNo::ROOT {
+                root.push((var.name, value));
+            } else if known.contains(&var.scope) {
+                vars.push((var.scope, var.name, value));
+            } else {
+                return Err(malformed("a variable belongs to no scope"));
+            }
+        }
+        let items = document.items.into_iter().map(|item| {
+            Ok(NewItem {
+                list: item.list,
+                index: item.place,
+                output: self.value(item.output)?,
+            })
+        });
+        let items = items.collect::<Result<_, Error>>()?;
+        let activation = graph.options().activation;
+        let (reserves, exclusive) = if head.status.is_final() {
+            (Vec::new(), None)
+        } else {
+            reserving::of(activation, &prepared.name, head.correlation.as_deref())
+        };
+        let new = NewInstance {
+            no: self.instance,
+            id: self.id,
+            definition: prepared.definition.clone(),
+            pins: prepared.pins.clone(),
+            correlation: head.correlation,
+            request: head.request,
+            owner: None,
+            state: bytes,
+            input: self.value(head.input)?,
+            vars: root,
+            triggers,
+            parent: None,
+            keep_ms: head.keep_ms.filter(|ms| i64::try_from(*ms).is_ok()),
+            reserves,
+            exclusive,
+            blobs,
+            created_ms: head.created_ms,
+        };
+        Ok(Import {
+            new,
+            status: head.status,
+            epoch: Epoch(head.epoch),
+            version: Version(head.version),
+            finished_ms: head.finished_ms,
+            failure: head.failure,
+            output: head.output.map(|value| self.value(value)).transpose()?,
+            vars,
+            scopes,
+            items,
+            runs: records,
+            journal: journal(document.journal)?,
+            mark: JournalRow {
+                at_ms: now_ms,
+                kind: IMPORTED.to_owned(),
+                detail: Bytes::new(),
+            },
+            bookmarks,
+            names: if names_stay { names } else { Vec::new() },
+            replace: false,
+            at_ms: now_ms,
+        })
+    }
+
+    fn blobs(&mut self, blobs: Vec<super::document::Blob>) -> Result<Vec<NewBlob>, Error> {
+        let mut new = Vec::with_capacity(blobs.len());
+        for blob in blobs {
+            let (digest, bytes) = (blob.digest, blob.content.0);
+            if Digest::of(&bytes) != digest {
+                return Err(other_digest("large value", digest));
+            }
+            self.blobs.insert(digest, bytes.len() as u64);
+            new.push(NewBlob { digest, bytes });
+        }
+        Ok(new)
+    }
+
+    /// A value, which is JSON if it does not say otherwise, and whose blob the document has.
+    fn value(&self, value: Value) -> Result<Payload, Error> {
+        let payload = value
+            .payload()
+            .ok_or_else(|| malformed("a value is text, bytes or a blob, and one of them"))?;
+        self.check_payload(&payload)?;
+        Ok(payload)
+    }
+
+    fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
+        match &payload.body {
+            Body::Blob(blob) if self.blobs.get(&blob.digest) != Some(&blob.size) => Err(malformed(
+                format!("it does not have the large value {}", blob.digest),
+            )),
+            Body::Inline(bytes) if payload.content_type.is_none() => check_json("a value", bytes),
+            Body::Blob(_) | Body::Inline(_) => Ok(()),
+        }
+    }
+
+    fn records(&mut self, records: Vec<Record>, prepared: &Prepared) -> Result<Vec<RunRow>, Error> {
+        let (mut new, mut previous) = (Vec::with_capacity(records.len()), None);
+        for record in records {
+            if record.node as usize >= prepared.nodes.len() {
+                return Err(malformed("a record names a node that does not exist"));
+            }
+            let no = self.numbers.run().ok_or_else(used_up)?;
+            if self.runs.insert(record.no, no).is_some() {
+                return Err(malformed("two records have the same number"));
+            }
+            let output = record.output.map(|value| self.value(value)).transpose()?;
+            new.push(RunRow {
+                no,
+                instance: self.instance,
+                previous,
+                seq: record.seq,
+                first: record.first,
+                node: record.node,
+                kind: record.kind,
+                attempt: record.attempt,
+                status: record.status,
+                started_ms: record.started_ms,
+                took_us: record.took_us,
+                output,
+                failure: record.failure,
+                logs: record.logs,
+                skipped: record.skipped,
+            });
+            previous = Some(no);
+        }
+        Ok(new)
+    }
+
+    fn triggers(
+        &mut self,
+        triggers: Vec<Trigger>,
+        prepared: &Prepared,
+        next_seq: Seq,
+    ) -> Result<(Vec<NewTrigger>, Vec<TriggerName>), Error> {
+        let (mut new, mut names) = (Vec::new(), Vec::new());
+        // What a trigger is about may be one that comes later, so all have numbers first.
+        for trigger in &triggers {
+            let no = self.numbers.trigger().ok_or_else(used_up)?;
+            if self.rows.insert(trigger.no, no).is_some() {
+                return Err(malformed("two triggers have the same number"));
+            }
+        }
+        let mut seqs = FxHashSet::default();
+        for trigger in triggers {
+            let no = self.row(trigger.no)?;
+            let outside = trigger.row.as_ref().is_none_or(|row| row.seq.is_outside());
+            if let Some(name) = trigger.name {
+                if !outside {
+                    return Err(malformed("a trigger of the engine has a name"));
+                }
+                names.push(TriggerName {
+                    id: name.id,
+                    trigger: no,
+                    request: name.request,
+                    closed: name.closed,
+                });
+            }
+            let Some(row) = trigger.row else { continue };
+            if !seqs.insert(row.seq) {
+                return Err(malformed("two triggers have the same sequence number"));
+            }
+            new.push(if outside {
+                self.given(trigger.no, no, row)?
+            } else if row.seq >= next_seq {
+                return Err(malformed("a trigger is newer than its run"));
+            } else {
+                self.made(no, row, prepared)?
+            });
+        }
+        Ok((new, names))
+    }
+
+    fn row(&self, no: TriggerNo) -> Result<TriggerNo, Error> {
+        let row = self.rows.get(&no).copied();
+        row.ok_or_else(|| malformed("it names a trigger that is not there"))
+    }
+
+    fn made(&self, no: TriggerNo, row: Row, prepared: &Prepared) -> Result<NewTrigger, Error> {
+        let payload = row.payload.as_ref().map(|payload| &payload.0);
+        if waits_for_child(row.kind, payload) {
+            return Err(malformed(
+                "it waits for a child, which does not come with it",
+            ));
+        }
+        if row.kind.is_control() || row.node.is_none() && row.kind != TriggerType::Timer {
+            return Err(malformed("a trigger is of no type that the engine makes"));
+        }
+        if let Some(payload) = payload {
+            self.check_resumption(payload)?;
+        }
+        let of = (row.seq, row.node, row.kind, row.attempt, row.due_ms);
+        let mut detail = row.detail.0.clone();
+        if let Some(mut open) = open(&prepared.graph, of, &detail).map_err(malformed)? {
+            let mut to = |run| self.runs.get(&run).copied();
+            open.renumber(&mut to).map_err(malformed)?;
+            for payload in open.left.iter().chain(&open.input) {
+                self.check_payload(payload)?;
+            }
+            detail = open.encode_detail().into();
+        }
+        let seq = row.seq;
+        Ok(new_trigger(no, seq, row, detail))
+    }
+
+    fn given(&self, old: TriggerNo, no: TriggerNo, row: Row) -> Result<NewTrigger, Error> {
+        if row.seq != Seq::outside(old) {
+            return Err(malformed("a trigger from outside has another number"));
+        }
+        let mut detail = row.detail.0.clone();
+        if matches!(row.kind, TriggerType::Resume | TriggerType::Alter) {
+            let about = About::decode(&detail).map_err(malformed)?;
+            if let About::Cancel { target } = about
+                && let Some(target) = target.outside_no()
+            {
+                let target = self.rows.get(&target).copied().unwrap_or(target);
+                let target = Seq::outside(target);
+                detail = About::Cancel { target }.encode();
+            }
+        }
+        if let (TriggerType::Resume, Some(payload)) = (row.kind, &row.payload) {
+            self.check_resumption(&payload.0)?;
+        }
+        Ok(new_trigger(no, Seq::outside(no), row, detail))
+    }
+
+    fn check_resumption(&self, document: &[u8]) -> Result<(), Error> {
+        match Resumption::decode(document).map_err(malformed)? {
+            Resumption::Resumed { input, .. } => self.check_payload(&input),
+            Resumption::Child { output, .. } => output
+                .iter()
+                .try_for_each(|output| self.check_payload(output)),
+        }
+    }
+
+    fn bookmarks(&self, bookmarks: Vec<Bookmark>) -> Result<Vec<NewBookmark>, Error> {
+        let mut groups: FxHashMap<Seq, usize> = FxHashMap::default();
+        let mut new = Vec::with_capacity(bookmarks.len());
+        for of in bookmarks {
+            let group = groups.entry(of.first).or_default();
+            *group += 1;
+            let named = (1..=STIMULUS_NAME_BYTES).contains(&of.name.len());
+            if *group > BOOKMARKS || !named || of.matches.len() > MATCH_BYTES {
+                return Err(malformed("a bookmark is out of bounds"));
+            }
+            let value = serde_json::from_str(&of.matches).map_err(malformed)?;
+            let matches = canonical(&value);
+            if matches != of.matches.as_bytes() {
+                return Err(malformed("what a bookmark is matched by is not canonical"));
+            }
+            if let Some(metadata) = &of.metadata {
+                check_json("what a bookmark carries", metadata.as_bytes())?;
+            }
+            let (first, phase) = (of.first, of.phase);
+            let private = of.private.then_some((self.id, first));
+            let token = resume_token(&self.secret, self.id, first, phase, &of.name);
+            new.push(NewBookmark {
+                first,
+                trigger: self.row(of.trigger)?,
+                phase,
+                hash: hash(&of.name, &matches, private),
+                name: of.name,
+                matches: matches.into(),
+                correlation: of.correlation,
+                private: of.private,
+                auto_burn: of.auto_burn,
+                metadata: of.metadata.map(Bytes::from),
+                token: token_digest(&token),
+                expires_ms: of.expires_ms,
+                created_ms: of.created_ms,
+            });
+        }
+        Ok(new)
+    }
+}
+
+fn new_trigger(no: TriggerNo, seq: Seq, row: Row, detail: Bytes) -> NewTrigger {
+    NewTrigger {
+        no,
+        seq,
+        kind: row.kind,
+        node: row.node,
+        due_ms: row.due_ms,
+        claimed: false,
+        attempt: row.attempt.max(1),
+        detail,
+        payload: row.payload.map(|payload| payload.0),
+        priority: row.priority,
+    }
+}
+
+fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Error> {
+    let entry = |of: super::document::Entry| {
+        if of.kind.len() > KIND_BYTES {
+            return Err(malformed("an entry of its journal is of no kind"));
+        }
+        check_json("an entry of its journal", of.detail.as_bytes())?;
+        Ok(JournalRow {
+            at_ms: of.at_ms,
+            kind: of.kind,
+            detail: of.detail.into(),
+        })
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+fn check_json(what: &str, bytes: &[u8]) -> Result<(), Error> {
+    match serde_json::from_slice::<IgnoredAny>(bytes) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(malformed(format!("{what} is not JSON ({error})"))),
+    }
+}

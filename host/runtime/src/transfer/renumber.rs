@@ -1,0 +1,55 @@
+//! What the engine says of a run, with the numbers of another store.
+
+use bytes::Bytes;
+use windlass_engine::{Corrupt, Graph, Open, OpenRow, State};
+use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
+
+/// The columns of a trigger row that the engine made: sequence number, node, type, attempt and
+/// due time.
+pub(super) type Columns = (Seq, Option<u32>, TriggerType, u32, i64);
+
+/// The state of a run, with nothing open.
+pub(super) fn state<'a>(
+    graph: &Graph,
+    head: &[u8],
+    scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
+) -> Result<State, Corrupt> {
+    State::decode(graph, head, scopes)
+}
+
+/// What a trigger row stands for, if the engine made it and it runs a node.
+pub(super) fn open(
+    graph: &Graph,
+    (seq, node, kind, attempt, due_ms): Columns,
+    detail: &[u8],
+) -> Result<Option<Open>, Corrupt> {
+    let Some(node) = node.filter(|_| !seq.is_outside()) else {
+        return Ok(None);
+    };
+    let row = OpenRow {
+        seq,
+        node,
+        kind,
+        attempt,
+        due_ms,
+    };
+    Open::decode_detail(graph, row, detail).map(Some)
+}
+
+/// The state and the scopes of a run as they are stored where records have other numbers.
+pub(super) fn renumbered(
+    state: &mut State,
+    scopes: &[ScopeNo],
+    to: &mut dyn FnMut(RunNo) -> Option<RunNo>,
+) -> Result<(Bytes, Vec<(ScopeNo, Bytes)>), Corrupt> {
+    state.renumber(to)?;
+    let stored = scopes.iter().map(|no| {
+        let bytes = state.stored_scope(*no).ok_or(Corrupt {
+            what: "state",
+            reason: "a scope belongs to nothing",
+        })?;
+        Ok((*no, Bytes::from(bytes)))
+    });
+    let stored = stored.collect::<Result<_, _>>()?;
+    Ok((Bytes::from(state.encode()), stored))
+}

@@ -1,0 +1,203 @@
+//! From one moment of a run to its document.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use windlass_engine::Graph;
+use windlass_model::{RunNo, TriggerType};
+use windlass_store::rows::{NewBlob, RunRow, TriggerRow};
+use windlass_store::stimuli::NewBookmark;
+use windlass_store::transfer::Snapshot;
+
+use super::document::{
+    Base64, Blob, Bookmark, Document, Entry, Head, Item, Name, Named, Record, Row, Scope, Trigger,
+    Value, Var,
+};
+use super::renumber::{open, state};
+use super::{VERSION, malformed};
+use crate::error::Error;
+
+/// The records that a run needs to go on, whatever else of its history is left out.
+pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<RunNo>, Error> {
+    let mut needed = BTreeSet::new();
+    let mut note = |run| {
+        needed.insert(run);
+        Some(run)
+    };
+    let scopes = taken.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
+    let mut state = state(graph, &taken.row.state, scopes).map_err(malformed)?;
+    state.renumber(&mut note).map_err(malformed)?;
+    for row in &taken.triggers {
+        let of = (row.seq, row.node, row.kind, row.attempt, row.due_ms);
+        if let Some(mut open) = open(graph, of, &row.detail).map_err(malformed)? {
+            open.renumber(&mut note).map_err(malformed)?;
+        }
+    }
+    Ok(needed)
+}
+
+/// The document. `records` are the records that go with it, oldest first.
+pub(crate) fn written(
+    taken: &Snapshot,
+    records: &[RunRow],
+    blobs: &[NewBlob],
+    now_ms: i64,
+) -> Result<Bytes, Error> {
+    let row = &taken.row;
+    let head = Head {
+        id: row.id,
+        workflow: taken.definition.name.clone(),
+        correlation: row.correlation.clone(),
+        status: row.status,
+        request: row.request,
+        epoch: row.epoch.0,
+        version: row.version.0,
+        created_ms: row.created_ms,
+        finished_ms: row.finished_ms,
+        keep_ms: taken.keep_ms,
+        input: Value::of(&taken.input),
+        output: taken.output.as_ref().map(Value::of),
+        failure: row.failure.clone(),
+        parent: row.parent.map(|parent| parent.id),
+    };
+    let named = |digest, json: &Bytes| {
+        let json = text(json)?;
+        Ok::<_, Error>(Named { digest, json })
+    };
+    let vars = taken.vars.iter().map(|(scope, name, value)| Var {
+        scope: *scope,
+        name: name.clone(),
+        value: Value::of(value),
+    });
+    let items = taken.items.iter().map(|item| Item {
+        list: item.list,
+        place: item.index,
+        output: Value::of(&item.output),
+    });
+    let scopes = taken.scopes.iter().map(|(scope, state)| Scope {
+        scope: *scope,
+        state: Base64(state.clone()),
+    });
+    let blobs = blobs.iter().map(|blob| Blob {
+        digest: blob.digest,
+        content: Base64(blob.bytes.clone()),
+    });
+    let document = Document {
+        version: VERSION,
+        exported_ms: now_ms,
+        instance: head,
+        definition: named(row.definition, &taken.definition.json)?,
+        pins: named(row.pins, &taken.pins.json)?,
+        state: Base64(row.state.clone()),
+        scopes: scopes.collect(),
+        vars: vars.collect(),
+        items: items.collect(),
+        triggers: triggers(taken),
+        bookmarks: taken
+            .bookmarks
+            .iter()
+            .map(bookmark)
+            .collect::<Result<_, _>>()?,
+        journal: journal(taken)?,
+        records: records.iter().map(record).collect(),
+        blobs: blobs.collect(),
+    };
+    let json = serde_json::to_vec(&document).map_err(|error| unreadable(&error))?;
+    Ok(json.into())
+}
+
+fn triggers(taken: &Snapshot) -> Vec<Trigger> {
+    let name = |no| {
+        let name = taken.names.iter().find(|name| name.trigger == no)?;
+        Some(Name {
+            id: name.id,
+            request: name.request,
+            closed: name.closed,
+        })
+    };
+    let rows = taken.triggers.iter().map(|row| Trigger {
+        no: row.no,
+        row: Some(written_row(row)),
+        name: row.seq.is_outside().then(|| name(row.no)).flatten(),
+    });
+    let has_row = |no| taken.triggers.iter().any(|row| row.no == no);
+    let over = taken.names.iter().filter(|name| !has_row(name.trigger));
+    let over = over.map(|of| Trigger {
+        no: of.trigger,
+        row: None,
+        name: name(of.trigger),
+    });
+    rows.chain(over).collect()
+}
+
+fn written_row(row: &TriggerRow) -> Row {
+    Row {
+        seq: row.seq,
+        kind: row.kind,
+        node: row.node,
+        due_ms: row.due_ms,
+        attempt: row.attempt,
+        priority: row.priority,
+        detail: Base64(row.detail.clone()),
+        payload: row.payload.clone().map(Base64),
+    }
+}
+
+fn bookmark(of: &NewBookmark) -> Result<Bookmark, Error> {
+    Ok(Bookmark {
+        name: of.name.clone(),
+        matches: text(&of.matches)?,
+        trigger: of.trigger,
+        first: of.first,
+        phase: of.phase,
+        correlation: of.correlation.clone(),
+        private: of.private,
+        auto_burn: of.auto_burn,
+        metadata: of.metadata.as_ref().map(text).transpose()?,
+        expires_ms: of.expires_ms,
+        created_ms: of.created_ms,
+    })
+}
+
+fn journal(taken: &Snapshot) -> Result<Vec<Entry>, Error> {
+    let entry = |of: &windlass_store::rows::JournalRow| {
+        Ok(Entry {
+            at_ms: of.at_ms,
+            kind: of.kind.clone(),
+            detail: text(&of.detail)?,
+        })
+    };
+    taken.journal.iter().map(entry).collect()
+}
+
+fn record(of: &RunRow) -> Record {
+    Record {
+        no: of.no,
+        seq: of.seq,
+        first: of.first,
+        node: of.node,
+        kind: of.kind,
+        attempt: of.attempt,
+        status: of.status,
+        started_ms: of.started_ms,
+        took_us: of.took_us,
+        output: of.output.as_ref().map(Value::of),
+        failure: of.failure.clone(),
+        logs: of.logs.clone(),
+        skipped: of.skipped.clone(),
+    }
+}
+
+/// Whether a row waits for a child that has not ended.
+pub(super) fn waits_for_child(kind: TriggerType, payload: Option<&Bytes>) -> bool {
+    kind == TriggerType::Child && payload.is_none()
+}
+
+fn text(json: &Bytes) -> Result<String, Error> {
+    let text = std::str::from_utf8(json).map_err(|error| unreadable(&error))?;
+    Ok(text.to_owned())
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> Error {
+    Error::Unreadable(format!("a run cannot be written down: {error}"))
+}
