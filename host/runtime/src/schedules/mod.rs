@@ -11,5 +11,9 @@ mod standby;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use planner::Planner;
+#[cfg(test)]
+pub(crate) use service::Ready;
 pub(crate) use service::Service;
 pub(crate) use standby::Standby;

@@ -32,18 +32,18 @@ const TROUBLED: usize = 1_000;
 const QUEUED_MS: (i64, i64) = (500, 5_000);
 
 /// An occurrence that is to become an instance.
-pub(super) struct Occurrence<'a> {
-    pub(super) row: &'a ScheduleRow,
-    pub(super) schedule: &'a Schedule,
+pub(crate) struct Occurrence<'a> {
+    pub(crate) row: &'a ScheduleRow,
+    pub(crate) schedule: &'a Schedule,
     /// The id of the instance.
-    pub(super) id: InstanceId,
+    pub(crate) id: InstanceId,
     /// When its trigger is due: as planned, and later by the jitter.
-    pub(super) due_ms: i64,
+    pub(crate) due_ms: i64,
 }
 
 impl Occurrence<'_> {
     /// The type of the trigger that it begins with.
-    pub(super) fn kind(&self) -> TriggerType {
+    pub(crate) fn kind(&self) -> TriggerType {
         if self.schedule.is_cron() {
             TriggerType::Cron
         } else {
@@ -53,7 +53,7 @@ impl Occurrence<'_> {
 }
 
 /// What a planner cannot make by itself.
-pub(super) trait Maker {
+pub(crate) trait Maker {
     /// The instance of an occurrence, as it is to be written.
     fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error>;
 
@@ -63,17 +63,17 @@ pub(super) trait Maker {
 
 /// How a turn went.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     /// Instances made.
-    pub(super) made: u32,
+    pub(crate) made: u32,
     /// The turn was cut short: there is more to do right away.
-    pub(super) more: bool,
+    pub(crate) more: bool,
     /// When the next schedule is due, in epoch milliseconds; none if there is none.
-    pub(super) next_ms: Option<i64>,
+    pub(crate) next_ms: Option<i64>,
 }
 
 #[derive(Default)]
-pub(super) struct Planner {
+pub(crate) struct Planner {
     /// Until when what could not be planned is passed over, on the monotonic clock.
     troubled: FxHashMap<ScheduleNo, u64>,
     /// Who waits for which run.
@@ -90,7 +90,7 @@ impl Planner {
     }
 
     /// Plans what is due.
-    pub(super) fn turn(
+    pub(crate) fn turn(
         &mut self,
         store: &dyn Store,
         maker: &dyn Maker,

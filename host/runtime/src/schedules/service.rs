@@ -49,10 +49,7 @@ impl Service {
         shared.standby.wakes(move || {
             let _ = ready.try_send(Mail::Look);
         });
-        let maker = Ready {
-            shared: Arc::clone(shared),
-            membership: Arc::clone(membership),
-        };
+        let maker = Ready::new(shared, membership);
         let thread = std::thread::Builder::new()
             .name("windlass-schedules".to_owned())
             .spawn(move || run(&inbox, &maker, scan_ms))?;
@@ -121,12 +118,20 @@ fn run(inbox: &Receiver<Mail>, maker: &Ready, scan_ms: u64) {
 }
 
 /// Makes instances of the definitions that the store has, on the plugins that there are now.
-struct Ready {
+pub(crate) struct Ready {
     shared: Arc<Shared>,
     membership: Arc<Membership>,
 }
 
 impl Ready {
+    /// Of a process.
+    pub(crate) fn new(shared: &Arc<Shared>, membership: &Arc<Membership>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            membership: Arc::clone(membership),
+        }
+    }
+
     fn request(&self, occurrence: &Occurrence<'_>) -> Result<StartRequest, Error> {
         let digest: Digest = occurrence.row.definition;
         let definition = self.shared.store.definition(digest)?.ok_or_else(|| {

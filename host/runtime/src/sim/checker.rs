@@ -11,11 +11,13 @@ use windlass_model::{
 };
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
+use windlass_store::published::{Plan, Planned};
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
 use windlass_store::write::{Claim, Claims, Commit};
 use windlass_store::{Write, Wrote};
 
 use super::history::{Event, History, Written};
+use super::published::Published;
 use crate::catalog::Prepared;
 
 /// One life of one simulated process.
@@ -47,6 +49,7 @@ pub(super) struct Checker {
     pub(super) items: u64,
     /// Which rows wait for a child: each has one.
     called: BTreeSet<(InstanceNo, Seq)>,
+    pub(super) published: Published,
     /// What items came to, by list and place.
     came_to: BTreeSet<(InstanceNo, Seq, u32)>,
 }
@@ -144,6 +147,19 @@ impl Checker {
                 let starts = send.starts.iter().map(|(_, new)| new);
                 let started = starts.filter(|new| sent.started.contains(&new.id));
                 started.for_each(|new| self.created(new));
+                let wrong = self.published.sent(send, sent);
+                self.wrong.extend(wrong);
+            }
+            (Write::Publish(new), Some(Wrote::Published { version, unchanged })) => {
+                let wrong = self.published.published(new, *version, *unchanged);
+                self.wrong.extend(wrong);
+            }
+            (Write::Retract { name, .. }, Some(Wrote::Retracted(version))) => {
+                let wrong = self.published.retracted(name, *version);
+                self.wrong.extend(wrong);
+            }
+            (Write::Plan(plan), Some(Wrote::Planned(planned))) => {
+                self.planned(plan, *planned);
             }
             (Write::Life(op), Some(Wrote::Lived(lived))) => self.lived(op, *lived),
             (Write::Commit(_), Some(Wrote::Fenced)) => self.fenced += 1,
@@ -154,6 +170,17 @@ impl Checker {
             }
             _ => {}
         }
+    }
+
+    /// An occurrence of a schedule was decided about. One that has happened before is there.
+    fn planned(&mut self, plan: &Plan, planned: Planned) {
+        if let (Planned::Created(id), Some(new)) = (planned, &plan.create)
+            && !self.ids.contains_key(&id)
+        {
+            self.created(new);
+        }
+        let wrong = self.published.planned(plan, planned);
+        self.wrong.extend(wrong);
     }
 
     /// Something was asked of an instance as a whole.

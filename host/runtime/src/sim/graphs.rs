@@ -9,7 +9,7 @@ use windlass_store::rows::DefinitionRow;
 
 use super::clock::SimClock;
 use super::dice::Dice;
-use super::lists;
+use super::{lists, starters};
 use crate::catalog::{Catalog, Prepared};
 
 /// How many different workflows there are.
@@ -37,6 +37,8 @@ const DESCRIPTION: &str = r#"{
 pub(super) struct Pool {
     pub(super) host: Arc<Host>,
     pub(super) workflows: Vec<Arc<Prepared>>,
+    /// Versions of workflows that are published.
+    pub(super) published: Vec<Arc<Prepared>>,
     /// Keeps what `io` is a handle of, and the host's directories.
     pub(super) tokio: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
@@ -53,11 +55,13 @@ pub(super) static ALL: LazyLock<Pool> = LazyLock::new(|| {
     let plugin = host.double(DESCRIPTION.as_bytes()).unwrap();
     let catalog = Catalog::default();
     let workflows = (0..POOL).map(|at| workflow(at, &catalog, &host)).collect();
+    let published = starters::all(&catalog, &host);
     // The host knows its plugins only as long as somebody has them.
     std::mem::forget(plugin);
     Pool {
         host,
         workflows,
+        published,
         tokio,
         _dir: dir,
     }

@@ -18,6 +18,7 @@ use super::dice::Dice;
 use super::graphs::{self, ALL};
 use super::guests::Calling;
 use super::locks::{Errands, Provider, Server};
+use super::planning::Planning;
 use super::world::Mutation;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
@@ -44,6 +45,8 @@ pub(super) struct Process {
     pub(super) calls: Vec<Calling>,
     /// What it is doing about the locks of bursts, where they have any.
     pub(super) errands: Option<Errands>,
+    /// What plans schedules, where there are any.
+    planning: Option<Planning>,
     pub(super) births: Vec<Asked>,
     /// When the store may carry out the next write, on the monotonic clock.
     pub(super) store_ready_ms: u64,
@@ -66,6 +69,7 @@ pub(super) enum Move {
     Return(usize),
     Queue,
     Locks,
+    Plan,
 }
 
 /// A run that was asked for.
@@ -100,9 +104,25 @@ pub(super) struct Birthplace<'a> {
     pub(super) max_steps: u64,
     /// Who gives out the locks, where it is not the store.
     pub(super) locks: Option<&'a Arc<Mutex<Server>>>,
+    /// Whether something is published that has schedules.
+    pub(super) plans: bool,
 }
 
 impl Birthplace<'_> {
+    /// Lets every write through a handle be seen, and fail now and then.
+    fn look_at(&self, life: Life, store: &MemoryStore) {
+        let (checker, truth) = (Arc::clone(self.checker), Arc::clone(&self.truth));
+        let doctored = self.trouble.lock().mutation == Some(Mutation::Doctored);
+        store.set_witness(Some(Box::new(move |seen| {
+            let mut checker = checker.lock();
+            checker.see(life, seen, truth.now_ms());
+            if doctored && matches!(seen.write, Write::Commit(_)) {
+                checker.see(life, seen, truth.now_ms());
+            }
+        })));
+        store.set_faults(Some(faults(self)));
+    }
+
     fn provider(&self) -> Option<Provider> {
         self.locks.map(|server| Provider {
             server: Arc::clone(server),
@@ -125,17 +145,8 @@ impl Process {
     pub(super) fn begin(life: Life, from: &Birthplace<'_>) -> Option<Self> {
         let store = from.root.another();
         store.defer();
-        let (checker, truth) = (Arc::clone(from.checker), Arc::clone(&from.truth));
+        from.look_at(life, &store);
         let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
-        let doctored = from.trouble.lock().mutation == Some(Mutation::Doctored);
-        store.set_witness(Some(Box::new(move |seen| {
-            let mut checker = checker.lock();
-            checker.see(life, seen, truth.now_ms());
-            if doctored && matches!(seen.write, Write::Commit(_)) {
-                checker.see(life, seen, truth.now_ms());
-            }
-        })));
-        store.set_faults(Some(faults(from)));
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
             plugins: Arc::clone(&ALL.host),
@@ -155,7 +166,7 @@ impl Process {
         };
         // There is one thread here, and the simulation chooses who goes on.
         let mut parts = Parts::join(options, |_, work| work()).ok()?;
-        for prepared in &ALL.workflows {
+        for prepared in ALL.workflows.iter().chain(&ALL.published) {
             parts.shared.catalog.keep(Arc::clone(prepared));
         }
         let wake = parts.shared.scheduler.clone();
@@ -163,6 +174,11 @@ impl Process {
             .listen(Box::new(move || wake.send(Event::Woken)))
             .ok()?;
         parts.driver.begin();
+        let planning = from.plans.then(|| {
+            let store = from.root.another();
+            from.look_at(life, &store);
+            Planning::new(&parts, store, from.truth.now_ms())
+        });
         Some(Self {
             life,
             store,
@@ -172,6 +188,7 @@ impl Process {
             errands: from
                 .provider()
                 .map(|provider| Errands::new(life, provider, careless)),
+            planning,
             births: Vec::new(),
             store_ready_ms: 0,
             queue_ms: from.truth.now_ms(),
@@ -344,7 +361,30 @@ impl Process {
         // A store that refuses finds out by the lease.
         let _ = self.store.write(Write::Leave { incarnation });
         self.store.notify();
+        self.close();
+    }
+
+    /// Is no more.
+    pub(super) fn close(&self) {
         self.store.close();
+        if let Some(planning) = &self.planning {
+            planning.end();
+        }
+    }
+
+    /// Looks at the schedules.
+    pub(super) fn plan(&mut self, now_ms: u64) {
+        if let Some(planning) = &mut self.planning {
+            planning.look(&self.parts, now_ms);
+        }
+    }
+
+    /// When it looks at the schedules next, on the monotonic clock.
+    fn plans_ms(&self) -> Option<u64> {
+        let planning = self.planning.as_ref();
+        planning
+            .filter(|_| self.draining.is_none())
+            .map(|one| one.next_ms)
     }
 
     /// What can happen here now.
@@ -370,6 +410,9 @@ impl Process {
         if self.errands.as_ref().is_some_and(|one| one.is_due(now_ms)) {
             moves.push(Move::Locks);
         }
+        if self.plans_ms().is_some_and(|plans_ms| plans_ms <= now_ms) {
+            moves.push(Move::Plan);
+        }
         let calls = self.calls.iter().enumerate();
         let ready = calls.filter(|(_, call)| call.is_ready(now_ms));
         moves.extend(ready.map(|(at, _)| Move::Return(at)));
@@ -388,7 +431,11 @@ impl Process {
         }
         let ready = self.calls.iter().map(|call| call.ready_ms);
         let ready = ready.chain(self.errands.as_ref().and_then(Errands::next_ms));
-        ready.chain([next_ms]).min().unwrap_or(next_ms)
+        ready
+            .chain(self.plans_ms())
+            .chain([next_ms])
+            .min()
+            .unwrap_or(next_ms)
     }
 
     /// What a call must find when it begins: its trigger, claimed, in the store; unless the
@@ -431,6 +478,9 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         match (trouble.mutation, &mut *write) {
             (Some(Mutation::Unfenced), Write::Commit(commit)) => unfence(commit, &root),
             (Some(Mutation::NeverClaims), Write::Claim(claim)) => claim.instances = 0,
+            (Some(Mutation::LeavesOut), Write::Plan(plan)) if plan.next_ms < i64::MAX => {
+                plan.planned_ms = plan.next_ms;
+            }
             _ => {}
         }
         if trouble.full {

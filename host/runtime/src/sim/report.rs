@@ -14,6 +14,9 @@ pub(super) struct Report {
     pub(super) drains: u64,
     pub(super) steps_of_clock: u64,
     pub(super) stimuli: u64,
+    pub(super) published: u64,
+    pub(super) occurrences: u64,
+    pub(super) started: u64,
     pub(super) meddling: u64,
     pub(super) retries: u64,
     pub(super) troubles_of_locks: u64,
@@ -33,6 +36,9 @@ impl Report {
         self.drains += other.drains;
         self.steps_of_clock += other.steps_of_clock;
         self.stimuli += other.stimuli;
+        self.published += other.published;
+        self.occurrences += other.occurrences;
+        self.started += other.started;
         self.meddling += other.meddling;
         self.retries += other.retries;
         self.troubles_of_locks += other.troubles_of_locks;

@@ -49,6 +49,24 @@ fn a_history_that_was_tampered_with_is_noticed() {
     noticed(Mutation::Doctored);
 }
 
+#[test]
+fn an_occurrence_that_is_left_out_is_noticed() {
+    noticed(Mutation::LeavesOut);
+}
+
+#[test]
+fn what_is_taken_back_and_does_not_start_is_noticed() {
+    noticed(Mutation::Unretracted);
+}
+
+/// Seeds that have shown something once.
+#[test]
+fn what_has_failed_once_holds() {
+    for seed in [4023, 6252] {
+        run(seed, None).unwrap_or_else(|wrong| panic!("WINDLASS_SEED={seed}: {wrong}"));
+    }
+}
+
 fn noticed(mutation: Mutation) {
     let noticed = (1..400).any(|seed| run(seed, Some(mutation)).is_err());
     assert!(noticed, "nobody notices {mutation:?}");

@@ -2,7 +2,9 @@
 
 mod end;
 mod people;
+mod publishing;
 mod stuck;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +12,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use uuid::Uuid;
 use windlass_model::{Clock, InstanceId, Payload};
-use windlass_store::{MemoryStore, Reader as _, Store as _};
+use windlass_store::{MemoryStore, Reader as _};
 
+use self::publishing::Publisher;
 use super::checker::{Checker, Life};
 use super::clock::{Ahead, SimClock};
 use super::dice::Dice;
@@ -51,6 +54,10 @@ pub(super) enum Mutation {
     Doctored,
     /// The processes' clock is ahead of the machine's by so many milliseconds.
     ClockAhead(i64),
+    /// Planners leave every other occurrence out.
+    LeavesOut,
+    /// Nobody hears that something was taken back.
+    Unretracted,
     /// Processes say that they have locks which they do not know of.
     Careless,
 }
@@ -83,6 +90,8 @@ pub(super) struct World {
     paused: Vec<(InstanceId, u64)>,
     /// When the stimulus is sent next that whoever waits is resumed by.
     often_ms: u64,
+    /// Somebody who publishes workflows.
+    publisher: Option<Publisher>,
     something_happened: bool,
     report: Report,
 }
@@ -181,12 +190,16 @@ impl World {
             paused: Vec::new(),
             stepped_ms: 0,
             often_ms: 0,
+            publisher: Publisher::new(seed),
             something_happened: false,
             report: Report::default(),
             dice,
         };
         world.client = world.client_of();
         world.checker.lock().tells = std::env::var_os("WINDLASS_TRACE").is_some();
+        let mut checker = world.checker.lock();
+        ALL.published.iter().for_each(|one| checker.knows(one));
+        drop(checker);
         world.ask_for_runs();
         world
     }
@@ -244,6 +257,7 @@ impl World {
                 return Err(self.stuck());
             }
             self.interfere();
+            self.publish();
             self.go_wrong();
             self.begin_processes();
             self.ask();
@@ -257,6 +271,8 @@ impl World {
         self.report.children = checker.children;
         self.report.items = checker.items;
         self.report.commits = checker.commits;
+        self.report.occurrences = checker.published.occurrences;
+        self.report.started = checker.published.started;
         self.report.fenced = checker.fenced;
         drop(checker);
         Ok(self.report)
@@ -268,104 +284,6 @@ impl World {
         all && self.checker.lock().open().is_empty()
             && self.slots.iter().all(Slot::is_quiet)
             && self.root.counts().unwrap().queued == 0
-    }
-
-    fn go_wrong(&mut self) {
-        let now_ms = self.clock.now_ms();
-        if !self.calm && now_ms >= TROUBLED_MS {
-            self.calm = true;
-            self.habits = Habits {
-                crash: 0,
-                stop: 0,
-                drain: 0,
-                clock: 0,
-                full: 0,
-                meddle: 0,
-                locks: 0,
-                slowness_ms: self.habits.slowness_ms.min(50),
-            };
-            self.trouble.lock().unknown = 0;
-            if let Some(server) = &self.locks {
-                server.lock().down = false;
-            }
-            // Somebody sets the clock right, so that nothing has to wait for hours.
-            self.clock.step_wall(-std::mem::take(&mut self.stepped_ms));
-        }
-        if now_ms >= self.full_until_ms {
-            self.trouble.lock().full = false;
-        }
-        if !std::mem::take(&mut self.something_happened) {
-            return;
-        }
-        let happens = |dice: &mut Dice, habit: u64| habit > 0 && dice.once_in(habit);
-        let at = self.dice.place(self.slots.len());
-        if happens(&mut self.dice, self.habits.crash) {
-            self.crash(at);
-        }
-        if happens(&mut self.dice, self.habits.stop)
-            && let Some(process) = &mut self.slots[at].process
-        {
-            let for_ms = *self.dice.pick(&[1_000, 15_000, 29_000, 40_000, 100_000]);
-            process.stopped_until_ms.get_or_insert(now_ms + for_ms);
-            self.report.stops += 1;
-        }
-        if happens(&mut self.dice, self.habits.drain)
-            && let Some(process) = &mut self.slots[at].process
-            && process.draining.is_none()
-        {
-            process.drain(now_ms + self.dice.below(30_000));
-            self.report.drains += 1;
-        }
-        if happens(&mut self.dice, self.habits.clock) {
-            let by_ms = *self.dice.pick(&[-HOUR_MS, HOUR_MS, -1_500, 1_500]);
-            // Never so far that a wait outlasts the patience once the clock is right again.
-            let far = (self.stepped_ms + by_ms).abs() > HOURS_MS;
-            let by_ms = if far { -by_ms } else { by_ms };
-            self.clock.step_wall(by_ms);
-            self.stepped_ms += by_ms;
-            self.report.steps_of_clock += 1;
-        }
-        if let Some(server) = &self.locks
-            && happens(&mut self.dice, self.habits.locks)
-        {
-            let mut server = server.lock();
-            if self.dice.once_in(3) {
-                server.empty();
-            } else {
-                server.down = !server.down;
-            }
-            self.report.troubles_of_locks += 1;
-        }
-        if happens(&mut self.dice, self.habits.full) {
-            self.full_until_ms = now_ms + self.dice.between(1, 20_000);
-            self.trouble.lock().full = true;
-        }
-    }
-
-    /// A process dies: some of what it has handed over may still be carried out, and nobody
-    /// hears of it.
-    fn crash(&mut self, at: usize) {
-        let slot = &mut self.slots[at];
-        let Some(process) = slot.process.take() else {
-            return;
-        };
-        let (waiting, _) = process.store.deferred();
-        process.store.carry_on(self.dice.place(waiting + 1));
-        process.store.close();
-        self.checker.lock().ends(process.life);
-        slot.begins_ms = self.clock.now_ms() + self.dice.below(20_000);
-        self.report.crashes += 1;
-        self.hear_no_more(&process);
-    }
-
-    /// What was asked of a process that is gone is asked again.
-    fn hear_no_more(&mut self, process: &Process) {
-        let now_ms = self.clock.now_ms();
-        for birth in &process.births {
-            if let Some(asked) = self.requests.get_mut(&birth.id) {
-                asked.at_ms = Some(now_ms + self.dice.below(5_000));
-            }
-        }
     }
 
     fn begin_processes(&mut self) {
@@ -390,6 +308,7 @@ impl World {
                 burst: self.burst,
                 max_steps: self.max_steps,
                 locks: self.locks.as_ref(),
+                plans: self.publisher.is_some(),
             };
             self.slots[at].process = Process::begin(self.lives, &from);
             if self.slots[at].process.is_none() {
@@ -449,7 +368,10 @@ impl World {
         };
         process.stopped_until_ms = None;
         // Trouble is for when something is going on.
-        self.something_happened = !matches!(next, Move::Scheduler | Move::Queue | Move::Locks);
+        self.something_happened = !matches!(
+            next,
+            Move::Scheduler | Move::Queue | Move::Locks | Move::Plan
+        );
         match next {
             Move::Scheduler => {
                 if !process.scheduler() {
@@ -483,6 +405,7 @@ impl World {
             }
             Move::Return(call) => process.returns(call, now_ms),
             Move::Queue => process.queue(now_ms),
+            Move::Plan => process.plan(now_ms),
             Move::Locks => self.report.lost_locks += process.locks(now_ms),
         }
         self.hear(at);
@@ -540,6 +463,9 @@ impl World {
     /// Nothing can happen now: time passes until something can.
     fn wait(&mut self, now_ms: u64) {
         let mut next_ms = self.often_ms.max(now_ms + 1);
+        next_ms = self
+            .next_publish_ms()
+            .map_or(next_ms, |at_ms| at_ms.min(next_ms));
         for slot in &self.slots {
             next_ms = next_ms.min(slot.next_ms(now_ms));
         }

@@ -13,7 +13,7 @@ use windlass_store::lives::LifeOp;
 use windlass_store::outside::TriggerTarget;
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
 
-use super::World;
+use super::{Mutation, World};
 use crate::catalog::Prepared;
 use crate::client::{self, WorkflowClient};
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
@@ -26,7 +26,11 @@ impl World {
     pub(super) fn client_of(&self) -> Arc<MemoryStore> {
         let client = self.root.another();
         let (checker, clock) = (Arc::clone(&self.checker), Arc::clone(&self.clock));
+        let deaf = self.mutation == Some(Mutation::Unretracted);
         client.set_witness(Some(Box::new(move |seen| {
+            if deaf && matches!(seen.write, Write::Retract { .. }) {
+                return;
+            }
             checker.lock().see(0, seen, clock.now_ms());
         })));
         client
@@ -48,7 +52,13 @@ impl World {
         Uuid::from_u128(u128::from(self.dice.roll()) << 64 | u128::from(self.dice.roll()))
     }
 
-    fn send(&mut self, name: &str, matches: Value, to: Option<InstanceId>, delivery: Delivery) {
+    pub(super) fn send(
+        &mut self,
+        name: &str,
+        matches: Value,
+        to: Option<InstanceId>,
+        delivery: Delivery,
+    ) {
         let stimulus = Stimulus {
             name: name.to_owned(),
             matches,

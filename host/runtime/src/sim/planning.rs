@@ -1,0 +1,61 @@
+//! Plans the schedules of one process, as the thread does that is there for it.
+
+use std::sync::Arc;
+
+use windlass_store::{MemoryStore, Store as _};
+
+use crate::parts::Parts;
+use crate::scheduler::core::Event;
+use crate::schedules::{Planner, Ready};
+
+/// How often the schedules are looked at, in milliseconds.
+const SCAN_MS: u64 = 5_000;
+
+/// How long they are left alone when there is more to do, and after trouble.
+const BREATH_MS: u64 = 20;
+const TROUBLE_MS: u64 = 1_000;
+
+/// What plans.
+pub(super) struct Planning {
+    planner: Planner,
+    maker: Ready,
+    /// A handle of its own: a planner waits for what it writes.
+    store: Arc<MemoryStore>,
+    /// When it looks next, on the monotonic clock.
+    pub(super) next_ms: u64,
+}
+
+impl Planning {
+    pub(super) fn new(parts: &Parts, store: Arc<MemoryStore>, now_ms: u64) -> Self {
+        Self {
+            planner: Planner::default(),
+            maker: Ready::new(&parts.shared, &parts.membership),
+            store,
+            next_ms: now_ms,
+        }
+    }
+
+    /// Looks at what is due.
+    pub(super) fn look(&mut self, parts: &Parts, now_ms: u64) {
+        let now = parts.shared.now();
+        let pause_ms = match self.planner.turn(&*self.store, &self.maker, now) {
+            Ok(turn) => {
+                if turn.made > 0 {
+                    parts.shared.scheduler.send(Event::Woken);
+                    self.store.notify();
+                }
+                let next_ms = turn.next_ms.unwrap_or(i64::MAX);
+                let soonest = next_ms.saturating_sub(now.wall_ms);
+                let soonest_ms = u64::try_from(soonest).unwrap_or(0).clamp(1, SCAN_MS);
+                if turn.more { BREATH_MS } else { soonest_ms }
+            }
+            Err(_) => TROUBLE_MS,
+        };
+        self.next_ms = now_ms + pause_ms;
+    }
+
+    /// Its process is no more.
+    pub(super) fn end(&self) {
+        self.store.close();
+    }
+}

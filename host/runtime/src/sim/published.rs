@@ -1,0 +1,150 @@
+//! What has to hold of publishing, of what is started by it, and of schedules.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use windlass_model::{Digest, InstanceId, ScheduleNo};
+use windlass_store::published::{NewPublication, Plan, Planned};
+use windlass_store::stimuli::{Send, Sent};
+
+use super::starters::START;
+
+/// The checker's picture of what is published.
+#[derive(Default)]
+pub(super) struct Published {
+    workflows: BTreeMap<String, Workflow>,
+    schedules: BTreeMap<ScheduleNo, Decided>,
+    /// Runs that the clock has begun, and that a stimulus has.
+    pub(super) occurrences: u64,
+    pub(super) started: u64,
+}
+
+#[derive(Default)]
+struct Workflow {
+    versions: u32,
+    current: Option<Current>,
+}
+
+/// The published version.
+struct Current {
+    version: u32,
+    definition: Digest,
+    /// The hashes of the stimuli that start it.
+    bound: Vec<Digest>,
+}
+
+/// What was decided about a schedule.
+#[derive(Default)]
+struct Decided {
+    last_ms: Option<i64>,
+    /// Between two occurrences, when the last one was decided about.
+    step_ms: i64,
+    happened: BTreeMap<i64, InstanceId>,
+}
+
+impl Published {
+    /// A version was published, or was already.
+    pub(super) fn published(&mut self, new: &NewPublication, told: u32, same: bool) -> Vec<String> {
+        let name = &new.definition.name;
+        let digest = new.definition.digest;
+        let workflow = self.workflows.entry(name.clone()).or_default();
+        let was = workflow.current.as_ref().map(|current| current.definition);
+        let expected = if was == Some(digest) {
+            (workflow.versions, true)
+        } else {
+            (workflow.versions + 1, false)
+        };
+        workflow.versions = expected.0;
+        workflow.current = Some(Current {
+            version: expected.0,
+            definition: digest,
+            bound: new.bindings.iter().map(|binding| binding.hash).collect(),
+        });
+        let wrong = (told, same) != expected;
+        let said = || format!("{name} was published as {told} ({same}) and not as {expected:?}");
+        wrong.then(said).into_iter().collect()
+    }
+
+    /// The published version was taken back.
+    pub(super) fn retracted(&mut self, name: &str, told: Option<u32>) -> Vec<String> {
+        let workflow = self.workflows.entry(name.to_owned()).or_default();
+        let was = workflow.current.take().map(|current| current.version);
+        let said = || format!("{name} was taken back as {told:?} and not as {was:?}");
+        (was != told).then(said).into_iter().collect()
+    }
+
+    /// A stimulus starts what is published at that moment, all of it and nothing else.
+    pub(super) fn sent(&mut self, send: &Send, sent: &Sent) -> Vec<String> {
+        if send.stimulus.name != START {
+            return Vec::new();
+        }
+        let hash = send.stimulus.hash;
+        let published = self
+            .workflows
+            .values()
+            .filter_map(|one| one.current.as_ref());
+        let bound = published.filter(|current| current.bound.contains(&hash));
+        let mut expected: Vec<Digest> = bound.map(|current| current.definition).collect();
+        let starts = send.starts.iter().map(|(_, new)| new);
+        let started = starts.filter(|new| sent.started.contains(&new.id));
+        let mut started: Vec<Digest> = started.map(|new| new.definition.digest).collect();
+        expected.sort_unstable();
+        started.sort_unstable();
+        self.started += started.len() as u64;
+        let said = || format!("a stimulus started {started:?}, and {expected:?} is published");
+        (expected != started).then(said).into_iter().collect()
+    }
+
+    /// An occurrence was decided about.
+    pub(super) fn planned(&mut self, plan: &Plan, planned: Planned) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let (no, at_ms) = (plan.schedule, plan.planned_ms);
+        if matches!(planned, Planned::Queued | Planned::Stale) {
+            return wrong;
+        }
+        let decided = self.schedules.entry(no).or_default();
+        let timing = plan.create.as_ref().map(|new| timing(&new.definition.json));
+        if let (Some(last_ms), Some((step_ms, most))) = (decided.last_ms, timing) {
+            // What was due by then, and how much of it was too much to be caught up with.
+            let between = (at_ms - last_ms) / step_ms - 1;
+            let due = (plan.at_ms - last_ms) / step_ms;
+            if decided.step_ms == step_ms && between > (due - most).max(0) {
+                wrong.push(format!(
+                    "schedule {no:?} leaves {between} out before {at_ms}, of {due} that are due"
+                ));
+            }
+        }
+        if decided.last_ms.is_some_and(|last_ms| last_ms > at_ms) {
+            wrong.push(format!("schedule {no:?} goes back to {at_ms}"));
+        }
+        if let Planned::Created(id) = planned {
+            self.occurrences += 1;
+            if at_ms > plan.at_ms {
+                wrong.push(format!("schedule {no:?} plans {at_ms} too early"));
+            }
+            if decided.happened.insert(at_ms, id).is_some() {
+                wrong.push(format!("schedule {no:?} happens twice at {at_ms}"));
+            }
+        }
+        decided.last_ms = Some(at_ms);
+        decided.step_ms = timing.map_or(decided.step_ms, |(step_ms, _)| step_ms);
+        wrong
+    }
+}
+
+/// How far occurrences of a definition are apart, in milliseconds, and how many are caught up
+/// with at most.
+fn timing(json: &[u8]) -> (i64, i64) {
+    let definition: Value = serde_json::from_slice(json).unwrap();
+    let tick = &definition["triggers"]["tick"];
+    let step_ms = match (&tick["cron"], tick["every"].as_str()) {
+        (Value::String(cron), _) => match cron.as_str() {
+            "*/10 * * * * *" => 10_000,
+            "*/15 * * * * *" => 15_000,
+            _ => 60_000,
+        },
+        (_, Some(every)) => 1_000 * every.trim_end_matches('s').parse::<i64>().unwrap(),
+        _ => panic!("no schedule: {tick}"),
+    };
+    (step_ms, tick["misfire"]["catch-up"].as_i64().unwrap_or(1))
+}

@@ -1,0 +1,75 @@
+//! What people publish and take back, and the stimuli that start what is published.
+
+use serde_json::json;
+use windlass_model::Clock as _;
+use windlass_model::stimulus::Delivery;
+
+use super::World;
+use crate::client;
+use crate::sim::dice::Dice;
+use crate::sim::graphs::ALL;
+use crate::sim::starters::{START, STARTS};
+
+/// Somebody who publishes workflows, in some worlds.
+pub(super) struct Publisher {
+    dice: Dice,
+    /// When something is done next, on the monotonic clock.
+    at_ms: u64,
+    /// Everything is taken back, for good.
+    through: bool,
+}
+
+impl Publisher {
+    /// A chance of its own, so that what happens without it does not depend on it.
+    pub(super) fn new(seed: u64) -> Option<Self> {
+        let mut dice = Dice(seed ^ 0x7075_626c_6973_6865);
+        let at_ms = 1_000 + dice.below(10_000);
+        dice.once_in(4).then_some(Self {
+            dice,
+            at_ms,
+            through: false,
+        })
+    }
+}
+
+impl World {
+    /// Lets somebody publish something, take something back, or start something.
+    pub(super) fn publish(&mut self) {
+        let (now_ms, wall_ms) = (self.clock.now_ms(), self.clock.wall_ms());
+        let calm = self.calm;
+        let store = std::sync::Arc::clone(&self.client);
+        let Some(publisher) = &mut self.publisher else {
+            return;
+        };
+        if publisher.through || (now_ms < publisher.at_ms && !calm) {
+            return;
+        }
+        publisher.at_ms = now_ms + publisher.dice.between(200, 15_000);
+        let version = publisher.dice.pick(&ALL.published);
+        let definition = (*version.definition).clone();
+        if calm {
+            publisher.through = true;
+            for version in &ALL.published {
+                client::retract(&*store, wall_ms, &version.definition.name).unwrap();
+            }
+            return;
+        }
+        match publisher.dice.below(8) {
+            0 => drop(client::retract(&*store, wall_ms, &definition.name).unwrap()),
+            1..5 => {
+                client::publish(&*store, &ALL.host, wall_ms, definition).unwrap();
+            }
+            _ => {
+                let about = json!(publisher.dice.below(STARTS));
+                self.send(START, about, None, Delivery::StartAndResume);
+            }
+        }
+        self.report.published += 1;
+    }
+
+    /// When somebody publishes something next, on the monotonic clock.
+    pub(super) fn next_publish_ms(&self) -> Option<u64> {
+        let publisher = self.publisher.as_ref().filter(|one| !one.through)?;
+        Some(publisher.at_ms)
+    }
+}
