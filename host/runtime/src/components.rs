@@ -324,3 +324,6 @@ fn place(plugin: &Plugin) -> PathBuf {
         description.package, description.version
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! What processes give each other through the store, and what they forget.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::json;
+use windlass_store::memory::MemoryStore;
+use windlass_store::rows::DefinitionRow;
+
+use super::*;
+use crate::client;
+
+/// Stands still until it is moved.
+#[derive(Default)]
+struct Stepped(AtomicU64);
+
+impl Stepped {
+    fn advance(&self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap();
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Stepped {
+    fn wall_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst).cast_signed()
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Several processes on one store.
+struct World {
+    store: Arc<dyn Store>,
+    clock: Arc<Stepped>,
+    tokio: tokio::runtime::Runtime,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = Arc::<Stepped>::default();
+        Self {
+            store: MemoryStore::new(Arc::<Stepped>::clone(&clock)),
+            clock,
+            tokio: tokio::runtime::Runtime::new().unwrap(),
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A process with these files.
+    fn process(&self, name: &str, files: &[&str]) -> Exchange {
+        let options = windlass_plugins::Options::in_dir(&self.dir.path().join(name));
+        let clock = Arc::<Stepped>::clone(&self.clock);
+        let io = self.tokio.handle().clone();
+        let host = Host::start(options, Arc::<Stepped>::clone(&clock), io).unwrap();
+        // The test executable is in `<target>/<profile>/deps`.
+        let executable = std::env::current_exe().unwrap();
+        let fixtures = executable.ancestors().nth(3).unwrap().join("fixtures");
+        for file in files {
+            let file = fixtures.join(file).with_extension("wasm");
+            assert!(file.is_file(), "{file:?}: run `cargo xtask guests`");
+            let plugin = host.load_file(&file).unwrap();
+            host.registry().insert(&file, &plugin).unwrap();
+        }
+        Exchange::new(Arc::clone(&self.store), host, clock)
+    }
+
+    /// What the store keeps, by name.
+    fn kept(&self) -> Vec<String> {
+        let rows = self.store.components(0, 100).unwrap();
+        rows.into_iter().map(|row| row.name).collect()
+    }
+}
+
+fn names(exchange: &Exchange) -> Vec<String> {
+    let plugins = exchange.plugins.registry().iter();
+    let name = |plugin: &Arc<Plugin>| plugin.description.package.clone();
+    plugins.iter().map(name).collect()
+}
+
+#[test]
+fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
+    let world = World::new();
+    let mut brings = world.process("brings", &["counter", "echo", "steps"]);
+    let mut lacks = world.process("lacks", &[]);
+    assert!(!brings.round().unwrap());
+    assert!(lacks.round().unwrap(), "it has taken something");
+    assert!(!lacks.round().unwrap(), "there is nothing new");
+    assert_eq!(names(&lacks), ["counter", "echo", "steps"]);
+    let workflow = json!({ "workflow": "one", "nodes": { "it": { "use": "echo/echo" } } });
+    let read = windlass_model::file::read(&workflow.to_string(), "one.json");
+    let json = bytes::Bytes::from(read.canonical().unwrap());
+    let row = DefinitionRow {
+        digest: Digest::of(&json),
+        name: "one".to_owned(),
+        json,
+    };
+    client::publish(&*world.store, &lacks.plugins, 0, row).unwrap();
+    // Who had the files has gone; a published workflow uses one, and one is the newest.
+    drop(brings);
+    world.clock.advance(Duration::from_millis(KEPT_MS));
+    lacks.round().unwrap();
+    assert_eq!(
+        world.kept(),
+        ["counter", "echo", "steps"],
+        "it is not too long"
+    );
+    world.clock.advance(UPKEEP);
+    lacks.round().unwrap();
+    assert_eq!(world.kept(), ["echo", "steps"]);
+    // What the store has forgotten nobody has who has no file of it.
+    world.clock.advance(UPKEEP);
+    lacks.round().unwrap();
+    assert_eq!(names(&lacks), ["echo", "steps"]);
+    let mut again = world.process("again", &["counter"]);
+    assert!(again.round().unwrap());
+    assert!(lacks.round().unwrap());
+    assert_eq!(names(&lacks), ["counter", "echo", "steps"]);
+}
