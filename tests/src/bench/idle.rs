@@ -37,12 +37,18 @@ impl Drop for Hosts {
     }
 }
 
-/// Starts so many hosts of a cluster on a server of their own, and lets them do nothing.
+/// Starts so many hosts of a cluster on a server of their own, and lets them do nothing. Tells
+/// the statements besides, and how often each came.
 ///
 /// # Errors
 ///
 /// A server or a host does not start, or ends.
-pub fn measure(processes: usize, binary: &Path, components: &Path, dir: &Path) -> Result<Record> {
+pub fn measure(
+    processes: usize,
+    binary: &Path,
+    components: &Path,
+    dir: &Path,
+) -> Result<(Record, Vec<(usize, String)>)> {
     let clock = Arc::new(SystemClock::new());
     let server = PostgreSql::start()?;
     let url = server.database()?;
@@ -72,10 +78,7 @@ pub fn measure(processes: usize, binary: &Path, components: &Path, dir: &Path) -
     let said = server.statements();
     let spent_ms = self::cpu_ms(&hosts)?.saturating_sub(cpu_ms);
     let new = said.get(statements..).unwrap_or_default();
-    for (count, statement) in counted(new).into_iter().take(20) {
-        eprintln!("{count:6} {statement}");
-    }
-    Ok(Record {
+    let record = Record {
         scenario: format!("{NAME}{processes}"),
         durability: "full".to_owned(),
         isolation: "warm".to_owned(),
@@ -84,7 +87,8 @@ pub fn measure(processes: usize, binary: &Path, components: &Path, dir: &Path) -
         cpu_ms_per_minute: Some(spent_ms as f64 / minutes),
         statements_per_minute: Some(new.len() as f64 / minutes),
         ..Record::default()
-    })
+    };
+    Ok((record, counted(new)))
 }
 
 fn start(binary: &Path, url: &str, components: &Path, dir: &Path) -> Result<Child> {
@@ -134,7 +138,7 @@ fn rss_mb(hosts: &Hosts) -> Result<f64> {
 }
 
 /// Statements by how often they were sent, the most frequent first.
-fn counted(statements: &[String]) -> Vec<(usize, &str)> {
+fn counted(statements: &[String]) -> Vec<(usize, String)> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for statement in statements {
         let begin = statement.char_indices().nth(110).map(|(at, _)| at);
@@ -143,7 +147,7 @@ fn counted(statements: &[String]) -> Vec<(usize, &str)> {
     }
     let mut counts: Vec<_> = counts
         .into_iter()
-        .map(|(text, count)| (count, text))
+        .map(|(text, count)| (count, text.to_owned()))
         .collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
     counts

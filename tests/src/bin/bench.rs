@@ -234,7 +234,11 @@ fn clusters(arguments: &Arguments) -> Result<Vec<Record>> {
         if let Some(binary) = arguments.binary.as_ref().filter(|_| is_wanted(&name)) {
             eprintln!("measuring {name} on PostgreSQL");
             let (components, dir) = (&arguments.components, &arguments.dir);
-            records.push(idle::measure(processes, binary, components, dir)?);
+            let (record, statements) = idle::measure(processes, binary, components, dir)?;
+            for (count, statement) in statements.iter().take(20) {
+                eprintln!("{count:6} {statement}");
+            }
+            records.push(record);
         }
     }
     Ok(records)

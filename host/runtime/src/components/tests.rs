@@ -51,7 +51,7 @@ impl World {
 
     /// A process with these files.
     fn process(&self, name: &str, files: &[&str]) -> Exchange {
-        let options = windlass_plugins::Options::in_dir(&self.dir.path().join(name));
+        let options = windlass_plugins::Options::in_dir(self.dir.path().join(name));
         let clock = Arc::<Stepped>::clone(&self.clock);
         let io = self.tokio.handle().clone();
         let host = Host::start(options, Arc::<Stepped>::clone(&clock), io).unwrap();
