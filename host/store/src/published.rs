@@ -23,8 +23,8 @@ pub struct NewPublication {
     pub bindings: Vec<NewBinding>,
     /// What starts it by time. Keys are unique.
     pub schedules: Vec<NewSchedule>,
-    /// Only if this version is the published one: to index again what is published. Otherwise
-    /// nothing is written, and the answer is [`crate::Wrote::Fenced`].
+    /// Only if this version is the published one, 0 for only if none is. Otherwise nothing is
+    /// written, and the answer is [`crate::Wrote::Fenced`].
     pub only: Option<u32>,
     /// The revision of the draft that it was made from: removed with it. If the workflow's draft
     /// is another one by now, nothing is written, and the answer is [`crate::Wrote::Fenced`].
@@ -33,6 +33,11 @@ pub struct NewPublication {
     pub source: Option<String>,
     /// Epoch milliseconds.
     pub at_ms: i64,
+}
+
+/// Whether the published version is another one than somebody counts on.
+pub(crate) fn has_moved(only: Option<u32>, version: Option<u32>) -> bool {
+    only.is_some_and(|only| only != version.unwrap_or(0))
 }
 
 impl NewPublication {

@@ -144,10 +144,12 @@ pub enum Write {
     /// [`Wrote::Published`] or, if something that it counts on has moved on, [`Wrote::Fenced`].
     Publish(Box<NewPublication>),
     /// Takes the published version of a workflow back, with what starts it. Answered by
-    /// [`Wrote::Retracted`].
+    /// [`Wrote::Retracted`] or, if another version is published, [`Wrote::Fenced`].
     Retract {
         /// The workflow.
         name: String,
+        /// Only if this version is the published one.
+        only: Option<u32>,
         /// Epoch milliseconds.
         at_ms: i64,
     },

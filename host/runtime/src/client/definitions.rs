@@ -7,13 +7,17 @@ use windlass_model::definition::StartTrigger;
 use windlass_model::schedule::{self, Schedule};
 use windlass_model::{Definition, http, stimulus};
 use windlass_plugins::Host;
-use windlass_store::published::{NewBinding, NewPublication, NewSchedule};
+use windlass_store::published::{NewBinding, NewPublication, NewSchedule, PublicationRow};
 use windlass_store::rows::DefinitionRow;
 use windlass_store::{Store, Write, Wrote};
 
 use super::{tell, unexpected};
 use crate::catalog::Catalog;
+use crate::codes;
 use crate::error::Error;
+
+/// How often a workflow is looked at again because somebody publishes it meanwhile.
+pub(crate) const TRIES: usize = 16;
 
 /// What became of a definition that was to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +96,28 @@ pub(crate) fn publish_from(
     }
 }
 
+/// As [`publish`], only if what is published is as `expected`; otherwise none. The store holds
+/// it against that in the transaction that publishes, whoever else publishes meanwhile.
+///
+/// # Errors
+///
+/// As [`publish`]; or others publish it again and again.
+pub fn publish_if(
+    store: &dyn Store,
+    plugins: &Host,
+    now_ms: i64,
+    definition: &DefinitionRow,
+    expected: impl Fn(Option<&PublicationRow>) -> bool,
+) -> Result<Option<Published>, Error> {
+    over(store, &definition.name, expected, |only| {
+        let from = From {
+            only: Some(only),
+            ..From::default()
+        };
+        publish_from(store, plugins, now_ms, definition.clone(), &from)
+    })
+}
+
 /// Takes the published version of a workflow back, with what starts it. Answers the version,
 /// or none if there was no published one.
 ///
@@ -99,11 +125,70 @@ pub(crate) fn publish_from(
 ///
 /// The store is in trouble.
 pub fn retract(store: &dyn Store, now_ms: i64, name: &str) -> Result<Option<u32>, Error> {
-    let name = name.to_owned();
-    let at_ms = now_ms;
-    match tell(store, Write::Retract { name, at_ms })? {
+    match retract_from(store, now_ms, name, None)? {
         Wrote::Retracted(version) => Ok(version),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// As [`retract`], only if what is published is as `expected`; otherwise none.
+///
+/// # Errors
+///
+/// The store is in trouble, or others publish it again and again.
+pub fn retract_if(
+    store: &dyn Store,
+    now_ms: i64,
+    name: &str,
+    expected: impl Fn(Option<&PublicationRow>) -> bool,
+) -> Result<Option<Option<u32>>, Error> {
+    over(store, name, expected, |only| {
+        match retract_from(store, now_ms, name, Some(only))? {
+            Wrote::Retracted(version) => Ok(Some(version)),
+            Wrote::Fenced => Ok(None),
+            other => Err(unexpected(&other)),
+        }
+    })
+}
+
+fn retract_from(
+    store: &dyn Store,
+    now_ms: i64,
+    name: &str,
+    only: Option<u32>,
+) -> Result<Wrote, Error> {
+    let name = name.to_owned();
+    let at_ms = now_ms;
+    tell(store, Write::Retract { name, only, at_ms })
+}
+
+/// Changes what is published if it is as expected, and looks again where somebody else was
+/// faster. The change gets the version that it counts on, 0 for none.
+fn over<T>(
+    store: &dyn Store,
+    name: &str,
+    expected: impl Fn(Option<&PublicationRow>) -> bool,
+    change: impl Fn(u32) -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
+    for _ in 0..TRIES {
+        let row = store.published(name)?;
+        if !expected(row.as_ref()) {
+            return Ok(None);
+        }
+        let changed = change(row.map_or(0, |row| row.version))?;
+        if changed.is_some() {
+            return Ok(changed);
+        }
+    }
+    Err(busy(name))
+}
+
+/// Others publish a workflow faster than it can be looked at.
+pub(crate) fn busy(name: &str) -> Error {
+    Error::NotNow {
+        code: codes::IN_PROGRESS,
+        message: format!("the workflow `{name}` is published anew again and again"),
+        help: Some("try again later".to_owned()),
     }
 }
 

@@ -18,11 +18,12 @@ mod outcome;
 mod retrying;
 mod starting;
 mod stimuli;
+mod times;
 mod triggers;
 mod workflow;
 
-pub(crate) use definitions::{From, publish_from};
-pub use definitions::{Published, publish, retract};
+pub(crate) use definitions::{From, TRIES, busy, publish_from};
+pub use definitions::{Published, publish, publish_if, retract, retract_if};
 pub use drafts::{
     SaveDraft, SavedDraft, discard_draft, draft, publish_draft, revert, revert_to_draft,
     save_draft, version,
@@ -35,6 +36,7 @@ pub use retrying::Retry;
 pub use starting::Begun;
 pub(crate) use stimuli::deliver;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
+pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
 pub use workflow::WorkflowClient;
 

@@ -10,7 +10,7 @@ use windlass_store::published::PublicationQuery;
 use windlass_store::{Write, Wrote};
 
 use super::{Definitions, Upkept};
-use crate::client::{From, Published, publish_from};
+use crate::client::{From, Published, TRIES, busy, publish_from};
 use crate::codes;
 use crate::error::Error;
 
@@ -19,9 +19,6 @@ pub(super) const INDEXING: Duration = Duration::from_secs(30);
 
 /// Published workflows that are looked up at once.
 const PAGE: u32 = 1_000;
-
-/// How often a workflow is looked at again because somebody publishes it meanwhile.
-const TRIES: usize = 16;
 
 /// What came of refreshing.
 #[derive(Debug, Default)]
@@ -203,11 +200,7 @@ impl Definitions {
                 return Ok(published);
             }
         }
-        Err(Error::NotNow {
-            code: codes::IN_PROGRESS,
-            message: format!("the workflow `{name}` is published anew again and again"),
-            help: Some("try again later".to_owned()),
-        })
+        Err(busy(name))
     }
 }
 

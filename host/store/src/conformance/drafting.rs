@@ -97,7 +97,7 @@ pub(super) fn publishing_takes_the_draft_that_it_was_made_from(harness: &dyn Har
     assert_eq!(store.draft("orders").unwrap(), None);
 }
 
-pub(super) fn indexing_again_is_only_for_what_is_published(harness: &dyn Harness) {
+pub(super) fn publishing_over_another_version_than_expected_is_refused(harness: &dyn Harness) {
     let member = Member::join(harness);
     let store = &*member.store;
     let again = |only| NewPublication {
@@ -109,7 +109,8 @@ pub(super) fn indexing_again_is_only_for_what_is_published(harness: &dyn Harness
         assert!(matches!(wrote, Wrote::Fenced), "{wrote:?}");
     };
     refused(1);
-    publish(&member, draft("one"));
+    assert_eq!(publish(&member, again(0)), (1, false));
+    refused(0);
     let before = store.bindings_of("orders").unwrap();
     assert_eq!(publish(&member, again(1)), (1, true));
     assert_eq!(store.bindings_of("orders").unwrap(), before);
@@ -317,8 +318,11 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
         for round in 0..ROUNDS {
             publish(&publisher, draft(&format!("text {}", round % 3)));
             if round % 4 == 3 {
-                let name = "orders".into();
-                publisher.write(Write::Retract { name, at_ms: 1 });
+                publisher.write(Write::Retract {
+                    name: "orders".into(),
+                    only: None,
+                    at_ms: 1,
+                });
             }
         }
         over.store(1, Ordering::Release);

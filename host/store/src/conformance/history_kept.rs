@@ -91,6 +91,7 @@ impl Kept {
             }
             Self::Retract => Write::Retract {
                 name: "orders".into(),
+                only: None,
                 at_ms: 9,
             },
             Self::Plan {

@@ -135,7 +135,7 @@ macro_rules! conformance {
                 a_key_that_is_there_twice_publishes_nothing, publishers_at_once_leave_one_version;
             drafting: a_draft_is_one_text_for_each_name, an_edit_over_another_edit_is_refused,
                 publishing_takes_the_draft_that_it_was_made_from,
-                indexing_again_is_only_for_what_is_published,
+                publishing_over_another_version_than_expected_is_refused,
                 a_place_takes_back_only_what_it_has_published, requests_wait_until_they_are_done,
                 what_nothing_refers_to_is_swept, an_instance_may_be_kept_for_a_time_of_its_own,
                 what_starts_is_what_is_published_at_that_moment;

@@ -239,15 +239,18 @@ pub(super) fn retracting_leaves_nothing_that_starts(harness: &dyn Harness) {
     let mut other = draft("other");
     other.definition = definition("other");
     publish(&member, other);
-    let retract = || {
-        let name = "orders".into();
-        match member.write(Write::Retract { name, at_ms: 70 }) {
-            Wrote::Retracted(version) => version,
+    let retract = |only| {
+        let (name, at_ms) = ("orders".into(), 70);
+        match member.write(Write::Retract { name, only, at_ms }) {
+            Wrote::Retracted(version) => Some(version),
+            Wrote::Fenced => None,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(retract(), Some(1));
-    assert_eq!(retract(), None);
+    assert_eq!(retract(Some(2)), None, "another version is published");
+    assert_eq!(retract(Some(1)), Some(Some(1)));
+    assert_eq!(retract(None), Some(None));
+    assert_eq!(retract(Some(1)), None, "none is published");
     assert_eq!(store.published("orders").unwrap(), None);
     assert_eq!(numbers(store), []);
     assert_eq!(store.bindings(Digest::of(b"paid")).unwrap().len(), 1);

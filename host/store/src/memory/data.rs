@@ -149,7 +149,7 @@ impl Data {
             Write::Life(op) => self.life(op),
             Write::Import(import) => self.import(import),
             Write::Publish(new) => self.publish(new),
-            Write::Retract { name, at_ms } => Ok(self.retract(name, *at_ms)),
+            Write::Retract { name, only, at_ms } => Ok(self.retract(name, *only, *at_ms)),
             Write::SaveDraft(new) => self.save_draft(new),
             Write::DiscardDraft { name, revision } => Ok(self.discard_draft(name, *revision)),
             Write::DropSource {

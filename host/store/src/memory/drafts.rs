@@ -54,7 +54,7 @@ impl Data {
         if elsewhere || current.is_none_or(|current| current.version != gone.version) {
             return Wrote::Retracted(None);
         }
-        self.retract(&gone.workflow, at_ms)
+        self.retract(&gone.workflow, None, at_ms)
     }
 
     pub(super) fn upkeep(&mut self, op: &UpkeepOp) -> Result<Wrote> {

@@ -7,7 +7,7 @@ use crate::drafts::SourceRow;
 use crate::error::Result;
 use crate::published::{
     BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
-    PublicationRow, ScheduleQuery, ScheduleRow,
+    PublicationRow, ScheduleQuery, ScheduleRow, has_moved,
 };
 use crate::rows::{NewInstance, cancellation};
 use crate::write::Wrote;
@@ -18,7 +18,7 @@ impl Data {
         let definition = &new.definition;
         let name = &definition.name;
         let current = self.published(name);
-        let moved = new.only.is_some() && new.only != current.as_ref().map(|row| row.version);
+        let moved = has_moved(new.only, current.as_ref().map(|row| row.version));
         if moved || !self.take_draft(name, new.draft) {
             return Ok(Wrote::Fenced);
         }
@@ -56,8 +56,11 @@ impl Data {
         Ok(Wrote::Published { version, unchanged })
     }
 
-    pub(super) fn retract(&mut self, name: &str, at_ms: i64) -> Wrote {
+    pub(super) fn retract(&mut self, name: &str, only: Option<u32>, at_ms: i64) -> Wrote {
         let current = self.published(name);
+        if has_moved(only, current.as_ref().map(|row| row.version)) {
+            return Wrote::Fenced;
+        }
         if current.is_some() {
             self.retire(name, at_ms);
             self.bindings.retain(|_, (of, _)| of != name);

@@ -91,7 +91,7 @@ impl Session<'_> {
         if elsewhere.is_some() || published != Some(version) {
             return Ok(Wrote::Retracted(None));
         }
-        self.retract(&workflow, at_ms).await
+        self.retract(&workflow, None, at_ms).await
     }
 
     pub(super) async fn upkeep(&mut self, op: &UpkeepOp) -> Done<Wrote> {

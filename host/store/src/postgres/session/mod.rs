@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
             Write::Life(op) => self.life(op).await,
             Write::Import(import) => self.import(import).await,
             Write::Publish(new) => self.publish(new).await,
-            Write::Retract { name, at_ms } => self.retract(name, *at_ms).await,
+            Write::Retract { name, only, at_ms } => self.retract(name, *only, *at_ms).await,
             Write::SaveDraft(new) => self.save_draft(new).await,
             Write::DiscardDraft { name, revision } => self.discard_draft(name, *revision).await,
             Write::DropSource {

@@ -8,7 +8,7 @@ use windlass_model::failpoint;
 use super::{Done, Session, get};
 use crate::postgres::published;
 use crate::postgres::values::small;
-use crate::published::{NewBinding, NewPublication, NewSchedule};
+use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
 use crate::write::Wrote;
 
 /// The published version of a workflow, by number in its table.
@@ -25,7 +25,7 @@ impl Session<'_> {
         self.lock_workflow(name).await?;
         let current = self.current(name).await?;
         let version = current.as_ref().map(|current| current.version);
-        let moved = new.only.is_some() && new.only != version;
+        let moved = has_moved(new.only, version);
         if moved || !self.take_draft(name, new.draft).await? {
             return Ok(Wrote::Fenced);
         }
@@ -50,9 +50,18 @@ impl Session<'_> {
         Ok(Wrote::Published { version, unchanged })
     }
 
-    pub(super) async fn retract(&mut self, name: &str, at_ms: i64) -> Done<Wrote> {
+    pub(super) async fn retract(
+        &mut self,
+        name: &str,
+        only: Option<u32>,
+        at_ms: i64,
+    ) -> Done<Wrote> {
         self.lock_workflow(name).await?;
-        let Some(current) = self.current(name).await? else {
+        let current = self.current(name).await?;
+        if has_moved(only, current.as_ref().map(|current| current.version)) {
+            return Ok(Wrote::Fenced);
+        }
+        let Some(current) = current else {
             return Ok(Wrote::Retracted(None));
         };
         self.retire(&current, at_ms).await?;

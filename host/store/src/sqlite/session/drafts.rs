@@ -86,7 +86,7 @@ impl Session<'_> {
         if elsewhere || self.published_version(&workflow)? != Some(version) {
             return Ok(Wrote::Retracted(None));
         }
-        self.retract(&workflow, at_ms)
+        self.retract(&workflow, None, at_ms)
     }
 
     pub(super) fn upkeep(&mut self, op: &UpkeepOp) -> Done<Wrote> {

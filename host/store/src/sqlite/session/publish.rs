@@ -4,7 +4,7 @@ use rusqlite::OptionalExtension as _;
 use windlass_model::failpoint;
 
 use super::{Done, Session};
-use crate::published::{NewBinding, NewPublication, NewSchedule};
+use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
 use crate::sqlite::published;
 use crate::write::Wrote;
 
@@ -21,7 +21,7 @@ impl Session<'_> {
         let name = &new.definition.name;
         let current = self.current(name)?;
         let version = current.as_ref().map(|current| current.version);
-        let moved = new.only.is_some() && new.only != version;
+        let moved = has_moved(new.only, version);
         if moved || !self.take_draft(name, new.draft)? {
             return Ok(Wrote::Fenced);
         }
@@ -44,8 +44,12 @@ impl Session<'_> {
         Ok(Wrote::Published { version, unchanged })
     }
 
-    pub(super) fn retract(&mut self, name: &str, at_ms: i64) -> Done<Wrote> {
-        let Some(current) = self.current(name)? else {
+    pub(super) fn retract(&mut self, name: &str, only: Option<u32>, at_ms: i64) -> Done<Wrote> {
+        let current = self.current(name)?;
+        if has_moved(only, current.as_ref().map(|current| current.version)) {
+            return Ok(Wrote::Fenced);
+        }
+        let Some(current) = current else {
             return Ok(Wrote::Retracted(None));
         };
         self.retire(&current, at_ms)?;

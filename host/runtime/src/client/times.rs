@@ -1,0 +1,63 @@
+//! When schedules come due.
+
+use windlass_model::schedule::{self, Schedule};
+use windlass_store::Store;
+use windlass_store::published::ScheduleQuery;
+
+use crate::error::Error;
+
+/// Schedules of one workflow that are looked at.
+const SCHEDULES: u32 = 10_000;
+
+/// A schedule, and from when on it is asked.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Its name in the definition.
+    pub key: String,
+    /// When it comes due.
+    pub schedule: Schedule,
+    /// Since when it is there, in epoch milliseconds: intervals count from then.
+    pub since_ms: i64,
+    /// Only what comes due later than this, in epoch milliseconds.
+    pub after_ms: i64,
+}
+
+/// The schedules of a published workflow, each from where it has been planned to.
+///
+/// # Errors
+///
+/// No workflow of this name is published, or the store is in trouble.
+pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Planned>, Error> {
+    if store.published(workflow)?.is_none() {
+        return Err(Error::NoWorkflow(workflow.to_owned()));
+    }
+    let rows = store.schedules(&ScheduleQuery {
+        workflow: Some(workflow.to_owned()),
+        until_ms: i64::MAX,
+        limit: SCHEDULES,
+    })?;
+    let plan = |row: windlass_store::published::ScheduleRow| {
+        let schedule = schedule::decode(&row.spec);
+        Ok(Planned {
+            schedule: schedule.map_err(|error| Error::Unreadable(error.to_string()))?,
+            key: row.key,
+            since_ms: row.since_ms,
+            after_ms: row.last_planned_ms.unwrap_or(now_ms).max(now_ms),
+        })
+    };
+    rows.into_iter().map(plan).collect()
+}
+
+/// The coming times of these, `count` of each, soonest first: in epoch milliseconds, with the
+/// name of the schedule.
+pub fn times(plans: &[Planned], count: usize) -> Vec<(i64, String)> {
+    let mut times: Vec<(i64, String)> = plans
+        .iter()
+        .flat_map(|plan| {
+            let times = plan.schedule.occurrences(plan.since_ms, plan.after_ms);
+            times.take(count).map(|at_ms| (at_ms, plan.key.clone()))
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
