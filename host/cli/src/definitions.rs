@@ -49,7 +49,7 @@ pub(crate) struct Watch {
 
 /// Who looks, and who is told.
 struct Looker {
-    definitions: Definitions,
+    definitions: Arc<Definitions>,
     /// Who plans what is published.
     runtime: Arc<Runtime>,
     plugins: Arc<AtomicBool>,
@@ -57,7 +57,10 @@ struct Looker {
 
 impl Watch {
     /// Looks once, and then again and again.
-    pub(crate) fn begin(definitions: Definitions, runtime: Arc<Runtime>) -> std::io::Result<Self> {
+    pub(crate) fn begin(
+        definitions: Arc<Definitions>,
+        runtime: Arc<Runtime>,
+    ) -> std::io::Result<Self> {
         let (mail, inbox) = sync_channel(1);
         // Watched before the first look, so that nothing changes unseen in between.
         let hints = hints(definitions.directories(), mail.clone());

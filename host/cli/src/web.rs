@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windlass_plugins::Host;
 use windlass_runtime::Runtime;
+use windlass_runtime::definitions::Definitions;
 use windlass_server::{Bounds, Hub, Options, Server};
 use windlass_store::Store;
 
@@ -51,6 +52,7 @@ pub(crate) fn begin(
     listen: SocketAddr,
     store: &Arc<dyn Store>,
     plugins: &Arc<Host>,
+    definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
     hub: Arc<Hub>,
 ) -> Result<windlass_server::Handle, Expected> {
@@ -70,6 +72,7 @@ pub(crate) fn begin(
         },
         store: Arc::clone(store),
         plugins: Arc::clone(plugins),
+        definitions: Arc::clone(definitions),
         runtime: Arc::clone(runtime),
         clock: Arc::clone(&machine.clock),
         locks: runtime.topology().locks().cloned(),

@@ -29,9 +29,6 @@ pub(crate) struct Inner {
     pub(crate) streams: Arc<Semaphore>,
     /// Threads that are in the store.
     blocking: Semaphore,
-    /// Whoever changes definitions over HTTP does it one after another, so that what a request
-    /// expects still holds when it is carried out.
-    pub(crate) publishing: tokio::sync::Mutex<()>,
     token: Option<Digest>,
     draining: AtomicBool,
     /// Raised when streams are to end.
@@ -55,7 +52,6 @@ impl App {
             requests: Arc::new(Semaphore::new(bounds.requests)),
             streams: Arc::new(Semaphore::new(bounds.streams)),
             blocking: Semaphore::new(bounds.blocking),
-            publishing: tokio::sync::Mutex::default(),
             // Digests are of one length, so that comparing tells nothing of the token's.
             token: token.map(|token| Digest::of(token.as_bytes())),
             draining: AtomicBool::new(false),

@@ -7,6 +7,7 @@ use windlass_locks::LockProvider;
 use windlass_model::Clock;
 use windlass_plugins::Host;
 use windlass_runtime::Runtime;
+use windlass_runtime::definitions::Definitions;
 use windlass_store::Store;
 
 use crate::hub::Hub;
@@ -26,6 +27,8 @@ pub struct Options {
     pub store: Arc<dyn Store>,
     /// Who does the work.
     pub plugins: Arc<Host>,
+    /// Where definitions come from.
+    pub definitions: Arc<Definitions>,
     /// Who runs the workflows.
     pub runtime: Arc<Runtime>,
     /// What time it is.

@@ -159,6 +159,7 @@ impl From<windlass_store::Error> for Box<Problem> {
 impl From<windlass_runtime::Error> for Box<Problem> {
     fn from(error: windlass_runtime::Error) -> Self {
         use windlass_runtime::Error;
+        use windlass_runtime::codes::{NO_DRAFT, NO_VERSION};
         let (code, text) = (error.code(), error.to_string());
         let new = |reply| Problem::new(reply, &code, text);
         match error {
@@ -168,6 +169,9 @@ impl From<windlass_runtime::Error> for Box<Problem> {
             }
             Error::Conflict { .. } | Error::Reserved { .. } | Error::Deleted(_) => {
                 new(StatusCode::CONFLICT)
+            }
+            Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
+                new(StatusCode::NOT_FOUND).maybe(help)
             }
             Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help),
             Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::api::{
     admin, bookmarks, definitions, drafts, events, health, instances, letters, lifecycle, live,
-    locks, plugins, resume, stimuli, triggers, webhooks,
+    locks, plugins, publishing, resume, starting, stimuli, triggers, upkeep, webhooks,
 };
 use crate::app::App;
 use crate::codes;
@@ -49,11 +49,12 @@ impl Modify for Token {
 
 fn documented() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(instances::start, instances::list))
+        .routes(routes!(starting::start, instances::list))
         .routes(routes!(instances::show, lifecycle::delete))
         .routes(routes!(instances::runs))
         .routes(routes!(instances::result))
         .routes(routes!(live::events))
+        .routes(routes!(starting::run))
         .routes(routes!(lifecycle::cancel))
         .routes(routes!(lifecycle::pause))
         .routes(routes!(lifecycle::unpause))
@@ -73,9 +74,11 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(definitions::list))
         .routes(routes!(
             definitions::show,
-            definitions::publish,
-            definitions::retract
+            publishing::publish,
+            publishing::retract
         ))
+        .routes(routes!(definitions::next))
+        .routes(routes!(publishing::revert))
         .routes(routes!(drafts::list))
         .routes(routes!(drafts::show, drafts::save, drafts::discard))
         .routes(routes!(drafts::publish))
@@ -84,6 +87,8 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(locks::list))
         .routes(routes!(admin::show, admin::pause))
         .routes(routes!(admin::unpause))
+        .routes(routes!(upkeep::refresh))
+        .routes(routes!(upkeep::reload))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

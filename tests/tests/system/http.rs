@@ -163,8 +163,8 @@ fn a_webhook_starts_what_is_bound_to_it() {
         assert_eq!(answer.problem(), code("WL-H015", 404), "{method} {path}");
     }
     assert_eq!(
-        web.ask("DELETE", "/api/v1/definitions/two", &[], "").status,
-        204
+        web.ask("DELETE", "/api/v1/definitions/two", &[], "").json()["version"],
+        1
     );
     assert_eq!(web.ask("POST", "/hooks/two", &[], "").status, 404);
 }
@@ -282,6 +282,47 @@ fn definitions_are_changed_only_as_expected() {
     );
     let other = put(&[], "workflow: three\nnodes: { a: { end: } }\n");
     assert_eq!(other.problem(), code("WL-H005", 422));
+}
+
+/// Two hosts on one store count together, each over what it has seen.
+#[test]
+fn what_two_hosts_publish_over_each_other_is_never_lost() {
+    const EACH: u32 = 40;
+    let (place, first) = web(&[two()]);
+    let second = Web::serve(&place);
+    let counting = |web: &Web| {
+        let mut refused = 0;
+        let mut counted = 0;
+        while counted < EACH {
+            let shown = web.get_any("/api/v1/definitions/two");
+            let tag = shown.header("etag").expect("there is one").to_owned();
+            let mut newer = shown.json()["file"].clone();
+            let text = newer["description"].as_str().unwrap_or("0");
+            let count: u32 = text.parse().expect("a number");
+            newer["description"] = json!((count + 1).to_string());
+            let json = "content-type: application/json";
+            let over = format!("if-match: {tag}");
+            let path = "/api/v1/definitions/two";
+            let answer = web.ask("PUT", path, &[json, &over], &newer.to_string());
+            match answer.status {
+                200 => counted += 1,
+                _ => {
+                    assert_eq!(answer.problem(), code("WL-H013", 412));
+                    refused += 1;
+                }
+            }
+        }
+        refused
+    };
+    let refused: u32 = std::thread::scope(|scope| {
+        let all = [&first, &second, &first, &second].map(|web| scope.spawn(|| counting(web)));
+        let all = all.into_iter().map(|one| one.join());
+        all.map(|one| one.expect("it does not panic")).sum()
+    });
+    let shown = first.get("/api/v1/definitions/two");
+    assert_eq!(shown["file"]["description"], (4 * EACH).to_string());
+    assert_eq!(shown["version"]["version"], 4 * EACH + 1);
+    eprintln!("{} were published, {refused} refused", 4 * EACH);
 }
 
 #[test]

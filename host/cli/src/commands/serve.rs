@@ -68,14 +68,16 @@ impl Arguments {
         let metrics = self.metrics.begin(machine.tokio.handle(), served)?;
         let retention = served.retain(machine.retention())?;
         let web = listen.is_some();
-        let sources = machine.definitions(&store, &host, served.topology(), web);
+        let sources = Arc::new(machine.definitions(&store, &host, served.topology(), web));
         // What has come by now is found by the first look.
         news.missed.store(false, Ordering::SeqCst);
-        let published = Watch::begin(sources, Arc::clone(served))?;
+        let published = Watch::begin(Arc::clone(&sources), Arc::clone(served))?;
         news.listen(Box::new(published.plugins_changed()));
         // Whoever is answered finds what is published.
         let server = match listen {
-            Some(listen) => Some(web::begin(&machine, listen, &store, &host, served, hub)?),
+            Some(listen) => Some(web::begin(
+                &machine, listen, &store, &host, &sources, served, hub,
+            )?),
             None => None,
         };
         if let Some(paused) = served.paused() {

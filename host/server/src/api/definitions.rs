@@ -1,11 +1,10 @@
-//! Definitions: what is published.
+//! Definitions: what is published, and when it starts what.
 //!
-//! An `ETag` is the digest of the published definition. Requests of this server that change
-//! definitions go one after another, so that what `If-Match` found still holds when it counts.
+//! An `ETag` is the digest of the published definition.
 
 use axum::Json;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,17 +13,21 @@ use uuid::Uuid;
 use windlass_model::Digest;
 use windlass_runtime::client;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
-use windlass_store::rows::DefinitionRow;
 
 use crate::app::{App, Inner};
-use crate::codes;
-use crate::extract::{self, Asked, Named, check_media, check_optional};
+use crate::extract::{Asked, Named, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{moment, read};
 
 /// Versions of one workflow that are looked through.
 const VERSIONS: u32 = 10_000;
+
+/// Coming times that are said unless somebody wants more.
+const COUNT: u16 = 5;
+
+/// Coming times that are said at most, of each schedule.
+const MOST: u16 = 1_000;
 
 /// A version of a workflow.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,14 +54,29 @@ fn version(row: &PublicationRow) -> Version {
     }
 }
 
+/// Which versions to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// Also those that are not published any more, of each workflow the newest first.
+    #[serde(default)]
+    retracted: bool,
+}
+
 /// Lists the published workflows, by name.
-#[utoipa::path(get, path = "/api/v1/definitions", tag = "definitions", params(PageAsked),
+#[utoipa::path(get, path = "/api/v1/definitions", tag = "definitions", params(PageAsked, Filter),
     responses((status = 200, body = Page<Version>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     Asked(page): Asked<PageAsked>,
+    Asked(filter): Asked<Filter>,
 ) -> Result<Json<Page<Version>>, Box<Problem>> {
     app.ask(move |app| {
+        if filter.retracted {
+            let rows = versions(app, page.after("versions")?, page.look()?)?;
+            let place = |row: &PublicationRow| format!("{} {}", row.name, row.version);
+            return page.page("versions", rows, place, |row| Ok(version(&row)));
+        }
         let rows = app.store().publications(&PublicationQuery {
             after: page.after("definitions")?,
             limit: page.look()?,
@@ -69,6 +87,37 @@ pub(crate) async fn list(
     })
     .await
     .map(Json)
+}
+
+/// Versions behind a place, by name and the newest first.
+fn versions(
+    app: &Inner,
+    after: Option<String>,
+    limit: u32,
+) -> Result<Vec<PublicationRow>, Box<Problem>> {
+    let unreadable = || Problem::parameter("`cursor` is none that this list has given out");
+    let of = |name, after, limit| {
+        app.store().publications(&PublicationQuery {
+            name,
+            retracted: true,
+            after,
+            limit,
+        })
+    };
+    let Some(place) = after else {
+        return Ok(of(None, None, limit)?);
+    };
+    let (name, version) = place.split_once(' ').ok_or_else(unreadable)?;
+    let version: u32 = version.parse().map_err(|_| unreadable())?;
+    // The rest of the workflow that the page before ended in.
+    let mut rows = of(Some(name.to_owned()), None, VERSIONS)?;
+    rows.retain(|row| row.version < version);
+    rows.truncate(limit as usize);
+    let left = limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(limit));
+    if left > 0 {
+        rows.extend(of(None, Some(name.to_owned()), left)?);
+    }
+    Ok(rows)
 }
 
 /// Something that starts a workflow.
@@ -179,176 +228,77 @@ fn starts(app: &Inner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     Ok(events.chain(schedules).collect())
 }
 
-fn missing(name: &str) -> Box<Problem> {
+/// No workflow of this name is published.
+pub(crate) fn missing(name: &str) -> Box<Problem> {
     windlass_runtime::Error::NoWorkflow(name.to_owned()).into()
 }
 
-fn tagged(digest: Digest, mut response: Response) -> Response {
+/// With the `ETag` of a definition.
+pub(crate) fn tagged(digest: Digest, mut response: Response) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag(digest)) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
 }
 
-fn tag(digest: Digest) -> String {
+/// The `ETag` of a definition.
+pub(crate) fn tag(digest: Digest) -> String {
     format!("\"{}\"", digest.hex())
 }
 
-/// What was published.
+/// Which of the coming times.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Ahead {
+    /// Only of this trigger.
+    trigger: Option<String>,
+    /// How many of each.
+    #[param(minimum = 1, maximum = 1000, default = 5)]
+    count: Option<u16>,
+}
+
+/// A time at which a schedule comes due.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Published {
-    /// The workflow.
-    workflow: String,
-    /// Its version, from 1.
-    version: u32,
-    /// It was published already, just so.
-    unchanged: bool,
-    /// How many of its triggers wait for events.
-    events: usize,
-    /// How many of its triggers wait for times.
-    schedules: usize,
+pub(crate) struct Coming {
+    /// When.
+    at: String,
+    /// Its name in the definition.
+    trigger: String,
 }
 
-impl From<client::Published> for Published {
-    fn from(published: client::Published) -> Self {
-        Self {
-            workflow: published.name,
-            version: published.version,
-            unchanged: published.unchanged,
-            events: published.events,
-            schedules: published.schedules,
-        }
-    }
+/// The times at which the schedules of a workflow come due, soonest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Times {
+    /// The times.
+    items: Vec<Coming>,
 }
 
-/// Publishes a workflow. What runs stays on its version.
-#[utoipa::path(put, path = "/api/v1/definitions/{name}", tag = "definitions",
-    params(("name" = String, Path, description = "The workflow, as in the definition."),
-        ("If-Match" = Option<String>, Header, description = "Only if this is published now."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: only if none is published.")),
-    request_body(description = "The definition, as in a workflow file.",
-        content((Value = "application/json"), (String = "application/yaml"))),
-    responses((status = 200, body = Published,
-            headers(("etag" = String, description = "The definition, for `If-Match`."))),
-        (status = 412, body = Problem, content_type = "application/problem+json",
-            description = "Something else is published.")))]
-pub(crate) async fn publish(
+/// Says when the schedules of a published workflow come due next.
+#[utoipa::path(get, path = "/api/v1/definitions/{name}/next", tag = "definitions",
+    params(("name" = String, Path, description = "The workflow."), Ahead),
+    responses((status = 200, body = Times)))]
+pub(crate) async fn next(
     State(app): State<App>,
     Named(name): Named,
-    headers: HeaderMap,
-    request: Request,
-) -> Result<Response, Box<Problem>> {
-    check_media(&headers, |media| {
-        matches!(media, "application/json" | "application/yaml")
-    })?;
-    let expected = Expected::read(&headers)?;
-    let bytes = extract::read(request.into_body(), &app).await?;
-    let row = definition(&name, &bytes)?;
-    let digest = row.digest;
-    let _turn = app.publishing.lock().await;
-    let published = app
-        .ask(move |app| {
-            expected.check(app, &name)?;
-            let plugins = &app.options.plugins;
-            Ok(client::publish(app.store(), plugins, app.now_ms(), row)?)
-        })
-        .await?;
-    app.runtime().published();
-    let published = Published::from(published);
-    Ok(tagged(digest, Json(published).into_response()))
-}
-
-/// Reads a definition as it was sent.
-fn definition(name: &str, bytes: &[u8]) -> Result<DefinitionRow, Box<Problem>> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| Problem::body("the definition is not UTF-8"))?;
-    let read = windlass_model::file::read(text, "the body");
-    let canonical = read.canonical();
-    let (Some(definition), Some(canonical)) = (read.definition, canonical) else {
-        return Err(windlass_runtime::Error::Definition(read.diagnostics).into());
-    };
-    if definition.name != name {
-        let here = &definition.name;
-        let detail = format!("the definition is of `{here}`, and the path says `{name}`");
-        return Err(Problem::body(detail));
+    Asked(ahead): Asked<Ahead>,
+) -> Result<Json<Times>, Box<Problem>> {
+    check_optional("`trigger`", ahead.trigger.as_deref())?;
+    let count = ahead.count.unwrap_or(COUNT);
+    if !(1..=MOST).contains(&count) {
+        return Err(Problem::parameter(format!("`count` is from 1 to {MOST}")));
     }
-    Ok(DefinitionRow {
-        digest: Digest::of(&canonical),
-        name: definition.name,
-        json: canonical.into(),
-    })
-}
-
-/// Takes a workflow back: nothing starts it any more. What runs goes on.
-#[utoipa::path(delete, path = "/api/v1/definitions/{name}", tag = "definitions",
-    params(("name" = String, Path, description = "The workflow."),
-        ("If-Match" = Option<String>, Header, description = "Only if this is published now.")),
-    responses((status = 204, description = "Nothing of this name is published any more."),
-        (status = 412, body = Problem, content_type = "application/problem+json",
-            description = "Something else is published.")))]
-pub(crate) async fn retract(
-    State(app): State<App>,
-    Named(name): Named,
-    headers: HeaderMap,
-) -> Result<StatusCode, Box<Problem>> {
-    let expected = Expected::read(&headers)?;
-    let _turn = app.publishing.lock().await;
     app.ask(move |app| {
-        expected.check(app, &name)?;
-        let version = client::retract(app.store(), app.now_ms(), &name)?;
-        version
-            .map(|_| StatusCode::NO_CONTENT)
-            .ok_or_else(|| missing(&name))
+        let mut plans = client::plans(app.store(), app.now_ms(), &name)?;
+        if let Some(key) = &ahead.trigger {
+            plans.retain(|plan| plan.key == *key);
+        }
+        let times = client::times(&plans, usize::from(count));
+        let items = times.into_iter().map(|(at_ms, trigger)| Coming {
+            at: moment(at_ms),
+            trigger,
+        });
+        let items = items.collect();
+        Ok(Json(Times { items }))
     })
     .await
-}
-
-/// What a request expects to be published.
-enum Expected {
-    Anything,
-    Nothing,
-    Something,
-    These(String),
-}
-
-impl Expected {
-    fn read(headers: &HeaderMap) -> Result<Self, Box<Problem>> {
-        let text = |name| extract::text_header(headers, name);
-        check_optional("`If-Match`", text("if-match")?)?;
-        Ok(match (text("if-match")?, text("if-none-match")?) {
-            (None, None) => Self::Anything,
-            (Some("*"), None) => Self::Something,
-            (Some(tags), None) => Self::These(tags.to_owned()),
-            (None, Some("*")) => Self::Nothing,
-            (None, Some(_)) => {
-                return Err(Problem::parameter("`If-None-Match` is `*` or not there"));
-            }
-            (Some(_), Some(_)) => {
-                let detail = "a request has `If-Match` or `If-None-Match`, and not both";
-                return Err(Problem::parameter(detail));
-            }
-        })
-    }
-
-    fn check(&self, app: &Inner, name: &str) -> Result<(), Box<Problem>> {
-        if matches!(self, Self::Anything) {
-            return Ok(());
-        }
-        let published = app.store().published(name)?.map(|row| tag(row.definition));
-        let holds = match (self, &published) {
-            (Self::Anything, _) | (Self::Nothing, None) | (Self::Something, Some(_)) => true,
-            (Self::These(tags), Some(now)) => tags.split(',').any(|tag| tag.trim() == now),
-            _ => false,
-        };
-        if holds {
-            return Ok(());
-        }
-        let detail = match published {
-            Some(now) => format!("{now} is published, which the request does not expect"),
-            None => "nothing is published, which the request does not expect".to_owned(),
-        };
-        let reply = StatusCode::PRECONDITION_FAILED;
-        Err(Problem::new(reply, &codes::PRECONDITION, detail)
-            .help("Look at what is published, and send the request again with its `ETag`."))
-    }
 }

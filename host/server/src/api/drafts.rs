@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use windlass_runtime::client;
 use windlass_store::drafts::DraftRow;
 
-use super::definitions::Published;
+use super::publishing::Published;
 use crate::app::App;
 use crate::extract::{self, Asked, Named, check_media, text_header};
 use crate::page::{Page, PageAsked};
@@ -156,7 +156,7 @@ pub(crate) async fn save(
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
     responses((status = 204, description = "It is gone."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is another revision, or none.")))]
+            description = "There is another revision.")))]
 pub(crate) async fn discard(
     State(app): State<App>,
     Named(name): Named,
@@ -174,14 +174,13 @@ pub(crate) async fn discard(
         ("If-Match" = Option<String>, Header, description = "Only this revision.")),
     responses((status = 200, body = Published),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is another revision, or none.")))]
+            description = "There is another revision.")))]
 pub(crate) async fn publish(
     State(app): State<App>,
     Named(name): Named,
     headers: HeaderMap,
 ) -> Result<Json<Published>, Box<Problem>> {
     let expected = revision(&headers)?;
-    let _turn = app.publishing.lock().await;
     let published = app
         .ask(move |app| {
             let (store, plugins) = (app.store(), &app.options.plugins);

@@ -1,144 +1,24 @@
-//! Runs: to start them, to look at them, to wait for them.
+//! Runs: to look at them, to wait for them.
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Status};
-use windlass_runtime::StartRequest;
+use windlass_model::{InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 use windlass_runtime::client::Standing;
 use windlass_store::read::InstanceQuery;
-use windlass_store::rows::{DefinitionRow, InstanceRow};
+use windlass_store::rows::InstanceRow;
 
+use super::lifecycle::patience;
 use crate::app::{App, Inner};
-use crate::codes;
-use crate::extract::{Asked, Document, Named, check_optional, check_text, text_header, wait_ms};
+use crate::extract::{Asked, Named, check_optional};
 use crate::gate::Room;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, Instance, Names, Run, Trigger, moment, optional, read};
-
-/// A wish for a run.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Start {
-    /// The published workflow.
-    workflow: String,
-    /// What it works on. `null` if it is not there.
-    #[serde(default)]
-    input: Value,
-    /// The id of the run. The same id again with the same wish is the same run.
-    id: Option<Uuid>,
-    /// What the run is about, for people and for finding it.
-    correlation: Option<String>,
-}
-
-/// A run that was asked for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Started {
-    /// Its id.
-    id: Uuid,
-    /// The same wish was made before, and this is its run.
-    existed: bool,
-}
-
-/// Starts a run of a published workflow.
-///
-/// The answer comes when the run is written down durably: from then on it ends, here or
-/// elsewhere. With an `Idempotency-Key` the same wish can be made again without starting
-/// another run, for as long as the run is kept.
-#[utoipa::path(
-    post, path = "/api/v1/instances", tag = "instances", request_body = Start,
-    params(("Idempotency-Key" = Option<String>, Header,
-        description = "Names the wish: the same key with the same wish is the same run.",
-        min_length = 1, max_length = 255)),
-    responses(
-        (status = 201, body = Started, description = "The run is written down.",
-            headers(("location" = String, description = "Where the run is looked at."))),
-        (status = 200, body = Started, description = "The same wish was made before."),
-        (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "The id or key is taken by another wish, or a run that excludes this \
-            one has not ended."),
-    )
-)]
-pub(crate) async fn start(
-    State(app): State<App>,
-    headers: HeaderMap,
-    Document(wish): Document<Start>,
-) -> Result<Response, Box<Problem>> {
-    check_text("`workflow`", &wish.workflow)?;
-    check_optional("`correlation`", wish.correlation.as_deref())?;
-    let key = text_header(&headers, "idempotency-key")?.map(key_id);
-    if key.is_some() && wish.id.is_some() {
-        let detail = "a wish has an `Idempotency-Key` or an `id`, and not both";
-        return Err(Problem::body(detail));
-    }
-    let id = wish.id.or(key).map(InstanceId);
-    let (workflow, named) = (wish.workflow.clone(), id);
-    let definition = app
-        .ask(move |app| definition(app, &workflow, named))
-        .await?;
-    let request = StartRequest {
-        definition,
-        input: Payload::of(&wish.input),
-        id,
-        correlation: wish.correlation,
-    };
-    let started = app.client.create_and_run(request).await;
-    let started = started.map_err(|error| match error {
-        windlass_runtime::Error::Conflict { .. } if key.is_some() => {
-            let detail = "the `Idempotency-Key` was used for another wish";
-            Problem::new(StatusCode::CONFLICT, &codes::KEY_REUSED, detail)
-        }
-        error => error.into(),
-    })?;
-    let existed = started.existing.is_some();
-    let id = started.id.0;
-    let body = Json(Started { id, existed });
-    if existed {
-        return Ok(body.into_response());
-    }
-    let base = app.options.public_url.as_deref().unwrap_or_default();
-    let place = format!("{}/api/v1/instances/{id}", base.trim_end_matches('/'));
-    Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
-}
-
-/// What a run is to be started with: the published version; or, if there is a run of this name
-/// already, what that was started with, so that a wish made again is answered alike whatever
-/// was published meanwhile.
-fn definition(
-    app: &Inner,
-    workflow: &str,
-    id: Option<InstanceId>,
-) -> Result<DefinitionRow, Box<Problem>> {
-    if let Some(id) = id
-        && let Some(row) = app.store().instance(id)?
-        && let Some(definition) = app.store().definition(row.definition)?
-        && definition.name == workflow
-    {
-        return Ok(definition);
-    }
-    let missing = || windlass_runtime::Error::NoWorkflow(workflow.to_owned());
-    let published = app.store().published(workflow)?.ok_or_else(missing)?;
-    let definition = app.store().definition(published.definition)?;
-    definition.ok_or_else(|| Problem::bug(&"a published definition is not there"))
-}
-
-/// The id of the run that a key stands for.
-fn key_id(key: &str) -> Uuid {
-    let digest = Digest::of(format!("idempotency-key\n{key}").as_bytes());
-    let mut bytes = [0; 16];
-    bytes
-        .iter_mut()
-        .zip(digest.0)
-        .for_each(|(to, from)| *to = from);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
-}
 
 /// Which runs to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -148,6 +28,8 @@ pub(crate) struct Filter {
     status: Option<String>,
     /// Only of this workflow.
     workflow: Option<String>,
+    /// Those whose ids begin like this, in one page. Together with nothing else.
+    id: Option<String>,
 }
 
 /// Lists runs, the newest first.
@@ -162,6 +44,13 @@ pub(crate) async fn list(
     let statuses = filter.status.as_deref().unwrap_or_default();
     let statuses = statuses.split(',').filter(|name| !name.is_empty());
     let statuses: Vec<Status> = statuses.map(status).collect::<Result<_, _>>()?;
+    if let Some(prefix) = filter.id {
+        if filter.workflow.is_some() || !statuses.is_empty() || page.cursor.is_some() {
+            let detail = "`id` cannot be given together with another filter, or with a `cursor`";
+            return Err(Problem::parameter(detail));
+        }
+        return app.ask(move |app| beginning(app, &prefix, &page)).await;
+    }
     app.ask(move |app| {
         let rows = app.store().instances(&InstanceQuery {
             statuses,
@@ -172,9 +61,27 @@ pub(crate) async fn list(
         let mut names = Names::default();
         let place = |row: &InstanceRow| row.no.to_string();
         page.page("instances", rows, place, |row| names.instance(app, &row))
+            .map(Json)
     })
     .await
-    .map(Json)
+}
+
+/// The runs whose ids begin like this.
+fn beginning(
+    app: &Inner,
+    prefix: &str,
+    page: &PageAsked,
+) -> Result<Json<Page<Instance>>, Box<Problem>> {
+    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if prefix.is_empty() || !prefix.chars().all(is_id) {
+        let detail = format!("`{prefix}` is not the beginning of a UUID");
+        return Err(Problem::parameter(detail));
+    }
+    let rows = app.store().instances_by_prefix(prefix, page.look()? - 1)?;
+    let mut names = Names::default();
+    let items = rows.iter().map(|row| names.instance(app, row));
+    let items = items.collect::<Result<_, _>>()?;
+    Ok(Json(Page { items, next: None }))
 }
 
 fn status(name: &str) -> Result<Status, Box<Problem>> {
@@ -341,12 +248,7 @@ pub(crate) async fn result(
     Asked(wait): Asked<Wait>,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
     let id = InstanceId(id.uuid()?);
-    let wait_ms = wait_ms(wait.wait.as_deref(), app.bounds().wait_ms)?;
-    let _stream = match room {
-        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(&app)?),
-        _ => None,
-    };
-    let patience = Duration::from_millis(wait_ms);
+    let (patience, _stream) = patience(&app, room, &wait)?;
     let standing = app.client.result(id, patience).await?;
     answer(&app, standing).await
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 use windlass_model::{InstanceId, Payload};
-use windlass_runtime::client::Retry;
+use windlass_runtime::Error;
+use windlass_runtime::client::{Retry, Standing, WorkflowClient};
 
 use super::instances::{Outcome, Wait, answer};
 use crate::app::App;
@@ -20,18 +21,36 @@ use crate::problem::Problem;
 
 type Answer = Result<(StatusCode, Json<Outcome>), Box<Problem>>;
 
-/// Who waits for how long.
-fn patience(
+/// How long somebody waits, and the place that he takes meanwhile among those who wait.
+type Patience = (Duration, Option<OwnedSemaphorePermit>);
+
+pub(crate) fn patience(
     app: &App,
     room: Option<Extension<Room>>,
     wait: &Wait,
-) -> Result<(Duration, Option<OwnedSemaphorePermit>), Box<Problem>> {
+) -> Result<Patience, Box<Problem>> {
     let wait_ms = wait_ms(wait.wait.as_deref(), app.bounds().wait_ms)?;
     let stream = match room {
         Some(Extension(room)) if wait_ms > 0 => Some(room.wait(app)?),
         _ => None,
     };
     Ok((Duration::from_millis(wait_ms), stream))
+}
+
+/// Asks something of a run, waits for it if it is wished, and answers how the run stands.
+async fn change<F>(
+    app: App,
+    room: Option<Extension<Room>>,
+    (id, wait): (Named, Wait),
+    ask: impl FnOnce(WorkflowClient, InstanceId, Duration) -> F,
+) -> Answer
+where
+    F: Future<Output = Result<Standing, Error>> + Send,
+{
+    let (patience, _stream) = patience(&app, room, &wait)?;
+    let id = InstanceId(id.uuid()?);
+    let standing = ask(app.client.clone(), id, patience).await?;
+    answer(&app, standing).await
 }
 
 /// Ends a run: what runs is interrupted, what waits is dropped.
@@ -49,9 +68,9 @@ pub(crate) async fn cancel(
     id: Named,
     Asked(wait): Asked<Wait>,
 ) -> Answer {
-    let (patience, _stream) = patience(&app, room, &wait)?;
-    let standing = app.client.cancel(InstanceId(id.uuid()?), patience).await?;
-    answer(&app, standing).await
+    let ask =
+        |client: WorkflowClient, id, patience| async move { client.cancel(id, patience).await };
+    change(app, room, (id, wait), ask).await
 }
 
 /// Stops a run for a while: nothing of it begins, and what comes meanwhile is kept.
@@ -69,9 +88,9 @@ pub(crate) async fn pause(
     id: Named,
     Asked(wait): Asked<Wait>,
 ) -> Answer {
-    let (patience, _stream) = patience(&app, room, &wait)?;
-    let standing = app.client.pause(InstanceId(id.uuid()?), patience).await?;
-    answer(&app, standing).await
+    let ask =
+        |client: WorkflowClient, id, patience| async move { client.pause(id, patience).await };
+    change(app, room, (id, wait), ask).await
 }
 
 /// Lets a paused run go on, with what has come meanwhile.
@@ -89,9 +108,9 @@ pub(crate) async fn unpause(
     id: Named,
     Asked(wait): Asked<Wait>,
 ) -> Answer {
-    let (patience, _stream) = patience(&app, room, &wait)?;
-    let standing = app.client.unpause(InstanceId(id.uuid()?), patience).await?;
-    answer(&app, standing).await
+    let ask =
+        |client: WorkflowClient, id, patience| async move { client.unpause(id, patience).await };
+    change(app, room, (id, wait), ask).await
 }
 
 /// A wish to try a run again.
@@ -121,14 +140,14 @@ pub(crate) async fn retry(
     Document(again): Document<Again>,
 ) -> Answer {
     check_optional("`from`", again.from.as_deref())?;
-    let (patience, _stream) = patience(&app, room, &wait)?;
     let retry = Retry {
         from: again.from,
         input: again.input.as_ref().map(Payload::of),
     };
-    let id = InstanceId(id.uuid()?);
-    let standing = app.client.retry(id, retry, patience).await?;
-    answer(&app, standing).await
+    let ask = |client: WorkflowClient, id, patience| async move {
+        client.retry(id, retry, patience).await
+    };
+    change(app, room, (id, wait), ask).await
 }
 
 /// Deletes a run for good. One that has not ended is cancelled first.

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{InstanceId, InstanceNo, Seq, TriggerId, TriggerNo};
 use windlass_runtime::client;
@@ -29,8 +29,10 @@ pub(crate) struct TriggerWish {
     node: String,
     /// Its id. The same id again with the same wish is the same trigger.
     id: Option<Uuid>,
-    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if it is not there.
+    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
     at: Option<String>,
+    /// After how long it is due, like `90s`, by the clock of the host.
+    after: Option<String>,
     /// Merged into the variables of the run before the node runs.
     payload: Option<Map<String, Value>>,
     /// Higher first among the due.
@@ -67,7 +69,7 @@ pub(crate) async fn schedule(
             "`priority` is from -{bound} to {bound}"
         )));
     }
-    let due_ms = wish.at.as_deref().map(instant).transpose()?;
+    let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
     app.ask(move |app| {
         let wish = client::Schedule {
             id: wish.id.map(TriggerId),
@@ -99,32 +101,53 @@ pub(crate) async fn schedule(
     .await
 }
 
-/// A moment of a request.
-fn instant(text: &str) -> Result<i64, Box<Problem>> {
-    windlass_model::file::parse_instant_ms(text).ok_or_else(|| {
-        Problem::body(format!(
-            "`{text}` is no instant: they are like `2026-01-31T12:00:00Z`"
-        ))
-    })
+/// The moment of a request, if it has one, in epoch milliseconds.
+fn due(app: &Inner, at: Option<&str>, after: Option<&str>) -> Result<Option<i64>, Box<Problem>> {
+    use windlass_model::file::{parse_duration_ms, parse_instant_ms};
+    match (at, after) {
+        (None, None) => Ok(None),
+        (Some(text), None) => parse_instant_ms(text).map(Some).ok_or_else(|| {
+            let like = "they are like `2026-01-31T12:00:00Z`";
+            Problem::body(format!("`{text}` is no instant: {like}"))
+        }),
+        (None, Some(text)) => {
+            let after_ms = parse_duration_ms(text)
+                .ok_or_else(|| Problem::body(format!("`{text}` is no duration")))?;
+            Ok(Some(app.now_ms().saturating_add_unsigned(after_ms)))
+        }
+        (Some(_), Some(_)) => Err(Problem::body("a moment is `at` or `after`, and not both")),
+    }
 }
 
-/// Lists what is pending, soonest first.
-#[utoipa::path(get, path = "/api/v1/triggers", tag = "triggers", params(PageAsked),
+/// Which triggers to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// All triggers of this run, and not only what is pending.
+    instance: Option<Uuid>,
+}
+
+/// Lists what is pending, or the triggers of a run, soonest first.
+#[utoipa::path(get, path = "/api/v1/triggers", tag = "triggers", params(PageAsked, Filter),
     responses((status = 200, body = Page<Trigger>)))]
 pub(crate) async fn list(
     State(app): State<App>,
     Asked(page): Asked<PageAsked>,
+    Asked(filter): Asked<Filter>,
 ) -> Result<Json<Page<Trigger>>, Box<Problem>> {
     app.ask(move |app| {
         let after = page
             .after("triggers")?
             .map(|text| place(&text))
             .transpose()?;
-        let rows = app.store().due(&DueQuery {
-            after,
-            until_ms: i64::MAX,
-            limit: page.look()?,
-        })?;
+        let rows = match filter.instance {
+            Some(run) => of_run(app, InstanceId(run), after, page.look()?)?,
+            None => app.store().due(&DueQuery {
+                after,
+                until_ms: i64::MAX,
+                limit: page.look()?,
+            })?,
+        };
         let mut names = Names::default();
         let text = |row: &TriggerRow| {
             let place = DuePlace::from(row);
@@ -134,6 +157,20 @@ pub(crate) async fn list(
     })
     .await
     .map(Json)
+}
+
+/// The triggers of a run behind a place, soonest first.
+fn of_run(
+    app: &Inner,
+    run: InstanceId,
+    after: Option<DuePlace>,
+    limit: u32,
+) -> Result<Vec<TriggerRow>, Box<Problem>> {
+    let mut rows = app.store().triggers(find(app, run)?.no)?;
+    rows.sort_by_key(|row| (row.due_ms, row.no));
+    rows.retain(|row| after.is_none_or(|after| (row.due_ms, row.no) > (after.due_ms, after.no)));
+    rows.truncate(limit as usize);
+    Ok(rows)
 }
 
 /// Where a page of pending triggers begins.
@@ -291,8 +328,10 @@ pub(crate) async fn cancel(State(app): State<App>, Named(named): Named) -> Touch
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct When {
-    /// When it is due, like `2026-01-31T12:00:00Z`.
-    at: String,
+    /// When it is due, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
+    at: Option<String>,
+    /// After how long it is due, like `90s`, by the clock of the host.
+    after: Option<String>,
 }
 
 /// Moves a trigger to another moment.
@@ -305,8 +344,9 @@ pub(crate) async fn reschedule(
     Named(named): Named,
     Document(when): Document<When>,
 ) -> Touch {
-    let due_ms = instant(&when.at)?;
+    let due_ms = due(&app, when.at.as_deref(), when.after.as_deref())?;
     touch(app, named, "rescheduled", move |app, target| {
+        let due_ms = due_ms.unwrap_or_else(|| app.now_ms());
         client::reschedule(app.store(), target, due_ms)
     })
     .await

@@ -1,0 +1,253 @@
+//! Definitions: publishing them, taking them back, and going back to an old version.
+//!
+//! What `If-Match` finds is held against what is published in the transaction that changes it,
+//! whoever else is at it.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use windlass_model::Digest;
+use windlass_runtime::client;
+use windlass_store::published::PublicationRow;
+use windlass_store::rows::DefinitionRow;
+
+use super::definitions::{missing, tag, tagged};
+use crate::app::{App, Inner};
+use crate::codes;
+use crate::extract::{self, Document, Named, check_media, check_optional};
+use crate::problem::Problem;
+
+/// What was published.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Published {
+    /// The workflow.
+    workflow: String,
+    /// Its version, from 1.
+    version: u32,
+    /// It was published already, just so.
+    unchanged: bool,
+    /// How many of its triggers wait for events.
+    events: usize,
+    /// How many of its triggers wait for times.
+    schedules: usize,
+}
+
+impl From<client::Published> for Published {
+    fn from(published: client::Published) -> Self {
+        Self {
+            workflow: published.name,
+            version: published.version,
+            unchanged: published.unchanged,
+            events: published.events,
+            schedules: published.schedules,
+        }
+    }
+}
+
+/// Publishes a workflow. What runs stays on its version.
+#[utoipa::path(put, path = "/api/v1/definitions/{name}", tag = "definitions",
+    params(("name" = String, Path, description = "The workflow, as in the definition."),
+        ("If-Match" = Option<String>, Header, description = "Only if this is published now."),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only if none is published.")),
+    request_body(description = "The definition, as in a workflow file.",
+        content((Value = "application/json"), (String = "application/yaml"))),
+    responses((status = 200, body = Published,
+            headers(("etag" = String, description = "The definition, for `If-Match`."))),
+        (status = 412, body = Problem, content_type = "application/problem+json",
+            description = "Something else is published.")))]
+pub(crate) async fn publish(
+    State(app): State<App>,
+    Named(name): Named,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, Box<Problem>> {
+    check_media(&headers, |media| {
+        matches!(media, "application/json" | "application/yaml")
+    })?;
+    let expected = Expected::read(&headers)?;
+    let bytes = extract::read(request.into_body(), &app).await?;
+    let (published, digest) = app
+        .ask(move |app| {
+            let row = definition(Some(&name), &bytes)?;
+            let plugins = &app.options.plugins;
+            let holds = |row: Option<&PublicationRow>| expected.holds(row);
+            let published = client::publish_if(app.store(), plugins, app.now_ms(), &row, holds)?;
+            let published = published.ok_or_else(|| otherwise(app, &name))?;
+            Ok((published, row.digest))
+        })
+        .await?;
+    app.runtime().published();
+    let published = Published::from(published);
+    Ok(tagged(digest, Json(published).into_response()))
+}
+
+/// Reads a definition as it was sent: of this workflow, or of any.
+pub(crate) fn definition(name: Option<&str>, bytes: &[u8]) -> Result<DefinitionRow, Box<Problem>> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| Problem::body("the definition is not UTF-8"))?;
+    let read = windlass_model::file::read(text, "the body");
+    let canonical = read.canonical();
+    let (Some(definition), Some(canonical)) = (read.definition, canonical) else {
+        return Err(windlass_runtime::Error::Definition(read.diagnostics).into());
+    };
+    if let Some(name) = name.filter(|name| definition.name != **name) {
+        let here = &definition.name;
+        let detail = format!("the definition is of `{here}`, and the path says `{name}`");
+        return Err(Problem::body(detail));
+    }
+    Ok(DefinitionRow {
+        digest: Digest::of(&canonical),
+        name: definition.name,
+        json: canonical.into(),
+    })
+}
+
+/// What was taken back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Retracted {
+    /// The workflow.
+    workflow: String,
+    /// The version that was published.
+    version: u32,
+}
+
+/// Takes a workflow back: nothing starts it any more. What runs goes on.
+#[utoipa::path(delete, path = "/api/v1/definitions/{name}", tag = "definitions",
+    params(("name" = String, Path, description = "The workflow."),
+        ("If-Match" = Option<String>, Header, description = "Only if this is published now.")),
+    responses((status = 200, body = Retracted,
+            description = "Nothing of this name is published any more."),
+        (status = 412, body = Problem, content_type = "application/problem+json",
+            description = "Something else is published.")))]
+pub(crate) async fn retract(
+    State(app): State<App>,
+    Named(name): Named,
+    headers: HeaderMap,
+) -> Result<Json<Retracted>, Box<Problem>> {
+    let expected = Expected::read(&headers)?;
+    app.ask(move |app| {
+        let holds = |row: Option<&PublicationRow>| expected.holds(row);
+        let version = client::retract_if(app.store(), app.now_ms(), &name, holds)?;
+        let version = version.ok_or_else(|| otherwise(app, &name))?;
+        let version = version.ok_or_else(|| missing(&name))?;
+        let workflow = name;
+        Ok(Json(Retracted { workflow, version }))
+    })
+    .await
+}
+
+/// What a request expects to be published.
+enum Expected {
+    Anything,
+    Nothing,
+    Something,
+    These(String),
+}
+
+impl Expected {
+    fn read(headers: &HeaderMap) -> Result<Self, Box<Problem>> {
+        let text = |name| extract::text_header(headers, name);
+        check_optional("`If-Match`", text("if-match")?)?;
+        Ok(match (text("if-match")?, text("if-none-match")?) {
+            (None, None) => Self::Anything,
+            (Some("*"), None) => Self::Something,
+            (Some(tags), None) => Self::These(tags.to_owned()),
+            (None, Some("*")) => Self::Nothing,
+            (None, Some(_)) => {
+                return Err(Problem::parameter("`If-None-Match` is `*` or not there"));
+            }
+            (Some(_), Some(_)) => {
+                let detail = "a request has `If-Match` or `If-None-Match`, and not both";
+                return Err(Problem::parameter(detail));
+            }
+        })
+    }
+
+    fn holds(&self, published: Option<&PublicationRow>) -> bool {
+        match (self, published.map(|row| tag(row.definition))) {
+            (Self::Anything, _) | (Self::Nothing, None) | (Self::Something, Some(_)) => true,
+            (Self::These(tags), Some(now)) => tags.split(',').any(|tag| tag.trim() == now),
+            _ => false,
+        }
+    }
+}
+
+/// What is published is not what a request expects.
+fn otherwise(app: &Inner, name: &str) -> Box<Problem> {
+    let detail = match app.store().published(name) {
+        Ok(Some(row)) => {
+            let now = tag(row.definition);
+            format!("{now} is published, which the request does not expect")
+        }
+        Ok(None) => "nothing is published, which the request does not expect".to_owned(),
+        Err(error) => return error.into(),
+    };
+    let reply = StatusCode::PRECONDITION_FAILED;
+    Problem::new(reply, &codes::PRECONDITION, detail)
+        .help("Look at what is published, and send the request again with its `ETag`.")
+}
+
+/// The version to go back to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Back {
+    /// Its number.
+    version: u32,
+    /// Make a draft of it, in place of the draft that there may be, and publish nothing.
+    #[serde(default)]
+    draft: bool,
+}
+
+/// What became of an old version.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Reverted {
+    /// The workflow.
+    workflow: String,
+    /// The old version.
+    reverted_to: u32,
+    /// What it is published as.
+    version: Option<u32>,
+    /// It was published already, just so.
+    unchanged: Option<bool>,
+    /// The revision of the draft.
+    draft: Option<u64>,
+}
+
+/// Publishes what an old version says, as a new version; or makes a draft of it.
+#[utoipa::path(post, path = "/api/v1/definitions/{name}/revert", tag = "definitions",
+    request_body = Back,
+    params(("name" = String, Path, description = "The workflow.")),
+    responses((status = 200, body = Reverted)))]
+pub(crate) async fn revert(
+    State(app): State<App>,
+    Named(name): Named,
+    Document(back): Document<Back>,
+) -> Result<Json<Reverted>, Box<Problem>> {
+    let reverted = app
+        .ask(move |app| {
+            let (store, now_ms, from) = (app.store(), app.now_ms(), back.version);
+            let mut reverted = Reverted {
+                workflow: name.clone(),
+                reverted_to: from,
+                version: None,
+                unchanged: None,
+                draft: None,
+            };
+            if back.draft {
+                let draft = client::revert_to_draft(store, now_ms, &name, from, None)?;
+                reverted.draft = Some(draft);
+            } else {
+                let plugins = &app.options.plugins;
+                let published = client::revert(store, plugins, now_ms, &name, from)?;
+                reverted.version = Some(published.version);
+                reverted.unchanged = Some(published.unchanged);
+            }
+            Ok(reverted)
+        })
+        .await?;
+    app.runtime().published();
+    Ok(Json(reverted))
+}

@@ -1,0 +1,167 @@
+//! Runs: how they begin.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use windlass_model::{Digest, InstanceId, Payload};
+use windlass_runtime::StartRequest;
+use windlass_runtime::client::Begun;
+use windlass_store::rows::DefinitionRow;
+
+use super::publishing::definition;
+use crate::app::{App, Inner};
+use crate::codes;
+use crate::extract::{Document, Named, check_optional, text_header};
+use crate::problem::Problem;
+
+/// A wish for a run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Start {
+    /// The published workflow.
+    workflow: Option<String>,
+    /// In place of a published workflow: a definition, as in a workflow file.
+    definition: Option<Value>,
+    /// What it works on. `null` if it is not there.
+    #[serde(default)]
+    input: Value,
+    /// The id of the run. The same id again with the same wish is the same run.
+    id: Option<Uuid>,
+    /// What the run is about, for people and for finding it.
+    correlation: Option<String>,
+    /// Only write it down; it begins when it is asked to.
+    #[serde(default)]
+    create_only: bool,
+}
+
+/// A run that was asked for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Started {
+    /// Its id.
+    id: Uuid,
+    /// The same wish was made before, and this is its run.
+    existed: bool,
+}
+
+/// Starts a run of a published workflow, or of a definition that comes with the wish.
+///
+/// The answer comes when the run is written down durably: from then on it ends, here or
+/// elsewhere. With an `Idempotency-Key` the same wish can be made again without starting
+/// another run, for as long as the run is kept.
+#[utoipa::path(
+    post, path = "/api/v1/instances", tag = "instances", request_body = Start,
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "Names the wish: the same key with the same wish is the same run.",
+        min_length = 1, max_length = 255)),
+    responses(
+        (status = 201, body = Started, description = "The run is written down.",
+            headers(("location" = String, description = "Where the run is looked at."))),
+        (status = 200, body = Started, description = "The same wish was made before."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "The id or key is taken by another wish, or a run that excludes this \
+            one has not ended."),
+    )
+)]
+pub(crate) async fn start(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Document(wish): Document<Start>,
+) -> Result<Response, Box<Problem>> {
+    check_optional("`workflow`", wish.workflow.as_deref())?;
+    check_optional("`correlation`", wish.correlation.as_deref())?;
+    let key = text_header(&headers, "idempotency-key")?.map(key_id);
+    if key.is_some() && wish.id.is_some() {
+        let detail = "a wish has an `Idempotency-Key` or an `id`, and not both";
+        return Err(Problem::body(detail));
+    }
+    let id = wish.id.or(key).map(InstanceId);
+    let wanted = match (wish.workflow, wish.definition) {
+        (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
+        (None, Some(text)) => {
+            app.ask(move |_| definition(None, text.to_string().as_bytes()))
+                .await?
+        }
+        _ => {
+            let detail = "a wish has a `workflow` or a `definition`, and not both";
+            return Err(Problem::body(detail));
+        }
+    };
+    let request = StartRequest {
+        definition: wanted,
+        input: Payload::of(&wish.input),
+        id,
+        correlation: wish.correlation,
+    };
+    let started = match wish.create_only {
+        true => app.client.create(request).await,
+        false => app.client.create_and_run(request).await,
+    };
+    let started = started.map_err(|error| match error {
+        windlass_runtime::Error::Conflict { .. } if key.is_some() => {
+            let detail = "the `Idempotency-Key` was used for another wish";
+            Problem::new(StatusCode::CONFLICT, &codes::KEY_REUSED, detail)
+        }
+        error => error.into(),
+    })?;
+    let existed = started.existing.is_some();
+    let id = started.id.0;
+    let body = Json(Started { id, existed });
+    if existed {
+        return Ok(body.into_response());
+    }
+    let base = app.options.public_url.as_deref().unwrap_or_default();
+    let place = format!("{}/api/v1/instances/{id}", base.trim_end_matches('/'));
+    Ok((StatusCode::CREATED, [(header::LOCATION, place)], body).into_response())
+}
+
+/// What a run is to be started with: the published version; or, if there is a run of this name
+/// already, what that was started with, so that a wish made again is answered alike whatever
+/// was published meanwhile.
+fn published(
+    app: &Inner,
+    workflow: &str,
+    id: Option<InstanceId>,
+) -> Result<DefinitionRow, Box<Problem>> {
+    if let Some(id) = id
+        && let Some(row) = app.store().instance(id)?
+        && let Some(definition) = app.store().definition(row.definition)?
+        && definition.name == workflow
+    {
+        return Ok(definition);
+    }
+    let missing = || windlass_runtime::Error::NoWorkflow(workflow.to_owned());
+    let published = app.store().published(workflow)?.ok_or_else(missing)?;
+    let definition = app.store().definition(published.definition)?;
+    definition.ok_or_else(|| Problem::bug(&"a published definition is not there"))
+}
+
+/// The id of the run that a key stands for.
+fn key_id(key: &str) -> Uuid {
+    let digest = Digest::of(format!("idempotency-key\n{key}").as_bytes());
+    let mut bytes = [0; 16];
+    bytes
+        .iter_mut()
+        .zip(digest.0)
+        .for_each(|(to, from)| *to = from);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// Lets a run begin that was only created. One that has begun goes on, and is not begun twice.
+#[utoipa::path(post, path = "/api/v1/instances/{id}/run", tag = "instances",
+    params(("id" = Uuid, Path, description = "The run.")),
+    responses(
+        (status = 200, body = Started, description = "It begins, or had begun before."),
+        (status = 409, body = Problem, content_type = "application/problem+json",
+            description = "It has ended."),
+    ))]
+pub(crate) async fn run(State(app): State<App>, id: Named) -> Result<Json<Started>, Box<Problem>> {
+    let id = id.uuid()?;
+    let begun = app.client.run(InstanceId(id)).await?;
+    let existed = begun == Begun::Before;
+    Ok(Json(Started { id, existed }))
+}
