@@ -67,6 +67,8 @@ pub(crate) const SERVER_UNREACHABLE: Code = Code::new("WL-C041");
 pub(crate) const SERVER_UNAUTHORISED: Code = Code::new("WL-C042");
 /// A host cannot be asked for this.
 pub(crate) const NOT_BY_SERVER: Code = Code::new("WL-C043");
+/// What the host answers cannot be used.
+pub(crate) const SERVER_ANSWER: Code = Code::new("WL-C044");
 
 /// A bug in windlass.
 pub(crate) const BUG: Code = Code::new("WL-X001");

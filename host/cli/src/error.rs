@@ -130,21 +130,7 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
     match error {
         Error::Store(error) => of_store(error),
         Error::Plugins(error) => of_plugins(&error),
-        Error::Input(diagnostics) => {
-            let all: Vec<_> = diagnostics
-                .iter()
-                .map(|diagnostic| match diagnostic.place.pointer.as_str() {
-                    "" => diagnostic.message.clone(),
-                    pointer => format!("{pointer}: {}", diagnostic.message),
-                })
-                .collect();
-            Expected::new(
-                code,
-                format!("The input does not fit the workflow: {}", all.join("; ")),
-            )
-            .help("The workflow's `input` is the JSON Schema that it has to fit.")
-            .exit(Exit::Usage)
-        }
+        Error::Input(diagnostics) => of_input(code, &diagnostics),
         Error::Conflict { message } => Expected::new(code, sentence(&message))
             .help("Take another `--id`, or give the same workflow and input as before.")
             .exit(Exit::Conflict),
@@ -184,6 +170,23 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Start(_) => bug(&error.to_string()),
         other => Expected::new(code, sentence(&other.to_string())),
     }
+}
+
+/// What is wrong with the input of a run.
+pub(crate) fn of_input(code: Code, diagnostics: &[Diagnostic]) -> Expected {
+    let all: Vec<_> = diagnostics
+        .iter()
+        .map(|diagnostic| match diagnostic.place.pointer.as_str() {
+            "" => diagnostic.message.clone(),
+            pointer => format!("{pointer}: {}", diagnostic.message),
+        })
+        .collect();
+    Expected::new(
+        code,
+        format!("The input does not fit the workflow: {}", all.join("; ")),
+    )
+    .help("The workflow's `input` is the JSON Schema that it has to fit.")
+    .exit(Exit::Usage)
 }
 
 fn of_store(error: windlass_store::Error) -> Expected {

@@ -29,6 +29,11 @@ pub(crate) struct MetricsArguments {
 pub(crate) struct Written(Option<(PathBuf, tokio::task::JoinHandle<()>)>);
 
 impl MetricsArguments {
+    /// Whether a file is named.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.metrics.is_some()
+    }
+
     /// Begins to write, if a file is named.
     ///
     /// # Errors

@@ -182,6 +182,24 @@ pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
         .collect()
 }
 
+/// Items as a table: of each column its title, and the member that it shows.
+pub(crate) fn columns_of(items: &[Value], columns: &[(&str, &str)]) -> String {
+    let head: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let lines = items.iter().map(|item| {
+        let cells = columns.iter().map(|(_, key)| cell(item, key));
+        cells.collect()
+    });
+    table(&head, lines.collect())
+}
+
+fn cell(item: &Value, key: &str) -> String {
+    match item.get(key) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
 /// The members of a document in this order, the short ones on a line each, the long ones
 /// indented below. Empty ones are left out.
 pub(crate) fn members(item: &Value, order: &[&str]) -> String {

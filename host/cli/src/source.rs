@@ -57,6 +57,23 @@ pub(crate) fn problems(name: String, text: Arc<str>, diagnostics: Vec<Diagnostic
     }
 }
 
+/// What a host says of a text, shown in it where it is about it.
+pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Expected>() {
+        Ok(Expected {
+            problems: Some(found),
+            ..
+        }) => {
+            let map = windlass_model::file::read(text, &name).map;
+            let mut diagnostics = found.diagnostics;
+            diagnostics.iter_mut().for_each(|it| map.locate(it));
+            Expected::of_file(problems(name, Arc::clone(text), diagnostics)).into()
+        }
+        Ok(other) => other.into(),
+        Err(error) => error,
+    }
+}
+
 impl Source {
     /// Reads a file; `-` is standard input.
     pub(crate) fn read(path: &Path) -> Result<Self, Expected> {
@@ -105,6 +122,11 @@ impl Source {
             windlass_runtime::Error::Definition(diagnostics) => self.problems(diagnostics).into(),
             other => other.into(),
         }
+    }
+
+    /// What a host says, shown in the text where it is about the text.
+    pub(crate) fn place(&self, error: anyhow::Error) -> anyhow::Error {
+        place(self.name.clone(), &self.text, error)
     }
 
     fn problems(&self, mut diagnostics: Vec<Diagnostic>) -> Expected {

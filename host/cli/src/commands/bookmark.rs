@@ -13,7 +13,7 @@ use crate::commands::{find, moment};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::table;
+use crate::output::{Output, columns_of};
 use crate::wire::Machine;
 
 /// What to do with bookmarks.
@@ -77,23 +77,36 @@ impl List {
             limit: self.limit,
         })?;
         let items: Vec<_> = rows.iter().map(item).collect();
-        context.output.list(&items, || {
-            let lines = rows.iter().map(|row| {
-                let bookmark = &row.bookmark;
-                vec![
-                    row.no.to_string(),
-                    row.instance_id.to_string(),
-                    bookmark.name.clone(),
-                    String::from_utf8_lossy(&bookmark.matches).into_owned(),
-                    bookmark.correlation.clone().unwrap_or_default(),
-                    bookmark.expires_ms.map(moment).unwrap_or_default(),
-                ]
-            });
-            let head = ["no", "run", "name", "match", "correlation", "expires"];
-            table(&head, lines.collect())
-        })?;
-        Ok(Exit::Done)
+        tell(&context.output, &items)
     }
+}
+
+/// The members of a bookmark.
+pub(crate) const ORDER: [&str; 10] = [
+    "no",
+    "instance",
+    "name",
+    "match",
+    "correlation",
+    "private",
+    "auto-burn",
+    "metadata",
+    "created",
+    "expires",
+];
+
+/// Shows a list of bookmarks.
+pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = [
+        ("no", "no"),
+        ("run", "instance"),
+        ("name", "name"),
+        ("match", "match"),
+        ("correlation", "correlation"),
+        ("expires", "expires"),
+    ];
+    output.list(items, || columns_of(items, &columns))?;
+    Ok(Exit::Done)
 }
 
 /// A bookmark as it is shown: without its token, which only whoever was given it has.

@@ -13,7 +13,7 @@ use crate::codes;
 use crate::commands::{definition, find, moment, node_name};
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::output::{members, table};
+use crate::output::{Output, columns_of, members};
 use crate::wire::Machine;
 
 /// Dead letters that are thrown away in one transaction.
@@ -75,7 +75,7 @@ pub(crate) struct Delete {
 pub(crate) struct Purge {
     /// How old they are
     #[arg(long, value_parser = duration, default_value = "7d", value_name = "DURATION")]
-    older_than: u64,
+    pub(crate) older_than: u64,
     /// Do it: there is no way back
     #[arg(long)]
     pub(crate) yes: bool,
@@ -114,23 +114,22 @@ impl List {
         })?;
         let items = rows.iter().map(|row| item(store.as_ref(), row));
         let items: Vec<Value> = items.collect::<Result<_, _>>()?;
-        context.output.list(&items, || {
-            let lines = rows.iter().map(|row| {
-                let letter = &row.letter;
-                vec![
-                    row.no.to_string(),
-                    letter.body.kind().name().to_owned(),
-                    letter.reason.clone(),
-                    row.instance_id.map(|id| id.to_string()).unwrap_or_default(),
-                    moment(letter.at_ms),
-                    row.replayed_ms.map(moment).unwrap_or_default(),
-                ]
-            });
-            let head = ["no", "kind", "reason", "run", "died", "replayed"];
-            table(&head, lines.collect())
-        })?;
-        Ok(Exit::Done)
+        tell_all(&context.output, &items)
     }
+}
+
+/// Shows a list of dead letters.
+pub(crate) fn tell_all(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = [
+        ("no", "no"),
+        ("kind", "kind"),
+        ("reason", "reason"),
+        ("run", "instance"),
+        ("died", "died"),
+        ("replayed", "replayed"),
+    ];
+    output.list(items, || columns_of(items, &columns))?;
+    Ok(Exit::Done)
 }
 
 fn item(store: &dyn Store, row: &LetterRow) -> anyhow::Result<Value> {
@@ -226,10 +225,22 @@ impl Purge {
             }
         }
         store.close();
-        let item = json!({ "deleted": count });
-        context.output.show(&item, || format!("{count} deleted"))?;
-        Ok(Exit::Done)
+        tell_purged(&context.output, count)
     }
+}
+
+/// Tells how many were thrown away.
+pub(crate) fn tell_purged(output: &Output, count: u64) -> anyhow::Result<Exit> {
+    let item = json!({ "deleted": count });
+    output.show(&item, || format!("{count} deleted"))?;
+    Ok(Exit::Done)
+}
+
+/// Tells what was done with a dead letter.
+pub(crate) fn tell_done(output: &Output, no: i64, done: &str) -> anyhow::Result<Exit> {
+    let item = json!({ "no": no, "result": done });
+    output.show(&item, || format!("{no} {done}"))?;
+    Ok(Exit::Done)
 }
 
 /// What cannot be undone is not done by a slip of the fingers.
@@ -246,11 +257,7 @@ pub(crate) fn confirm(yes: bool, what: &str) -> Result<(), Expected> {
 
 fn tell(context: &Context, no: i64, lettered: Lettered, done: &str) -> anyhow::Result<Exit> {
     let text = match lettered {
-        Lettered::Done => {
-            let item = json!({ "no": no, "result": done });
-            context.output.show(&item, || format!("{no} {done}"))?;
-            return Ok(Exit::Done);
-        }
+        Lettered::Done => return tell_done(&context.output, no, done),
         Lettered::NotFound => return Err(missing(no).into()),
         Lettered::Already => format!("Dead letter {no} was replayed already"),
         Lettered::Closed => {

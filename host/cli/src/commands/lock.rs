@@ -8,7 +8,7 @@ use windlass_runtime::client;
 use crate::app::Context;
 use crate::config::LockBackend;
 use crate::exit::Exit;
-use crate::output::table;
+use crate::output::{Output, table};
 use crate::wire::Machine;
 
 /// What to do with locks.
@@ -47,19 +47,33 @@ impl List {
             held.truncate(self.limit as usize);
         }
         let items: Vec<_> = held.iter().map(item).collect();
-        context.output.list(&items, || {
-            let lines = held.iter().map(|lock| {
-                vec![
-                    lock.key.clone(),
-                    lock.owner.clone(),
-                    lock.token.to_string(),
-                    lock.lease_ms.map(seconds).unwrap_or_default(),
-                ]
-            });
-            table(&["lock", "held by", "token", "lease left"], lines.collect())
-        })?;
-        Ok(Exit::Done)
+        tell(&context.output, &items)
     }
+}
+
+/// The members of a lock.
+pub(crate) const ORDER: [&str; 4] = ["key", "owner", "token", "lease-ms"];
+
+/// Shows a list of locks.
+pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    output.list(items, || {
+        let text = |item: &Value, key: &str| match item.get(key) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let lines = items.iter().map(|item| {
+            let left_ms = item.get("lease-ms").and_then(Value::as_u64);
+            vec![
+                text(item, "key"),
+                text(item, "owner"),
+                text(item, "token"),
+                left_ms.map(seconds).unwrap_or_default(),
+            ]
+        });
+        table(&["lock", "held by", "token", "lease left"], lines.collect())
+    })?;
+    Ok(Exit::Done)
 }
 
 fn item(lock: &Listed) -> Value {

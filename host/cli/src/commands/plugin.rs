@@ -34,7 +34,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// The name of a package, or a file
-    plugin: String,
+    pub(crate) plugin: String,
     /// Show the schemas, too
     #[arg(long)]
     schemas: bool,
@@ -121,6 +121,26 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
                 .note(&format!("There are no plugins in {}.", places.join(" or ")));
         }
     }
+    Ok(Exit::Done)
+}
+
+/// Shows the plugins that a host has loaded, as it says them.
+pub(crate) fn tell_remote(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    output.list(items, || {
+        let lines = items.iter().map(|item| {
+            let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+            let nodes = item.get("nodes").and_then(Value::as_array);
+            let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
+            let pure = item.get("pure") == Some(&Value::Bool(true));
+            vec![
+                text("package").to_owned(),
+                text("version").to_owned(),
+                nodes.collect::<Vec<_>>().join(", "),
+                if pure { "pure" } else { "effects" }.to_owned(),
+            ]
+        });
+        table(&["package", "version", "nodes", "effects"], lines.collect())
+    })?;
     Ok(Exit::Done)
 }
 

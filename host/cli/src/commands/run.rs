@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    request: RequestArguments,
+    pub(crate) request: RequestArguments,
     /// Keep the run in a temporary place; nothing of it remains
     #[arg(long, conflicts_with_all = ["store", "id"])]
     ephemeral: bool,
@@ -39,10 +39,15 @@ pub(crate) struct Arguments {
     metrics: MetricsArguments,
     /// Do not wait for what a person or another system has to do: end once the run is suspended
     #[arg(long)]
-    no_wait: bool,
+    pub(crate) no_wait: bool,
 }
 
 impl Arguments {
+    /// Whether a host could do it.
+    pub(crate) fn is_remote(&self) -> bool {
+        !self.ephemeral && !self.metrics.is_wanted()
+    }
+
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let (request, source) = self.request.read()?;
         let mut config = context.configure("warn")?;

@@ -1,22 +1,31 @@
 //! Speaks to a host: requests, pages, and problems as our errors.
 //!
-//! Bounds: [`CONNECT`] for a connection, [`ANSWER`] for an answer beyond what is waited for.
+//! Bounds: [`CONNECT`] for a connection, [`ANSWER`] for the time of an answer beyond what is
+//! waited for, and [`LARGEST`] for its size. What answers may be anything: whatever is not
+//! understood is an error, and never taken for nothing.
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::Value;
 use windlass_model::Code;
+use windlass_model::diagnostic::{Diagnostic, Place};
+use windlass_runtime::codes::INPUT_INVALID;
 
+use super::asking::items;
 use crate::codes;
-use crate::error::{Expected, sentence};
+use crate::error::{Expected, Problems, of_input, sentence};
 use crate::exit::Exit;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// How large an answer may be, in bytes: a page of the largest payloads.
+const LARGEST: usize = 256 << 20;
 
 /// The largest page of a list that is asked for.
 const PAGE: u32 = 500;
@@ -51,6 +60,8 @@ impl Server {
             client: Client::builder()
                 .connect_timeout(CONNECT)
                 .timeout(ANSWER)
+                // A host does not send its clients elsewhere, and the token is for it alone.
+                .redirect(redirect::Policy::none())
                 .build()?,
             tokio: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -58,14 +69,18 @@ impl Server {
         })
     }
 
-    /// Asks for something below `/api/v1`. The parts of the path are names, and are escaped.
-    pub(crate) fn ask(
+    /// A request below `/api/v1`. The parts of the path are names, and are escaped.
+    fn request(
         &self,
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Option<&Value>,
-    ) -> anyhow::Result<(StatusCode, Value)> {
+    ) -> Result<RequestBuilder, Expected> {
+        // Dots are taken out of a path on the way, and it would be another one.
+        if let Some(dots) = path.iter().find(|part| matches!(**part, "." | ".." | "")) {
+            let text = format!("There is nothing of the name `{dots}`");
+            return Err(Expected::new(codes::USAGE, text).exit(Exit::NotFound));
+        }
         let mut url = self.base.clone();
         if let Ok(mut parts) = url.path_segments_mut() {
             parts.pop_if_empty().extend(["api", "v1"]).extend(path);
@@ -73,24 +88,63 @@ impl Server {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.client.request(method, url);
-        if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
+        let request = self.client.request(method, url);
+        Ok(match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        })
+    }
+
+    /// Asks for something.
+    pub(crate) fn ask(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Option<&Value>,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        let request = self.request(method, path, query)?;
+        self.send(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+    }
+
+    /// Changes something that has a text and a revision, perhaps only over one.
+    pub(crate) fn change(
+        &self,
+        method: Method,
+        path: &[&str],
+        over: Option<(&str, String)>,
+        text: Option<String>,
+    ) -> anyhow::Result<Value> {
+        let mut request = self.request(method, path, &[])?;
+        if let Some((header, tag)) = over {
+            request = request.header(header, tag);
         }
-        if let Some(body) = body {
-            request = request.json(body);
+        if let Some(text) = text {
+            request = request.header(CONTENT_TYPE, "application/yaml").body(text);
         }
+        Ok(self.send(request)?.1)
+    }
+
+    fn send(&self, request: RequestBuilder) -> anyhow::Result<(StatusCode, Value)> {
         let answer = self.tokio.block_on(async {
-            let answer = request.send().await?;
-            let status = answer.status();
-            Ok((status, answer.bytes().await?))
+            let mut answer = request.send().await?;
+            let bytes = whole(&mut answer).await?;
+            Ok((answer.status(), bytes))
         });
         let (status, bytes) = answer.map_err(|error: reqwest::Error| self.unreachable(&error))?;
-        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        if status.is_success() {
-            return Ok((status, value));
+        let bytes = bytes.ok_or_else(|| unusable("it is larger than an answer may be"))?;
+        let value = match bytes.is_empty() {
+            true => Ok(Value::Null),
+            false => serde_json::from_slice(&bytes),
+        };
+        if !status.is_success() {
+            return Err(self.problem(status, &value.unwrap_or_default()).into());
         }
-        Err(self.problem(status, &value).into())
+        let value = value.map_err(|error| unusable(&format!("it is no JSON: {error}")))?;
+        Ok((status, value))
     }
 
     /// Gets one thing.
@@ -110,22 +164,24 @@ impl Server {
         filter: &[(&str, String)],
         limit: u32,
     ) -> anyhow::Result<Vec<Value>> {
-        let (mut items, mut cursor) = (Vec::new(), None::<String>);
-        while items.len() < limit as usize {
-            let left = limit - u32::try_from(items.len()).unwrap_or(limit);
+        let (mut all, mut cursor) = (Vec::new(), None::<String>);
+        while all.len() < limit as usize {
+            let left = limit - u32::try_from(all.len()).unwrap_or(limit);
             let mut query = filter.to_vec();
             query.push(("limit", left.min(PAGE).to_string()));
             query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
             let (_, mut page) = self.ask(Method::GET, path, &query, None)?;
-            if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
-                items.extend(more);
-            }
-            match page.get("next").and_then(Value::as_str) {
-                Some(next) => cursor = Some(next.to_owned()),
-                None => break,
+            let more = items(&mut page, "items")?;
+            // An empty page leads nowhere, whatever it says.
+            let next = page.get("next").and_then(Value::as_str);
+            cursor = next.filter(|_| !more.is_empty()).map(str::to_owned);
+            all.extend(more);
+            if cursor.is_none() {
+                break;
             }
         }
-        Ok(items)
+        all.truncate(limit as usize);
+        Ok(all)
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Expected {
@@ -154,6 +210,17 @@ impl Server {
             return Expected::new(codes::SERVER_UNREACHABLE, detail).exit(Exit::Unreachable);
         };
         let code = Code::read(code);
+        let found = mistakes(problem, "errors");
+        if code == INPUT_INVALID && !found.is_empty() {
+            return of_input(code, &found);
+        }
+        if !found.is_empty() {
+            return Expected::of_file(Problems {
+                name: "what was sent".to_owned(),
+                text: "".into(),
+                diagnostics: found,
+            });
+        }
         let exit = match status {
             StatusCode::NOT_FOUND => Exit::NotFound,
             StatusCode::CONFLICT => Exit::Conflict,
@@ -164,17 +231,45 @@ impl Server {
             },
             _ => Exit::of(&code),
         };
-        let mistakes = problem.get("errors").and_then(Value::as_array);
-        let mistakes = mistakes.into_iter().flatten().filter_map(|mistake| {
-            let detail = mistake.get("detail")?.as_str()?;
-            let pointer = mistake.get("pointer")?.as_str()?;
-            Some(format!("\n{pointer}: {detail}"))
-        });
-        let message = format!("{}{}", sentence(detail), mistakes.collect::<String>());
-        let expected = Expected::new(code, message).exit(exit);
+        let expected = Expected::new(code, sentence(detail)).exit(exit);
         match text("help") {
-            Some(help) => expected.help(help),
+            Some(help) => expected.help(sentence(help)),
             None => expected,
         }
     }
+}
+
+/// An answer as a whole; none if it is larger than it may be.
+async fn whole(answer: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if bytes.len() + chunk.len() > LARGEST {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}
+
+/// An answer that makes no sense.
+pub(super) fn unusable(why: &str) -> Expected {
+    Expected::new(
+        codes::SERVER_ANSWER,
+        format!("The answer of the host cannot be used: {why}"),
+    )
+    .help("Look whether it is a windlass of this version that `--server` names.")
+    .exit(Exit::Unreachable)
+}
+
+/// What an answer says is wrong with a workflow or an input.
+pub(super) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
+    let found = answer.get(key).and_then(Value::as_array);
+    let mistake = |found: &Value| {
+        let text = |key: &str| found.get(key).and_then(Value::as_str);
+        let place = Place::at(text("pointer")?);
+        let mut read = Diagnostic::new(Code::read(text("code")?), text("detail")?, place);
+        read.help = text("help").map(str::to_owned);
+        Some(read)
+    };
+    found.into_iter().flatten().filter_map(mistake).collect()
 }

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use windlass_model::limits::WORKFLOW_BYTES;
-use windlass_model::{Diagnostic, Digest, file};
+use windlass_model::{Definition, Diagnostic, Digest, file};
 use windlass_plugins::Host;
 use windlass_store::drafts::{DraftRow, NewDraft};
 use windlass_store::published::{PublicationQuery, PublicationRow};
@@ -60,14 +60,11 @@ pub fn save_draft(
         return Err(refused(message, "make it shorter"));
     }
     let read = file::read(&draft.text, "draft");
+    let said = said(read.definition.as_ref(), &draft.text);
     let mut problems = read.diagnostics;
-    let said = match &read.definition {
-        Some(definition) => {
-            problems.extend(crate::catalog::check(definition, plugins));
-            Some(definition.name.as_str())
-        }
-        None => name_in(&draft.text),
-    };
+    if let Some(definition) = &read.definition {
+        problems.extend(crate::catalog::check(definition, plugins));
+    }
     for problem in &mut problems {
         read.map.locate(problem);
     }
@@ -78,13 +75,7 @@ pub fn save_draft(
             let message = format!("the draft is of another workflow than `{name}`");
             return Err(refused(message, "change the name in one of the two"));
         }
-        (None, None) => {
-            let message = "the draft does not say which workflow it is of".to_owned();
-            return Err(refused(
-                message,
-                "begin it with a line like `workflow: NAME`",
-            ));
-        }
+        (None, None) => return Err(nameless()),
     };
     let name = name.to_owned();
     let based_on = store.published(&name)?.map(|row| row.version);
@@ -101,6 +92,29 @@ pub fn save_draft(
         revision,
         problems,
     })
+}
+
+/// The workflow that a text says it is of, whatever is wrong with it.
+///
+/// # Errors
+///
+/// It does not say that.
+pub fn draft_name(text: &str) -> Result<String, Error> {
+    let read = file::read(text, "draft");
+    let said = said(read.definition.as_ref(), text);
+    said.map(str::to_owned).ok_or_else(nameless)
+}
+
+fn said<'a>(definition: Option<&'a Definition>, text: &'a str) -> Option<&'a str> {
+    match definition {
+        Some(definition) => Some(definition.name.as_str()),
+        None => name_in(text),
+    }
+}
+
+fn nameless() -> Error {
+    let message = "the draft does not say which workflow it is of".to_owned();
+    refused(message, "begin it with a line like `workflow: NAME`")
 }
 
 /// The draft of a workflow.

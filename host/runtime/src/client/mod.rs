@@ -25,8 +25,8 @@ mod workflow;
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
 pub use definitions::{Published, publish, publish_if, retract, retract_if};
 pub use drafts::{
-    SaveDraft, SavedDraft, discard_draft, draft, publish_draft, revert, revert_to_draft,
-    save_draft, version,
+    SaveDraft, SavedDraft, discard_draft, draft, draft_name, publish_draft, revert,
+    revert_to_draft, save_draft, version,
 };
 pub use letters::{purge_letters, replay_letter, throw_letter_away};
 pub use locks::owned;

@@ -9,6 +9,7 @@ use super::find::find;
 use crate::app::Context;
 use crate::commands::trigger::refuse;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -33,8 +34,13 @@ impl Arguments {
         if touched != Touched::Done {
             return Err(refuse(touched, &format!("Run {}", row.id)).into());
         }
-        let item = json!({ "id": row.id, "result": "cancelling" });
-        context.output.show(&item, || row.id.to_string())?;
-        Ok(Exit::Done)
+        tell(&context.output, &row.id.to_string())
     }
+}
+
+/// Tells that a run is asked to end.
+pub(crate) fn tell(output: &Output, id: &str) -> anyhow::Result<Exit> {
+    let item = json!({ "id": id, "result": "cancelling" });
+    output.show(&item, || id.to_owned())?;
+    Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ use super::result::Wait;
 use super::{client, find};
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments of `instance run`.
@@ -20,7 +21,7 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Run {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
 }
 
 /// The arguments of `instance pause`.
@@ -53,20 +54,23 @@ impl Run {
         let client = client(&machine, &store)?;
         let begun = machine.tokio.block_on(client.run(id))?;
         store.close();
-        let existed = begun == Begun::Before;
-        let item = json!({ "id": id, "existed": existed });
-        context.output.show(&item, || id.to_string())?;
-        if existed {
-            context.output.note("It had begun before.");
-        }
-        Ok(Exit::Done)
+        tell_begun(&context.output, &id.to_string(), begun == Begun::Before)
     }
+}
+
+/// Tells that a run begins.
+pub(crate) fn tell_begun(output: &Output, id: &str, existed: bool) -> anyhow::Result<Exit> {
+    let item = json!({ "id": id, "existed": existed });
+    output.show(&item, || id.to_owned())?;
+    if existed {
+        output.note("It had begun before.");
+    }
+    Ok(Exit::Done)
 }
 
 impl Pause {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let words = ("paused", "pausing");
-        ask(context, &self.id, words, async |client, id| {
+        ask(context, &self.id, PAUSE, async |client, id| {
             client.pause(id, self.wait.patience()).await
         })
     }
@@ -74,18 +78,40 @@ impl Pause {
 
 impl Unpause {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let words = ("unpaused", "unpausing");
-        ask(context, &self.id, words, async |client, id| {
+        ask(context, &self.id, UNPAUSE, async |client, id| {
             client.unpause(id, self.wait.patience()).await
         })
     }
 }
 
-/// Asks for something, and says whether it has happened (`words`: if so, and if not yet).
+/// What is said of something that was asked for: if it has happened, and if not yet.
+pub(crate) type Words = (&'static str, &'static str);
+
+/// The words of a pause.
+pub(crate) const PAUSE: Words = ("paused", "pausing");
+
+/// The words of its end.
+pub(crate) const UNPAUSE: Words = ("unpaused", "unpausing");
+
+/// Tells whether it has happened.
+pub(crate) fn tell(
+    output: &Output,
+    id: &str,
+    words: Words,
+    done: bool,
+    status: &str,
+) -> anyhow::Result<Exit> {
+    let result = if done { words.0 } else { words.1 };
+    let item = json!({ "id": id, "result": result, "status": status });
+    output.show(&item, || format!("{id} {result}"))?;
+    Ok(Exit::Done)
+}
+
+/// Asks for something, and says whether it has happened.
 fn ask(
     context: &Context,
     run: &str,
-    words: (&str, &str),
+    words: Words,
     ask: impl AsyncFnOnce(WorkflowClient, InstanceId) -> Result<Standing, windlass_runtime::Error>,
 ) -> anyhow::Result<Exit> {
     let machine = Machine::new(context.configure("warn")?)?;
@@ -94,8 +120,6 @@ fn ask(
     let client = client(&machine, &store)?;
     let standing = machine.tokio.block_on(ask(client, id))?;
     store.close();
-    let result = if standing.done { words.0 } else { words.1 };
-    let item = json!({ "id": id, "result": result, "status": standing.status });
-    context.output.show(&item, || format!("{id} {result}"))?;
-    Ok(Exit::Done)
+    let (done, status) = (standing.done, standing.status.name());
+    tell(&context.output, &id.to_string(), words, done, status)
 }

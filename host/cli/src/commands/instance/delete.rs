@@ -9,6 +9,7 @@ use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -19,12 +20,12 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     /// Do it
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 impl Arguments {
@@ -32,18 +33,29 @@ impl Arguments {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
-        if !self.yes {
-            let text = format!("This deletes run {id}, and there is no way back");
-            let help = "Add `--yes` to do it.";
-            return Err(Expected::new(codes::CONFIRM, text).help(help).into());
-        }
+        self.confirm(&id.to_string())?;
         let client = client(&machine, &store)?;
         let patience = self.wait.patience();
         let gone = machine.tokio.block_on(client.delete(id, patience))?;
         store.close();
-        let result = if gone { "deleted" } else { "deleting" };
-        let item = json!({ "id": id, "result": result });
-        context.output.show(&item, || format!("{id} {result}"))?;
-        Ok(Exit::Done)
+        tell(&context.output, &id.to_string(), gone)
     }
+
+    /// What cannot be undone is not done by a slip of the fingers.
+    pub(crate) fn confirm(&self, id: &str) -> Result<(), Expected> {
+        if self.yes {
+            return Ok(());
+        }
+        let text = format!("This deletes run {id}, and there is no way back");
+        let help = "Add `--yes` to do it.";
+        Err(Expected::new(codes::CONFIRM, text).help(help))
+    }
+}
+
+/// Tells whether it is gone.
+pub(crate) fn tell(output: &Output, id: &str, gone: bool) -> anyhow::Result<Exit> {
+    let result = if gone { "deleted" } else { "deleting" };
+    let item = json!({ "id": id, "result": result });
+    output.show(&item, || format!("{id} {result}"))?;
+    Ok(Exit::Done)
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{client, find};
 use crate::app::Context;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -13,7 +14,7 @@ use crate::wire::Machine;
 #[command(after_help = "The exit code is 0 if there is, and 41 if not.")]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
 }
 
 impl Arguments {
@@ -30,8 +31,13 @@ impl Arguments {
                 true
             }
         };
+        self.tell(&context.output, exists)
+    }
+
+    /// Tells whether there is such a run.
+    pub(crate) fn tell(&self, output: &Output, exists: bool) -> anyhow::Result<Exit> {
         let item = json!({ "id": self.id, "exists": exists });
-        context.output.show(&item, || exists.to_string())?;
+        output.show(&item, || exists.to_string())?;
         Ok(if exists { Exit::Done } else { Exit::NotFound })
     }
 }

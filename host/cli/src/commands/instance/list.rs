@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_model::{Digest, Status};
 use windlass_store::read::InstanceQuery;
 
 use super::find::moment;
 use crate::app::Context;
 use crate::exit::Exit;
-use crate::output::table;
+use crate::output::{Output, columns_of};
 use crate::wire::Machine;
 
 /// The arguments.
@@ -70,21 +70,24 @@ impl Arguments {
                 })
             })
             .collect();
-        context.output.list(&items, || {
-            let lines = rows.iter().map(|row| {
-                vec![
-                    row.id.to_string(),
-                    name(&row.definition),
-                    row.status.to_string(),
-                    moment(row.created_ms),
-                    row.finished_ms.map(moment).unwrap_or_default(),
-                ]
-            });
-            table(
-                &["id", "workflow", "status", "created", "finished"],
-                lines.collect(),
-            )
-        })?;
-        Ok(Exit::Done)
+        tell(&context.output, &items)
     }
+}
+
+/// The members of a run in a list.
+pub(crate) const ORDER: [&str; 7] = [
+    "id",
+    "workflow",
+    "status",
+    "correlation",
+    "created",
+    "finished",
+    "failure",
+];
+
+/// Shows a list of runs.
+pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = ["id", "workflow", "status", "created", "finished"];
+    output.list(items, || columns_of(items, &columns.map(|key| (key, key))))?;
+    Ok(Exit::Done)
 }

@@ -1,16 +1,16 @@
 //! `windlass instance`: runs that are in the store.
 
-mod cancel;
-mod control;
-mod delete;
-mod exists;
+pub(crate) mod cancel;
+pub(crate) mod control;
+pub(crate) mod delete;
+pub(crate) mod exists;
 mod find;
-mod list;
+pub(crate) mod list;
 mod result;
-mod retry;
+pub(crate) mod retry;
 mod show;
-mod start;
-mod trace;
+pub(crate) mod start;
+pub(crate) mod trace;
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use clap::Subcommand;
 use windlass_runtime::WorkflowClient;
 use windlass_store::Store;
 
-pub(crate) use find::{definition, find, moment, node_name, took, value};
+pub(crate) use find::{check_prefix, choose, definition, find, moment, node_name, took, value};
 pub(crate) use show::ORDER;
 pub(crate) use trace::mark;
 

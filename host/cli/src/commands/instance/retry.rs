@@ -1,7 +1,7 @@
 //! `windlass instance retry`.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_model::Payload;
 use windlass_runtime::client::Retry;
 
@@ -11,6 +11,7 @@ use crate::app::Context;
 use crate::ended;
 use crate::exit::Exit;
 use crate::input;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -21,23 +22,20 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     /// The node to begin with
     #[arg(long, value_name = "NODE")]
-    from: Option<String>,
+    pub(crate) from: Option<String>,
     /// What that node works on: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT", requires = "from")]
     input: Vec<String>,
     #[command(flatten)]
-    wait: Wait,
+    pub(crate) wait: Wait,
 }
 
 impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let input = match self.input.as_slice() {
-            [] => None,
-            inputs => Some(Payload::of(&input::parse(inputs)?)),
-        };
+        let input = self.input()?.as_ref().map(Payload::of);
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
@@ -55,8 +53,21 @@ impl Arguments {
             return ended::report(&context.output, store.as_ref(), row, true);
         }
         store.close();
-        let item = json!({ "id": id, "status": standing.status });
-        context.output.show(&item, || id.to_string())?;
-        Ok(Exit::Done)
+        tell(&context.output, &id.to_string(), standing.status.name())
     }
+
+    /// What the node works on, if it is given something.
+    pub(crate) fn input(&self) -> anyhow::Result<Option<Value>> {
+        Ok(match self.input.as_slice() {
+            [] => None,
+            inputs => Some(input::parse(inputs)?),
+        })
+    }
+}
+
+/// Tells how the run stands that goes on.
+pub(crate) fn tell(output: &Output, id: &str, status: &str) -> anyhow::Result<Exit> {
+    let item = json!({ "id": id, "status": status });
+    output.show(&item, || id.to_owned())?;
+    Ok(Exit::Done)
 }

@@ -9,6 +9,7 @@ use windlass_runtime::WorkflowClient;
 use crate::app::Context;
 use crate::commands::trigger::When;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::request::RequestArguments;
 use crate::wire::Machine;
 
@@ -20,12 +21,12 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    request: RequestArguments,
+    pub(crate) request: RequestArguments,
     /// Only write it down: it begins with `windlass instance run ID`
     #[arg(long, conflicts_with_all = ["at", "after"])]
-    create_only: bool,
+    pub(crate) create_only: bool,
     #[command(flatten)]
-    when: When,
+    pub(crate) when: When,
 }
 
 impl Arguments {
@@ -44,13 +45,16 @@ impl Arguments {
         });
         let started = started.map_err(|error| source.explain(error))?;
         let existed = started.existing.is_some();
-        let item = json!({ "id": started.id, "existed": existed });
-        context.output.show(&item, || started.id.to_string())?;
-        if existed {
-            context
-                .output
-                .note("The same request was made before; this is that run.");
-        }
-        Ok(Exit::Done)
+        tell(&context.output, &started.id.to_string(), existed)
     }
+}
+
+/// Tells which run it is.
+pub(crate) fn tell(output: &Output, id: &str, existed: bool) -> anyhow::Result<Exit> {
+    let item = json!({ "id": id, "existed": existed });
+    output.show(&item, || id.to_owned())?;
+    if existed {
+        output.note("The same request was made before; this is that run.");
+    }
+    Ok(Exit::Done)
 }

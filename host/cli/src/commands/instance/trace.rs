@@ -3,21 +3,22 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_model::{Definition, RunStatus};
-use windlass_store::rows::{InstanceRow, RunRow};
+use windlass_model::{Definition, Failure, LogLine, RunStatus};
+use windlass_store::rows::RunRow;
 
 use super::find::{definition, find, moment, node_name, took, value};
 use crate::app::Context;
 use crate::exit::Exit;
-use crate::output::Paint;
+use crate::output::{Output, Paint};
 use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    id: String,
+    pub(crate) id: String,
     /// Show what the nodes logged
     #[arg(long)]
     logs: bool,
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     outputs: bool,
     /// How many executions at most, the newest
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
-    limit: u32,
+    pub(crate) limit: u32,
 }
 
 impl Arguments {
@@ -47,78 +48,90 @@ impl Arguments {
             };
             items.push(item(definition.as_ref(), run, output.as_ref()));
         }
-        let paint = context.output.data;
-        context.output.list(&items, || {
-            let mut text = heading(&row, definition.as_ref(), paint);
-            for (run, item) in runs.iter().zip(&items) {
-                self.line(&mut text, &row, definition.as_ref(), (run, item), paint);
+        let run = json!({
+            "id": row.id,
+            "workflow": definition.map(|definition| definition.name),
+            "status": row.status,
+            "created": moment(row.created_ms),
+        });
+        self.tell(&context.output, &run, &items)
+    }
+
+    /// Shows what a run did.
+    pub(crate) fn tell(
+        &self,
+        output: &Output,
+        run: &Value,
+        items: &[Value],
+    ) -> anyhow::Result<Exit> {
+        let paint = output.data;
+        output.list(items, || {
+            let name = paint.strong(text(run, "workflow"));
+            let mut said = format!("{name} {} {}\n", text(run, "id"), text(run, "status"));
+            for item in items {
+                self.line(&mut said, at_ms(run, "created"), item, paint);
             }
-            text
+            said
         })?;
         Ok(Exit::Done)
     }
 
-    fn line(
-        &self,
-        text: &mut String,
-        row: &InstanceRow,
-        definition: Option<&Definition>,
-        (run, item): (&RunRow, &Value),
-        paint: Paint,
-    ) {
-        let after = run.started_ms.saturating_sub(row.created_ms);
-        let name = node_name(definition, run.node);
-        let attempt = if run.attempt > 1 {
-            format!("  attempt {}", run.attempt)
-        } else {
-            String::new()
+    fn line(&self, said: &mut String, created_ms: i64, item: &Value, paint: Paint) {
+        let after = at_ms(item, "started").saturating_sub(created_ms);
+        let number = |key: &str| item.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let attempt = match number("attempt") {
+            0 | 1 => String::new(),
+            attempt => format!("  attempt {attempt}"),
         };
+        let status: Option<RunStatus> = read(item, "status");
         // Writing into a string cannot fail.
         let _ = writeln!(
-            text,
-            "{:>9} ms  {} {name:<24} {:>9}  {}{attempt}",
+            said,
+            "{:>9} ms  {} {:<24} {:>9}  {}{attempt}",
             format!("+{after}"),
-            mark(run.status, paint),
-            took(run.took_us),
-            run.status.name(),
+            status.map(|status| mark(status, paint)).unwrap_or_default(),
+            text(item, "node"),
+            took(number("took_us")),
+            text(item, "status"),
         );
-        if let Some(failure) = &run.failure {
-            let _ = writeln!(text, "{:16}{}", "", paint.bad(failure));
+        if let Some(failure) = read::<Option<Failure>>(item, "failure").flatten() {
+            let _ = writeln!(said, "{:16}{}", "", paint.bad(failure));
         }
-        for node in &run.skipped {
-            let name = node_name(definition, *node);
-            let _ = writeln!(
-                text,
-                "{:14}{} {}",
-                "",
-                mark(RunStatus::Skipped, paint),
-                paint.dim(name)
-            );
+        for name in read::<Vec<String>>(item, "skipped").unwrap_or_default() {
+            let mark = mark(RunStatus::Skipped, paint);
+            let _ = writeln!(said, "{:14}{mark} {}", "", paint.dim(name));
         }
         if self.logs {
-            for line in &run.logs {
+            for line in read::<Vec<LogLine>>(item, "logs").unwrap_or_default() {
                 let fields = line
                     .fields
                     .iter()
                     .map(|(name, value)| format!(" {name}={value}"));
                 let fields: String = fields.collect();
-                let _ = writeln!(text, "{:16}{:<5} {}{fields}", "", line.level, line.message);
+                let _ = writeln!(said, "{:16}{:<5} {}{fields}", "", line.level, line.message);
             }
         }
         if let Some(output) = item
             .get("output")
             .filter(|output| self.outputs && !output.is_null())
         {
-            let _ = writeln!(text, "{:16}{}", "", paint.dim(output));
+            let _ = writeln!(said, "{:16}{}", "", paint.dim(output));
         }
     }
 }
 
-fn heading(row: &InstanceRow, definition: Option<&Definition>, paint: Paint) -> String {
-    let name = definition
-        .map(|definition| definition.name.as_str())
-        .unwrap_or_default();
-    format!("{} {} {}\n", paint.strong(name), row.id, row.status)
+fn text<'v>(item: &'v Value, key: &str) -> &'v str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn read<T: DeserializeOwned>(item: &Value, key: &str) -> Option<T> {
+    T::deserialize(item.get(key)?).ok()
+}
+
+/// A moment, in epoch milliseconds.
+fn at_ms(item: &Value, key: &str) -> i64 {
+    let at: Option<jiff::Timestamp> = text(item, key).parse().ok();
+    at.map_or(0, jiff::Timestamp::as_millisecond)
 }
 
 /// The sign that stands for a status.
@@ -153,3 +166,9 @@ fn item(definition: Option<&Definition>, run: &RunRow, output: Option<&Value>) -
         "skipped": skipped,
     })
 }
+
+/// The members of an execution.
+pub(crate) const ORDER: [&str; 11] = [
+    "node", "trigger", "seq", "attempt", "status", "started", "took_us", "output", "failure",
+    "logs", "skipped",
+];

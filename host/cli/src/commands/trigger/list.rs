@@ -14,7 +14,7 @@ use super::target::{name, name_of, refuse, target};
 use crate::app::Context;
 use crate::commands::{definition, find, moment, node_name};
 use crate::exit::Exit;
-use crate::output::{members, table};
+use crate::output::{Output, columns_of, members};
 use crate::wire::Machine;
 
 /// The members of a trigger, in the order in which they are shown.
@@ -105,7 +105,7 @@ impl List {
         let rows = match &self.instance {
             Some(prefix) => {
                 let mut rows = store.triggers(find(store.as_ref(), prefix)?.no)?;
-                rows.sort_by_key(|row| row.due_ms);
+                rows.sort_by_key(|row| (row.due_ms, row.no));
                 rows.truncate(self.limit as usize);
                 rows
             }
@@ -118,19 +118,15 @@ impl List {
         let mut runs = Runs::default();
         let items = rows.iter().map(|row| runs.item(store.as_ref(), row));
         let items: Vec<Value> = items.collect::<Result<_, _>>()?;
-        context.output.list(&items, || {
-            let keys = ["trigger", "node", "type", "state", "due"];
-            let cell = |item: &Value, key: &str| match &item[key] {
-                Value::Null => String::new(),
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let lines = items.iter();
-            let lines = lines.map(|item| keys.iter().map(|key| cell(item, key)).collect());
-            table(&keys, lines.collect())
-        })?;
-        Ok(Exit::Done)
+        tell(&context.output, &items)
     }
+}
+
+/// Shows a list of triggers.
+pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = ["trigger", "node", "type", "state", "due"];
+    output.list(items, || columns_of(items, &columns.map(|key| (key, key))))?;
+    Ok(Exit::Done)
 }
 
 impl Show {

@@ -1,9 +1,9 @@
 //! `windlass trigger`: what is due when, and what people schedule themselves.
 
-mod list;
-mod next;
-mod schedule;
-mod target;
+pub(crate) mod list;
+pub(crate) mod next;
+pub(crate) mod schedule;
+pub(crate) mod target;
 
 use clap::Subcommand;
 

@@ -1,7 +1,7 @@
 //! `windlass trigger schedule`.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_model::{TriggerId, limits};
 use windlass_runtime::client;
 use windlass_store::outside::Scheduled;
@@ -13,6 +13,7 @@ use crate::commands::find;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::input;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments.
@@ -24,12 +25,12 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Schedule {
     /// The run; the beginning of its id will do
-    run: String,
+    pub(crate) run: String,
     /// The node to run
     #[arg(long, value_name = "NAME")]
-    node: String,
+    pub(crate) node: String,
     #[command(flatten)]
-    when: When,
+    pub(crate) when: When,
     /// Merged into the variables before the node runs: JSON, @FILE or KEY=VALUE
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
@@ -41,7 +42,7 @@ pub(crate) struct Schedule {
         value_name = "NUMBER"
     )]
     #[arg(value_parser = clap::value_parser!(i32).range(i64::from(-limits::PRIORITY)..=i64::from(limits::PRIORITY)))]
-    priority: i32,
+    pub(crate) priority: i32,
     /// The id of the trigger, a UUID
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
@@ -49,18 +50,8 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let id = self.id.as_deref().map(read_id).transpose()?;
-        let payload = match self.input.is_empty() {
-            true => None,
-            false => match input::parse(&self.input)? {
-                Value::Object(map) => Some(map),
-                _ => {
-                    let text = "What is merged into the variables is a JSON object";
-                    let help = "Write `--input '{\"name\": 5}'` or `--input name=5`.";
-                    return Err(Expected::new(codes::INPUT, text).help(help).into());
-                }
-            },
-        };
+        let id = self.id()?;
+        let payload = self.payload()?;
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let row = find(store.as_ref(), &self.run)?;
@@ -81,10 +72,36 @@ impl Schedule {
             Scheduled::Finished => "already finished",
             refused => return Err(refuse(refused, id, &row.id.to_string()).into()),
         };
-        let item = json!({ "id": id, "instance": row.id, "result": result });
-        context.output.show(&item, || id.to_string())?;
-        Ok(Exit::Done)
+        let (id, run) = (id.0.to_string(), row.id.to_string());
+        tell(&context.output, &id, &run, result)
     }
+
+    /// The id that the trigger is given.
+    pub(crate) fn id(&self) -> Result<Option<TriggerId>, Expected> {
+        self.id.as_deref().map(read_id).transpose()
+    }
+
+    /// What is merged into the variables.
+    pub(crate) fn payload(&self) -> Result<Option<Map<String, Value>>, Expected> {
+        if self.input.is_empty() {
+            return Ok(None);
+        }
+        match input::parse(&self.input)? {
+            Value::Object(map) => Ok(Some(map)),
+            _ => {
+                let text = "What is merged into the variables is a JSON object";
+                let help = "Write `--input '{\"name\": 5}'` or `--input name=5`.";
+                Err(Expected::new(codes::INPUT, text).help(help))
+            }
+        }
+    }
+}
+
+/// Tells what became of a wish.
+pub(crate) fn tell(output: &Output, id: &str, run: &str, result: &str) -> anyhow::Result<Exit> {
+    let item = json!({ "id": id, "instance": run, "result": result });
+    output.show(&item, || id.to_owned())?;
+    Ok(Exit::Done)
 }
 
 fn refuse(scheduled: Scheduled, id: TriggerId, run: &str) -> Expected {

@@ -17,6 +17,7 @@ use crate::commands::event::duration;
 use crate::commands::find;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments of `trigger fire`.
@@ -32,7 +33,7 @@ pub(crate) struct Reschedule {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
     pub(crate) trigger: String,
     #[command(flatten)]
-    when: When,
+    pub(crate) when: When,
 }
 
 /// The arguments of `trigger cancel`.
@@ -48,10 +49,10 @@ pub(crate) struct Cancel {
 pub(crate) struct When {
     /// When: like 2026-01-31T12:00:00Z
     #[arg(long, value_parser = instant, value_name = "INSTANT")]
-    at: Option<i64>,
+    pub(crate) at: Option<i64>,
     /// After how long: like 90s or 3d
     #[arg(long = "in", value_parser = duration, value_name = "DURATION")]
-    after: Option<u64>,
+    pub(crate) after: Option<u64>,
 }
 
 fn instant(text: &str) -> Result<i64, String> {
@@ -114,23 +115,47 @@ fn touch(
         Touched::Running => "running",
         other => return Err(refuse(other, &format!("Trigger {named}")).into()),
     };
+    tell(&context.output, named, result)
+}
+
+/// Tells what became of a trigger.
+pub(crate) fn tell(output: &Output, named: &str, result: &str) -> anyhow::Result<Exit> {
     let item = json!({ "trigger": named, "result": result });
-    context.output.show(&item, || format!("{named} {result}"))?;
+    output.show(&item, || format!("{named} {result}"))?;
     Ok(Exit::Done)
+}
+
+/// Which trigger a name means.
+enum Named<'a> {
+    /// One that was named from outside.
+    Outside(TriggerId),
+    /// The run, and the place there.
+    Row(&'a str, Seq),
+}
+
+fn read(named: &str) -> Result<Named<'_>, Expected> {
+    let Some((run, number)) = named.split_once(':') else {
+        let id = named.parse().map_err(|_| unreadable(named))?;
+        return Ok(Named::Outside(TriggerId(id)));
+    };
+    let seq = match number.strip_prefix('+') {
+        Some(outside) => outside.parse().map(|no| Seq::outside(TriggerNo(no))),
+        None => number.parse().map(Seq),
+    };
+    Ok(Named::Row(run, seq.map_err(|_| unreadable(named))?))
+}
+
+/// Refuses what names no trigger.
+pub(crate) fn check(named: &str) -> Result<(), Expected> {
+    read(named).map(drop)
 }
 
 /// The trigger that is meant.
 pub(super) fn target(store: &dyn Store, named: &str) -> anyhow::Result<TriggerTarget> {
-    if let Some((run, number)) = named.split_once(':') {
-        let seq = match number.strip_prefix('+') {
-            Some(outside) => outside.parse().map(|no| Seq::outside(TriggerNo(no))),
-            None => number.parse().map(Seq),
-        };
-        let seq = seq.map_err(|_| unreadable(named))?;
-        return Ok(TriggerTarget::Row(find(store, run)?.no, seq));
-    }
-    let id = named.parse().map_err(|_| unreadable(named))?;
-    Ok(TriggerTarget::Outside(TriggerId(id)))
+    Ok(match read(named)? {
+        Named::Outside(id) => TriggerTarget::Outside(id),
+        Named::Row(run, seq) => TriggerTarget::Row(find(store, run)?.no, seq),
+    })
 }
 
 /// How a trigger is named on the command line, given the id of its run.

@@ -9,8 +9,9 @@ use windlass_store::drafts::DraftRow;
 
 use crate::app::Context;
 use crate::commands::moment;
+use crate::error::{Expected, Problems};
 use crate::exit::Exit;
-use crate::output::table;
+use crate::output::{Output, columns_of};
 use crate::report::diagnostics;
 use crate::source;
 use crate::wire::Machine;
@@ -35,30 +36,30 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Save {
     /// The file; `-` is standard input
-    file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The workflow, if the text does not say it
     #[arg(long)]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Save it only over this revision; 0: only if there is no draft
     #[arg(long, value_name = "REVISION")]
-    over: Option<u64>,
+    pub(crate) over: Option<u64>,
 }
 
 /// The arguments of `workflow draft show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The name of the workflow
-    name: String,
+    pub(crate) name: String,
 }
 
 /// The arguments of `workflow draft discard`.
 #[derive(Debug, Args)]
 pub(crate) struct Discard {
     /// The name of the workflow
-    name: String,
+    pub(crate) name: String,
     /// Only this revision
     #[arg(long)]
-    revision: Option<u64>,
+    pub(crate) revision: Option<u64>,
 }
 
 /// The arguments of `workflow revert`.
@@ -66,12 +67,12 @@ pub(crate) struct Discard {
 #[command(after_help = "What the version says is published again, as a new version.")]
 pub(crate) struct Revert {
     /// The name of the workflow
-    name: String,
+    pub(crate) name: String,
     /// The number of the version
-    version: u32,
+    pub(crate) version: u32,
     /// Make a draft of it, and publish nothing
     #[arg(long)]
-    draft: bool,
+    pub(crate) draft: bool,
 }
 
 impl Command {
@@ -101,26 +102,59 @@ impl Save {
         let saved = client::save_draft(store.as_ref(), &host, now_ms, &draft)?;
         store.close();
         let found = source::problems(name, text, saved.problems);
-        let item = json!({
-            "workflow": saved.name,
-            "revision": saved.revision,
-            "valid": found.diagnostics.is_empty(),
-            "diagnostics": diagnostics(&found),
-        });
-        output.show(&item, || {
-            let how = output.data.good("saved");
-            let (name, revision) = (&saved.name, saved.revision);
-            match found.diagnostics.len() {
-                0 => format!("{name} revision {revision}: {how}"),
-                1 => format!("{name} revision {revision}: {how}, with a mistake"),
-                count => format!("{name} revision {revision}: {how}, with {count} mistakes"),
-            }
-        })?;
-        if output.is_text() && !found.diagnostics.is_empty() {
-            crate::report::report(output, &crate::error::Expected::of_file(found));
-        }
-        Ok(Exit::Done)
+        tell_saved(output, &saved.name, saved.revision, found)
     }
+}
+
+/// Tells that a draft was saved, and what is wrong with it.
+pub(crate) fn tell_saved(
+    output: &Output,
+    name: &str,
+    revision: u64,
+    found: Problems,
+) -> anyhow::Result<Exit> {
+    let item = json!({
+        "workflow": name,
+        "revision": revision,
+        "valid": found.diagnostics.is_empty(),
+        "diagnostics": diagnostics(&found),
+    });
+    output.show(&item, || {
+        let how = output.data.good("saved");
+        match found.diagnostics.len() {
+            0 => format!("{name} revision {revision}: {how}"),
+            1 => format!("{name} revision {revision}: {how}, with a mistake"),
+            count => format!("{name} revision {revision}: {how}, with {count} mistakes"),
+        }
+    })?;
+    if output.is_text() && !found.diagnostics.is_empty() {
+        crate::report::report(output, &Expected::of_file(found));
+    }
+    Ok(Exit::Done)
+}
+
+/// The members of a draft.
+pub(crate) const ORDER: [&str; 4] = ["workflow", "revision", "based-on", "saved"];
+
+/// Shows a list of drafts.
+pub(crate) fn tell_all(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = [
+        ("workflow", "workflow"),
+        ("revision", "revision"),
+        ("based on", "based-on"),
+        ("saved", "saved"),
+    ];
+    output.list(items, || columns_of(items, &columns))?;
+    Ok(Exit::Done)
+}
+
+/// Shows a draft with its text.
+pub(crate) fn tell(output: &Output, mut item: Value, text: &str) -> anyhow::Result<Exit> {
+    if let Some(members) = item.as_object_mut() {
+        members.insert("text".to_owned(), Value::from(text));
+    }
+    output.show(&item, || text.trim_end().to_owned())?;
+    Ok(Exit::Done)
 }
 
 fn item(row: &DraftRow) -> Value {
@@ -137,23 +171,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     let store = machine.existing_store()?;
     let rows = store.drafts(None, LISTED)?;
     let items: Vec<_> = rows.iter().map(item).collect();
-    context.output.list(&items, || {
-        let lines = rows.iter().map(|row| {
-            vec![
-                row.name.clone(),
-                row.revision.to_string(),
-                row.based_on
-                    .map(|version| version.to_string())
-                    .unwrap_or_default(),
-                moment(row.saved_ms),
-            ]
-        });
-        table(
-            &["workflow", "revision", "based on", "saved"],
-            lines.collect(),
-        )
-    })?;
-    Ok(Exit::Done)
+    tell_all(&context.output, &items)
 }
 
 impl Show {
@@ -161,23 +179,22 @@ impl Show {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let row = client::draft(store.as_ref(), &self.name)?;
-        let text = String::from_utf8_lossy(&row.content).into_owned();
-        let mut item = item(&row);
-        if let Some(members) = item.as_object_mut() {
-            members.insert("text".to_owned(), Value::from(text.clone()));
-        }
-        context.output.show(&item, || text.trim_end().to_owned())?;
-        Ok(Exit::Done)
+        let text = String::from_utf8_lossy(&row.content);
+        tell(&context.output, item(&row), &text)
     }
 }
 
 impl Discard {
     fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let output = &context.output;
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         client::discard_draft(store.as_ref(), &self.name, self.revision)?;
         store.close();
+        self.tell(&context.output)
+    }
+
+    /// Tells that it is gone.
+    pub(crate) fn tell(&self, output: &Output) -> anyhow::Result<Exit> {
         let item = json!({ "workflow": self.name, "result": "discarded" });
         output.show(&item, || {
             format!("{}: {}", self.name, output.data.good("discarded"))
@@ -207,7 +224,13 @@ impl Revert {
             })
         };
         store.close();
-        output.show(&item, || {
+        self.tell(output, &item)
+    }
+
+    /// Tells what the old version is now.
+    pub(crate) fn tell(&self, output: &Output, item: &Value) -> anyhow::Result<Exit> {
+        let (name, from) = (&self.name, self.version);
+        output.show(item, || {
             let (how, what) = match (item.get("version"), item.get("draft")) {
                 (Some(version), _) => ("published", format!("version {version}")),
                 (None, Some(revision)) => ("a draft", format!("revision {revision}")),

@@ -1,15 +1,15 @@
 //! `windlass workflow`: files, and what of them is published.
 
-mod draft;
-mod published;
-mod upkeep;
+pub(crate) mod draft;
+pub(crate) mod published;
+pub(crate) mod upkeep;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-pub(crate) use published::{missing, schedules};
+pub(crate) use published::missing;
 
 use crate::app::Context;
 use crate::error::Expected;

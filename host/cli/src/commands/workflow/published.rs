@@ -13,7 +13,7 @@ use crate::codes;
 use crate::commands::moment;
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::output::table;
+use crate::output::{Output, columns_of};
 use crate::source::{self, Source};
 use crate::wire::Machine;
 
@@ -37,72 +37,86 @@ pub(crate) struct Publish {
 pub(crate) struct List {
     /// Also versions that are not published any more
     #[arg(long)]
-    all: bool,
+    pub(crate) all: bool,
 }
 
 /// The arguments of `workflow show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The name of the workflow
-    name: String,
+    pub(crate) name: String,
     /// This version, and not the published one
     #[arg(long, value_name = "NUMBER")]
-    version: Option<u32>,
+    pub(crate) version: Option<u32>,
 }
 
 /// The arguments of `workflow retract`.
 #[derive(Debug, Args)]
 pub(crate) struct Retract {
     /// The name of the workflow
-    name: String,
+    pub(crate) name: String,
 }
 
 impl Publish {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
         let output = &context.output;
-        // Nothing is published before all files can be read.
-        let sources = self.files.iter().map(|file| Given::of(file));
-        let sources: Vec<Given> = sources.collect::<Result<_, _>>()?;
+        let sources = self.sources()?;
         let machine = Machine::new(context.configure("warn")?)?;
         let host = machine.loaded_host(output)?;
         let store = machine.store()?;
-        let mut items = Vec::with_capacity(sources.len());
-        for source in &sources {
+        let published = self.each(output, &sources, |source| {
             let now_ms = machine.clock.wall_ms();
             let store = store.as_ref();
-            let (file, published) = match source {
-                Given::File(source) => {
-                    let published = client::publish(store, &host, now_ms, source.row());
-                    let published = published.map_err(|error| source.explain(error))?;
-                    (Some(&source.name), published)
-                }
-                Given::Draft(name) => {
-                    let published = client::publish_draft(store, &host, now_ms, name, None);
-                    (
-                        None,
-                        published.map_err(|error| of_draft(store, name, error))?,
-                    )
-                }
+            let published = match source {
+                Given::File(source) => client::publish(store, &host, now_ms, source.row())
+                    .map_err(|error| source.explain(error))?,
+                Given::Draft(name) => client::publish_draft(store, &host, now_ms, name, None)
+                    .map_err(|error| of_draft(store, name, error))?,
             };
-            if output.is_text() {
-                let how = if published.unchanged {
-                    output.data.dim("unchanged")
-                } else {
-                    output.data.good("published")
-                };
-                let (name, version) = (&published.name, published.version);
-                output.print(&format!("{name} version {version}: {how}"))?;
-            }
-            items.push(json!({
-                "file": file,
+            Ok(json!({
                 "workflow": published.name,
                 "version": published.version,
                 "unchanged": published.unchanged,
                 "events": published.events,
                 "schedules": published.schedules,
-            }));
-        }
+            }))
+        });
         store.close();
+        published
+    }
+
+    /// What is to be published. Nothing is before all files can be read.
+    pub(crate) fn sources(&self) -> Result<Vec<Given>, Expected> {
+        self.files.iter().map(|file| Given::of(file)).collect()
+    }
+
+    /// Publishes one after another, and tells what became of each.
+    pub(crate) fn each(
+        &self,
+        output: &Output,
+        sources: &[Given],
+        publish: impl Fn(&Given) -> anyhow::Result<Value>,
+    ) -> anyhow::Result<Exit> {
+        let mut items = Vec::with_capacity(sources.len());
+        for source in sources {
+            let mut item = publish(source)?;
+            if output.is_text() {
+                let how = if item.get("unchanged") == Some(&Value::Bool(true)) {
+                    output.data.dim("unchanged")
+                } else {
+                    output.data.good("published")
+                };
+                output.print(&format!("{}: {how}", version_of(&item)))?;
+            }
+            if let Some(members) = item.as_object_mut() {
+                let file = match source {
+                    Given::File(source) => Value::from(source.name.as_str()),
+                    Given::Draft(_) => Value::Null,
+                };
+                members.insert("file".to_owned(), file);
+            }
+            items.push(item);
+        }
         if !output.is_text() {
             output.list(&items, String::new)?;
         }
@@ -110,8 +124,16 @@ impl Publish {
     }
 }
 
+/// A version, for people.
+pub(crate) fn version_of(item: &Value) -> String {
+    let name = item.get("workflow").and_then(Value::as_str);
+    let version = item.get("version").and_then(Value::as_u64);
+    let (name, version) = (name.unwrap_or_default(), version.unwrap_or_default());
+    format!("{name} version {version}")
+}
+
 /// What is to be published.
-enum Given {
+pub(crate) enum Given {
     File(Box<Source>),
     /// The name of its workflow.
     Draft(String),
@@ -152,20 +174,30 @@ impl List {
             ..PublicationQuery::default()
         })?;
         let items: Vec<_> = rows.iter().map(item).collect();
-        context.output.list(&items, || {
-            let lines = rows.iter().map(|row| {
-                vec![
-                    row.name.clone(),
-                    row.version.to_string(),
-                    moment(row.published_ms),
-                    row.retracted_ms.map(moment).unwrap_or_default(),
-                ]
-            });
-            let head = ["workflow", "version", "published", "retracted"];
-            table(&head, lines.collect())
-        })?;
-        Ok(Exit::Done)
+        tell_all(&context.output, &items)
     }
+}
+
+/// The members of a version in a list.
+pub(crate) const LISTED_KEYS: [&str; 5] = [
+    "workflow",
+    "version",
+    "definition",
+    "published",
+    "retracted",
+];
+
+/// Shows a list of versions.
+pub(crate) fn tell_all(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = ["workflow", "version", "published", "retracted"];
+    output.list(items, || columns_of(items, &columns.map(|key| (key, key))))?;
+    Ok(Exit::Done)
+}
+
+/// Shows one version.
+pub(crate) fn tell(output: &Output, item: &Value) -> anyhow::Result<Exit> {
+    output.show(item, || text(item))?;
+    Ok(Exit::Done)
 }
 
 fn item(row: &PublicationRow) -> Value {
@@ -213,8 +245,7 @@ impl Show {
             members.insert("triggers".to_owned(), Value::from(triggers));
             members.insert("file".to_owned(), definition.unwrap_or_default());
         }
-        context.output.show(&item, || text(&item))?;
-        Ok(Exit::Done)
+        tell(&context.output, &item)
     }
 
     fn find(&self, store: &dyn Store) -> anyhow::Result<PublicationRow> {
@@ -251,17 +282,21 @@ impl Retract {
         let Some(version) = version else {
             return Err(missing(&self.name).into());
         };
+        self.tell(&context.output, u64::from(version))
+    }
+
+    /// Tells that it was taken back.
+    pub(crate) fn tell(&self, output: &Output, version: u64) -> anyhow::Result<Exit> {
         let item = json!({ "workflow": self.name, "version": version, "result": "retracted" });
-        context.output.show(&item, || {
-            let how = context.output.data.good("retracted");
-            format!("{} version {version}: {how}", self.name)
+        output.show(&item, || {
+            format!("{}: {}", version_of(&item), output.data.good("retracted"))
         })?;
         Ok(Exit::Done)
     }
 }
 
 /// The schedules of a published workflow.
-pub(crate) fn schedules(
+fn schedules(
     store: &dyn Store,
     workflow: &str,
 ) -> windlass_store::Result<Vec<windlass_store::published::ScheduleRow>> {

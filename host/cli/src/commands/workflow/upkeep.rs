@@ -1,13 +1,15 @@
 //! `windlass workflow refresh`, and `windlass workflow reload`.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_runtime::codes as runtime_codes;
 use windlass_runtime::definitions::{Refreshed, Reloaded, Upkept};
 
+use super::published::version_of;
 use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::wire::Machine;
 
 /// The arguments of `workflow refresh`.
@@ -15,7 +17,7 @@ use crate::wire::Machine;
 #[command(after_help = "What starts them is indexed anew. Rows that are right stay as they are.")]
 pub(crate) struct Refresh {
     /// The names of workflows; none: all that are published
-    names: Vec<String>,
+    pub(crate) names: Vec<String>,
 }
 
 /// The arguments of `workflow reload`.
@@ -43,34 +45,58 @@ impl Refresh {
             failed,
             missing,
         } = refreshed;
-        let problems = failed.iter().map(|(name, error)| {
-            json!({ "workflow": name, "code": error.code(), "message": error.to_string() })
-        });
-        let item = json!({
-            "refreshed": refreshed.iter().map(|it| &it.name).collect::<Vec<_>>(),
-            "failed": problems.collect::<Vec<_>>(),
-            "missing": missing,
-        });
-        output.show(&item, || {
-            let mut lines = Vec::new();
-            for it in &refreshed {
-                let how = output.data.good("refreshed");
-                lines.push(format!("{} version {}: {how}", it.name, it.version));
-            }
-            for (name, error) in &failed {
-                lines.push(format!("{name}: not refreshed: {error} ({})", error.code()));
-            }
-            lines.extend(missing.iter().map(|name| format!("{name}: not published")));
-            lines.join("\n")
-        })?;
-        Ok(if !failed.is_empty() {
-            Exit::Definition
-        } else if missing.is_empty() {
-            Exit::Done
-        } else {
-            Exit::NotFound
-        })
+        let indexed: Vec<Value> = refreshed
+            .iter()
+            .map(|it| json!({ "workflow": it.name, "version": it.version }))
+            .collect();
+        let failed: Vec<Value> = failed
+            .iter()
+            .map(|(name, error)| {
+                json!({ "workflow": name, "code": error.code(), "message": error.to_string() })
+            })
+            .collect();
+        let missing: Vec<Value> = missing.into_iter().map(Value::from).collect();
+        tell_refreshed(output, &indexed, &failed, &missing)
     }
+}
+
+/// Tells what came of looking at what is published again.
+pub(crate) fn tell_refreshed(
+    output: &Output,
+    refreshed: &[Value],
+    failed: &[Value],
+    missing: &[Value],
+) -> anyhow::Result<Exit> {
+    let names: Vec<&str> = refreshed.iter().map(|it| text(it, "workflow")).collect();
+    let item = json!({ "refreshed": names, "failed": failed, "missing": missing });
+    output.show(&item, || {
+        let mut lines = Vec::new();
+        for it in refreshed {
+            let how = output.data.good("refreshed");
+            lines.push(format!("{}: {how}", version_of(it)));
+        }
+        for it in failed {
+            let (name, error) = (text(it, "workflow"), text(it, "message"));
+            lines.push(format!(
+                "{name}: not refreshed: {error} ({})",
+                text(it, "code")
+            ));
+        }
+        let missing = missing.iter().filter_map(Value::as_str);
+        lines.extend(missing.map(|name| format!("{name}: not published")));
+        lines.join("\n")
+    })?;
+    Ok(if !failed.is_empty() {
+        Exit::Definition
+    } else if missing.is_empty() {
+        Exit::Done
+    } else {
+        Exit::NotFound
+    })
+}
+
+fn text<'v>(item: &'v Value, key: &str) -> &'v str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Reload {
@@ -107,34 +133,48 @@ impl Reload {
             let (code, message) = (it.error.code(), it.error.to_string());
             json!({ "file": it.file.display().to_string(), "code": code, "message": message })
         });
-        let item = json!({
-            "published": of_published.collect::<Vec<_>>(),
-            "retracted": of_retracted.collect::<Vec<_>>(),
-            "failed": of_failed.collect::<Vec<_>>(),
-        });
-        output.show(&item, || {
-            let mut lines = Vec::new();
-            for (_, it) in published {
-                let how = if it.unchanged {
-                    "unchanged"
-                } else {
-                    "published"
-                };
-                lines.push(format!("{} version {}: {how}", it.name, it.version));
-            }
-            for (_, workflow, version) in retracted {
-                lines.push(format!("{workflow} version {version}: retracted"));
-            }
-            lines.join("\n")
-        })?;
-        let none = failed.is_empty();
+        let published: Vec<Value> = of_published.collect();
+        let retracted: Vec<Value> = of_retracted.collect();
+        let failed: Vec<Value> = of_failed.collect();
+        let exit = tell_reloaded(output, &published, &retracted, &failed)?;
         if output.is_text() {
             for it in reloaded.failed {
                 crate::report::report(output, &crate::definitions::expected(it));
             }
         }
-        Ok(if none { Exit::Done } else { Exit::Definition })
+        Ok(exit)
     }
+}
+
+/// Tells what came of looking at the files again; what is wrong with some is told besides.
+pub(crate) fn tell_reloaded(
+    output: &Output,
+    published: &[Value],
+    retracted: &[Value],
+    failed: &[Value],
+) -> anyhow::Result<Exit> {
+    let item = json!({ "published": published, "retracted": retracted, "failed": failed });
+    output.show(&item, || {
+        let mut lines = Vec::new();
+        for it in published {
+            let how = match it.get("unchanged") {
+                Some(Value::Bool(true)) => "unchanged",
+                _ => "published",
+            };
+            lines.push(format!("{}: {how}", version_of(it)));
+        }
+        lines.extend(
+            retracted
+                .iter()
+                .map(|it| format!("{}: retracted", version_of(it))),
+        );
+        lines.join("\n")
+    })?;
+    Ok(if failed.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Definition
+    })
 }
 
 fn in_progress() -> Expected {
