@@ -16,7 +16,7 @@ use crate::components::Sharing;
 use crate::error::Error;
 use crate::options::Options;
 use crate::parts::Parts;
-use crate::pause::Paused;
+use crate::pause::{self, Paused};
 use crate::request::{StartRequest, Started};
 use crate::retention;
 use crate::scheduler::core::Event;
@@ -50,6 +50,8 @@ pub struct Runtime {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Only where everything is claimed: others plan nothing.
     schedules: Mutex<Option<Service>>,
+    /// Follows pauses of other processes.
+    pausing: Mutex<Option<pause::Watch>>,
     /// Only where there are others who may lack plugins, or have more.
     components: Mutex<Option<Sharing>>,
     _listener: Listener,
@@ -101,11 +103,14 @@ impl Runtime {
         };
         let components = Self::share(&shared, &sink, plugins_came)?;
         let others = components.as_ref().map(Sharing::bell);
+        let pausing = pause::Watch::start(&shared, Duration::from_millis(scan_ms))?;
+        let pauses = pausing.bell();
         let wake = Arc::clone(&shared);
         let look = schedules.as_ref().map(Service::look);
         let listener = shared.store.listen(Box::new(move || {
             wake.scheduler.send(Event::Woken);
             wake.queue.ring();
+            pauses.ring();
             if let Some(look) = &look {
                 look();
             }
@@ -120,6 +125,7 @@ impl Runtime {
             sink,
             threads: Mutex::new(vec![thread, queue]),
             schedules: Mutex::new(schedules),
+            pausing: Mutex::new(Some(pausing)),
             components: Mutex::new(components),
             _listener: listener,
             stopped: AtomicBool::new(false),
@@ -263,7 +269,7 @@ impl Runtime {
                     .into());
                 }
                 // Given back, forgotten, or simply not over yet: look again in a while.
-                Ok(_) => pause(POLL).await,
+                Ok(_) => breathe(POLL).await,
                 Err(_) => {}
             }
         }
@@ -336,8 +342,8 @@ impl Runtime {
     }
 
     /// Begins nothing new from now on; what runs is finished, and what follows waits. With
-    /// `persist`, processes that begin on the store later begin paused. A pause that is on keeps
-    /// its beginning.
+    /// `persist` so does every process on the store, those that begin later and, within a scan
+    /// interval, those that run. A pause that is on keeps its beginning.
     ///
     /// # Errors
     ///
@@ -346,13 +352,13 @@ impl Runtime {
         let shared = &self.shared;
         let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
         let paused = shared.pause.pause(store, now_ms, persist)?;
-        shared.scheduler.send(Event::Pause);
-        shared.broadcast(|| Message::Drain);
+        pause::tell(shared);
+        store.notify();
         Ok(paused)
     }
 
-    /// Goes on after a pause, and forgets what the store says of one. Answers the pause that
-    /// was on.
+    /// Goes on after a pause, and ends what the store says of one, for every process. Answers
+    /// the pause that was on.
     ///
     /// # Errors
     ///
@@ -361,8 +367,8 @@ impl Runtime {
         let shared = &self.shared;
         let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
         let paused = shared.pause.unpause(store, now_ms)?;
-        shared.scheduler.send(Event::Unpause);
-        shared.queue.ring();
+        pause::tell(shared);
+        store.notify();
         Ok(paused)
     }
 
@@ -410,7 +416,7 @@ impl Runtime {
                 return false;
             }
             windlass_model::failpoint::pass("draining");
-            pause(DRAIN_POLL).await;
+            breathe(DRAIN_POLL).await;
         }
     }
 
@@ -419,6 +425,7 @@ impl Runtime {
             return;
         }
         self.stop_planning();
+        drop(self.pausing.lock().take());
         self.shared.scheduler.stop();
         self.shared.queue.stop();
         for thread in std::mem::take(&mut *self.threads.lock()) {
@@ -471,7 +478,7 @@ pub fn result_of(
     clippy::disallowed_methods,
     reason = "a pause between two looks decides nothing"
 )]
-async fn pause(time: Duration) {
+async fn breathe(time: Duration) {
     tokio::time::sleep(time).await;
 }
 

@@ -3,6 +3,8 @@
 //! A cursor is opaque to whoever has it: it says which list it belongs to, and what the last
 //! item was. It stays good however much is written meanwhile.
 
+use std::io;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -15,6 +17,9 @@ const USUAL: u32 = 50;
 
 /// Items of a page at most.
 const MOST: u32 = 500;
+
+/// A page ends with the item that brings it to so many bytes.
+const BYTES: usize = 4 * 1024 * 1024;
 
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,24 +80,50 @@ impl PageAsked {
             .map_err(|_| Problem::parameter("`cursor` is none that this list has given out"))
     }
 
-    /// The page, given one row more than fits if there are more.
-    pub(crate) fn page<R, T>(
+    /// The page, given one row more than fits if there are more. It ends early where it would
+    /// be larger than an answer should be: the rest is on the next one.
+    pub(crate) fn page<R, T: Serialize>(
         &self,
         list: &str,
-        mut rows: Vec<R>,
+        rows: Vec<R>,
         place: impl Fn(&R) -> String,
-        item: impl FnMut(R) -> Result<T, Box<Problem>>,
+        mut item: impl FnMut(R) -> Result<T, Box<Problem>>,
     ) -> Result<Page<T>, Box<Problem>> {
         let limit = self.limit()? as usize;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let last = rows.last().filter(|_| more);
-        let next = last.map(|row| URL_SAFE_NO_PAD.encode(format!("{list}\n{}", place(row))));
-        let items: Result<Vec<T>, _> = rows.into_iter().map(item).collect();
-        Ok(Page {
-            items: items?,
-            next,
-        })
+        let mut rows = rows.into_iter().peekable();
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        let mut last = String::new();
+        while let Some(row) = rows.next_if(|_| items.len() < limit && bytes < BYTES) {
+            last = place(&row);
+            let item = item(row)?;
+            bytes += size(&item);
+            items.push(item);
+        }
+        let more = rows.peek().is_some();
+        let next = more.then(|| URL_SAFE_NO_PAD.encode(format!("{list}\n{last}")));
+        Ok(Page { items, next })
+    }
+}
+
+/// How much an item adds to an answer, in bytes.
+fn size<T: Serialize>(item: &T) -> usize {
+    let mut count = Count(0);
+    // What cannot be written is found out by whoever writes the answer.
+    let _ = serde_json::to_writer(&mut count, item);
+    count.0
+}
+
+/// Counts what is written.
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -114,6 +145,20 @@ mod tests {
         assert!(next.after("b").is_err());
         let last = first.page("a", vec![4, 5], i32::to_string, Ok).unwrap();
         assert_eq!(last.next, None);
+    }
+
+    #[test]
+    fn a_page_ends_before_it_is_too_large() {
+        let rows: Vec<usize> = (0..9).collect();
+        let large = |row: usize| Ok(format!("{row}").repeat(BYTES / 2));
+        let first = asked(Some(9), None);
+        let page = first.page("a", rows, usize::to_string, large).unwrap();
+        assert_eq!(page.items.len(), 2);
+        let next = asked(None, page.next);
+        assert_eq!(next.after_number("a").unwrap(), Some(1));
+        let huge = |_| Ok("x".repeat(2 * BYTES));
+        let page = first.page("a", vec![1], usize::to_string, huge).unwrap();
+        assert_eq!((page.items.len(), page.next), (1, None));
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub(crate) struct Failure {
     code: String,
     /// What happened.
     message: String,
+    /// After how long the node wants to be tried again, in milliseconds.
+    retry_after_ms: Option<u64>,
 }
 
 impl From<&Failed> for Failure {
@@ -66,6 +68,7 @@ impl From<&Failed> for Failure {
             class: failed.class.name(),
             code: failed.code.to_string(),
             message: failed.message.clone(),
+            retry_after_ms: failed.retry_after_ms,
         }
     }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use windlass_model::{Clock, InstanceId, Status};
 use windlass_runtime::client::WorkflowClient;
+use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{Observed, Observer, SystemClock};
 use windlass_server::{Bounds, Hub, Options, Server};
 use windlass_store::Store;
@@ -91,6 +92,14 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             &there,
             Some(observer),
         )?;
+        let definitions = Definitions::new(
+            Arc::clone(&store),
+            Arc::clone(&plugins),
+            Arc::clone(&there),
+            tokio::runtime::Handle::current(),
+            runtime.topology(),
+            definitions::Options::default(),
+        );
         let options = Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
@@ -98,6 +107,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             bounds: Bounds::default(),
             store,
             plugins,
+            definitions: Arc::new(definitions),
             runtime: Arc::clone(&runtime),
             clock: there,
             locks: None,

@@ -362,53 +362,6 @@ fn a_draft_is_saved_with_its_mistakes_and_published_without() {
 }
 
 #[test]
-fn a_pause_takes_nothing_in_begins_nothing_and_outlives_a_restart() {
-    let (place, web) = web(&[two()]);
-    let file = place.workflow("two", &two()).display().to_string();
-    let answer = web.post("/api/v1/admin/pause", &json!({ "persist": true }));
-    assert_eq!(
-        (answer.status, &answer.json()["paused"]),
-        (200, &json!(true))
-    );
-    let check = |web: &Web| {
-        let wish = json!({ "workflow": "two" });
-        let refused = web.post("/api/v1/instances", &wish);
-        assert_eq!(refused.problem(), code("WL-R085", 503));
-        assert!(refused.header("retry-after").is_some());
-        assert_eq!(web.post("/hooks/two", &Value::Null).status, 503);
-        assert_eq!(web.get_any("/readyz").problem(), code("WL-R085", 503));
-        assert_eq!(web.get_any("/livez").status, 200);
-        assert_eq!(
-            web.get("/api/v1/instances")["next"],
-            Value::Null,
-            "reading goes on"
-        );
-    };
-    check(&web);
-    let id = place.ask(&["instance", "start", &file]);
-    web.process.signal(Signal::TERM);
-    let Web { mut process, .. } = web;
-    assert!(process.wait().success());
-    let web = Web::serve(&place);
-    check(&web);
-    let waiting = web.get(&format!("/api/v1/instances/{}/runs", id.trim()));
-    assert_eq!(
-        waiting["items"],
-        json!([]),
-        "it was looked for at the start, and left"
-    );
-    let answer = web.ask("POST", "/api/v1/admin/unpause", &[], "");
-    assert_eq!(
-        (answer.status, &answer.json()["paused"]),
-        (200, &json!(false))
-    );
-    assert_eq!(web.result(id.trim())["status"], "completed");
-    assert_eq!(web.get_any("/readyz").status, 200);
-    let now = web.start("two", &Value::Null);
-    assert_eq!(web.result(&now)["status"], "completed");
-}
-
-#[test]
 fn a_host_that_goes_takes_nothing_in_and_finishes_what_runs() {
     let gate = Gate::shut();
     let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());

@@ -9,6 +9,7 @@
     reason = "they are tests, helpers between them included"
 )]
 
+mod asking;
 mod author;
 mod clocks;
 mod cluster;
@@ -23,11 +24,13 @@ mod firing;
 mod hostile;
 mod http;
 mod http_bounds;
+mod http_hostile;
 mod kills;
 mod leaving;
 mod locks;
 mod metrics;
 mod mistakes;
+mod pausing;
 mod people;
 mod remote;
 mod schedules;

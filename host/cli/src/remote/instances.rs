@@ -51,16 +51,17 @@ impl Asking<'_> {
         match command {
             Command::Start(start) => {
                 let started = self.begin(&start.request, start.create_only)?;
-                start::tell(output, text(&started, "id")?, existed(&started))
+                start::tell(output, text(&started, "id")?, existed(&started)?)
             }
             Command::Run(run) => {
                 let id = self.id(&run.id)?;
                 let begun = self.server.post(&["instances", &id, "run"], &Value::Null)?;
-                control::tell_begun(output, &id, existed(&begun))
+                control::tell_begun(output, &id, existed(&begun)?)
             }
             Command::List(list) => self.runs(list),
             Command::Show(show) => {
                 let item = whole(self.server.get(&["instances", &self.id(&show.id)?])?);
+                text(&item, "id")?;
                 output.show(&item, || members(&item, &instance::ORDER))?;
                 Ok(Exit::Done)
             }
@@ -241,8 +242,9 @@ impl Asking<'_> {
     }
 }
 
-fn existed(answer: &Value) -> bool {
-    answer.get("existed") == Some(&Value::Bool(true))
+fn existed(answer: &Value) -> anyhow::Result<bool> {
+    let existed = answer.get("existed").and_then(Value::as_bool);
+    Ok(existed.ok_or_else(|| unusable("it says no `existed`"))?)
 }
 
 /// A run with all that is known of it, as one document.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::asking::{Asking, picked, taken};
+use super::asking::{Asking, picked, taken, text};
 use super::not_there;
 use crate::commands::{lock, plugin};
 use crate::exit::Exit;
@@ -41,6 +41,7 @@ impl Asking<'_> {
                 }
                 let keys: Vec<&str> = ORDER.into_iter().chain(["nodes"]).collect();
                 let item = picked(item, &keys);
+                text(&item, "package")?;
                 output.show(&item, || members(&item, &keys))?;
                 Ok(Exit::Done)
             }

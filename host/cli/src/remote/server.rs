@@ -226,8 +226,8 @@ impl Server {
             StatusCode::CONFLICT => Exit::Conflict,
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Exit::Unreachable,
             status if status.is_client_error() => match Exit::of(&code) {
-                Exit::Bug => Exit::Usage,
-                exit => exit,
+                Exit::Plugin => Exit::Plugin,
+                _ => Exit::Usage,
             },
             _ => Exit::of(&code),
         };

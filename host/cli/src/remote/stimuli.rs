@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::asking::Asking;
+use super::asking::{Asking, picked, text};
 use super::server::unusable;
 use crate::commands::{bookmark, dead_letter, event};
 use crate::exit::Exit;
@@ -38,6 +38,9 @@ impl Asking<'_> {
 
     fn sent(&self, path: &[&str], wish: &Value) -> anyhow::Result<Exit> {
         let sent = self.server.post(path, wish)?;
+        if !sent.get("started").is_some_and(Value::is_array) {
+            return Err(unusable("it has no `started`").into());
+        }
         self.context.output.show(&sent, || event::text_of(&sent))?;
         Ok(Exit::Done)
     }
@@ -74,7 +77,8 @@ impl Asking<'_> {
             }
             dead_letter::Command::Show(one) => {
                 let path = ["dead-letters", &one.no.to_string()];
-                let item = super::asking::picked(self.server.get(&path)?, &dead_letter::ORDER);
+                let item = picked(self.server.get(&path)?, &dead_letter::ORDER);
+                text(&item, "kind")?;
                 output.show(&item, || members(&item, &dead_letter::ORDER))?;
                 Ok(Exit::Done)
             }

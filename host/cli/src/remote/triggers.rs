@@ -71,6 +71,7 @@ impl Asking<'_> {
 
     fn show_trigger(&self, named: &str) -> anyhow::Result<Exit> {
         let mut shown = self.server.get(&["triggers", &self.whole_name(named)?])?;
+        text(&shown, "trigger")?;
         let item = match taken(&mut shown, "pending") {
             Value::Null => picked(shown, &["trigger", "instance", "state"]),
             pending => picked(pending, &trigger::ORDER),

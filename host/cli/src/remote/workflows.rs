@@ -21,13 +21,18 @@ impl Asking<'_> {
         match command {
             Command::Publish(publish) => {
                 let sources = publish.sources()?;
-                publish.each(output, &sources, |source| self.publish(source))
+                publish.each(output, &sources, |source| {
+                    let published = self.publish(source)?;
+                    text(&published, "workflow")?;
+                    Ok(published)
+                })
             }
             Command::Draft(command) => self.draft(command),
             Command::Revert(revert) => {
                 let wish = json!({ "version": revert.version, "draft": revert.draft });
                 let path = ["definitions", &revert.name, "revert"];
                 let item = self.server.post(&path, &wish)?;
+                text(&item, "workflow")?;
                 let keys: &[&str] = match revert.draft {
                     true => &["workflow", "reverted-to", "draft"],
                     false => &["workflow", "reverted-to", "version", "unchanged"],

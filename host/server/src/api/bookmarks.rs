@@ -106,19 +106,21 @@ pub(crate) struct Given {
 }
 
 /// Lets a run go on that waits at a bookmark.
-#[utoipa::path(post, path = "/api/v1/bookmarks/{no}/resume", tag = "bookmarks", request_body = Given,
-    params(("no" = i64, Path, description = "Its number.")),
+#[utoipa::path(post, path = "/api/v1/bookmarks/{bookmark}/resume", tag = "bookmarks", request_body = Given,
+    params(("bookmark" = String, Path, description = "Its number, or its token.")),
     responses((status = 200, body = Sent)))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    no: Named,
+    Named(named): Named,
     Document(given): Document<Given>,
 ) -> Result<Json<Sent>, Box<Problem>> {
-    let no = no.number()?;
     let input = Payload::of(&given.input);
-    let sent = app.client.resume_bookmark(BookmarkNo(no), input).await?;
+    let sent = match named.parse() {
+        Ok(no) => app.client.resume_bookmark(BookmarkNo(no), input).await?,
+        Err(_) => app.client.resume(named, input).await?,
+    };
     if sent.dropped {
-        return Err(Problem::not_found(format!("nobody waits at bookmark {no}"))
+        return Err(Problem::not_found("nobody waits there")
             .help("It was resumed already, it has expired, or the run is over."));
     }
     Ok(Json(sent.into()))

@@ -230,7 +230,12 @@ fn look(app: &Inner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<P
                 gap = true;
                 break 'back;
             }
-            runs.push(run);
+            // Of thousands of executions only what is sent is kept.
+            runs.push(RunRow {
+                output: None,
+                logs: Vec::new(),
+                ..run
+            });
         }
         if !more {
             break;

@@ -48,10 +48,7 @@ impl Next {
     pub(crate) fn tell(&self, output: &Output, times: &[(i64, String)]) -> anyhow::Result<Exit> {
         if times.is_empty() {
             let named = self.key.as_ref().map(|key| format!(" of the name `{key}`"));
-            let text = format!(
-                "The workflow has no schedule{} that comes due",
-                named.unwrap_or_default()
-            );
+            let text = format!("The workflow has no schedule{}", named.unwrap_or_default());
             return Err(Expected::new(codes::NO_TRIGGER, text)
                 .help("A schedule is a trigger with `cron` or `every`.")
                 .exit(Exit::NotFound)

@@ -1,0 +1,247 @@
+//! Hosts that are not as they should be, and what no host is asked for.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use serde_json::json;
+use windlass_tests::harness::{Place, Said, Signal};
+
+use super::{Both, TOKEN};
+
+/// Every command that asks a host, with what it needs to get as far as asking.
+const COMMANDS: &[&[&str]] = &[
+    &["run", "w.yaml"],
+    &["instance", "start", "w.yaml"],
+    &["instance", "run", ID],
+    &["instance", "cancel", ID],
+    &["instance", "pause", ID],
+    &["instance", "unpause", ID],
+    &["instance", "retry", ID],
+    &["instance", "delete", ID, "--yes"],
+    &["instance", "exists", ID],
+    &["instance", "result", ID],
+    &["instance", "list"],
+    &["instance", "show", ID],
+    &["instance", "trace", ID],
+    &["trigger", "schedule", ID, "--node", "a"],
+    &["trigger", "list"],
+    &["trigger", "show", ID],
+    &["trigger", "fire", ID],
+    &["trigger", "reschedule", ID],
+    &["trigger", "cancel", ID],
+    &["trigger", "next", "w"],
+    &["event", "send", "e"],
+    &["bookmark", "list"],
+    &["bookmark", "resume", "7"],
+    &["dead-letter", "list"],
+    &["dead-letter", "show", "7"],
+    &["dead-letter", "replay", "7"],
+    &["dead-letter", "delete", "7", "--yes"],
+    &["dead-letter", "purge", "--yes"],
+    &["workflow", "publish", "w.yaml"],
+    &["workflow", "publish", "w"],
+    &["workflow", "draft", "save", "w.yaml"],
+    &["workflow", "draft", "list"],
+    &["workflow", "draft", "show", "w"],
+    &["workflow", "draft", "discard", "w"],
+    &["workflow", "revert", "w", "1"],
+    &["workflow", "list"],
+    &["workflow", "show", "w"],
+    &["workflow", "retract", "w"],
+    &["workflow", "refresh"],
+    &["workflow", "reload"],
+    &["lock", "list"],
+    &["plugin", "list"],
+    &["plugin", "inspect", "p"],
+];
+
+const ID: &str = "018f0000-0000-7000-8000-000000000001";
+
+/// Commands whose answers say nothing that they need.
+const CONTENT_WITH_NOTHING: &[&str] = &["cancel", "delete", "replay", "discard"];
+
+fn place() -> Place {
+    let place = Place::new(&[]);
+    place.file("w.yaml", "workflow: w\nnodes: { a: { end: } }\n");
+    place
+}
+
+fn ask(place: &Place, address: &str, token: &str, command: &[&str]) -> Said {
+    let mut all = vec!["-o", "jsonl", "--server", address, "--token", token];
+    all.extend(command);
+    place.say(&all)
+}
+
+#[test]
+fn without_the_token_nothing_is_done() {
+    let both = Both::new();
+    both.place
+        .file("w.yaml", "workflow: w\nnodes: { a: { end: } }\n");
+    let address = format!("http://{}", both.web.address);
+    for command in COMMANDS {
+        let said = ask(
+            &both.place,
+            &address,
+            "fedcba98765432100123456789abcdef",
+            command,
+        );
+        assert_eq!(said.exit, Some(31), "{command:?}: {said:?}");
+        assert_eq!(said.error()["code"], "WL-C042", "{command:?}");
+        assert_eq!(said.stdout, "", "{command:?}");
+    }
+    let said = ask(&both.place, &address, TOKEN, &["workflow", "list"]);
+    assert_eq!((said.exit, said.stdout.as_str()), (Some(0), ""), "{said:?}");
+}
+
+#[test]
+fn a_host_that_is_gone_is_said_to_be() {
+    let mut both = Both::new();
+    let address = format!("http://{}", both.web.address);
+    both.web.process.signal(Signal::KILL);
+    both.web.process.wait();
+    let place = place();
+    for command in COMMANDS {
+        let said = ask(&place, &address, TOKEN, command);
+        assert_eq!(said.exit, Some(30), "{command:?}: {said:?}");
+        assert_eq!(said.error()["code"], "WL-C041", "{command:?}");
+    }
+}
+
+/// A listener that answers everything like this.
+fn host(answer: impl Fn(&mut std::net::TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("somebody asks");
+            let mut bytes = [0; 65536];
+            // As much as has come is enough to be answered.
+            let _ = stream.read(&mut bytes);
+            answer(&mut stream);
+        }
+    });
+    address
+}
+
+/// Each command against a host that always says this: it is an error, and not a bug.
+fn check_garbage(answer: &'static [u8], but: &[&str]) {
+    let place = place();
+    let address = host(move |stream| drop(stream.write_all(answer)));
+    for command in COMMANDS {
+        if command.iter().any(|word| but.contains(word)) {
+            continue;
+        }
+        let said = ask(&place, &address, TOKEN, command);
+        assert_eq!(said.exit, Some(30), "{command:?}: {said:?}");
+        assert_eq!(said.stdout, "", "{command:?}");
+        let code = said.error()["code"].clone();
+        assert!(
+            code == "WL-C041" || code == "WL-C044",
+            "{command:?}: {said:?}"
+        );
+    }
+}
+
+#[test]
+fn garbage_is_no_answer() {
+    check_garbage(b"", &[]);
+    check_garbage(b"hello\r\n\r\n", &[]);
+    check_garbage(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n<html>", &[]);
+    check_garbage(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[1", &[]);
+    check_garbage(
+        b"HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n",
+        &[],
+    );
+    check_garbage(
+        b"HTTP/1.1 500 No\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}",
+        &[],
+    );
+    check_garbage(
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4\r\n\r\n[[]]",
+        CONTENT_WITH_NOTHING,
+    );
+}
+
+#[test]
+fn an_answer_without_end_is_left() {
+    let address = host(|stream| {
+        let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[";
+        let mut more = stream.write_all(head).is_ok();
+        let megabyte = vec![b' '; 1 << 20];
+        // Until it is left.
+        while more {
+            more = stream.write_all(&megabyte).is_ok();
+        }
+    });
+    let said = ask(&place(), &address, TOKEN, &["instance", "list"]);
+    assert_eq!(said.exit, Some(30), "{said:?}");
+    assert_eq!(said.error()["code"], "WL-C044", "{said:?}");
+}
+
+#[test]
+fn a_large_answer_is_shown_whole() {
+    let run = json!({ "id": ID, "workflow": "x".repeat(20_000), "status": "running" });
+    let page = json!({ "items": vec![run; 500] }).to_string();
+    let address = host(move |stream| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", page.len());
+        drop(stream.write_all(format!("{head}{page}").as_bytes()));
+    });
+    let said = ask(
+        &place(),
+        &address,
+        TOKEN,
+        &["instance", "list", "--limit", "500"],
+    );
+    assert_eq!(said.exit, Some(0), "{:?}", said.stderr);
+    assert_eq!(said.stdout.lines().count(), 500);
+    assert!(said.stdout.len() > 10_000_000);
+}
+
+#[test]
+fn what_needs_this_machine_is_refused_and_what_needs_no_store_is_done_here() {
+    let place = place();
+    let address = "http://127.0.0.1:1";
+    for command in [
+        &["serve"][..],
+        &["doctor"],
+        &["store", "check"],
+        &["plugin", "call", "data/jq"],
+        &["run", "w.yaml", "--ephemeral"],
+    ] {
+        let said = ask(&place, address, TOKEN, command);
+        assert_eq!(said.exit, Some(2), "{command:?}: {said:?}");
+        assert_eq!(said.error()["code"], "WL-C043", "{command:?}");
+    }
+    for command in [
+        &["explain", "WL-C043"][..],
+        &["config", "show"],
+        &["workflow", "validate", "w.yaml"],
+        &["workflow", "graph", "w.yaml"],
+    ] {
+        let said = ask(&place, address, TOKEN, command);
+        assert_eq!(said.exit, Some(0), "{command:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_none() {
+    let both = Both::new();
+    for name in [
+        ".",
+        "..",
+        "../instances",
+        "a/b",
+        "%2e%2e",
+        "a?b=c",
+        "a#b",
+        "",
+        " ",
+        "é",
+        "\u{7}",
+    ] {
+        for command in [["workflow", "show"], ["workflow", "retract"]] {
+            let said = both.same(&[&command[..], &[name]].concat());
+            assert_eq!(said.exit, Some(41), "{command:?} {name:?}: {said:?}");
+        }
+    }
+}
