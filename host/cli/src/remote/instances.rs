@@ -32,7 +32,7 @@ impl Asking<'_> {
         if !run.is_remote() {
             return Err(not_there().into());
         }
-        let started = self.begin(&run.request, false)?;
+        let started = self.begin(&run.request, json!({}))?;
         let id = text(&started, "id")?;
         if !run.no_wait {
             return self.result(id, FOR_EVER);
@@ -50,7 +50,11 @@ impl Asking<'_> {
         let output = &self.context.output;
         match command {
             Command::Start(start) => {
-                let started = self.begin(&start.request, start.create_only)?;
+                let mut wish = super::triggers::wish(&start.when);
+                if let Some(wish) = wish.as_object_mut().filter(|_| start.create_only) {
+                    wish.insert("create_only".to_owned(), Value::from(true));
+                }
+                let started = self.begin(&start.request, wish)?;
                 start::tell(output, text(&started, "id")?, existed(&started)?)
             }
             Command::Run(run) => {
@@ -86,19 +90,17 @@ impl Asking<'_> {
         }
     }
 
-    /// Writes a run down, with the definition that it runs.
-    fn begin(&self, arguments: &RequestArguments, create_only: bool) -> anyhow::Result<Value> {
+    /// Writes a run down, with the definition that it runs; the wish says when it begins.
+    fn begin(&self, arguments: &RequestArguments, mut wish: Value) -> anyhow::Result<Value> {
         let (request, source) = arguments.read()?;
         let read = |bytes: Option<&bytes::Bytes>| -> Value {
             let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
             value.unwrap_or_default()
         };
-        let mut wish = json!({
-            "definition": read(Some(&request.definition.json)),
-            "input": read(request.input.inline()),
-            "create_only": create_only,
-        });
         if let Some(wish) = wish.as_object_mut() {
+            let definition = read(Some(&request.definition.json));
+            wish.insert("definition".to_owned(), definition);
+            wish.insert("input".to_owned(), read(request.input.inline()));
             let id = request.id.map(|id| id.to_string());
             for (key, value) in [("id", id), ("correlation", request.correlation)] {
                 wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));

@@ -20,7 +20,7 @@ impl Asking<'_> {
                 if let Some(prefix) = &list.instance {
                     filter.push(("instance", self.id(prefix)?));
                 }
-                let items = self.list(&["triggers"], &filter, list.limit, &trigger::ORDER)?;
+                let items = self.list(&["triggers"], &filter, list.limit, &list::KEYS)?;
                 list::tell(&self.context.output, &items)
             }
             Command::Show(show) => self.show_trigger(&show.trigger),
@@ -74,7 +74,14 @@ impl Asking<'_> {
         text(&shown, "trigger")?;
         let item = match taken(&mut shown, "pending") {
             Value::Null => picked(shown, &["trigger", "instance", "state"]),
-            pending => picked(pending, &trigger::ORDER),
+            pending => {
+                let mut item = picked(pending, &list::KEYS);
+                // One that was named from outside is shown with that name.
+                if let (Ok(id), Some(item)) = (named.parse::<uuid::Uuid>(), item.as_object_mut()) {
+                    item.insert("id".to_owned(), json!(id));
+                }
+                item
+            }
         };
         let output = &self.context.output;
         output.show(&item, || members(&item, &trigger::ORDER))?;
@@ -105,7 +112,7 @@ impl Asking<'_> {
 }
 
 /// A moment, as a host is asked for it.
-fn wish(when: &target::When) -> Value {
+pub(super) fn wish(when: &target::When) -> Value {
     match (when.at, when.after) {
         (Some(at_ms), _) => json!({ "at": moment(at_ms) }),
         (None, Some(after_ms)) => json!({ "after": format!("{after_ms}ms") }),

@@ -14,6 +14,7 @@ use windlass_runtime::client::Begun;
 use windlass_store::rows::DefinitionRow;
 
 use super::publishing::definition;
+use super::triggers::due;
 use crate::app::{App, Inner};
 use crate::codes;
 use crate::extract::{Document, Named, check_optional, text_header};
@@ -37,6 +38,10 @@ pub(crate) struct Start {
     /// Only write it down; it begins when it is asked to.
     #[serde(default)]
     create_only: bool,
+    /// When it begins, like `2026-01-31T12:00:00Z`. Now, if neither this nor `after` is there.
+    at: Option<String>,
+    /// After how long it begins, like `90s`, by the clock of the host.
+    after: Option<String>,
 }
 
 /// A run that was asked for.
@@ -79,6 +84,11 @@ pub(crate) async fn start(
         let detail = "a wish has an `Idempotency-Key` or an `id`, and not both";
         return Err(Problem::body(detail));
     }
+    let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
+    if due_ms.is_some() && wish.create_only {
+        let detail = "a run that is only created has no moment at which it begins";
+        return Err(Problem::body(detail));
+    }
     let id = wish.id.or(key).map(InstanceId);
     let wanted = match (wish.workflow, wish.definition) {
         (Some(workflow), None) => app.ask(move |app| published(app, &workflow, id)).await?,
@@ -97,9 +107,10 @@ pub(crate) async fn start(
         id,
         correlation: wish.correlation,
     };
-    let started = match wish.create_only {
-        true => app.client.create(request).await,
-        false => app.client.create_and_run(request).await,
+    let started = match due_ms {
+        _ if wish.create_only => app.client.create(request).await,
+        Some(at_ms) => app.client.create_for(request, at_ms).await,
+        None => app.client.create_and_run(request).await,
     };
     let started = started.map_err(|error| match error {
         windlass_runtime::Error::Conflict { .. } if key.is_some() => {

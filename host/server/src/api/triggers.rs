@@ -102,7 +102,11 @@ pub(crate) async fn schedule(
 }
 
 /// The moment of a request, if it has one, in epoch milliseconds.
-fn due(app: &Inner, at: Option<&str>, after: Option<&str>) -> Result<Option<i64>, Box<Problem>> {
+pub(crate) fn due(
+    app: &Inner,
+    at: Option<&str>,
+    after: Option<&str>,
+) -> Result<Option<i64>, Box<Problem>> {
     use windlass_model::file::{parse_duration_ms, parse_instant_ms};
     match (at, after) {
         (None, None) => Ok(None),

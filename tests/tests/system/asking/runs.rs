@@ -48,8 +48,14 @@ fn what_is_done_with_runs_is_done_and_told_the_same() {
         );
         both.same(&["instance", "exists", &two]);
     }
-    let create = both.twice(&["instance", "start", &file, "--create-only"]);
     let id = |said: &Said| said.json()["id"].as_str().expect("an id").to_owned();
+    let later = both.twice(&["instance", "start", &file, "--in", "3d"]);
+    both.same(&["trigger", "list", "--instance", &id(&later.1)]);
+    let at = "2099-01-31T12:00:00Z";
+    let later = both.twice(&["instance", "start", &file, "--at", at]);
+    let due = both.same(&["trigger", "list", "--instance", &id(&later.1)]);
+    assert_eq!(due.json()["due"], at);
+    let create = both.twice(&["instance", "start", &file, "--create-only"]);
     let (one, two) = (id(&create.0), id(&create.1));
     both.alike(&["instance", "run", &one], &["instance", "run", &two]);
     both.until_waiting(&two);

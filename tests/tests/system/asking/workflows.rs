@@ -57,7 +57,18 @@ fn what_is_published_is_published_and_shown_the_same() {
     alike(&["workflow", "revert"], &["1"]);
     alike(&["-o", "json", "workflow", "revert"], &["2"]);
     alike(&["workflow", "revert"], &["7"]);
-    alike(&["-o", "json", "workflow", "revert"], &["1", "--draft"]);
+    for (name, ask) in [("mine", true), ("yours", false), ("yours", true)] {
+        let command = ["-o", "json", "workflow", "revert", name, "1", "--draft"];
+        let said = match ask {
+            true => both.asked(&command),
+            false => both.direct(&command),
+        };
+        let mut item = said.json();
+        assert!(item["draft"].is_u64(), "{said:?}");
+        item["draft"] = Value::Null;
+        let expected = json!({ "workflow": name, "reverted-to": 1, "draft": null });
+        assert_eq!(item, expected);
+    }
     both.same(&["workflow", "draft", "show", "yours"]);
     alike(&["workflow", "draft", "discard"], &[]);
     both.same(&["workflow", "list", "--all"]);

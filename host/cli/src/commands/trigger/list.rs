@@ -17,9 +17,8 @@ use crate::exit::Exit;
 use crate::output::{Output, columns_of, members};
 use crate::wire::Machine;
 
-/// The members of a trigger, in the order in which they are shown.
-pub(crate) const ORDER: [&str; 12] = [
-    "id",
+/// The members of a trigger in a list.
+pub(crate) const KEYS: [&str; 11] = [
     "trigger",
     "instance",
     "workflow",
@@ -32,6 +31,12 @@ pub(crate) const ORDER: [&str; 12] = [
     "deliveries",
     "payload",
 ];
+
+/// The members of a trigger, in the order in which they are shown.
+pub(crate) const ORDER: [&str; 12] = {
+    let [a, b, c, d, e, f, g, h, i, j, k] = KEYS;
+    ["id", a, b, c, d, e, f, g, h, i, j, k]
+};
 
 /// The arguments of `trigger list`.
 #[derive(Debug, Args)]
