@@ -18,6 +18,7 @@ use windlass_store::{Write, Wrote};
 
 use super::history::{Event, History, Written};
 use super::published::Published;
+use super::sweeping::KEEP_MS;
 use crate::catalog::Prepared;
 
 /// One life of one simulated process.
@@ -44,6 +45,7 @@ pub(super) struct Checker {
     /// Writes of each kind, for the report.
     pub(super) commits: u64,
     pub(super) fenced: u64,
+    pub(super) forgotten: u64,
     /// Children that were called, and items of lists that came to something.
     pub(super) children: u64,
     pub(super) items: u64,
@@ -71,6 +73,10 @@ struct Instance {
     paused: bool,
     /// How it ended.
     end: Option<Status>,
+    /// When it ended, by the clock on the wall.
+    ended_ms: i64,
+    /// Nobody finds it any more, because its time was over.
+    forgotten: bool,
     /// How many records there are.
     records: usize,
     /// What was executed, by sequence number.
@@ -158,6 +164,14 @@ impl Checker {
                 let wrong = self.published.retracted(name, *version);
                 self.wrong.extend(wrong);
             }
+            (
+                Write::Forget {
+                    instance, at_ms, ..
+                },
+                Some(Wrote::Forgotten { .. }),
+            ) => {
+                self.forgets(*instance, *at_ms);
+            }
             (Write::Plan(plan), Some(Wrote::Planned(planned))) => {
                 self.planned(plan, *planned);
             }
@@ -208,6 +222,28 @@ impl Checker {
         }
     }
 
+    /// Some of a run is deleted, or all of it, because its time is over.
+    fn forgets(&mut self, no: InstanceNo, at_ms: i64) {
+        let Some(instance) = self.instances.get_mut(&no) else {
+            return self.note(format!("{no} was forgotten, and never was"));
+        };
+        self.forgotten += u64::from(!instance.forgotten);
+        instance.forgotten = true;
+        let kept_ms = at_ms - instance.ended_ms;
+        let (keep_ms, end) = (KEEP_MS.cast_signed(), instance.end);
+        if end.is_none() || kept_ms < keep_ms {
+            self.note(format!(
+                "{no} ended as {end:?}, and is forgotten after {kept_ms} ms"
+            ));
+        }
+    }
+
+    /// Whether a run was forgotten because its time was over.
+    pub(super) fn is_forgotten(&self, no: InstanceNo) -> bool {
+        let instance = self.instances.get(&no);
+        instance.is_some_and(|instance| instance.forgotten)
+    }
+
     /// Whether nobody is to find a run any more.
     pub(super) fn is_deleted(&self, id: InstanceId) -> bool {
         self.doomed.contains(&id) && self.end_of(id).is_some()
@@ -235,7 +271,10 @@ impl Checker {
     }
 
     fn created(&mut self, new: &NewInstance) {
-        if self.ids.insert(new.id, new.no).is_some() {
+        let known = self.ids.insert(new.id, new.no);
+        // After that its name is free again.
+        let known = known.filter(|no| !self.is_forgotten(*no));
+        if known.is_some() {
             self.note(format!("run {} was written twice", new.id));
         }
         let instance = Instance {
@@ -246,6 +285,8 @@ impl Checker {
             version: BORN_VERSION,
             paused: false,
             end: None,
+            ended_ms: 0,
+            forgotten: false,
             records: 0,
             runs: BTreeMap::new(),
             begun: BTreeSet::new(),
@@ -379,6 +420,7 @@ impl Checker {
         }
         if commit.finish.is_some() {
             instance.end = Some(commit.status);
+            instance.ended_ms = commit.at_ms;
         }
         if commit.finish.is_some() || commit.release {
             instance.owner = None;

@@ -24,5 +24,6 @@ mod replay;
 mod report;
 mod seeds;
 mod starters;
+mod sweeping;
 mod tests;
 mod world;

@@ -19,6 +19,7 @@ use super::graphs::{self, ALL};
 use super::guests::Calling;
 use super::locks::{Errands, Provider, Server};
 use super::planning::Planning;
+use super::sweeping::{KEEP_MS, Sweeping};
 use super::world::Mutation;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
@@ -47,6 +48,8 @@ pub(super) struct Process {
     pub(super) errands: Option<Errands>,
     /// What plans schedules, where there are any.
     planning: Option<Planning>,
+    /// What forgets what is over, where something does.
+    sweeping: Option<Sweeping>,
     pub(super) births: Vec<Asked>,
     /// When the store may carry out the next write, on the monotonic clock.
     pub(super) store_ready_ms: u64,
@@ -70,6 +73,7 @@ pub(super) enum Move {
     Queue,
     Locks,
     Plan,
+    Sweep,
 }
 
 /// A run that was asked for.
@@ -106,6 +110,8 @@ pub(super) struct Birthplace<'a> {
     pub(super) locks: Option<&'a Arc<Mutex<Server>>>,
     /// Whether something is published that has schedules.
     pub(super) plans: bool,
+    /// Whether what is over is forgotten.
+    pub(super) forgets: bool,
 }
 
 impl Birthplace<'_> {
@@ -179,6 +185,14 @@ impl Process {
             from.look_at(life, &store);
             Planning::new(&parts, store, from.truth.now_ms())
         });
+        let sweeping = from.forgets.then(|| {
+            let store = from.root.another();
+            from.look_at(life, &store);
+            let hasty = from.trouble.lock().mutation == Some(Mutation::Hasty);
+            let keep_ms = if hasty { 0 } else { KEEP_MS };
+            let clock = Arc::clone(&from.clock);
+            Sweeping::new(store, clock, keep_ms, from.truth.now_ms())
+        });
         Some(Self {
             life,
             store,
@@ -189,6 +203,7 @@ impl Process {
                 .provider()
                 .map(|provider| Errands::new(life, provider, careless)),
             planning,
+            sweeping,
             births: Vec::new(),
             store_ready_ms: 0,
             queue_ms: from.truth.now_ms(),
@@ -370,6 +385,9 @@ impl Process {
         if let Some(planning) = &self.planning {
             planning.end();
         }
+        if let Some(sweeping) = &self.sweeping {
+            sweeping.end();
+        }
     }
 
     /// Looks at the schedules.
@@ -377,6 +395,22 @@ impl Process {
         if let Some(planning) = &mut self.planning {
             planning.look(&self.parts, now_ms);
         }
+    }
+
+    /// Forgets what is over.
+    pub(super) fn sweep(&mut self, now_ms: u64) {
+        let incarnation = self.incarnation();
+        if let Some(sweeping) = &mut self.sweeping {
+            sweeping.round(incarnation, now_ms);
+        }
+    }
+
+    /// When it looks for what is over next, on the monotonic clock.
+    fn sweeps_ms(&self) -> Option<u64> {
+        let sweeping = self.sweeping.as_ref();
+        sweeping
+            .filter(|_| self.draining.is_none())
+            .map(|one| one.next_ms)
     }
 
     /// When it looks at the schedules next, on the monotonic clock.
@@ -413,6 +447,12 @@ impl Process {
         if self.plans_ms().is_some_and(|plans_ms| plans_ms <= now_ms) {
             moves.push(Move::Plan);
         }
+        if self
+            .sweeps_ms()
+            .is_some_and(|sweeps_ms| sweeps_ms <= now_ms)
+        {
+            moves.push(Move::Sweep);
+        }
         let calls = self.calls.iter().enumerate();
         let ready = calls.filter(|(_, call)| call.is_ready(now_ms));
         moves.extend(ready.map(|(at, _)| Move::Return(at)));
@@ -433,6 +473,7 @@ impl Process {
         let ready = ready.chain(self.errands.as_ref().and_then(Errands::next_ms));
         ready
             .chain(self.plans_ms())
+            .chain(self.sweeps_ms())
             .chain([next_ms])
             .min()
             .unwrap_or(next_ms)

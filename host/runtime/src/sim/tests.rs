@@ -55,6 +55,11 @@ fn an_occurrence_that_is_left_out_is_noticed() {
 }
 
 #[test]
+fn a_run_that_is_forgotten_too_early_is_noticed() {
+    noticed(Mutation::Hasty);
+}
+
+#[test]
 fn what_is_taken_back_and_does_not_start_is_noticed() {
     noticed(Mutation::Unretracted);
 }

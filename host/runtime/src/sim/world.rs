@@ -54,6 +54,8 @@ pub(super) enum Mutation {
     Doctored,
     /// The processes' clock is ahead of the machine's by so many milliseconds.
     ClockAhead(i64),
+    /// Runs are forgotten as soon as they have ended.
+    Hasty,
     /// Planners leave every other occurrence out.
     LeavesOut,
     /// Nobody hears that something was taken back.
@@ -92,6 +94,8 @@ pub(super) struct World {
     often_ms: u64,
     /// Somebody who publishes workflows.
     publisher: Option<Publisher>,
+    /// Whether what is over is forgotten soon.
+    forgets: bool,
     something_happened: bool,
     report: Report,
 }
@@ -191,6 +195,7 @@ impl World {
             stepped_ms: 0,
             often_ms: 0,
             publisher: Publisher::new(seed),
+            forgets: Dice(seed ^ 0x666f_7267_6574).once_in(4),
             something_happened: false,
             report: Report::default(),
             dice,
@@ -271,6 +276,7 @@ impl World {
         self.report.children = checker.children;
         self.report.items = checker.items;
         self.report.commits = checker.commits;
+        self.report.forgotten = checker.forgotten;
         self.report.occurrences = checker.published.occurrences;
         self.report.started = checker.published.started;
         self.report.fenced = checker.fenced;
@@ -309,6 +315,7 @@ impl World {
                 max_steps: self.max_steps,
                 locks: self.locks.as_ref(),
                 plans: self.publisher.is_some(),
+                forgets: self.forgets,
             };
             self.slots[at].process = Process::begin(self.lives, &from);
             if self.slots[at].process.is_none() {
@@ -370,7 +377,7 @@ impl World {
         // Trouble is for when something is going on.
         self.something_happened = !matches!(
             next,
-            Move::Scheduler | Move::Queue | Move::Locks | Move::Plan
+            Move::Scheduler | Move::Queue | Move::Locks | Move::Plan | Move::Sweep
         );
         match next {
             Move::Scheduler => {
@@ -406,6 +413,7 @@ impl World {
             Move::Return(call) => process.returns(call, now_ms),
             Move::Queue => process.queue(now_ms),
             Move::Plan => process.plan(now_ms),
+            Move::Sweep => process.sweep(now_ms),
             Move::Locks => self.report.lost_locks += process.locks(now_ms),
         }
         self.hear(at);
