@@ -40,8 +40,6 @@ pub(crate) struct Ongoing {
     pub(crate) pace: Option<Pace>,
     pub(crate) blobs: BlobWork,
     pub(crate) events: EventWork,
-    /// What it asks for becomes part of a commit.
-    pub(crate) commits: bool,
     pub(crate) http_requests: u32,
     pub(crate) progress: Option<(f64, String)>,
 }
@@ -83,7 +81,6 @@ impl Ongoing {
             pace: None,
             blobs: BlobWork::default(),
             events: EventWork::default(),
-            commits: false,
             http_requests: 0,
             progress: None,
         }

@@ -32,9 +32,6 @@ trait Question: Lower + Send + Sync + Sized + 'static {
     type Answer: Lift + Send + Sync + 'static;
     type Error: Lift + Into<Failure> + Send + Sync + 'static;
     type Output: Send + 'static;
-    /// Whether what the guest asks for becomes part of a commit.
-    const COMMITS: bool;
-
     /// The export, if the plugin has it.
     fn export(exports: &Exports) -> Option<&Export<Self>>;
 
@@ -49,7 +46,6 @@ impl Question for node::NodeRequest {
     type Answer = node::Outcome;
     type Error = node::NodeError;
     type Output = Outcome;
-    const COMMITS: bool = true;
 
     fn export(exports: &Exports) -> Option<&Export<Self>> {
         exports.execute.as_ref()
@@ -64,7 +60,6 @@ impl Question for consumer::Trigger {
     type Answer = consumer::Disposition;
     type Error = consumer::ConsumerError;
     type Output = Disposition;
-    const COMMITS: bool = false;
 
     fn export(exports: &Exports) -> Option<&Export<Self>> {
         exports.accept.as_ref()
@@ -412,7 +407,6 @@ impl Plugin {
         }
         if let Some(call) = &mut store.data_mut().call {
             call.blobs.given = order.given;
-            call.commits = Q::COMMITS;
         }
         order.question
     }

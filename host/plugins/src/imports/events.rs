@@ -69,9 +69,9 @@ impl Guest {
             return Err(unavailable("the capability `events` is not granted"));
         }
         match self.call.as_deref_mut() {
-            Some(call) if call.commits => Ok((call, &self.terms.limits)),
-            _ => Err(unavailable(
-                "only a node can send and schedule: its call ends in a commit",
+            Some(call) => Ok((call, &self.terms.limits)),
+            None => Err(unavailable(
+                "only a call that ends in a commit can send and schedule",
             )),
         }
     }

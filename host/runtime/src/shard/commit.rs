@@ -15,7 +15,7 @@ use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, TriggerFence};
 
-use super::hot::{Held, Hot, Outside, Stage};
+use super::hot::{Asked, Held, Hot, Outside, Stage};
 use super::settle::Before;
 use super::state::{Pending, State, Then};
 use super::work::Address;
@@ -58,6 +58,17 @@ impl Step {
             now_ms,
             ..Self::default()
         }
+    }
+
+    /// What the consumer asked for comes before what the node did.
+    pub(super) fn ask_first(&mut self, asked: Asked) {
+        let Asked { effects, blobs, .. } = asked;
+        let by_node = std::mem::replace(&mut self.effects, effects);
+        self.effects.sent.extend(by_node.sent);
+        self.effects.scheduled.extend(by_node.scheduled);
+        let blobs = blobs.into_iter();
+        self.blobs
+            .extend(blobs.map(|(digest, bytes)| NewBlob { digest, bytes }));
     }
 }
 

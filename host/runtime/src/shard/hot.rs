@@ -7,10 +7,11 @@ use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_engine::{Open, OpenRow};
 use windlass_model::{
-    Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Status, Token, TriggerNo,
+    Digest, Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Status, Token, TriggerNo,
     TriggerType, Version,
 };
 use windlass_plugins::Cancel;
+use windlass_plugins::call::Effects;
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
 use windlass_store::write::{ClaimedInstance, Fence, TriggerFence};
 
@@ -50,6 +51,14 @@ pub(crate) struct Hot {
     pub(crate) guard: Guard,
 }
 
+/// What a consumer asked for besides its answer.
+pub(crate) struct Asked {
+    pub(crate) effects: Effects,
+    pub(crate) blobs: Vec<(Digest, Bytes)>,
+    /// It stays although the node fails: the consumer said that it has to.
+    pub(crate) rejects: bool,
+}
+
 /// The trigger row of something outstanding.
 pub(crate) struct Held {
     pub(crate) no: TriggerNo,
@@ -58,6 +67,8 @@ pub(crate) struct Held {
     pub(crate) deliveries: u32,
     /// What its consumer logged, until it is kept with the record of the execution.
     pub(crate) noted: Vec<LogLine>,
+    /// What its consumer asked for, until it is part of a commit.
+    pub(crate) asked: Option<Box<Asked>>,
     pub(crate) stage: Stage,
     /// What it was given from outside: for a node run that was suspended a
     /// [`windlass_model::Resumption`], otherwise an object of variables.
@@ -100,6 +111,7 @@ impl Held {
             suspicion: Suspicion::None,
             deliveries: 0,
             noted: Vec::new(),
+            asked: None,
             stage,
             given: None,
             replaces: None,

@@ -126,6 +126,12 @@ impl State {
         };
         let now_ms = shared.clock.wall_ms();
         let mut step = Step::new(None, now_ms);
+        let asked = hot.held.get_mut(&to.seq);
+        if let Some(asked) = asked.and_then(|held| held.asked.take())
+            && (matches!(fate, Fate::Used) || asked.rejects)
+        {
+            step.ask_first(*asked);
+        }
         match fate {
             Fate::Used => {}
             Fate::Again(again_ms) => step.again_ms = Some(again_ms),

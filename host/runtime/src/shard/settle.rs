@@ -61,9 +61,9 @@ impl Hot {
             settled,
             Settled::Cancel | Settled::CancelNode(_) | Settled::Pause | Settled::Unpause
         );
-        let mut noted = match self.held.get_mut(&to.seq) {
-            Some(held) => std::mem::take(&mut held.noted),
-            None => Vec::new(),
+        let (mut noted, asked) = match self.held.get_mut(&to.seq) {
+            Some(held) => (std::mem::take(&mut held.noted), held.asked.take()),
+            None => (Vec::new(), None),
         };
         noted.extend(ran.logs);
         let mut record = self.record(to, ran.took_us, noted);
@@ -127,10 +127,10 @@ impl Hot {
             }
         }
         // Nothing that a failed attempt did is kept, but that it failed.
-        if record
+        let failed = record
             .as_ref()
-            .is_none_or(|record| record.failure.is_none())
-        {
+            .is_some_and(|record| record.failure.is_some());
+        if !failed {
             // The workflow's output may name what this very step assigned.
             self.memory.assign(scope, &vars);
             step.vars = vars
@@ -145,6 +145,9 @@ impl Hot {
             step.effects = ran.effects;
             step.bookmarks = waits.bookmarks;
             step.child = waits.child;
+        }
+        if let Some(asked) = asked.filter(|asked| !failed || asked.rejects) {
+            step.ask_first(*asked);
         }
         step.record = record;
         self.emit(&mut step, shared)?;

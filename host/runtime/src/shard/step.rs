@@ -9,7 +9,7 @@ use windlass_store::Write;
 
 use super::about::log_about;
 use super::call::patch_of;
-use super::hot::{Hot, Stage};
+use super::hot::{Asked, Hot, Stage};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::outside::Fate;
@@ -168,6 +168,19 @@ impl State {
         let hot = self.hots.get_mut(&to.instance)?;
         if let Some(held) = hot.held.get_mut(&to.seq) {
             held.noted = back.logs;
+            // What it put off or failed at, it is asked again, and asks for again.
+            let decided = match &back.result {
+                Ok(Disposition::Execute { .. } | Disposition::Handled) => Some(false),
+                Ok(Disposition::Reject { .. }) => Some(true),
+                Ok(Disposition::Later { .. }) | Err(_) => None,
+            };
+            held.asked = decided.filter(|_| !back.effects.is_empty()).map(|rejects| {
+                Box::new(Asked {
+                    effects: back.effects,
+                    blobs: back.blobs,
+                    rejects,
+                })
+            });
         }
         let outside = hot.outside(to.seq).is_some();
         match back.result {

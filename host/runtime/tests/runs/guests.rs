@@ -9,6 +9,7 @@ use windlass_model::{InstanceId, Payload, ScopeNo, Status, TriggerType};
 use windlass_runtime::client;
 use windlass_store::outside::Scheduled;
 use windlass_store::rows::TriggerRow;
+use windlass_store::stimuli::BookmarkQuery;
 use windlass_store::{MemoryStore, Reader as _};
 
 use crate::rig::{Running, Setup, json as read};
@@ -117,13 +118,13 @@ fn over(running: &Running, id: InstanceId) {
     assert!(sent.resumed == [id] || sent.buffered, "{sent:?}");
 }
 
-/// A held run, and a trigger for it that tells its consumer what to do. Answers when that is
-/// due.
+/// A held run, and a trigger for it that tells its consumer what to do, and to tell others of
+/// it. Answers when that is due.
 fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64) {
     let started = running.run(HELD);
     running.suspended(started.no);
     let due_ms = running.now_ms();
-    let payload = json!({ "gate": order, "by": 1 });
+    let payload = json!({ "gate": order, "by": 1, "tell": order });
     let wish = client::Schedule {
         id: None,
         instance: started.id,
@@ -156,6 +157,52 @@ fn a_trigger_from_outside_that_is_turned_away_is_a_dead_letter_and_harms_no_run(
     assert!(outside(&running.store, &started).is_empty());
     over(&running, started.id);
     assert_eq!(read(&running.ended(started.no).output.unwrap()), json!(0));
+}
+
+const HEARING: &str = r#"
+workflow: hearing
+nodes:
+  hear: { event: gate.saw }
+output: "{{ nodes.hear.output }}"
+"#;
+
+#[test]
+fn what_a_consumer_sends_goes_with_its_decision() {
+    for order in [
+        json!({ "patch": { "by": 2 } }),
+        json!("handled"),
+        json!({ "reject": "not today" }),
+    ] {
+        let running = start(&["gate"]);
+        let waits = running.run(HEARING);
+        running.suspended(waits.no);
+        ordered(&running, &order);
+        let heard = running.ended(waits.no).output.unwrap();
+        assert_eq!(read(&heard), order);
+    }
+}
+
+#[test]
+fn what_a_consumer_sends_vanishes_if_it_or_the_node_fails() {
+    let running = start(&["gate"]);
+    let waits = running.run(HEARING);
+    running.suspended(waits.no);
+    let (started, due_ms) = ordered(&running, &json!({ "fail": "ask again" }));
+    running.until("it is put off", |store| {
+        let rows = outside(store, &started);
+        rows.len() == 1 && rows[0].due_ms > due_ms
+    });
+    let (started, _) = ordered(&running, &json!({ "patch": { "by": "no number" } }));
+    assert_eq!(running.ended(started.no).status, Status::Faulted);
+    running.until("what was sent is delivered", |store| {
+        store.counts().unwrap().queued == 0
+    });
+    let waiting = running.store.bookmarks(&BookmarkQuery {
+        name: Some("gate.saw".to_owned()),
+        limit: 10,
+        ..BookmarkQuery::default()
+    });
+    assert_eq!(waiting.unwrap().len(), 1, "nobody has told it anything");
 }
 
 #[test]
