@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::Command;
-use windlass_model::{Digest, Incarnation, InstanceId, Numbers, Payload};
+use windlass_model::{Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload};
 use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger};
 use windlass_store::{Store, Write, Wrote};
 
@@ -33,7 +33,7 @@ pub struct Started {
     /// The run.
     pub id: InstanceId,
     /// Its number in the store.
-    pub no: windlass_model::InstanceNo,
+    pub no: InstanceNo,
     /// The run that was there already, if the same request had been made before.
     pub existing: Option<Box<InstanceRow>>,
 }
@@ -137,8 +137,27 @@ impl StartRequest {
         Ok((new, state))
     }
 
+    /// What to answer when the store has been asked to create the run of this name and number.
+    pub(crate) fn answered(
+        &self,
+        answer: Wrote,
+        (id, no): (InstanceId, InstanceNo),
+    ) -> Result<Started, Error> {
+        match answer {
+            Wrote::Created => Ok(Started {
+                id,
+                no,
+                existing: None,
+            }),
+            Wrote::Exists(row) => self.existing(row),
+            Wrote::Deleted => Err(Error::Deleted(id)),
+            Wrote::Reserved { by } => Err(Error::Reserved { by }),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
+
     /// What to answer when a run of this name is there already.
-    pub(crate) fn existing(&self, row: Box<InstanceRow>) -> Result<Started, Error> {
+    fn existing(&self, row: Box<InstanceRow>) -> Result<Started, Error> {
         if row.request != self.digest() {
             return Err(Error::Conflict {
                 message: format!("run {} was started with another workflow or input", row.id),
@@ -168,17 +187,8 @@ pub fn enqueue(
     as_member(store, now_ms, |numbers| {
         let (new, _) = request.instance(&prepared, numbers, None, now_ms)?;
         let (id, no) = (new.id, new.no);
-        match store.write(Write::Create(Box::new(new)))? {
-            Wrote::Created => Ok(Started {
-                id,
-                no,
-                existing: None,
-            }),
-            Wrote::Exists(row) => request.existing(row),
-            Wrote::Deleted => Err(Error::Deleted(id)),
-            Wrote::Reserved { by } => Err(Error::Reserved { by }),
-            other => Err(crate::store_answered(&other).into()),
-        }
+        let answer = store.write(Write::Create(Box::new(new)))?;
+        request.answered(answer, (id, no))
     })
 }
 

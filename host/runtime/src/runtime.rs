@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_model::{InstanceNo, Payload, Status};
 use windlass_store::rows::InstanceRow;
-use windlass_store::{Listener, Sink, Write, Wrote};
+use windlass_store::{Listener, Sink, Write};
 
 use crate::catalog::Prepared;
 use crate::components::Sharing;
@@ -185,20 +185,12 @@ impl Runtime {
             return Err(Error::Draining);
         };
         shard.send(Message::Born(Box::new(birth)));
-        match answer.await.map_err(|_| Error::Draining)?? {
-            Wrote::Created => {
-                shared.claim_too(no);
-                Ok(Started {
-                    id,
-                    no,
-                    existing: None,
-                })
-            }
-            Wrote::Exists(row) => request.existing(row),
-            Wrote::Deleted => Err(Error::Deleted(id)),
-            Wrote::Reserved { by } => Err(Error::Reserved { by }),
-            other => Err(crate::store_answered(&other).into()),
+        let answer = answer.await.map_err(|_| Error::Draining)??;
+        let started = request.answered(answer, (id, no))?;
+        if started.existing.is_none() {
+            shared.claim_too(no);
         }
+        Ok(started)
     }
 
     /// What is to run. Compiling a definition, or a plugin of it, takes a while, and is done

@@ -105,22 +105,12 @@ impl Inner {
                 }
             }
             let (id, no) = (new.id, new.no);
-            match self.store.write(Write::Create(Box::new(new)))? {
-                Wrote::Created => {
-                    if let Some(runtime) = self.runtime() {
-                        runtime.shared.claim_too(no);
-                    }
-                    Ok(Started {
-                        id,
-                        no,
-                        existing: None,
-                    })
-                }
-                Wrote::Exists(row) => request.existing(row),
-                Wrote::Deleted => Err(Error::Deleted(id)),
-                Wrote::Reserved { by } => Err(Error::Reserved { by }),
-                other => Err(unexpected(&other)),
+            let answer = self.store.write(Write::Create(Box::new(new)))?;
+            let started = request.answered(answer, (id, no))?;
+            if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
+                runtime.shared.claim_too(no);
             }
+            Ok(started)
         })
     }
 
