@@ -200,8 +200,20 @@ impl Checker {
     /// Something was asked of an instance as a whole.
     fn lived(&mut self, op: &LifeOp, lived: Lived) {
         match (op, lived) {
-            (LifeOp::Delete { instance, .. }, Lived::Done | Lived::Gone(_)) => {
+            (LifeOp::Delete { instance, .. }, Lived::Done) => {
                 self.doomed.insert(*instance);
+            }
+            (
+                LifeOp::Delete {
+                    instance, at_ms, ..
+                },
+                Lived::Gone(no),
+            ) => {
+                self.doomed.insert(*instance);
+                // What is deleted is kept from then on.
+                if let Some(instance) = self.instances.get_mut(&no) {
+                    instance.ended_ms = *at_ms;
+                }
             }
             (LifeOp::Reopen(new), Lived::Done) => {
                 let Some(instance) = self.instances.get_mut(&new.instance) else {

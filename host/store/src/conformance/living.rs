@@ -1,15 +1,18 @@
 //! What is asked of an instance as a whole: that it begins, pauses, goes on, is deleted.
 
+use windlass_model::stimulus::Delivery;
 use windlass_model::{
     InstanceId, InstanceNo, ScopeNo, Status, TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use super::Harness;
 use super::forgetting::full;
+use super::waiting::stimulus;
 use super::world::{Held, Member, is_done, is_fenced};
 use crate::lives::{LifeOp, Lived, Reopen};
 use crate::outside::Touched;
 use crate::rows::{JournalRow, Parent};
+use crate::stimuli::NewStimulus;
 use crate::write::Commit;
 use crate::{Write, Wrote};
 
@@ -249,6 +252,12 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
         matches!(asked, Touched::NotFound | Touched::Closed),
         "{asked:?}"
     );
+    // Nothing is kept for it: nobody will ever come.
+    let late = NewStimulus {
+        instance: Some(row.id),
+        ..stimulus("ok", Delivery::Buffer)
+    };
+    assert!(member.send(late).dropped);
     let mut slices = 0;
     while member.life(LifeOp::Clear {
         instance: no,
