@@ -14,7 +14,8 @@ use windlass_model::Clock;
 ///
 /// The file cannot be written.
 pub fn median(dir: &Path, clock: &dyn Clock) -> Result<Duration> {
-    let path = dir.join("flush.probe");
+    // Several processes may do it in one directory.
+    let path = dir.join(format!("flush.{}.probe", std::process::id()));
     let file = OpenOptions::new()
         .create(true)
         .truncate(true)

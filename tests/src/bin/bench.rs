@@ -184,7 +184,7 @@ fn all(arguments: &Arguments) -> Result<()> {
         }
         eprintln!("measuring {name}");
         records.push(child(arguments, &name, None)?);
-        if let Some(server) = server.as_ref().filter(|_| !name.contains("normal")) {
+        if let Some(server) = server.as_ref().filter(|_| on_postgres(&name)) {
             eprintln!("measuring {name} on PostgreSQL");
             let url = server.database()?;
             records.push(child(arguments, &name, Some(&url))?);
@@ -210,6 +210,11 @@ fn all(arguments: &Arguments) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Whether a scenario has anything to do with the store, and means something in PostgreSQL.
+fn on_postgres(name: &str) -> bool {
+    !name.contains("normal") && !name.starts_with(locking::NAME)
 }
 
 /// What only several processes on one database show.
