@@ -2,14 +2,15 @@
 //!
 //! A connection on which no request is being worked on has to bring one within a time, whatever
 //! it does meanwhile: so whoever sends a header a byte a minute is cut off like whoever sends
-//! nothing.
+//! nothing. And whoever is answered has to take something of the answer within a time, or it
+//! would be kept for ever.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
@@ -57,6 +58,7 @@ impl axum::serve::Listener for Listener {
             idle: self.idle,
             patience: None,
             seen: 0,
+            stalled: None,
             _room: room,
         };
         (io, address)
@@ -112,6 +114,8 @@ pub(crate) struct Bounded {
     patience: Option<Pin<Box<Sleep>>>,
     /// How many requests there had been when that was reckoned.
     seen: usize,
+    /// When nothing of an answer has been taken for too long.
+    stalled: Option<Pin<Box<Sleep>>>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -132,6 +136,26 @@ impl Bounded {
             Some(patience) => patience.as_mut().poll(cx),
             None => Poll::Pending,
         }
+    }
+
+    /// What became of a write, which is an error once it has waited for too long.
+    fn written(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            // Whoever reads its answer is not idle.
+            self.patience = None;
+            self.stalled = None;
+            return written;
+        }
+        let idle = self.idle;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(idle)));
+        stalled
+            .as_mut()
+            .poll(cx)
+            .map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -162,10 +186,8 @@ impl AsyncWrite for Bounded {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes));
-        // Whoever reads its answer is not idle.
-        self.patience = None;
-        Poll::Ready(written)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -181,8 +203,8 @@ impl AsyncWrite for Bounded {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.patience = None;
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -171,6 +171,33 @@ fn names_lead_nowhere_but_to_what_they_name() {
 }
 
 #[test]
+fn whoever_does_not_read_an_answer_is_cut_off() {
+    let (_place, web) = web(&[
+        ("server.timeout", "1s"),
+        ("server.connections", "8"),
+        ("server.max-body", "8MiB"),
+    ]);
+    let large = json!({
+        "workflow": "large",
+        "nodes": { "a": { "end": null } },
+        "output": "{{ input }}",
+    });
+    web.publish(&large);
+    // Twice this is more than fits into what the system keeps for both sides.
+    let id = web.start("large", &json!("x".repeat(7 << 20)));
+    assert_eq!(web.result(&id)["status"], "completed");
+    let path = format!("/api/v1/instances/{id}");
+    let mut unread: Vec<Line> = (0..8).map(|_| web.line()).collect();
+    for line in &mut unread {
+        let request = windlass_tests::harness::request("GET", &path, &[], "");
+        assert!(line.send(request.as_bytes()));
+    }
+    // It only gets in when one of them has been put out.
+    assert_eq!(web.get_any("/livez").status, 200);
+    drop(unread);
+}
+
+#[test]
 fn those_who_watch_are_bounded_and_hold_up_nobody() {
     const ROOM: usize = 300;
     let room = ROOM.to_string();

@@ -156,7 +156,7 @@ impl Asking<'_> {
                 }
             }
         });
-        let found = source::problems(shown, content.clone(), found.collect());
+        let found = source::problems(shown, content, found.collect());
         let revision = saved.get("revision").and_then(Value::as_u64);
         let revision = revision.ok_or_else(|| unusable("it says no `revision`"))?;
         draft::tell_saved(&self.context.output, &name, revision, found)
