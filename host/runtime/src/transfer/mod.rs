@@ -6,7 +6,7 @@
 //! before anything is written (`read.rs`): the bytes may come from anywhere.
 //!
 //! Bounds: a document holds at most [`DOCUMENT_BYTES`], and what one moment of a run may hold
-//! is bounded by [`BOUNDS`].
+//! is bounded, too: rows, records and bytes (`BOUNDS`).
 
 mod document;
 mod read;
