@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use windlass_store::conformance::power::{Picture, cut};
 use windlass_store::conformance::{batch, told};
-use windlass_store::{Durability, SqliteStore, Store as _};
+use windlass_store::{Durability, SqliteStore, Store as _, Write};
 
 use super::pace::{Pace, SCALE};
 use super::places::OnDisk;
@@ -65,7 +65,9 @@ impl Replay<'_, Torn> {
     pub(super) fn change_or_fail(&mut self, group: &[&Written]) -> Result<(), String> {
         // How far a walk through what is due has come is only known to the process's store.
         let still = self.members.values().all(|member| !member.walking);
-        if !self.dice.once_in(CUTS) || !still {
+        // Nobody can read who has a duty, so nobody could tell whether that is there.
+        let duty = |written: &&Written| matches!(written.write, Write::Duty { .. });
+        if !self.dice.once_in(CUTS) || !still || group.iter().any(duty) {
             return self.change(group);
         }
         self.set_clocks(group);
