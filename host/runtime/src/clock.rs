@@ -44,6 +44,6 @@ impl Clock for SystemClock {
 
 /// A new name for an instance: time-ordered, so that the index over names grows at its end.
 #[expect(clippy::disallowed_methods, reason = "this is the module that may")]
-pub(crate) fn new_instance_id() -> InstanceId {
+pub fn new_instance_id() -> InstanceId {
     InstanceId(Uuid::now_v7())
 }

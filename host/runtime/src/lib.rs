@@ -39,7 +39,7 @@ mod wait;
 
 pub use catalog::check;
 pub use client::WorkflowClient;
-pub use clock::SystemClock;
+pub use clock::{SystemClock, new_instance_id};
 pub use error::Error;
 pub use observe::{Observed, Observer};
 pub use options::{Beside, BurstBounds, Options, Scope};

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::api::{
     admin, bookmarks, definitions, drafts, events, health, instances, letters, lifecycle, live,
-    locks, plugins, publishing, resume, starting, stimuli, triggers, upkeep, webhooks,
+    locks, plugins, publishing, resume, starting, stimuli, transfer, triggers, upkeep, webhooks,
 };
 use crate::app::App;
 use crate::codes;
@@ -59,6 +59,8 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(lifecycle::pause))
         .routes(routes!(lifecycle::unpause))
         .routes(routes!(lifecycle::retry))
+        .routes(routes!(transfer::export))
+        .routes(routes!(transfer::import))
         .routes(routes!(triggers::schedule, triggers::list))
         .routes(routes!(triggers::show))
         .routes(routes!(triggers::fire))

@@ -74,7 +74,8 @@ impl Inner {
     fn export(&self, id: InstanceId) -> Result<Bytes, Error> {
         let store = self.store.as_ref();
         let taken = store
-            .snapshot(id, transfer::BOUNDS)?
+            .snapshot(id, transfer::BOUNDS)
+            .map_err(too_large)?
             .ok_or_else(|| Error::NotFound(id.to_string()))?;
         let for_child = |row: &TriggerRow| row.kind == TriggerType::Child && row.payload.is_none();
         let waits = taken.triggers.iter().any(for_child);
@@ -161,6 +162,18 @@ fn no_export(message: String, help: &str) -> Error {
         code: codes::NO_EXPORT,
         message,
         help: Some(help.to_owned()),
+    }
+}
+
+/// What is too large now may not be so later.
+fn too_large(error: windlass_store::Error) -> Error {
+    if error.code != windlass_store::codes::TOO_LARGE {
+        return error.into();
+    }
+    Error::NotNow {
+        code: error.code,
+        message: error.message,
+        help: error.help,
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod publishing;
 pub(crate) mod resume;
 pub(crate) mod starting;
 pub(crate) mod stimuli;
+pub(crate) mod transfer;
 pub(crate) mod triggers;
 pub(crate) mod upkeep;
 pub(crate) mod webhooks;

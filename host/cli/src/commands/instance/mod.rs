@@ -11,6 +11,7 @@ pub(crate) mod retry;
 mod show;
 pub(crate) mod start;
 pub(crate) mod trace;
+pub(crate) mod transfer;
 
 use std::sync::Arc;
 
@@ -49,6 +50,10 @@ pub(crate) enum Command {
     Retry(retry::Arguments),
     /// Delete a run for good; one that has not ended is cancelled first
     Delete(delete::Arguments),
+    /// Write a run to a file, with all that it needs to go on elsewhere
+    Export(transfer::Export),
+    /// Take a run in that was exported
+    Import(transfer::Import),
     /// Say whether there is such a run, by the exit code
     Exists(exists::Arguments),
     /// Print what came out of a run
@@ -71,6 +76,8 @@ impl Command {
             Self::Unpause(arguments) => arguments.run(context),
             Self::Retry(arguments) => arguments.run(context),
             Self::Delete(arguments) => arguments.run(context),
+            Self::Export(arguments) => arguments.run(context),
+            Self::Import(arguments) => arguments.run(context),
             Self::Exists(arguments) => arguments.run(context),
             Self::Result(arguments) => arguments.run(context),
             Self::List(arguments) => arguments.run(context),

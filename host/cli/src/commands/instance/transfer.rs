@@ -1,0 +1,129 @@
+//! `windlass instance export|import`.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use clap::Args;
+use serde_json::json;
+use windlass_model::InstanceId;
+use windlass_runtime::transfer::{DOCUMENT_BYTES, Place};
+
+use super::{client, find};
+use crate::app::Context;
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::wire::Machine;
+
+/// The arguments of `export`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The run stays where it is, and as it is. What goes with it and what does not is \
+    in docs/instances.md."
+)]
+pub(crate) struct Export {
+    /// The id of the run, or its beginning
+    pub(crate) id: String,
+    /// The file to write, which must not be there; stdout if it is not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The arguments of `import`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without an option the run gets the id that it had, if no run has that. It is \
+    carried out by `windlass serve`."
+)]
+pub(crate) struct Import {
+    /// The file that `export` has written; `-` is stdin
+    pub(crate) file: PathBuf,
+    /// Take the place of the run that has its id, which must not be at work
+    #[arg(long, conflicts_with = "new_id")]
+    pub(crate) replace: bool,
+    /// Go beside the run that it was, as a run of this id, or of a new one
+    #[arg(long, value_name = "ID", num_args = 0..=1)]
+    pub(crate) new_id: Option<Option<uuid::Uuid>>,
+}
+
+impl Export {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let id = find(store.as_ref(), &self.id)?.id;
+        let client = client(&machine, &store)?;
+        let document = machine.tokio.block_on(client.export(id))?;
+        store.close();
+        self.put(context, id, &document)
+    }
+
+    /// Writes the document to where it is to go.
+    pub(crate) fn put(
+        &self,
+        context: &Context,
+        id: InstanceId,
+        document: &[u8],
+    ) -> anyhow::Result<Exit> {
+        let Some(path) = &self.file else {
+            let mut out = io::stdout().lock();
+            let written = out.write_all(document).and_then(|()| out.write_all(b"\n"));
+            written.or_else(|error| match error.kind() {
+                io::ErrorKind::BrokenPipe => Ok(()),
+                _ => Err(error),
+            })?;
+            return Ok(Exit::Done);
+        };
+        let written = File::create_new(path).and_then(|mut file| {
+            file.write_all(document)?;
+            file.sync_all()
+        });
+        written.map_err(|error| unusable(path, &error))?;
+        let item = json!({ "id": id, "file": path, "bytes": document.len() });
+        context.output.show(&item, || id.to_string())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Import {
+    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let document = self.document()?;
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.store()?;
+        let client = client(&machine, &store)?;
+        let importing = client.import(document, self.place());
+        let imported = machine.tokio.block_on(importing)?;
+        store.close();
+        let (id, status, result) = (imported.id, imported.status, imported.how.name());
+        let item = json!({ "id": id, "status": status, "result": result });
+        context.output.show(&item, || format!("{id} {result}"))?;
+        Ok(Exit::Done)
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match self.new_id {
+            Some(Some(id)) => Place::As(InstanceId(id)),
+            Some(None) => Place::As(windlass_runtime::new_instance_id()),
+            None if self.replace => Place::Replace,
+            None => Place::Free,
+        }
+    }
+
+    /// What the file holds. One byte more than may be is enough to be refused.
+    pub(crate) fn document(&self) -> anyhow::Result<Bytes> {
+        let (mut bytes, bound) = (Vec::new(), DOCUMENT_BYTES as u64 + 1);
+        let read = if self.file.as_os_str() == "-" {
+            io::stdin().lock().take(bound).read_to_end(&mut bytes)
+        } else {
+            File::open(&self.file).and_then(|file| file.take(bound).read_to_end(&mut bytes))
+        };
+        read.map_err(|error| unusable(&self.file, &error))?;
+        Ok(bytes.into())
+    }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Expected {
+    let text = format!("{} cannot be used: {error}", path.display());
+    Expected::new(codes::INPUT, text).help("Name a file that can be read, or a new one to write.")
+}
