@@ -137,6 +137,7 @@ impl Doorkeeper {
         self.io.spawn(async move {
             place.comes_up().await;
             let key = lock.key().clone();
+            windlass_model::failpoint::pass("before-unlock");
             match tokio::time::timeout(RELEASE, lock.release()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {

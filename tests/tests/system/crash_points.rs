@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::{InstanceId, Status};
+use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{
     Dice, GO, Gate, Place, Plan, Process, Signal, Starter, component, until,
 };
@@ -21,12 +22,16 @@ const RUNS: u64 = 4;
 /// end of the work without passing the point so often, or `rounds` are over.
 #[track_caller]
 fn check(point: &str, rounds: u64) {
+    check_at(&Place::new(&["echo", "steps"]), point, rounds);
+}
+
+#[track_caller]
+fn check_at(place: &Place, point: &str, rounds: u64) {
     let mut dice = Dice::of_test(point);
-    let place = Place::new(&["echo", "steps"]);
     let plans: Vec<Plan> = (0..RUNS)
         .map(|number| Plan::random(&format!("plan_{number}"), &mut dice))
         .collect();
-    let starter = Starter::of(&place);
+    let starter = Starter::of(place);
     starter.publish(&Plan::child().workflow());
     let mut acknowledged: Vec<InstanceId> = Vec::new();
     let mut deaths = 0;
@@ -54,7 +59,7 @@ fn check(point: &str, rounds: u64) {
         }
     }
     assert!(deaths > 0, "the host never passed `{point}`");
-    let report = verify(&place, &plans, &acknowledged);
+    let report = verify(place, &plans, &acknowledged);
     eprintln!("{point}: {deaths} deaths, {report}");
 }
 
@@ -86,6 +91,24 @@ fn a_death_during_a_commit_loses_nothing() {
 #[test]
 fn a_death_after_a_commit_and_before_its_acknowledgement_loses_nothing() {
     check("store-after-commit", 12);
+}
+
+/// Hosts that take a lock around each burst, from a provider of its own.
+fn locking() -> Place {
+    Place::new(&["echo", "steps"])
+        .with("cluster.enabled", "true")
+        .with("cluster.allow-local-locks", "true")
+        .with("locks.provider", "file")
+}
+
+#[test]
+fn a_death_before_a_lock_is_given_back_loses_nothing() {
+    check_at(&locking(), "before-unlock", 8);
+}
+
+#[test]
+fn a_death_between_the_release_of_a_lock_and_the_next_acquire_loses_nothing() {
+    check_at(&locking(), "after-unlock", 8);
 }
 
 /// A workflow of one named node.
@@ -306,4 +329,28 @@ fn a_death_in_the_middle_of_a_migration_leaves_the_old_layout() {
         .expect("a list of runs");
     assert_eq!(runs.as_array().map(Vec::len), Some(1), "{runs:#}");
     eprintln!("store-in-migration: {deaths} deaths");
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_migration_of_a_database_leaves_nothing_of_it() {
+    let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
+        return;
+    };
+    let url = postgres.database().expect("a database can be made");
+    let place = Place::new(&[]).with_database(&url);
+    let migrate = |time: u32| {
+        let mut command = place.armed(&format!("store-in-migration=abort@{time}"));
+        let ended = command.args(["store", "migrate"]).output();
+        ended.expect("it starts").status.success()
+    };
+    let mut deaths = 0;
+    while !migrate(deaths + 1) {
+        deaths += 1;
+        let sql = "SELECT count(*) FROM pg_tables WHERE schemaname = 'windlass'";
+        let tables = postgres.execute_in(&url, sql).expect("it answers");
+        assert_eq!(tables.trim(), "0", "nothing in between");
+    }
+    assert!(deaths >= 2, "there is more than one step");
+    place.ask(&["store", "check"]);
+    eprintln!("store-in-migration on PostgreSQL: {deaths} deaths");
 }

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::{Value, json};
 use windlass_model::{InstanceId, RunStatus, Status};
+use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Dice, GO, Gate, Place, Plan, Signal, Starter, until};
 
 use crate::kills::verify;
@@ -28,9 +29,14 @@ fn gated(gate: &Gate) -> Value {
 /// Asks a host to go, and kills it when it passes a point of its way out for that time.
 #[track_caller]
 fn check(point: &str, time: u32) {
+    check_at(Place::new(&["echo", "fetch", "steps"]), point, time);
+}
+
+#[track_caller]
+fn check_at(place: Place, point: &str, time: u32) {
     let mut dice = Dice::of_test(point);
     let gate = Gate::shut();
-    let place = Place::new(&["echo", "fetch", "steps"])
+    let place = place
         .with("plugins.grants.fetch.http", &gate.grant())
         .with("scheduler.drain", "100ms");
     let starter = Starter::of(&place);
@@ -94,4 +100,24 @@ fn a_death_after_a_drain_has_interrupted_its_guests_loses_nothing() {
 #[test]
 fn a_death_at_the_end_of_a_drain_loses_nothing() {
     check("drain-over", 1);
+}
+
+/// Nobody sees a dead host at once here: what it had is free when its lease is over.
+#[test]
+fn a_death_during_a_drain_on_a_database_loses_nothing() {
+    let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
+        return;
+    };
+    for (point, time) in [
+        ("drain-begun", 1),
+        ("draining", 10),
+        ("drain-interrupted", 1),
+    ] {
+        let url = postgres.database().expect("a database can be made");
+        let place = Place::new(&["echo", "fetch", "steps"])
+            .with("scheduler.lease", "3s")
+            .with("scheduler.near-horizon", "4s")
+            .with_database(&url);
+        check_at(place, point, time);
+    }
 }

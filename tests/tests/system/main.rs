@@ -30,6 +30,7 @@ mod leaving;
 mod locks;
 mod metrics;
 mod mistakes;
+mod moving;
 mod pausing;
 mod people;
 mod remote;

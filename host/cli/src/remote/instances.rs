@@ -6,10 +6,13 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 use windlass_model::{Failure, Status};
 use windlass_runtime::codes::NOT_FOUND;
+use windlass_runtime::transfer::Place;
 
 use super::asking::{Asking, picked, taken, text, wait};
 use super::not_there;
 use super::server::unusable;
+use crate::codes;
+use crate::commands::instance::transfer::Import;
 use crate::commands::instance::{
     self, Command, cancel, control, delete, exists, list, retry, start, trace,
 };
@@ -87,7 +90,33 @@ impl Asking<'_> {
             Command::Delete(delete) => self.delete(&delete),
             Command::Exists(exists) => self.exists(&exists),
             Command::Result(result) => self.result(&self.id(&result.id)?, result.wait.patience()),
+            Command::Export(export) => {
+                let id = self.id(&export.id)?;
+                let document = self.server.get(&["instances", &id, "export"])?;
+                export.put(self.context, &id, document.to_string().as_bytes())
+            }
+            Command::Import(import) => self.import(&import),
         }
+    }
+
+    fn import(&self, import: &Import) -> anyhow::Result<Exit> {
+        let document: Value = serde_json::from_slice(&import.document()?).map_err(|error| {
+            let text = format!("What is to be imported is not JSON: {error}");
+            Expected::new(codes::INPUT, text).help("Give what `instance export` has written.")
+        })?;
+        let query = match import.place() {
+            Place::Free => None,
+            Place::Replace => Some(("replace", "true".to_owned())),
+            Place::As(id) => Some(("as", id.to_string())),
+        };
+        let query: Vec<_> = query.into_iter().collect();
+        let path = ["instances", "import"];
+        let (_, item) = self
+            .server
+            .ask(Method::POST, &path, &query, Some(&document))?;
+        let line = format!("{} {}", text(&item, "id")?, text(&item, "result")?);
+        self.context.output.show(&item, || line)?;
+        Ok(Exit::Done)
     }
 
     /// Writes a run down, with the definition that it runs; the wish says when it begins.

@@ -21,6 +21,7 @@ mod metrics;
 mod moving;
 mod patterns;
 mod queue;
+mod races;
 mod rig;
 mod unread;
 mod waiting;

@@ -56,16 +56,11 @@ impl Export {
         let client = client(&machine, &store)?;
         let document = machine.tokio.block_on(client.export(id))?;
         store.close();
-        self.put(context, id, &document)
+        self.put(context, &id.to_string(), &document)
     }
 
     /// Writes the document to where it is to go.
-    pub(crate) fn put(
-        &self,
-        context: &Context,
-        id: InstanceId,
-        document: &[u8],
-    ) -> anyhow::Result<Exit> {
+    pub(crate) fn put(&self, context: &Context, id: &str, document: &[u8]) -> anyhow::Result<Exit> {
         let Some(path) = &self.file else {
             let mut out = io::stdout().lock();
             let written = out.write_all(document).and_then(|()| out.write_all(b"\n"));
@@ -81,7 +76,7 @@ impl Export {
         });
         written.map_err(|error| unusable(path, &error))?;
         let item = json!({ "id": id, "file": path, "bytes": document.len() });
-        context.output.show(&item, || id.to_string())?;
+        context.output.show(&item, || id.to_owned())?;
         Ok(Exit::Done)
     }
 }

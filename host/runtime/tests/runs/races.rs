@@ -1,0 +1,139 @@
+//! Somebody publishes while others start: every run has one version, whole, and an allowed one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload, Status};
+use windlass_runtime::{StartRequest, WorkflowClient};
+use windlass_store::Reader as _;
+
+use crate::rig::{Running, Setup, json as read};
+
+/// Runs that are started by name, and by a stimulus.
+const STARTS: u128 = 2_000;
+
+/// A version says its number, and starts at a stimulus.
+fn version(number: u32) -> String {
+    format!(
+        r#"
+workflow: changing
+triggers:
+  go: {{ event: go }}
+nodes:
+  one: {{ set: {{ first: {number} }} }}
+  two: {{ set: {{ second: {number} }} }}
+edges: [one -> two]
+vars: {{ first: 0, second: 0 }}
+output: "{{{{ [vars.first, vars.second] }}}}"
+"#
+    )
+}
+
+/// Starts what is published, as everybody does who starts by name.
+fn start(running: &Running, client: &WorkflowClient, id: u128) -> InstanceId {
+    let published = running.store.published("changing").unwrap().unwrap();
+    let definition = running.store.definition(published.definition).unwrap();
+    let request = StartRequest {
+        definition: definition.unwrap_or_else(|| panic!("{published:?} names nothing")),
+        input: Payload::null(),
+        id: Some(InstanceId(uuid::Uuid::from_u128(id))),
+        correlation: None,
+    };
+    running.block_on(client.create_and_run(request)).unwrap().id
+}
+
+fn go() -> Stimulus {
+    Stimulus {
+        name: "go".to_owned(),
+        matches: json!(null),
+        correlation: None,
+        instance: None,
+        input: Payload::null(),
+        delivery: Delivery::Start,
+        ttl_ms: 0,
+    }
+}
+
+/// The version that a run was made of.
+fn made_of(running: &Running, id: InstanceId) -> u64 {
+    let [client, _] = running.clients();
+    let patience = std::time::Duration::from_secs(20);
+    let ended = running.block_on(client.result(id, patience)).unwrap();
+    let result = ended.result.unwrap_or_else(|| panic!("{id} does not end"));
+    assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
+    let output: Value = read(&result.output.unwrap());
+    let row = running.store.instance(id).unwrap().unwrap();
+    let definition = running.store.definition(row.definition).unwrap().unwrap();
+    let number = output[0].as_u64().unwrap();
+    assert_eq!(
+        output[1], output[0],
+        "one version from its begin to its end"
+    );
+    let text = String::from_utf8(definition.json.to_vec()).unwrap();
+    assert!(
+        text.contains(&format!("\"first\":{number}")),
+        "it is pinned to it: {text}"
+    );
+    assert!(running.store.pins(row.pins).unwrap().is_some());
+    number
+}
+
+#[test]
+fn a_start_that_races_a_publish_gets_one_published_version() {
+    let running = Setup::default().start();
+    let [client, other] = running.clients();
+    running.publish(&version(1));
+    let (published, over) = (AtomicU32::new(1), AtomicBool::new(false));
+    let starting = |by: &(dyn Fn(u128) -> Vec<InstanceId> + Sync)| {
+        let mut started = Vec::new();
+        for round in 0..STARTS {
+            let before = published.load(Ordering::SeqCst);
+            let ids = by(round);
+            // One more may be published before its number is counted.
+            let after = published.load(Ordering::SeqCst) + 1;
+            started.extend(ids.into_iter().map(|id| (id, before, after)));
+        }
+        started
+    };
+    let started = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| {
+            let mut number = 1;
+            while !over.load(Ordering::SeqCst) {
+                number += 1;
+                running.publish(&version(number));
+                published.store(number, Ordering::SeqCst);
+            }
+        });
+        let by_name = scope.spawn(|| {
+            starting(&|round| {
+                let client = if round % 4 == 3 { &other } else { &client };
+                vec![start(&running, client, 1_000_000 + round)]
+            })
+        });
+        let by_stimulus = scope.spawn(|| starting(&|_| running.send(&go()).started));
+        let started = [by_name.join().unwrap(), by_stimulus.join().unwrap()];
+        over.store(true, Ordering::SeqCst);
+        publishing.join().unwrap();
+        started
+    });
+    let mut ends = BTreeMap::<_, u32>::new();
+    for (how, started) in ["by name", "by a stimulus"].into_iter().zip(started) {
+        assert_eq!(started.len() as u128, STARTS, "each starts one run {how}");
+        for (id, before, after) in started {
+            let number = made_of(&running, id);
+            let allowed = u64::from(before)..=u64::from(after);
+            assert!(allowed.contains(&number), "{number} is not in {allowed:?}");
+            let which = if number == u64::from(before) {
+                "before"
+            } else {
+                "after"
+            };
+            *ends.entry((how, which)).or_default() += 1;
+        }
+    }
+    let versions = published.load(Ordering::SeqCst);
+    assert!(versions > 100, "{versions} versions are no race");
+    println!("publish racing start: {versions} versions, {ends:?}");
+}
