@@ -5,7 +5,7 @@
 //! and what cannot be done then is refused and leaves no trace.
 
 use bytes::Bytes;
-use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerNo, Version};
+use windlass_model::{InstanceId, InstanceNo, LetterNo, ScopeNo, Status, TriggerNo, Version};
 
 use crate::rows::{JournalRow, NewBlob, NewTrigger};
 
@@ -33,7 +33,8 @@ pub enum LifeOp {
         at_ms: i64,
     },
     /// Takes an instance up again that is faulted or cancelled. Answered by [`Lived::Done`],
-    /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`] or [`Lived::Moved`].
+    /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`], [`Lived::Already`] or
+    /// [`Lived::Moved`].
     Reopen(Box<Reopen>),
     /// Deletes at most about `rows` rows of what is left behind a tombstone. Answered by
     /// [`Lived::Done`], or [`Lived::More`] if there is more of it.
@@ -68,6 +69,9 @@ pub struct Reopen {
     pub exclusive: Option<String>,
     /// Blobs that what is to run refers to.
     pub blobs: Vec<NewBlob>,
+    /// The dead letter that is tried again by this. If it has been before, or is not there any
+    /// more, nothing is done, and the answer is [`Lived::Already`].
+    pub replays: Option<LetterNo>,
     /// What people are to see of it.
     pub journal: JournalRow,
     /// Epoch milliseconds.

@@ -4,6 +4,7 @@ use windlass_model::LetterNo;
 use windlass_store::letters::{DeadLetterOp, Lettered};
 use windlass_store::{Store, Write, Wrote};
 
+use super::workflow::{Inner, WorkflowClient};
 use super::{as_member, tell, unexpected, used_up};
 use crate::error::Error;
 
@@ -18,6 +19,32 @@ pub fn replay_letter(store: &dyn Store, now_ms: i64, no: LetterNo) -> Result<Let
         let at_ms = now_ms;
         lettered(store, DeadLetterOp::Replay { no, trigger, at_ms })
     })
+}
+
+impl WorkflowClient {
+    /// Tries a dead letter again. That happens once. What came from outside gets a row that is
+    /// due now, and a stimulus goes to the queue. Of a run that failed or was cancelled, the
+    /// node is tried again that the letter is of, as by [`Self::retry`], and is given again what
+    /// it was given.
+    ///
+    /// # Errors
+    ///
+    /// The run cannot be tried again, or the store is in trouble.
+    pub async fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
+        self.ask(move |inner| inner.replay(no)).await
+    }
+}
+
+impl Inner {
+    fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
+        let (store, now_ms) = (self.store.as_ref(), self.clock.wall_ms());
+        let lettered = replay_letter(store, now_ms, no)?;
+        if lettered == Lettered::Closed && self.retry_letter(no)?.is_some() {
+            return Ok(Lettered::Done);
+        }
+        self.told();
+        Ok(lettered)
+    }
 }
 
 /// Throws a dead letter away.

@@ -12,10 +12,12 @@ use windlass_engine::expr::Values;
 use windlass_engine::{Closed, Command, Cx, Graph, NodeIx, Reopening, reopen};
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::nearest::did_you_mean;
+use windlass_model::resumption::About;
 use windlass_model::{
-    BlobRef, Body, Digest, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus, Status,
-    TriggerNo, TriggerType,
+    BlobRef, Body, Digest, InstanceId, InstanceNo, LetterNo, Numbers, Payload, RunNo, RunStatus,
+    Seq, Status, TriggerNo, TriggerType,
 };
+use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
 use windlass_store::rows::{InstanceRow, JournalRow, NewBlob, NewTrigger};
 use windlass_store::{Write, Wrote};
@@ -74,6 +76,17 @@ impl WorkflowClient {
 
 impl Inner {
     fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
+        self.retry_for(id, retry, None)
+    }
+
+    /// Tries a run again, on behalf of a dead letter if one is given: in the transaction that
+    /// marks that as tried again.
+    fn retry_for(
+        &self,
+        id: InstanceId,
+        retry: &Retry,
+        letter: Option<(LetterNo, &DeadTrigger)>,
+    ) -> Result<(), Error> {
         let store = self.store.as_ref();
         let row = store
             .instance(id)?
@@ -94,7 +107,11 @@ impl Inner {
         let catalog = self.catalog();
         let prepared = catalog.load(store, &self.plugins, row.definition, row.pins)?;
         self.numbered(|numbers| {
-            let new = self.reopened(&row, &prepared, retry, numbers)?;
+            let mut new = self.reopened(&row, &prepared, retry, numbers)?;
+            if let Some((letter, dead)) = letter {
+                new.replays = Some(letter);
+                new.triggers.extend(given_again(&new, dead, numbers)?);
+            }
             match store.write(Write::Life(LifeOp::Reopen(Box::new(new))))? {
                 Wrote::Lived(Lived::Done) => Ok(()),
                 Wrote::Lived(lived) => Err(refused(id, lived)),
@@ -105,6 +122,34 @@ impl Inner {
             runtime.adopt(row.no);
         }
         Ok(())
+    }
+
+    /// Tries a dead letter again whose trigger the engine made, and whose run came to its end
+    /// without it: its node runs again, and is given what it was given then. None if the run is
+    /// not like that.
+    pub(super) fn retry_letter(&self, no: LetterNo) -> Result<Option<()>, Error> {
+        let store = self.store.as_ref();
+        let Some(row) = store.dead_letter(no)? else {
+            return Ok(None);
+        };
+        let LetterBody::Trigger(dead) = &row.letter.body else {
+            return Ok(None);
+        };
+        let run = store.instance_by_no(dead.instance)?.filter(|run| {
+            let failed = matches!(run.status, Status::Faulted | Status::Cancelled);
+            failed && run.parent.is_none()
+        });
+        let (Some(run), Some(node), false) = (run, dead.node, dead.seq.is_outside()) else {
+            return Ok(None);
+        };
+        let catalog = self.catalog();
+        let prepared = catalog.load(store, &self.plugins, run.definition, run.pins)?;
+        let node = prepared.graph.node(NodeIx(node));
+        let retry = Retry {
+            from: node.map(|plan| plan.name.clone()),
+            input: None,
+        };
+        self.retry_for(run.id, &retry, Some((no, dead))).map(Some)
     }
 
     fn reopened(
@@ -147,6 +192,7 @@ impl Inner {
             reserves,
             exclusive,
             blobs,
+            replays: None,
             journal: JournalRow {
                 at_ms,
                 kind: "retried".to_owned(),
@@ -217,6 +263,37 @@ impl Inner {
             runtime.shared.max_steps
         })
     }
+}
+
+/// What a node run was given that nobody has heard is given to the one that takes its place: as
+/// soon as that waits.
+fn given_again(
+    new: &Reopen,
+    dead: &DeadTrigger,
+    numbers: &Numbers,
+) -> Result<Option<NewTrigger>, Error> {
+    let again = new
+        .triggers
+        .iter()
+        .find(|trigger| trigger.node == dead.node);
+    let (Some(again), Some(payload), TriggerType::Resume) = (again, &dead.payload, dead.kind)
+    else {
+        return Ok(None);
+    };
+    let no = numbers.trigger().ok_or_else(used_up)?;
+    Ok(Some(NewTrigger {
+        no,
+        seq: Seq::outside(no),
+        kind: TriggerType::Resume,
+        node: dead.node,
+        due_ms: new.at_ms,
+        claimed: false,
+        attempt: 1,
+        // What is tried again is a new run of its node, so this trigger is its first.
+        detail: About::Resume { first: again.seq }.encode(),
+        payload: Some(payload.clone()),
+        priority: again.priority,
+    }))
 }
 
 /// The rows of what is to run. Whoever claims them begins at once.
@@ -297,6 +374,7 @@ fn refused(id: InstanceId, lived: Lived) -> Error {
         Lived::NotFound => Error::NotFound(id.to_string()),
         Lived::Reserved { by } => Error::Reserved { by },
         Lived::Reported => why(id, Closed::Status),
+        Lived::Already => no_retry("the dead letter was tried again already".to_owned(), None),
         _ => no_retry(
             format!("run {id} has changed meanwhile, as by somebody else who tried it again"),
             None,

@@ -161,12 +161,7 @@ fn done(no: i64, lettered: Lettered) -> Result<StatusCode, Box<Problem>> {
         (status = 409, body = Problem, content_type = "application/problem+json", description = "It is too late.")))]
 pub(crate) async fn replay(State(app): State<App>, no: Named) -> Result<StatusCode, Box<Problem>> {
     let no = no.number()?;
-    app.ask(move |app| {
-        let lettered = client::replay_letter(app.store(), app.now_ms(), LetterNo(no))?;
-        app.runtime().wake();
-        done(no, lettered)
-    })
-    .await
+    done(no, app.client.replay(LetterNo(no)).await?)
 }
 
 /// Throws a dead letter away.

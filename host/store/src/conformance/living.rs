@@ -345,6 +345,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
         reserves: vec!["key".into()],
         exclusive: Some("key".into()),
         blobs: Vec::new(),
+        replays: None,
         journal: JournalRow {
             at_ms: 60,
             kind: "retried".into(),
@@ -429,6 +430,7 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
         reserves: Vec::new(),
         exclusive: None,
         blobs: Vec::new(),
+        replays: None,
         journal: JournalRow {
             at_ms: 60,
             kind: "retried".into(),

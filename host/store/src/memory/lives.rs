@@ -82,6 +82,13 @@ impl Data {
             return Ok(Lived::Reserved { by });
         }
         self.check_new(false, new.triggers.iter().map(|trigger| trigger.no), [])?;
+        if let Some(letter) = new.replays {
+            let row = self.letters.get_mut(&letter);
+            match row.filter(|row| row.replayed_ms.is_none()) {
+                Some(row) => row.replayed_ms = Some(new.at_ms),
+                None => return Ok(Lived::Already),
+            }
+        }
         self.put_blobs(no, &new.blobs, new.at_ms);
         for trigger in &new.triggers {
             self.insert_trigger(no, trigger, false);

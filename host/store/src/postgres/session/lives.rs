@@ -93,6 +93,13 @@ impl Session<'_> {
         {
             return Ok(Lived::Reserved { by });
         }
+        if let Some(letter) = new.replays {
+            let sql = "UPDATE dead_letter SET replayed_ms = $2 \
+                WHERE no = $1 AND replayed_ms IS NULL";
+            if self.execute(sql, &[&letter.0, &new.at_ms]).await? == 0 {
+                return Ok(Lived::Already);
+            }
+        }
         self.write_reopened(new).await?;
         Ok(Lived::Done)
     }

@@ -88,6 +88,14 @@ impl Session<'_> {
         {
             return Ok(Lived::Reserved { by });
         }
+        if let Some(letter) = new.replays {
+            let sql = "UPDATE dead_letter SET replayed_ms = ?2 \
+                WHERE no = ?1 AND replayed_ms IS NULL";
+            let key = (letter.0, new.at_ms);
+            if self.connection.prepare_cached(sql)?.execute(key)? == 0 {
+                return Ok(Lived::Already);
+            }
+        }
         self.write_reopened(new)?;
         Ok(Lived::Done)
     }
