@@ -241,7 +241,7 @@ fn whatever_is_done_to_a_run_while_it_runs_it_ends_once() {
     let running = Setup::default().start();
     let clients = running.clients();
     let mut ends = BTreeMap::<_, u32>::new();
-    for round in 0..2_000_u128 {
+    for round in 0..8_000_u128 {
         let client = &clients[usize::from(round % 8 == 7)];
         let created = client.create(request(ADD, 1_000 + round));
         let id = running.block_on(created).unwrap().id;

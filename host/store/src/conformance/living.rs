@@ -1,17 +1,14 @@
 //! What is asked of an instance as a whole: that it begins, pauses, goes on, is deleted.
 
 use windlass_model::stimulus::Delivery;
-use windlass_model::{
-    InstanceId, InstanceNo, ScopeNo, Status, TriggerNo, TriggerState, TriggerType, Version,
-};
+use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerState, TriggerType};
 
 use super::Harness;
 use super::forgetting::full;
 use super::waiting::stimulus;
-use super::world::{Held, Member, is_done, is_fenced};
-use crate::lives::{LifeOp, Lived, Reopen};
+use super::world::{Member, is_done, is_fenced};
+use crate::lives::{LifeOp, Lived};
 use crate::outside::Touched;
-use crate::rows::{JournalRow, Parent};
 use crate::stimuli::NewStimulus;
 use crate::write::Commit;
 use crate::{Write, Wrote};
@@ -320,135 +317,15 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     assert_eq!(member.delete(row.id), Lived::NotFound);
 }
 
-pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    let mut new = member.draft(1);
-    new.owner = Some(member.incarnation);
-    new.triggers[0].claimed = true;
-    new.reserves = vec!["key".into()];
-    let held = Held::born(&new);
-    let no = member.create(new);
-    let mut last = member.last(&held);
-    last.status = Status::Faulted;
-    last.scopes = vec![(ScopeNo(4), Some("page".into()))];
-    assert!(is_done(&member.commit(last)));
-    let row = member.head(no);
-    let scopes = member.store.scopes(no).unwrap();
-    assert_eq!(scopes, [(ScopeNo(4), "page".into())]);
-    let reopen = |version| Reopen {
-        instance: no,
-        version,
-        status: Status::Running,
-        state: "again".into(),
-        triggers: vec![member.trigger(9)],
-        scopes: vec![(ScopeNo(4), None)],
-        reserves: vec!["key".into()],
-        exclusive: Some("key".into()),
-        blobs: Vec::new(),
-        replays: None,
-        journal: JournalRow {
-            at_ms: 60,
-            kind: "retried".into(),
-            detail: "{}".into(),
-        },
-        at_ms: 60,
-    };
-    let ask = |version| member.life(LifeOp::Reopen(Box::new(reopen(version))));
-    assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
-    // Somebody else has what it reserves.
-    let mut other = member.draft(1);
-    other.reserves = vec!["key".into()];
-    let by = other.id;
-    member.create(other);
-    assert_eq!(ask(row.version), Lived::Reserved { by });
-    let other = &member.claim(10, 1, 1).instances[0];
-    assert!(is_done(&member.commit(
-        member.last(&member.held(&other.row, &other.claimed[0]))
-    )));
-    assert_eq!(ask(row.version), Lived::Done);
-    assert_eq!(ask(row.version), Lived::Moved);
-    let again = member.head(no);
-    assert_eq!(
-        (again.status, again.finished_ms, again.failure),
-        (Status::Running, None, None)
-    );
-    assert_eq!(
-        (again.version.0, &*again.state),
-        (row.version.0 + 1, &b"again"[..])
-    );
-    assert_eq!(member.store.output(no).unwrap(), None);
-    assert_eq!(member.store.scopes(no).unwrap(), []);
-    assert_eq!(member.store.journal(no).unwrap().len(), 1);
-    assert_eq!(
-        member.store.expired(i64::MAX, i64::MAX, 10).unwrap().len(),
-        1
-    );
-    let mut excluded = member.draft(1);
-    excluded.exclusive = Some("key".into());
-    let excluded = member.write(Write::Create(Box::new(excluded)));
-    assert!(
-        matches!(excluded, Wrote::Reserved { by } if by == row.id),
-        "{excluded:?}"
-    );
-    // A result from before is not wanted.
-    assert!(is_fenced(&member.commit(member.chained(&held.next(), 3))));
-    let claims = member.claim(10, 10, 10);
-    let claimed = &claims.instances[0];
-    assert!(claimed.taken && claimed.row.epoch > row.epoch);
-    let held = member.held(&claimed.row, &claimed.claimed[0]);
-    assert!(is_done(&member.commit(member.last(&held))));
-    let row = member.head(no);
-    assert_eq!(row.status, Status::Completed);
-    assert_eq!(ask(row.version), Lived::Moved);
-}
-
-pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harness) {
-    let member = Member::join(harness);
-    let parent = member.create(member.draft(1));
-    let mut new = member.draft(1);
-    new.owner = Some(member.incarnation);
-    new.triggers[0].claimed = true;
-    new.parent = Some(Parent {
-        instance: parent,
-        id: member.head(parent).id,
-        trigger: TriggerNo(1),
-        seq: windlass_model::Seq(1),
-        depth: 1,
-    });
-    let held = Held::born(&new);
-    let no = member.create(new);
-    let mut last = member.last(&held);
-    last.status = Status::Cancelled;
-    assert!(is_done(&member.commit(last)));
-    let reopen = Reopen {
-        instance: no,
-        version: member.head(no).version,
-        status: Status::Running,
-        state: "again".into(),
-        triggers: Vec::new(),
-        scopes: Vec::new(),
-        reserves: Vec::new(),
-        exclusive: None,
-        blobs: Vec::new(),
-        replays: None,
-        journal: JournalRow {
-            at_ms: 60,
-            kind: "retried".into(),
-            detail: "{}".into(),
-        },
-        at_ms: 60,
-    };
-    let lived = member.life(LifeOp::Reopen(Box::new(reopen)));
-    assert_eq!(lived, Lived::Reported);
-    assert_eq!(member.head(no).status, Status::Cancelled);
-}
+/// How often somebody deletes an instance while it ends.
+const RACES: usize = 2_000;
 
 /// A commit that ends an instance and somebody who deletes it, at the same moment: it is gone
 /// in any case, and nobody was told otherwise.
 pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
-    for _ in 0..200 {
+    for _ in 0..RACES {
         let held = member.born();
         let no = held.fence.instance;
         let id = member.head(no).id;

@@ -29,6 +29,7 @@ mod planning;
 pub mod power;
 pub(crate) mod publishing;
 mod reading;
+mod reopening;
 mod scoping;
 mod stepping;
 mod told;
@@ -170,8 +171,10 @@ macro_rules! conformance {
                 what_is_at_work_when_its_instance_is_paused_is_kept,
                 of_pausing_and_going_on_the_last_counts,
                 a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,
-                deleting_ends_what_has_not_ended, what_failed_is_taken_up_again_once,
-                a_child_that_has_reported_is_not_taken_up_again, deleting_races_the_last_commit;
+                deleting_ends_what_has_not_ended, deleting_races_the_last_commit;
+            reopening: what_failed_is_taken_up_again_once,
+                a_child_that_has_reported_is_not_taken_up_again,
+                a_dead_letter_takes_its_run_up_again_once;
             moving: what_is_put_in_is_as_it_was, what_is_put_in_goes_on,
                 a_place_is_taken_only_if_it_is_said, the_same_put_in_again_changes_nothing,
                 what_somebody_runs_keeps_its_place, what_cannot_be_put_in_leaves_no_trace,

@@ -1,0 +1,203 @@
+//! Runs that have failed and are taken up again.
+
+use windlass_model::{
+    Class, Code, Failure, InstanceNo, LetterNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
+    Version,
+};
+
+use super::Harness;
+use super::world::{Held, Member, is_done, is_fenced};
+use crate::letters::{DeadTrigger, LetterBody, LetterQuery, NewDeadLetter};
+use crate::lives::{LifeOp, Lived, Reopen};
+use crate::rows::{JournalRow, Parent};
+use crate::{Write, Wrote};
+
+impl Member {
+    /// Takes up an instance that has this version.
+    fn reopening(&self, instance: InstanceNo, version: Version) -> Reopen {
+        Reopen {
+            instance,
+            version,
+            status: Status::Running,
+            state: "again".into(),
+            triggers: vec![self.trigger(9)],
+            scopes: Vec::new(),
+            reserves: Vec::new(),
+            exclusive: None,
+            blobs: Vec::new(),
+            replays: None,
+            journal: JournalRow {
+                at_ms: 60,
+                kind: "retried".into(),
+                detail: "{}".into(),
+            },
+            at_ms: 60,
+        }
+    }
+}
+
+pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let mut new = member.draft(1);
+    new.owner = Some(member.incarnation);
+    new.triggers[0].claimed = true;
+    new.reserves = vec!["key".into()];
+    let held = Held::born(&new);
+    let no = member.create(new);
+    let mut last = member.last(&held);
+    last.status = Status::Faulted;
+    last.scopes = vec![(ScopeNo(4), Some("page".into()))];
+    assert!(is_done(&member.commit(last)));
+    let row = member.head(no);
+    let scopes = member.store.scopes(no).unwrap();
+    assert_eq!(scopes, [(ScopeNo(4), "page".into())]);
+    let reopen = |version| Reopen {
+        scopes: vec![(ScopeNo(4), None)],
+        reserves: vec!["key".into()],
+        exclusive: Some("key".into()),
+        ..member.reopening(no, version)
+    };
+    let ask = |version| member.life(LifeOp::Reopen(Box::new(reopen(version))));
+    assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
+    // Somebody else has what it reserves.
+    let mut other = member.draft(1);
+    other.reserves = vec!["key".into()];
+    let by = other.id;
+    member.create(other);
+    assert_eq!(ask(row.version), Lived::Reserved { by });
+    let other = &member.claim(10, 1, 1).instances[0];
+    assert!(is_done(&member.commit(
+        member.last(&member.held(&other.row, &other.claimed[0]))
+    )));
+    assert_eq!(ask(row.version), Lived::Done);
+    assert_eq!(ask(row.version), Lived::Moved);
+    let again = member.head(no);
+    assert_eq!(
+        (again.status, again.finished_ms, again.failure),
+        (Status::Running, None, None)
+    );
+    assert_eq!(
+        (again.version.0, &*again.state),
+        (row.version.0 + 1, &b"again"[..])
+    );
+    assert_eq!(member.store.output(no).unwrap(), None);
+    assert_eq!(member.store.scopes(no).unwrap(), []);
+    assert_eq!(member.store.journal(no).unwrap().len(), 1);
+    assert_eq!(
+        member.store.expired(i64::MAX, i64::MAX, 10).unwrap().len(),
+        1
+    );
+    let mut excluded = member.draft(1);
+    excluded.exclusive = Some("key".into());
+    let excluded = member.write(Write::Create(Box::new(excluded)));
+    assert!(
+        matches!(excluded, Wrote::Reserved { by } if by == row.id),
+        "{excluded:?}"
+    );
+    // A result from before is not wanted.
+    assert!(is_fenced(&member.commit(member.chained(&held.next(), 3))));
+    let claims = member.claim(10, 10, 10);
+    let claimed = &claims.instances[0];
+    assert!(claimed.taken && claimed.row.epoch > row.epoch);
+    let held = member.held(&claimed.row, &claimed.claimed[0]);
+    assert!(is_done(&member.commit(member.last(&held))));
+    let row = member.head(no);
+    assert_eq!(row.status, Status::Completed);
+    assert_eq!(ask(row.version), Lived::Moved);
+}
+
+pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let parent = member.create(member.draft(1));
+    let mut new = member.draft(1);
+    new.owner = Some(member.incarnation);
+    new.triggers[0].claimed = true;
+    new.parent = Some(Parent {
+        instance: parent,
+        id: member.head(parent).id,
+        trigger: TriggerNo(1),
+        seq: windlass_model::Seq(1),
+        depth: 1,
+    });
+    let held = Held::born(&new);
+    let no = member.create(new);
+    let mut last = member.last(&held);
+    last.status = Status::Cancelled;
+    assert!(is_done(&member.commit(last)));
+    let reopen = member.reopening(no, member.head(no).version);
+    let lived = member.life(LifeOp::Reopen(Box::new(reopen)));
+    assert_eq!(lived, Lived::Reported);
+    assert_eq!(member.head(no).status, Status::Cancelled);
+}
+
+/// Fails an instance for good, and answers the dead letter about it.
+fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
+    let instance = held.fence.instance;
+    let mut last = member.last(held);
+    last.status = Status::Faulted;
+    last.dead = vec![NewDeadLetter {
+        reason: "failed".into(),
+        body: LetterBody::Trigger(DeadTrigger {
+            instance,
+            seq: Seq(1),
+            kind: TriggerType::Next,
+            node: Some(0),
+            priority: 0,
+            payload: None,
+            detail: "".into(),
+        }),
+        failure: Some(Failure::new(
+            Class::Permanent,
+            Code::new("WL-R001"),
+            "it failed",
+        )),
+        at_ms: 40,
+    }];
+    assert!(is_done(&member.commit(last)));
+    let query = LetterQuery {
+        instance: Some(instance),
+        limit: 10,
+        ..LetterQuery::default()
+    };
+    let letters = member.store.dead_letters(&query).unwrap();
+    assert_eq!(letters.len(), 1);
+    letters[0].no
+}
+
+pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let no = held.fence.instance;
+    let letter = failed_for_good(&member, &held);
+    let replay = |letter| {
+        let reopen = Reopen {
+            replays: Some(letter),
+            ..member.reopening(no, member.head(no).version)
+        };
+        member.life(LifeOp::Reopen(Box::new(reopen)))
+    };
+    let replayed_ms = || {
+        let letter = member.store.dead_letter(letter).unwrap();
+        letter.unwrap().replayed_ms
+    };
+    let stale = Reopen {
+        replays: Some(letter),
+        ..member.reopening(no, Version(0))
+    };
+    assert_eq!(member.life(LifeOp::Reopen(Box::new(stale))), Lived::Moved);
+    assert_eq!(replayed_ms(), None, "what is refused leaves no trace");
+    assert_eq!(replay(letter), Lived::Done);
+    assert_eq!(replayed_ms(), Some(60));
+    assert_eq!(member.head(no).status, Status::Running);
+
+    let claims = member.claim(70, 1, 1);
+    let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
+    let mut last = member.last(&held);
+    last.status = Status::Faulted;
+    assert!(is_done(&member.commit(last)));
+    let before = member.head(no);
+    assert_eq!(replay(letter), Lived::Already);
+    assert_eq!(replay(LetterNo(letter.0 + 1_000)), Lived::Already);
+    assert_eq!(member.head(no), before);
+    assert_eq!(member.triggers(no), []);
+}
