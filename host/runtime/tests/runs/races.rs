@@ -63,14 +63,12 @@ fn made_of(running: &Running, id: InstanceId) -> u64 {
     let ended = running.block_on(client.result(id, patience)).unwrap();
     let result = ended.result.unwrap_or_else(|| panic!("{id} does not end"));
     assert_eq!(result.status, Status::Completed, "{:?}", result.failure);
-    let output: Value = read(&result.output.unwrap());
+    let output: [Value; 2] = serde_json::from_value(read(&result.output.unwrap())).unwrap();
     let row = running.store.instance(id).unwrap().unwrap();
     let definition = running.store.definition(row.definition).unwrap().unwrap();
-    let number = output[0].as_u64().unwrap();
-    assert_eq!(
-        output[1], output[0],
-        "one version from its begin to its end"
-    );
+    let [first, last] = output;
+    let number = first.as_u64().unwrap();
+    assert_eq!(last, first, "one version from its begin to its end");
     let text = String::from_utf8(definition.json.to_vec()).unwrap();
     assert!(
         text.contains(&format!("\"first\":{number}")),
