@@ -86,7 +86,12 @@ impl Starter {
     ///
     /// If it cannot be written down.
     pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
-        let sent = self.try_tell(run, name, matches);
+        // Others may keep the store for long, if they are killed while they are at it.
+        let busy = |error: &Error| error.code().as_str() == "WL-S007";
+        let mut sent = self.try_tell(run, name, matches);
+        while sent.as_ref().is_err_and(busy) {
+            sent = self.try_tell(run, name, matches);
+        }
         sent.expect("a stimulus is written down");
     }
 

@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::request::StartRequest;
 
 /// How often what a stimulus starts is looked up again because somebody has published
-/// something in between.
-const TRIES: usize = 16;
+/// something in between. Whoever publishes without a pause comes in between every other time.
+const TRIES: usize = 64;
 
 /// A new name for a stimulus.
 pub fn new_stimulus_id() -> StimulusId {

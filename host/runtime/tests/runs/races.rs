@@ -56,6 +56,18 @@ fn go() -> Stimulus {
     }
 }
 
+/// Starts by a stimulus what is published. Whoever publishes without a pause may come in between
+/// again and again: then it is refused, and sent again.
+fn tell(running: &Running, refused: &AtomicU32) -> Vec<InstanceId> {
+    loop {
+        match running.try_send(&go()) {
+            Ok(sent) => return sent.started,
+            Err(error) => assert_eq!(error.code().as_str(), "WL-R102", "{error}"),
+        }
+        refused.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// The version that a run was made of.
 fn made_of(running: &Running, id: InstanceId) -> u64 {
     let [client, _] = running.clients();
@@ -78,17 +90,28 @@ fn made_of(running: &Running, id: InstanceId) -> u64 {
     number
 }
 
+/// Lets the publishing end, however the starts did.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn a_start_that_races_a_publish_gets_one_published_version() {
     let running = Setup::default().start();
     let [client, other] = running.clients();
     running.publish(&version(1));
     let (published, over) = (AtomicU32::new(1), AtomicBool::new(false));
+    let (refused, begun) = (AtomicU32::new(0), AtomicU32::new(0));
     let starting = |by: &(dyn Fn(u128) -> Vec<InstanceId> + Sync)| {
         let mut started = Vec::new();
         for round in 0..STARTS {
             let before = published.load(Ordering::SeqCst);
             let ids = by(round);
+            begun.fetch_add(1, Ordering::SeqCst);
             // One more may be published before its number is counted.
             let after = published.load(Ordering::SeqCst) + 1;
             started.extend(ids.into_iter().map(|id| (id, before, after)));
@@ -96,12 +119,18 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
         started
     };
     let started = std::thread::scope(|scope| {
+        let until = Until(&over);
         let publishing = scope.spawn(|| {
             let mut number = 1;
             while !over.load(Ordering::SeqCst) {
                 number += 1;
                 running.publish(&version(number));
                 published.store(number, Ordering::SeqCst);
+                // Somebody has to get through before the next one.
+                let before = begun.load(Ordering::SeqCst);
+                while begun.load(Ordering::SeqCst) == before && !over.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
             }
         });
         let by_name = scope.spawn(|| {
@@ -110,9 +139,9 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
                 vec![start(&running, client, 1_000_000 + round)]
             })
         });
-        let by_stimulus = scope.spawn(|| starting(&|_| running.send(&go()).started));
+        let by_stimulus = scope.spawn(|| starting(&|_| tell(&running, &refused)));
         let started = [by_name.join().unwrap(), by_stimulus.join().unwrap()];
-        over.store(true, Ordering::SeqCst);
+        drop(until);
         publishing.join().unwrap();
         started
     });
@@ -133,5 +162,10 @@ fn a_start_that_races_a_publish_gets_one_published_version() {
     }
     let versions = published.load(Ordering::SeqCst);
     assert!(versions > 100, "{versions} versions are no race");
-    println!("publish racing start: {versions} versions, {ends:?}");
+    // What was refused has started nothing.
+    assert_eq!(
+        u128::from(running.store.counts().unwrap().instances),
+        2 * STARTS
+    );
+    println!("publish racing start: {versions} versions, {ends:?}, {refused:?} refused");
 }

@@ -11,8 +11,8 @@ use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, St
 use windlass_plugins::Host;
 use windlass_runtime::definitions::Definitions;
 use windlass_runtime::{
-    BurstBounds, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started, SystemClock,
-    Topology, WorkflowClient, client,
+    BurstBounds, Error, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started,
+    SystemClock, Topology, WorkflowClient, client,
 };
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::{NewStimulus, QueueOp, Sent};
@@ -215,8 +215,13 @@ impl Running {
 
     /// Sends a stimulus, as another process would.
     pub(crate) fn send(&self, stimulus: &Stimulus) -> Sent {
+        self.try_send(stimulus).unwrap()
+    }
+
+    /// Sends a stimulus, which may be refused.
+    pub(crate) fn try_send(&self, stimulus: &Stimulus) -> Result<Sent, Error> {
         let id = client::new_stimulus_id();
-        client::send(&*self.outside, &self.plugins, self.now_ms(), id, stimulus).unwrap()
+        client::send(&*self.outside, &self.plugins, self.now_ms(), id, stimulus)
     }
 
     /// Lets the process go on whose writes wait, until something holds.
