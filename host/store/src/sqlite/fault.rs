@@ -50,14 +50,6 @@ pub(super) fn primary(error: &rusqlite::Error) -> Option<i32> {
     }
 }
 
-/// Whether other processes were in the way, and nothing has been done.
-pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        primary(error),
-        Some(ffi::SQLITE_BUSY | ffi::SQLITE_PROTOCOL)
-    )
-}
-
 impl Error {
     fn detail(mut self, path: &Path, error: &rusqlite::Error) -> Self {
         self.message = format!("{} ({}: {error})", self.message, path.display());
@@ -103,7 +95,8 @@ fn meaning(primary: i32) -> Meaning {
             "Make room on the disk; nothing acknowledged is lost, and work goes on by itself.",
             true,
         ),
-        // `PROTOCOL`: others were in the way of reading where the log ends, for ten seconds.
+        // `PROTOCOL`: others were in the way of finding the end of the log. SQLite has waited ten
+        // seconds for them by itself, so nobody waits again.
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => meaning(
             codes::BUSY,
             "another process has kept the store locked for too long",

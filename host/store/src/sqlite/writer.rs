@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use windlass_model::failpoint;
 
-use super::fault::{explain, is_busy};
+use super::fault::{explain, primary};
 use super::open;
 use super::session::{Failed, Session};
 use super::settle::{self, Settled, settle};
@@ -303,7 +303,7 @@ fn begin(shared: &Shared, session: &mut Session<'_>, flush: bool) -> Result<(), 
         .max(1);
     for _ in 1..tries {
         match session.begin(flush) {
-            Err(Failed::Sql(error)) if is_busy(&error) => {}
+            Err(Failed::Sql(error)) if primary(&error) == Some(rusqlite::ffi::SQLITE_BUSY) => {}
             other => return other,
         }
     }
