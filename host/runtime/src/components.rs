@@ -12,7 +12,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
@@ -22,9 +21,9 @@ use windlass_store::components::NewComponent;
 use windlass_store::published::PublicationQuery;
 use windlass_store::{Store, Write, Wrote};
 
+use crate::bell::Looking;
 use crate::catalog;
 use crate::error::Error;
-use crate::queue::Bell;
 use crate::shared::Shared;
 
 /// Components that are looked at in one go.
@@ -71,61 +70,29 @@ pub(crate) fn find(
     }
 }
 
-/// Exchanges components until it is dropped.
-pub(crate) struct Sharing {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Sharing {
-    /// Begins; `changed` is called when plugins have come.
-    pub(crate) fn start(
-        shared: &Arc<Shared>,
-        changed: impl Fn() + Send + 'static,
-    ) -> std::io::Result<Self> {
-        let bell = Arc::new(Bell::default());
-        let rung = Arc::clone(&bell);
-        let mut exchange = Exchange::new(
-            Arc::clone(&shared.store),
-            Arc::clone(&shared.plugins),
-            Arc::clone(&shared.clock),
-        );
-        let thread = std::thread::Builder::new()
-            .name("windlass-components".to_owned())
-            .spawn(move || {
-                loop {
-                    match exchange.round() {
-                        Ok(true) => changed(),
-                        Ok(false) => {}
-                        Err(error) => {
-                            tracing::warn!(code = %error.code(), %error, "cannot exchange plugins");
-                        }
-                    }
-                    if !rung.pause(PACE) || !rung.wait(EVERY) {
-                        return;
-                    }
-                }
-            })?;
-        Ok(Self {
-            bell,
-            thread: Some(thread),
-        })
-    }
-
-    /// What asks it to look now.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
-    }
-}
-
-impl Drop for Sharing {
-    fn drop(&mut self) {
-        self.bell.stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been reported by its own hook.
-            let _ = thread.join();
+/// Begins to exchange components; `changed` is called when plugins have come.
+///
+/// # Errors
+///
+/// The thread cannot be started.
+pub(crate) fn share(
+    shared: &Arc<Shared>,
+    changed: impl Fn() + Send + 'static,
+) -> std::io::Result<Looking> {
+    let mut exchange = Exchange::new(
+        Arc::clone(&shared.store),
+        Arc::clone(&shared.plugins),
+        Arc::clone(&shared.clock),
+    );
+    Looking::start("windlass-components", PACE, EVERY, move || {
+        match exchange.round() {
+            Ok(true) => changed(),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(code = %error.code(), %error, "cannot exchange plugins");
+            }
         }
-    }
+    })
 }
 
 /// What a process has given and taken.

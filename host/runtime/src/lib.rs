@@ -8,6 +8,7 @@
 //! (its acknowledgement, and the next trigger).
 
 mod alone;
+mod bell;
 mod catalog;
 pub mod client;
 mod clock;

@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::Mutex;
 use windlass_store::{Sink, Write};
 
+use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::pause::Pause;
-use crate::queue::Bell;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::{Shard, Tokens};

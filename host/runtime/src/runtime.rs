@@ -11,8 +11,9 @@ use windlass_model::{InstanceNo, Payload, Status};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write};
 
+use crate::bell::Looking;
 use crate::catalog::Prepared;
-use crate::components::Sharing;
+use crate::components;
 use crate::error::Error;
 use crate::options::Options;
 use crate::parts::Parts;
@@ -51,9 +52,9 @@ pub struct Runtime {
     /// Only where everything is claimed: others plan nothing.
     schedules: Mutex<Option<Service>>,
     /// Follows pauses of other processes.
-    pausing: Mutex<Option<pause::Watch>>,
+    pausing: Mutex<Option<Looking>>,
     /// Only where there are others who may lack plugins, or have more.
-    components: Mutex<Option<Sharing>>,
+    components: Mutex<Option<Looking>>,
     _listener: Listener,
     stopped: AtomicBool,
 }
@@ -102,8 +103,8 @@ impl Runtime {
             Some(_) => None,
         };
         let components = Self::share(&shared, &sink, plugins_came)?;
-        let others = components.as_ref().map(Sharing::bell);
-        let pausing = pause::Watch::start(&shared, Duration::from_millis(scan_ms))?;
+        let others = components.as_ref().map(Looking::bell);
+        let pausing = pause::watch(&shared, Duration::from_millis(scan_ms))?;
         let pauses = pausing.bell();
         let wake = Arc::clone(&shared);
         let look = schedules.as_ref().map(Service::look);
@@ -137,7 +138,7 @@ impl Runtime {
         shared: &Arc<Shared>,
         sink: &Arc<dyn Sink>,
         plugins_came: Option<Arc<dyn Fn() + Send + Sync>>,
-    ) -> Result<Option<Sharing>, Error> {
+    ) -> Result<Option<Looking>, Error> {
         if shared.topology.locks().is_none() || shared.own.is_some() {
             return Ok(None);
         }
@@ -148,7 +149,7 @@ impl Runtime {
                 tell();
             }
         };
-        Ok(Some(Sharing::start(shared, changed)?))
+        Ok(Some(components::share(shared, changed)?))
     }
 
     /// Starts a run in this process. The answer comes when the run is written down durably;

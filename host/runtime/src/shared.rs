@@ -13,12 +13,12 @@ use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_plugins::ResumeTokens;
 use windlass_store::Store;
 
+use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
 use crate::observe::Observer;
 use crate::options::Beside;
 use crate::pause::Pause;
-use crate::queue::Bell;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
 use crate::schedules::Standby;

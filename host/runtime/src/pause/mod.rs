@@ -2,7 +2,7 @@
 //!
 //! There are two of them. One belongs to this process alone, and ends with it. The other one
 //! survives restarts: it is written into the store, where every process on that store finds it,
-//! those that begin as well as those that run ([`Watch`]). A process is paused while one of the
+//! those that begin as well as those that run ([`watch`]). A process is paused while one of the
 //! two is on.
 //!
 //! Clocks that measure patience stand still meanwhile: [`Pause::back`].
@@ -19,7 +19,7 @@ use windlass_store::{Store, Write};
 
 use crate::error::Error;
 
-pub(crate) use watch::{Watch, tell};
+pub(crate) use watch::{tell, watch};
 
 /// The name of the decision in the store.
 const SETTING: &str = "pause";

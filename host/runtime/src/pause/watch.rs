@@ -4,11 +4,10 @@
 //! interval in case that word was lost.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::Turn;
-use crate::queue::Bell;
+use crate::bell::Looking;
 use crate::scheduler::core::Event;
 use crate::shard::Message;
 use crate::shared::Shared;
@@ -16,48 +15,15 @@ use crate::shared::Shared;
 /// How long nobody looks again, whatever is heard: under load there is word all the time.
 const BREATH: Duration = Duration::from_secs(1);
 
-/// Follows until it is dropped.
-pub(crate) struct Watch {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Watch {
-    /// Begins to look, at least that often.
-    ///
-    /// # Errors
-    ///
-    /// The thread cannot be started.
-    pub(crate) fn start(shared: &Arc<Shared>, every: Duration) -> std::io::Result<Self> {
-        let bell = Arc::new(Bell::default());
-        let (rung, shared) = (Arc::clone(&bell), Arc::clone(shared));
-        let thread = std::thread::Builder::new()
-            .name("windlass-pause".to_owned())
-            .spawn(move || {
-                while rung.pause(BREATH.min(every)) && rung.wait(every) {
-                    look(&shared);
-                }
-            })?;
-        Ok(Self {
-            bell,
-            thread: Some(thread),
-        })
-    }
-
-    /// What tells that another process may have done something.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.bell)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.bell.stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been reported by its own hook.
-            let _ = thread.join();
-        }
-    }
+/// Begins to follow, and looks at least that often.
+///
+/// # Errors
+///
+/// The thread cannot be started.
+pub(crate) fn watch(shared: &Arc<Shared>, every: Duration) -> std::io::Result<Looking> {
+    let shared = Arc::clone(shared);
+    let pace = BREATH.min(every);
+    Looking::start("windlass-pause", pace, every, move || look(&shared))
 }
 
 fn look(shared: &Shared) {

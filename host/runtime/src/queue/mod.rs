@@ -17,11 +17,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
 use self::exclusive::Exclusive;
 pub(crate) use self::sender::Sender;
 use crate::alone::Alone;
+use crate::bell::Bell;
 use crate::error::Error;
 use crate::scheduler::driver::Membership;
 use crate::shared::Shared;
@@ -81,65 +80,6 @@ enum Next {
     In(Duration),
     /// When somebody rings, but after this time at the latest.
     Rung(Duration),
-}
-
-/// Wakes the worker.
-#[derive(Default)]
-pub(crate) struct Bell {
-    state: Mutex<Rung>,
-    rung: Condvar,
-}
-
-#[derive(Default)]
-struct Rung {
-    rung: bool,
-    stopped: bool,
-}
-
-impl Bell {
-    /// There may be something in the queue.
-    pub(crate) fn ring(&self) {
-        self.state.lock().rung = true;
-        self.rung.notify_one();
-    }
-
-    /// Whether somebody has rung since this was last asked.
-    #[cfg(test)]
-    pub(crate) fn was_rung(&self) -> bool {
-        std::mem::take(&mut self.state.lock().rung)
-    }
-
-    /// The worker is to end.
-    pub(crate) fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.rung.notify_one();
-    }
-
-    /// Whether the worker is to end.
-    fn is_stopped(&self) -> bool {
-        self.state.lock().stopped
-    }
-
-    /// Waits until somebody rings, but not for longer than this. Answers false if the worker
-    /// is to end.
-    pub(crate) fn wait(&self, at_most: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.rung && !state.stopped {
-            self.rung.wait_for(&mut state, at_most);
-        }
-        state.rung = false;
-        !state.stopped
-    }
-
-    /// Waits for this long, whoever rings. Answers false if the worker is to end.
-    pub(crate) fn pause(&self, time: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stopped {
-            self.rung
-                .wait_while_for(&mut state, |state| !state.stopped, time);
-        }
-        !state.stopped
-    }
 }
 
 /// Starts the worker.
