@@ -272,16 +272,10 @@ impl<'w> Batch<'w> {
 
     /// Whether these are numbers that the batch knows nothing of yet.
     fn are_new(&self, triggers: &[NewTrigger]) -> bool {
-        let known = |trigger: &NewTrigger| self.rows.contains_key(&trigger.no.0);
-        let mut rest = triggers;
-        while let Some((first, others)) = rest.split_first() {
-            if known(first) || others.len() > 64 || others.iter().any(|other| other.no == first.no)
-            {
-                return false;
-            }
-            rest = others;
-        }
-        true
+        let mut seen = FxHashSet::default();
+        triggers
+            .iter()
+            .all(|new| !self.rows.contains_key(&new.no.0) && seen.insert(new.no.0))
     }
 
     fn insert_row(&mut self, instance: i64, new: &'w NewTrigger, claimed: bool) {
