@@ -16,7 +16,8 @@ use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::{Shard, Tokens};
-use crate::shared::{Aside, Flow, Shared, Suspects, Waiters};
+use crate::shared::{Aside, Flow, Shared, Suspects};
+use crate::wait::Waiters;
 
 /// A member of the store, and everything that makes up its process.
 pub(crate) struct Parts {

@@ -238,13 +238,22 @@ impl Runtime {
     }
 
     async fn until(&self, no: InstanceNo, patient: bool) -> Result<Option<RunResult>, Error> {
+        // One that is here says so itself, and nobody has to ask the store.
+        let waiters = &self.shared.waiters;
+        let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
         loop {
-            let waiter = self.shared.waiters.add(no);
-            match self.look(no)? {
-                Look::Ended(result) => return Ok(Some(result)),
-                Look::Suspended if !patient => return Ok(None),
-                Look::Suspended | Look::Running => {}
-            }
+            let waiter = match here.take() {
+                Some(waiter) => waiter,
+                None => {
+                    let waiter = waiters.add(no);
+                    match self.look(no).await? {
+                        Look::Ended(result) => return Ok(Some(result)),
+                        Look::Suspended if !patient => return Ok(None),
+                        Look::Suspended | Look::Running => {}
+                    }
+                    waiter
+                }
+            };
             match tokio::time::timeout(POLL.max(Duration::from_secs(1)), waiter).await {
                 Ok(Ok(Ended::Finally(result))) => return Ok(Some(result)),
                 Ok(Ok(Ended::Interrupted {
@@ -268,17 +277,20 @@ impl Runtime {
         }
     }
 
-    fn look(&self, no: InstanceNo) -> Result<Look, Error> {
-        let store = self.shared.store.as_ref();
-        let row = store
-            .instance_by_no(no)?
-            .ok_or_else(|| Error::NotFound(no.to_string()))?;
-        let suspended = row.status == Status::Suspended;
-        Ok(match result_of(store, row)? {
-            Some(result) => Look::Ended(result),
-            None if suspended => Look::Suspended,
-            None => Look::Running,
-        })
+    /// Asks the store, which may be far away: where it holds up nobody.
+    async fn look(&self, no: InstanceNo) -> Result<Look, Error> {
+        let store = Arc::clone(&self.shared.store);
+        let looked = self.shared.io.spawn_blocking(move || {
+            let row = store.instance_by_no(no)?;
+            let row = row.ok_or_else(|| Error::NotFound(no.to_string()))?;
+            let suspended = row.status == Status::Suspended;
+            Ok(match result_of(store.as_ref(), row)? {
+                Some(result) => Look::Ended(result),
+                None if suspended => Look::Suspended,
+                None => Look::Running,
+            })
+        });
+        looked.await.map_err(std::io::Error::from)?
     }
 
     /// Whether this process is alone on its store, or one of several.

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_plugins::ResumeTokens;
@@ -24,7 +22,7 @@ use crate::scheduler::driver::Mailbox;
 use crate::schedules::Standby;
 use crate::shard::{BurstBounds, Message, Shard};
 use crate::topology::Topology;
-use crate::wait::Ended;
+use crate::wait::Waiters;
 
 /// Does something where it holds nobody up.
 pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
@@ -198,31 +196,5 @@ impl Suspects {
         }
         line.waiting.retain(|waiting| *waiting != (instance, seq));
         None
-    }
-}
-
-/// Those who wait for runs to end.
-#[derive(Default)]
-pub(crate) struct Waiters {
-    list: Mutex<FxHashMap<InstanceNo, Vec<oneshot::Sender<Ended>>>>,
-}
-
-impl Waiters {
-    pub(crate) fn add(&self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
-        let (sender, receiver) = oneshot::channel();
-        let mut list = self.list.lock();
-        let waiting = list.entry(instance).or_default();
-        // Those who have stopped waiting would pile up behind one who never does.
-        waiting.retain(|sender| !sender.is_closed());
-        waiting.push(sender);
-        receiver
-    }
-
-    pub(crate) fn tell(&self, instance: InstanceNo, ended: &Ended) {
-        let waiting = self.list.lock().remove(&instance);
-        for sender in waiting.into_iter().flatten() {
-            // Whoever has stopped waiting does not want to know.
-            let _ = sender.send(ended.clone());
-        }
     }
 }

@@ -163,6 +163,7 @@ impl State {
         if let Some(old) = self.hots.insert(no, hot) {
             self.dismiss(old, shared);
         }
+        shared.waiters.came(no);
         self.ask(no, shared);
         for trigger in &claimed.claimed {
             self.make_ready(no, trigger.seq, shared);
@@ -335,6 +336,7 @@ impl State {
             seqs.sort_unstable();
             shared.metrics.runs_started.add(1);
             self.hots.insert(no, hot);
+            shared.waiters.came(no);
             self.ask(no, shared);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
@@ -458,6 +460,7 @@ impl State {
             held.leaves(hot.no, *seq, shared);
         }
         self.unlock(&mut hot);
+        shared.waiters.left(hot.no);
     }
 
     fn forget(&mut self, shared: &Shared) {
