@@ -102,6 +102,7 @@ impl Machine {
         options.metrics = Arc::clone(&self.metrics);
         // A process that is stopped within a transaction must not outlast its own lease there.
         options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;
+        options.write_connections = or_cores(self.config.scheduler.workers);
         options.queue_bytes = self.config.store.queue.bytes();
         options
     }

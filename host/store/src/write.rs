@@ -24,8 +24,18 @@ pub type Ticket = u64;
 /// Takes the answers to submitted writes, many at a time.
 pub trait Sink: Send + Sync {
     /// Called from the backend's thread after the writes are durable or refused: hand them on
-    /// and return.
+    /// and return. Answers come in the order in which the writes of this sink were submitted.
     fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>);
+
+    /// The line that what is submitted with this sink stands in.
+    ///
+    /// Writes of one line are carried out in the order in which they were submitted, and a
+    /// backend may carry out several lines at the same time. A write of no line comes after all
+    /// that was submitted before it, whatever its line, and before all that is submitted after
+    /// it.
+    fn line(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// One logical transaction.

@@ -28,6 +28,11 @@ pub struct Setup {
     pub postgres: Option<String>,
 }
 
+/// Shards: one for each core.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 impl Setup {
     /// Opens the store, which is made if it is not there.
     ///
@@ -40,6 +45,7 @@ impl Setup {
             let name = self.dir.file_name().unwrap_or_default();
             let options = PostgresOptions {
                 schema: name.to_string_lossy().into_owned(),
+                write_connections: workers(),
                 ..PostgresOptions::new(Arc::clone(clock))
             };
             return Ok(PostgresStore::open(url, options)?);
@@ -117,7 +123,7 @@ pub fn start(
         name: "bench".to_owned(),
         scope: Scope::All,
         scheduler: Settings::default(),
-        workers: std::thread::available_parallelism().map_or(2, usize::from),
+        workers: workers(),
         spare_workers: 4,
         burst: BurstBounds::default(),
         beside: None,

@@ -171,4 +171,9 @@ impl Sink for Shard {
     fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
         self.send(Message::Answers(answers));
     }
+
+    /// Shards have nothing to do with each other's instances.
+    fn line(&self) -> Option<usize> {
+        Some(self.index)
+    }
 }

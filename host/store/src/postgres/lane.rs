@@ -2,7 +2,7 @@
 //!
 //! A connection that is lost before COMMIT was sent has written nothing: it is made again, and
 //! the transaction done again. One that is lost after that leaves the outcome unknown. So every
-//! transaction leaves a number in the process's row of `trace`, which is looked for by the next
+//! transaction leaves a number in the lane's row of `trace`, which is looked for by the next
 //! connection: the row is held by the transaction as long as the server is at that. Only if
 //! nobody can be asked is the outcome answered as unknown.
 
@@ -13,7 +13,7 @@ use windlass_model::failpoint;
 use super::connect::Connection;
 use super::fault::{Fault, explain, is_conflict, is_gone};
 use super::listen::pause;
-use super::session::{Done, Failed, Session};
+use super::session::{Done, Failed, Session, Trace};
 use super::shared::Shared;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ pub(super) trait Work {
     fn carry_out(
         &mut self,
         session: &mut Session<'_>,
-        trace: i64,
+        trace: Trace,
     ) -> impl Future<Output = Done<Self::Answer>> + Send;
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Single<'w>(pub(super) &'w Write);
 impl Work for Single<'_> {
     type Answer = Wrote;
 
-    async fn carry_out(&mut self, session: &mut Session<'_>, trace: i64) -> Done<Wrote> {
+    async fn carry_out(&mut self, session: &mut Session<'_>, trace: Trace) -> Done<Wrote> {
         session.begin().await?;
         let wrote = session.carry_out(self.0).await?;
         let idle = match &wrote {
@@ -93,7 +93,7 @@ pub(super) struct Plain<'w> {
 impl Work for Plain<'_> {
     type Answer = Vec<Wrote>;
 
-    async fn carry_out(&mut self, session: &mut Session<'_>, trace: i64) -> Done<Vec<Wrote>> {
+    async fn carry_out(&mut self, session: &mut Session<'_>, trace: Trace) -> Done<Vec<Wrote>> {
         let answers = session
             .carry_out_batch(&self.writes, self.checked, trace)
             .await;
@@ -118,8 +118,9 @@ enum Attempt<T> {
 }
 
 /// A connection that writes, made as it is needed.
-#[derive(Default)]
 pub(super) struct Lane {
+    /// Whose row of `trace` it marks.
+    process: i64,
     connection: Option<Connection>,
     /// The last attempt to connect has failed: the next work is refused by one more.
     unreachable: bool,
@@ -128,9 +129,12 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn with(connection: Connection) -> Self {
+    /// One whose transactions are told from those of others by a number of its own, and whose
+    /// first connection may be there.
+    pub(super) fn new(process: i64, connection: Option<Connection>) -> Self {
         Self {
-            connection: Some(connection),
+            process,
+            connection,
             unreachable: false,
             trace: 0,
         }
@@ -146,7 +150,10 @@ impl Lane {
         let mut conflicts = 0;
         loop {
             self.trace += 1;
-            let trace = self.trace;
+            let trace = Trace {
+                process: self.process,
+                last: self.trace,
+            };
             let connection = self.connected(shared).await.map_err(Refused::Lost)?;
             match attempt(shared, connection, work, trace).await {
                 Attempt::Done(answer) => return Ok(answer),
@@ -192,12 +199,12 @@ impl Lane {
         let target = &shared.target;
         let told = |fault: Fault| explain(target.place(), &fault);
         if self.unreachable {
-            return traced(shared).await.map_err(told);
+            return traced(shared, self.process).await.map_err(told);
         }
         let mut wait = BACK_OFF;
         let mut waited = Duration::ZERO;
         loop {
-            let fault = match traced(shared).await {
+            let fault = match traced(shared, self.process).await {
                 Ok(connection) => return Ok(connection),
                 Err(fault) => told(fault),
             };
@@ -236,9 +243,10 @@ impl Lane {
         // While the server is still at the transaction, that holds the row.
         let sql = "SELECT last FROM trace WHERE process = $1 FOR UPDATE";
         for _ in 0..QUESTIONS {
+            let process = self.process;
             let connection = self.connected(shared).await;
             let connection = connection.map_err(|error| unknown(&error.message))?;
-            match connection.rows(sql, &[&shared.process]).await {
+            match connection.rows(sql, &[&process]).await {
                 Ok(rows) => {
                     let last = rows.first().map(|row| row.try_get::<_, i64>(0));
                     let last = last.transpose();
@@ -254,13 +262,13 @@ impl Lane {
 }
 
 /// A new connection on which traces can be left.
-async fn traced(shared: &Shared) -> std::result::Result<Connection, Fault> {
+async fn traced(shared: &Shared, process: i64) -> std::result::Result<Connection, Fault> {
     let mut connection = shared.target.writer().await?;
-    trace_from_now_on(&mut connection, shared.process).await?;
+    trace_from_now_on(&mut connection, process).await?;
     Ok(connection)
 }
 
-/// Puts the process's row in place: one that is only being written could neither be seen nor
+/// Puts the lane's row in place: one that is only being written could neither be seen nor
 /// waited for.
 pub(super) async fn trace_from_now_on(
     connection: &mut Connection,
@@ -275,7 +283,7 @@ async fn attempt<W: Work>(
     shared: &Shared,
     connection: &mut Connection,
     work: &mut W,
-    trace: i64,
+    trace: Trace,
 ) -> Attempt<W::Answer> {
     let mut session = Session::new(connection, shared);
     let answer = match work.carry_out(&mut session, trace).await {

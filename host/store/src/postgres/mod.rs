@@ -1,7 +1,8 @@
 //! A store in a PostgreSQL database, for several machines.
 //!
-//! One thread of the process writes, in groups, each one transaction whose statements carry
-//! the work of all of it (`writer.rs`, `lane.rs`, `session/`); readers have a pool of
+//! A few threads write, each over a connection of its own (`lanes.rs`, `lane.rs`), in groups,
+//! each one transaction whose statements carry the work of all of it (`writer.rs`, `session/`);
+//! readers have a pool of
 //! connections (`pool.rs`, `read.rs`). Nothing here blocks on a future where the caller may be
 //! driving a runtime: the store has one of its own. `docs/postgresql.md` describes the layout.
 //!
@@ -18,6 +19,7 @@ mod connect;
 mod drafts;
 mod fault;
 mod lane;
+mod lanes;
 mod layout;
 mod listen;
 mod options;
@@ -46,12 +48,13 @@ use tokio::runtime::Runtime;
 use self::connect::Target;
 use self::fault::explain;
 use self::lane::Lane;
+use self::lanes::Lanes;
 pub use self::options::PostgresOptions;
 use self::pool::ReadPool;
 use self::shared::Shared;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
-use crate::queue::{Awaited, Batch, Queue};
+use crate::queue::{Awaited, Batch};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
 
@@ -65,7 +68,7 @@ const THREADS: usize = 2;
 pub struct PostgresStore {
     shared: Arc<Shared>,
     pool: ReadPool,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writers: Mutex<Vec<JoinHandle<()>>>,
     runtime: Mutex<Option<Runtime>>,
     handle: tokio::runtime::Handle,
 }
@@ -94,8 +97,12 @@ impl PostgresStore {
             .build()
             .map_err(none)?;
         let handle = runtime.handle().clone();
+        let tracers: Vec<i64> = std::iter::repeat_with(nonce)
+            .take(options.write_connections.max(1))
+            .collect();
         let process = nonce();
-        let prepared = prepare(Arc::clone(&target), options.clone(), process);
+        let first = tracers.first().copied().unwrap_or_default();
+        let prepared = prepare(Arc::clone(&target), options.clone(), first);
         let connection = match wait_for(&handle, prepared) {
             Ok(connection) => connection,
             Err(error) => {
@@ -107,7 +114,8 @@ impl PostgresStore {
         let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
         let shared = Arc::new(Shared {
             target,
-            queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
+            lanes: Lanes::new(tracers.len(), options.queue_writes, options.queue_bytes),
+            tracers,
             options,
             process,
             known: Mutex::default(),
@@ -120,18 +128,29 @@ impl PostgresStore {
             #[cfg(test)]
             before_trouble: Mutex::default(),
         });
-        let (for_writer, runs_on) = (Arc::clone(&shared), handle.clone());
-        let writer = std::thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || writer::run(&for_writer, &runs_on, Lane::with(connection)))
-            .map_err(none)?;
-        Ok(Arc::new(Self {
+        let store = Self {
             shared,
             pool,
-            writer: Mutex::new(Some(writer)),
+            writers: Mutex::default(),
             runtime: Mutex::new(Some(runtime)),
             handle,
-        }))
+        };
+        store.write_from_now_on(connection).map_err(none)?;
+        Ok(Arc::new(store))
+    }
+
+    /// Starts a thread for each lane; the first has a connection.
+    fn write_from_now_on(&self, first: connect::Connection) -> std::io::Result<()> {
+        let mut first = Some(first);
+        for (no, tracer) in self.shared.tracers.iter().enumerate() {
+            let lane = Lane::new(*tracer, first.take());
+            let (shared, runs_on) = (Arc::clone(&self.shared), self.handle.clone());
+            let writer = std::thread::Builder::new()
+                .name(format!("store-writer-{no}"))
+                .spawn(move || writer::run(&shared, &runs_on, no, lane))?;
+            self.writers.lock().push(writer);
+        }
+        Ok(())
     }
 
     /// Host and database, for people.
@@ -196,7 +215,7 @@ impl Store for PostgresStore {
             return;
         }
         writes.iter_mut().for_each(|(_, write)| externalise(write));
-        if let Err(batch) = self.shared.queue.push(Batch {
+        if let Err(batch) = self.shared.lanes.push(Batch {
             sink: Arc::clone(sink),
             writes,
         }) {
@@ -238,37 +257,63 @@ impl Store for PostgresStore {
     }
 
     fn close(&self) {
-        self.shared.queue.close();
-        let writer = self.writer.lock().take();
-        // A sink that held the last handle closes the store from the writer's own thread.
-        let own = |writer: &JoinHandle<()>| writer.thread().id() == std::thread::current().id();
-        if let Some(writer) = writer.filter(|writer| !own(writer)) {
-            // A writer that panicked has nothing more to finish.
+        self.shared.lanes.close();
+        let closing = Closing {
+            writers: std::mem::take(&mut *self.writers.lock()),
+            shared: Arc::clone(&self.shared),
+            pool: self.pool.clone(),
+            runtime: self.runtime.lock().take(),
+        };
+        // A sink that held the last handle closes the store from a writer's own thread, on which
+        // others may have to wait.
+        let this = std::thread::current().id();
+        if closing
+            .writers
+            .iter()
+            .any(|writer| writer.thread().id() == this)
+        {
+            std::thread::spawn(move || closing.finish());
+        } else {
+            closing.finish();
+        }
+    }
+}
+
+/// What is left to do of a store that takes nothing more.
+struct Closing {
+    writers: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    pool: ReadPool,
+    runtime: Option<Runtime>,
+}
+
+impl Closing {
+    fn finish(self) {
+        for writer in self.writers {
+            // One that panicked has nothing more to finish.
             let _ = writer.join();
         }
-        self.end();
+        end(&self.shared, &self.pool);
         self.pool.close();
         // Whatever it still drives is of no use any more; waiting for it is not allowed on a
         // thread that drives another runtime.
-        if let Some(runtime) = self.runtime.lock().take() {
+        if let Some(runtime) = self.runtime {
             runtime.shutdown_background();
         }
     }
 }
 
-impl PostgresStore {
-    /// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
-    /// not given back: that is what leaving is for.
-    fn end(&self) {
-        let joined = std::mem::take(&mut *self.shared.joined.lock());
-        // Where it fails, the leases run out by themselves.
-        if !joined.is_empty() {
-            let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
-            let _ = self.pool.rows(sql, values::params![joined]);
-        }
-        let sql = "DELETE FROM trace WHERE process = $1 OR at < now() - interval '30 days'";
-        let _ = self.pool.rows(sql, values::params![self.shared.process]);
+/// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
+/// not given back: that is what leaving is for.
+fn end(shared: &Shared, pool: &ReadPool) {
+    let joined = std::mem::take(&mut *shared.joined.lock());
+    // Where it fails, the leases run out by themselves.
+    if !joined.is_empty() {
+        let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
+        let _ = pool.rows(sql, values::params![joined]);
     }
+    let sql = "DELETE FROM trace WHERE process = ANY($1) OR at < now() - interval '30 days'";
+    let _ = pool.rows(sql, values::params![shared.tracers.clone()]);
 }
 
 impl Drop for PostgresStore {

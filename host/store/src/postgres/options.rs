@@ -12,6 +12,9 @@ pub struct PostgresOptions {
     pub schema: String,
     /// Connections for reading at most, opened as they are needed. At least 1.
     pub read_connections: usize,
+    /// Connections that write, opened as they are needed: as many as there are lines
+    /// ([`Sink::line`](crate::Sink::line)) that are to go on beside each other. At least 1.
+    pub write_connections: usize,
     /// Writes that may wait; more make the submitter wait.
     pub queue_writes: usize,
     /// How much the writes that wait may hold, in bytes; more make the submitter wait. One
@@ -47,6 +50,7 @@ impl PostgresOptions {
         Self {
             schema: "windlass".to_owned(),
             read_connections: 4,
+            write_connections: 1,
             queue_writes: 4096,
             queue_bytes: 64 * 1024 * 1024,
             group_writes: 1024,

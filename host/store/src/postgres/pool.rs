@@ -17,6 +17,7 @@ use crate::codes;
 use crate::error::{Error, Result};
 
 /// Lends connections, each to one statement at a time.
+#[derive(Clone)]
 pub(super) struct ReadPool {
     pool: Pool,
     runtime: tokio::runtime::Handle,

@@ -8,9 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_model::{Clock, Digest};
 
 use super::connect::Target;
+use super::lanes::Lanes;
 use super::options::PostgresOptions;
 use super::session::{Place, Scan};
-use crate::queue::Queue;
 
 /// Definitions and pins remembered before all are forgotten.
 const DOCUMENTS: usize = 4096;
@@ -23,7 +23,9 @@ pub(super) struct Shared {
     pub(super) options: PostgresOptions,
     /// Names this store object among those of all processes.
     pub(super) process: i64,
-    pub(super) queue: Queue,
+    pub(super) lanes: Lanes,
+    /// What the lanes are told apart by.
+    pub(super) tracers: Vec<i64>,
     pub(super) known: Mutex<Known>,
     /// Counts what became pending through this store object, so that a scan knows whether it
     /// missed something.

@@ -1,10 +1,11 @@
-//! The thread that writes: takes whatever waits, carries it out in the order in which it was
-//! submitted, and answers once it is durable.
+//! The threads that write, one for each lane: each takes whatever waits in its lane, carries it
+//! out in the order in which it was submitted, and answers once it is durable.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::lane::{Lane, Plain, Refused, Single};
+use super::lanes::Next;
 use super::session::is_plain;
 use super::shared::Shared;
 use crate::error::{Error, Result};
@@ -20,19 +21,19 @@ struct Item {
     answer: Option<Result<Wrote>>,
 }
 
-/// Runs until the queue is closed and empty.
-pub(super) fn run(shared: &Shared, runtime: &tokio::runtime::Handle, mut lane: Lane) {
+/// Drives a lane until all are closed and it is empty.
+pub(super) fn run(shared: &Shared, runtime: &tokio::runtime::Handle, no: usize, mut lane: Lane) {
     let mut round = Round::default();
-    while round.fill(shared) {
-        while round.next < round.items.len() {
-            let clock = shared.options.clock.as_ref();
-            let begun = clock.monotonic();
-            let size = runtime.block_on(round.run_group(shared, &mut lane));
-            let took = clock.monotonic().saturating_sub(begun);
-            let metrics = &shared.options.metrics;
-            metrics.commit.record(micros(took));
-            metrics.commit_batch.record(size as u64);
-            round.answer(size);
+    loop {
+        match shared.lanes.take(no) {
+            Next::Work(batches) => round.run(shared, runtime, &mut lane, batches),
+            Next::Meet(crossing) if no > 0 => crossing.pass(),
+            Next::Meet(crossing) => {
+                let _held = crossing.hold();
+                let batches = shared.lanes.take_crossing(&crossing);
+                round.run(shared, runtime, &mut lane, batches);
+            }
+            Next::End => return,
         }
     }
 }
@@ -41,26 +42,42 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What was taken from the queue at once.
+/// What was taken from the lane at once.
 #[derive(Default)]
 struct Round {
     sinks: Vec<Arc<dyn Sink>>,
     items: Vec<Item>,
     /// Everything before this is answered.
     next: usize,
-    batches: Vec<Batch>,
 }
 
 impl Round {
-    /// Waits for work. False once there is none any more.
-    fn fill(&mut self, shared: &Shared) -> bool {
+    /// Carries out all of it, and answers.
+    fn run(
+        &mut self,
+        shared: &Shared,
+        runtime: &tokio::runtime::Handle,
+        lane: &mut Lane,
+        batches: Vec<Batch>,
+    ) {
+        self.fill(batches);
+        while self.next < self.items.len() {
+            let clock = shared.options.clock.as_ref();
+            let begun = clock.monotonic();
+            let size = runtime.block_on(self.run_group(shared, lane));
+            let took = clock.monotonic().saturating_sub(begun);
+            let metrics = &shared.options.metrics;
+            metrics.commit.record(micros(took));
+            metrics.commit_batch.record(size as u64);
+            self.answer(size);
+        }
+    }
+
+    fn fill(&mut self, batches: Vec<Batch>) {
         self.items.clear();
         self.sinks.clear();
         self.next = 0;
-        if !shared.queue.take(&mut self.batches) {
-            return false;
-        }
-        for batch in self.batches.drain(..) {
+        for batch in batches {
             let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
             let sink = known.unwrap_or_else(|| {
                 self.sinks.push(batch.sink);
@@ -74,7 +91,6 @@ impl Round {
                 answer: None,
             }));
         }
-        true
     }
 
     /// Runs the next group, and says how many writes it was: as many plain ones in a row as

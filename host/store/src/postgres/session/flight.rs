@@ -5,7 +5,7 @@ use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, Head, Row};
-use super::{Done, Session, TRACE};
+use super::{Done, Session, TRACE, Trace};
 use crate::columns::{json, json_list, payload};
 use crate::rows::bounded;
 
@@ -63,7 +63,7 @@ impl Session<'_> {
         &mut self,
         batch: &Batch<'_>,
         begun: bool,
-        trace: i64,
+        trace: Trace,
     ) -> Done<bool> {
         let mut flight = Flight {
             session: self,
@@ -77,11 +77,10 @@ impl Session<'_> {
         flight.records(batch).await?;
         flight.scoped(batch).await?;
         flight.blobs(batch).await?;
-        let process = flight.session.shared.process;
-        let columns: Vec<Column<'_>> = vec![Box::new(process), Box::new(trace)];
+        let columns: Vec<Column<'_>> = vec![Box::new(trace.process), Box::new(trace.last)];
         flight.add(TRACE, Some(1), columns).await?;
         let sent = flight.sent;
-        self.trace = Some(trace);
+        self.trace = Some(trace.last);
         let pending = batch.rows.values().filter_map(|row| row.now);
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;

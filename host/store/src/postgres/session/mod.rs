@@ -86,6 +86,15 @@ impl From<Error> for Failed {
 
 pub(super) type Done<T> = Result<T, Failed>;
 
+/// What a transaction leaves in `trace`.
+#[derive(Clone, Copy)]
+pub(super) struct Trace {
+    /// In whose row.
+    pub(super) process: i64,
+    /// The number.
+    pub(super) last: i64,
+}
+
 /// Leaves a trace of a transaction.
 const TRACE: &str = "INSERT INTO trace (process, last) VALUES ($1, $2) \
     ON CONFLICT (process) DO UPDATE SET last = excluded.last, at = now()";
@@ -152,10 +161,9 @@ impl<'a> Session<'a> {
 
     /// Leaves something to recognise the transaction by, should it not be known whether it is
     /// written.
-    pub(super) async fn leave_trace(&mut self, trace: i64) -> Done<()> {
-        let process = self.shared.process;
-        self.execute(TRACE, &[&process, &trace]).await?;
-        self.trace = Some(trace);
+    pub(super) async fn leave_trace(&mut self, trace: Trace) -> Done<()> {
+        self.execute(TRACE, &[&trace.process, &trace.last]).await?;
+        self.trace = Some(trace.last);
         Ok(())
     }
 
@@ -165,7 +173,7 @@ impl<'a> Session<'a> {
         &mut self,
         writes: &[&Write],
         checked: bool,
-        trace: i64,
+        trace: Trace,
     ) -> Done<Vec<Wrote>> {
         let facts = if checked {
             self.begin().await?;

@@ -5,6 +5,7 @@
 mod agreeing;
 mod bloat;
 mod encrypted;
+mod lanes;
 mod opening;
 mod racing;
 pub(super) mod troubles;
@@ -16,8 +17,9 @@ use windlass_model::Clock;
 use windlass_test_servers::PostgreSql;
 
 use super::{PostgresOptions, PostgresStore};
-use crate::Store;
+use crate::conformance::world::Answers;
 use crate::conformance::{Harness, TestClock};
+use crate::{Result, Sink, Store, Ticket, Write, Wrote};
 
 /// A database of its own in the server that all tests of this process share.
 struct InDatabase {
@@ -60,6 +62,44 @@ impl Harness for InDatabase {
 
     fn is_there(&self) -> bool {
         self.url.is_some()
+    }
+}
+
+/// A sink whose writes stand in a line.
+struct Line {
+    no: usize,
+    answers: Answers,
+}
+
+impl Sink for Line {
+    fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
+        self.answers.answered(answers);
+    }
+
+    fn line(&self) -> Option<usize> {
+        Some(self.no)
+    }
+}
+
+impl Line {
+    fn new(no: usize) -> Arc<Self> {
+        Arc::new(Self {
+            no,
+            answers: Answers::default(),
+        })
+    }
+
+    /// Submits, and waits for nothing.
+    fn submit(self: &Arc<Self>, store: &PostgresStore, writes: Vec<(Ticket, Write)>) {
+        let sink: Arc<dyn Sink> = Arc::<Self>::clone(self);
+        store.submit(&sink, writes);
+    }
+
+    /// Submits one write, and waits for its answer.
+    fn write(self: &Arc<Self>, store: &PostgresStore, write: Write) -> Result<Wrote> {
+        self.submit(store, vec![(0, write)]);
+        let answer = self.answers.wait(1).pop();
+        answer.map_or_else(|| Err(crate::Error::closed()), |(_, answer)| answer)
     }
 }
 

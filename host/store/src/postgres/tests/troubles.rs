@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windlass_model::Clock;
 use windlass_test_servers::PostgreSql;
 
-use super::{InDatabase, in_database};
+use super::{InDatabase, Line, in_database};
 use crate::conformance::TestClock;
 use crate::conformance::world::{Held, Member, is_done};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
-use crate::{Store as _, codes};
+use crate::{Store as _, Write, codes};
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug)]
@@ -23,28 +23,32 @@ pub(in crate::postgres) enum Trouble {
     NotWritten,
 }
 
+/// Instances that are stepped on beside each other.
+const CHAINS: usize = 4;
+
 fn open(url: &str) -> Arc<PostgresStore> {
     let clock: Arc<dyn Clock> = Arc::new(TestClock::default());
     let options = PostgresOptions {
         ahead: Some(Arc::clone(&clock)),
         reconnect_ms: 60_000,
+        write_connections: CHAINS,
         ..PostgresOptions::new(clock)
     };
     PostgresStore::open(url, options).unwrap()
 }
 
-/// Steps one instance after another on, while `harm` is done to the server again and again.
+/// Steps some instances on, each over a connection of its own, while `harm` is done to the server again and again.
 fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
-    const CHAINS: usize = 4;
     const STEPS: u64 = 100;
     const STEPS_BETWEEN: u64 = 50;
     let Some(server) = PostgreSql::for_test().unwrap() else {
         return;
     };
-    let member = Member::of(open(&server.database().unwrap()));
+    let store = open(&server.database().unwrap());
+    let member = Member::of(Arc::<PostgresStore>::clone(&store));
     let firsts: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
     let (over, harmed, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
+    let steps: Vec<_> = std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut next = STEPS_BETWEEN;
             while !over.load(Ordering::Acquire) {
@@ -58,14 +62,17 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
         });
         let chains: Vec<_> = firsts
             .iter()
-            .map(|first| {
-                let (member, harmed, done) = (&member, &harmed, &done);
+            .enumerate()
+            .map(|(no, first)| {
+                let (store, member, harmed, done) = (&store, &member, &harmed, &done);
                 scope.spawn(move || {
+                    let line = Line::new(no);
                     let mut held = *first;
                     let mut steps = 0;
                     // Until there was both enough work and enough harm.
                     while steps < STEPS || harmed.load(Ordering::Acquire) < 3 {
-                        let wrote = member.commit(member.chained(&held, steps + 2));
+                        let step = member.chained(&held, steps + 2);
+                        let wrote = line.write(store, Write::Commit(Box::new(step))).unwrap();
                         assert!(is_done(&wrote), "{wrote:?} at {steps}");
                         held = held.next();
                         steps += 1;
@@ -75,20 +82,20 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
                 })
             })
             .collect();
-        let steps: Vec<u64> = chains
-            .into_iter()
-            .map(|chain| chain.join().unwrap())
-            .collect();
+        let steps = chains.into_iter().map(|chain| chain.join()).collect();
         over.store(true, Ordering::Release);
-        for (first, steps) in firsts.iter().zip(&steps) {
-            let head = member.head(first.fence.instance);
-            assert_eq!(head.version.0.cast_unsigned(), *steps);
-        }
-        assert_eq!(
-            member.store.counts().unwrap().runs,
-            steps.iter().sum::<u64>()
-        );
+        steps
     });
+    // The server is whole again.
+    let steps: Vec<u64> = steps.into_iter().map(|steps| steps.unwrap()).collect();
+    for (first, steps) in firsts.iter().zip(&steps) {
+        let head = member.head(first.fence.instance);
+        assert_eq!(head.version.0.cast_unsigned(), *steps);
+    }
+    assert_eq!(
+        member.store.counts().unwrap().runs,
+        steps.iter().sum::<u64>()
+    );
 }
 
 #[test]
@@ -149,11 +156,11 @@ fn what_cannot_be_asked_for_is_answered_as_unknown() {
     let held = member.born();
     *store.shared.before_trouble.lock() = Some(Box::new(move || server.kill().unwrap()));
     *store.shared.troubles.lock() = vec![Trouble::Written];
-    let commit = crate::Write::Commit(Box::new(member.chained(&held, 2)));
+    let commit = Write::Commit(Box::new(member.chained(&held, 2)));
     let error = store.write(commit).unwrap_err();
     assert_eq!(error.code, codes::UNKNOWN_OUTCOME, "{error}");
     // From now on nothing was sent, so that is known.
-    let error = store.write(crate::Write::Unpark).unwrap_err();
+    let error = store.write(Write::Unpark).unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
     let error = store.counts().unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
