@@ -1,9 +1,13 @@
 //! Several processes look after the same definitions at the same time, and what becomes of
 //! files that are taken away.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use windlass_locks::{FileOptions, Key, Parts, Settings};
+use windlass_runtime::SystemClock;
 use windlass_store::published::{PublicationQuery, ScheduleQuery};
-use windlass_tests::harness::{Place, until};
+use windlass_tests::harness::{Place, Web, until};
 
 /// Workflows that are looked after.
 const WORKFLOWS: usize = 12;
@@ -142,4 +146,58 @@ fn what_a_file_has_published_goes_with_it() {
     until("it is taken back", || !is_published("w1"));
     assert!(is_published("w2"));
     serve.kill();
+}
+
+#[test]
+fn what_another_process_is_at_is_in_progress_and_waits_for_whoever_looks_next() {
+    let place = Place::new(&[])
+        .with("cluster.enabled", "true")
+        .with("cluster.allow-local-locks", "true")
+        .with("locks.provider", "file")
+        .with("definitions.directory", "watched");
+    std::fs::create_dir(place.path("watched")).expect("it is not there");
+    let web = Web::serve(&place);
+    web.publish(&workflow("w0"));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let parts = Parts {
+        clock: Arc::new(SystemClock::new()),
+        runtime: runtime.handle().clone(),
+        owner: "another process".to_owned(),
+        metrics: Arc::default(),
+    };
+    let directory = place.store().with_file_name("locks");
+    let provider = windlass_locks::open(&Settings::File(FileOptions { directory }), parts);
+    let provider = provider.expect("it opens");
+    let requests = || place.look().store().upkeep(10).expect("they can be read");
+    let asked = [
+        ("/api/v1/admin/refresh", json!({}), Key::refresh_all()),
+        (
+            "/api/v1/admin/refresh",
+            json!({ "names": ["w0"] }),
+            Key::refresh("w0"),
+        ),
+        ("/api/v1/admin/reload", Value::Null, Key::reload()),
+    ];
+    for (path, wish, key) in asked {
+        let held = runtime.block_on(async {
+            loop {
+                // The host looks at its directory now and then.
+                if let Some(held) = provider.try_acquire(&key).await.expect("it answers") {
+                    break held;
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        let refused = web.post(path, &wish);
+        assert_eq!(
+            refused.problem(),
+            (409, "WL-D144".to_owned()),
+            "{path} {wish}"
+        );
+        assert_eq!(requests().len(), 1, "it is written down: {path} {wish}");
+        runtime.block_on(held.release()).expect("it is released");
+        // Whoever is asked next does both.
+        until("nobody is at it", || web.post(path, &wish).status == 200);
+        assert_eq!(requests(), Vec::new(), "{path} {wish}");
+    }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use windlass_model::stimulus::resume_token;
 use windlass_store::stimuli::BookmarkQuery;
+use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Gate, Place, Signal, Web, until, until_some};
 
 fn two() -> Value {
@@ -284,12 +285,29 @@ fn definitions_are_changed_only_as_expected() {
     assert_eq!(other.problem(), code("WL-H005", 422));
 }
 
-/// Two hosts on one store count together, each over what it has seen.
 #[test]
 fn what_two_hosts_publish_over_each_other_is_never_lost() {
+    check_counting(&Place::new(&["echo"]));
+}
+
+#[test]
+fn what_two_hosts_publish_over_each_other_in_a_database_is_never_lost() {
+    let Some(postgres) = PostgreSql::shared().expect("PostgreSQL starts") else {
+        return;
+    };
+    let url = postgres.database().expect("a database can be made");
+    let place = Place::new(&["echo"])
+        .with("cluster.enabled", "true")
+        .with_database(&url);
+    check_counting(&place);
+}
+
+/// Two hosts on one store count together, each over what it has seen.
+fn check_counting(place: &Place) {
     const EACH: u32 = 40;
-    let (place, first) = web(&[two()]);
-    let second = Web::serve(&place);
+    let first = Web::serve(place);
+    first.publish(&two());
+    let second = Web::serve(place);
     let counting = |web: &Web| {
         let mut refused = 0;
         let mut counted = 0;

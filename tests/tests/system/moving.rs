@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_model::Status;
-use windlass_tests::harness::{Place, until_some};
+use windlass_tests::harness::{Answer, Place, Web, until_some};
 
 const APPROVAL: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -93,4 +93,50 @@ fn what_cannot_be_imported_is_refused_by_its_code() {
     let newer = document.replacen("\"windlass-export\":1", "\"windlass-export\":9", 1);
     check(&newer, &["--replace"], "WL-R135", 2);
     check_answered(&place, &id);
+}
+
+#[test]
+fn a_run_moves_from_one_host_to_another_by_http() {
+    let (here, there) = (
+        Place::new(&["human", "text"]),
+        Place::new(&["human", "text"]),
+    );
+    let (from, to) = (Web::serve(&here), Web::serve(&there));
+    let id = asked(&here);
+    let shown = from.get_any(&format!("/api/v1/instances/{id}/export"));
+    assert_eq!(shown.status, 200, "{shown:?}");
+    let import = |web: &Web, query: &str| {
+        let path = format!("/api/v1/instances/import{query}");
+        web.ask(
+            "POST",
+            &path,
+            &["content-type: application/json"],
+            &shown.body,
+        )
+    };
+    let check = |answer: &Answer, status: u16, result: &str| {
+        let said = answer.json();
+        assert_eq!((answer.status, &said["result"]), (status, &json!(result)));
+        assert_eq!(said["id"], id.as_str());
+    };
+    check(&import(&to, ""), 201, "new");
+    check(&import(&to, ""), 200, "already");
+    check_answered(&there, &id);
+    // Where it comes from, it is there.
+    assert_eq!(import(&from, "").problem(), (409, "WL-R137".to_owned()));
+    check(&import(&to, "?replace=true"), 201, "replaced");
+    // The same, by the command line of somebody who has neither of the stores.
+    let (far, near) = (Place::new(&[]), format!("http://{}", to.address));
+    let file = far.path("run.json");
+    let file = file.to_str().expect("a path that is text");
+    let origin = format!("http://{}", from.address);
+    far.ask(&[
+        "--server", &origin, "instance", "export", &id, "--file", file,
+    ]);
+    let import = ["--server", &near, "instance", "import", file];
+    let refused = far.say(&import);
+    assert_eq!(refused.exit, Some(40), "it was exported anew: {refused:?}");
+    let said = far.ask(&[&import[..], &["--replace"]].concat());
+    assert_eq!(said.trim(), format!("{id} replaced"));
+    check_answered(&there, &id);
 }

@@ -1,6 +1,7 @@
 //! Hosts that are paused: one, and several on one store.
 
 use serde_json::{Value, json};
+use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Place, Signal, Web, until};
 
 fn two() -> Value {
@@ -14,9 +15,14 @@ fn two() -> Value {
 
 fn web(workflows: &[Value]) -> (Place, Web) {
     let place = Place::new(&["echo"]);
-    let web = Web::serve(&place);
-    workflows.iter().for_each(|workflow| web.publish(workflow));
+    let web = serve(&place, workflows);
     (place, web)
+}
+
+fn serve(place: &Place, workflows: &[Value]) -> Web {
+    let web = Web::serve(place);
+    workflows.iter().for_each(|workflow| web.publish(workflow));
+    web
 }
 
 fn code(code: &str, status: u16) -> (u16, String) {
@@ -86,8 +92,24 @@ fn ready(web: &Web) -> u16 {
 
 #[test]
 fn a_pause_that_is_written_down_is_that_of_every_process_and_any_of_them_ends_it() {
-    let (place, first) = web(&[two()]);
-    let second = Web::serve(&place);
+    check_pause_of_all(&Place::new(&["echo"]));
+}
+
+#[test]
+fn a_pause_in_a_database_is_that_of_every_host_of_the_cluster() {
+    let Some(postgres) = PostgreSql::shared().expect("PostgreSQL starts") else {
+        return;
+    };
+    let url = postgres.database().expect("a database can be made");
+    let place = Place::new(&["echo"])
+        .with("cluster.enabled", "true")
+        .with_database(&url);
+    check_pause_of_all(&place);
+}
+
+fn check_pause_of_all(place: &Place) {
+    let first = serve(place, &[two()]);
+    let second = Web::serve(place);
     let file = place.workflow("two", &two()).display().to_string();
     for (here, there) in [(&first, &second), (&second, &first)] {
         pause(here, true);

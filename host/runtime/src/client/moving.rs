@@ -205,7 +205,7 @@ fn why(id: InstanceId, refused: Stored) -> Error {
         Stored::Reserved { by } => return Error::Reserved { by },
         Stored::Exists => (
             format!("there is a run {id} already"),
-            "say that its place is to be taken, or give the new one another id",
+            "take its place (`--replace`), or give the new one another id (`--new-id`)",
         ),
         Stored::Owned => (
             format!("run {id} is at work, and its place cannot be taken now"),

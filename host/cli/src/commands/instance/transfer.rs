@@ -70,11 +70,13 @@ impl Export {
             })?;
             return Ok(Exit::Done);
         };
-        let written = File::create_new(path).and_then(|mut file| {
-            file.write_all(document)?;
-            file.sync_all()
-        });
-        written.map_err(|error| unusable(path, &error))?;
+        let mut file = File::create_new(path).map_err(|error| unusable(path, &error))?;
+        let written = file.write_all(document).and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            // Half of a run is of no use to anybody, and would be in the way of the next attempt.
+            drop(std::fs::remove_file(path));
+            unusable(path, &error)
+        })?;
         let item = json!({ "id": id, "file": path, "bytes": document.len() });
         context.output.show(&item, || id.to_owned())?;
         Ok(Exit::Done)
