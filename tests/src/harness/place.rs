@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use windlass_test_servers::PostgreSql;
 
 use super::look::Look;
 use super::process::Process;
@@ -57,6 +58,19 @@ impl Place {
             place.link("plugins", name);
         }
         place
+    }
+
+    /// As [`Place::new`], for hosts of a cluster that share a new PostgreSQL database. None where
+    /// there is no server.
+    ///
+    /// # Panics
+    ///
+    /// If the database cannot be made.
+    pub fn of_cluster(components: &[&str]) -> Option<Self> {
+        let server = PostgreSql::shared().expect("PostgreSQL starts")?;
+        let url = server.database().expect("a database can be made");
+        let place = Self::new(components).with("cluster.enabled", "true");
+        Some(place.with_database(&url))
     }
 
     fn link(&self, directory: &str, name: &str) {

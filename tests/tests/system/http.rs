@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use windlass_model::stimulus::resume_token;
 use windlass_store::stimuli::BookmarkQuery;
-use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Gate, Place, Signal, Web, until, until_some};
 
 fn two() -> Value {
@@ -292,14 +291,9 @@ fn what_two_hosts_publish_over_each_other_is_never_lost() {
 
 #[test]
 fn what_two_hosts_publish_over_each_other_in_a_database_is_never_lost() {
-    let Some(postgres) = PostgreSql::shared().expect("PostgreSQL starts") else {
-        return;
-    };
-    let url = postgres.database().expect("a database can be made");
-    let place = Place::new(&["echo"])
-        .with("cluster.enabled", "true")
-        .with_database(&url);
-    check_counting(&place);
+    if let Some(place) = Place::of_cluster(&["echo"]) {
+        check_counting(&place);
+    }
 }
 
 /// Two hosts on one store count together, each over what it has seen.

@@ -1,7 +1,6 @@
 //! Hosts that are paused: one, and several on one store.
 
 use serde_json::{Value, json};
-use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Place, Signal, Web, until};
 
 fn two() -> Value {
@@ -97,14 +96,9 @@ fn a_pause_that_is_written_down_is_that_of_every_process_and_any_of_them_ends_it
 
 #[test]
 fn a_pause_in_a_database_is_that_of_every_host_of_the_cluster() {
-    let Some(postgres) = PostgreSql::shared().expect("PostgreSQL starts") else {
-        return;
-    };
-    let url = postgres.database().expect("a database can be made");
-    let place = Place::new(&["echo"])
-        .with("cluster.enabled", "true")
-        .with_database(&url);
-    check_pause_of_all(&place);
+    if let Some(place) = Place::of_cluster(&["echo"]) {
+        check_pause_of_all(&place);
+    }
 }
 
 fn check_pause_of_all(place: &Place) {
