@@ -44,7 +44,7 @@ pub use memory::MemoryStore;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use read::Reader;
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
-pub use write::{Sink, Ticket, Write, Wrote};
+pub use write::{Line, Sink, Ticket, Write, Wrote};
 
 use std::sync::Arc;
 

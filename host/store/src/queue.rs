@@ -6,7 +6,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
 use crate::weight::weight;
-use crate::write::{Sink, Ticket, Write, Wrote};
+use crate::write::{Line, Sink, Ticket, Write, Wrote};
 
 /// Writes submitted together.
 pub(crate) struct Batch {
@@ -94,13 +94,21 @@ impl Queue {
 }
 
 /// Waits for one answer.
-#[derive(Default)]
 pub(crate) struct Awaited {
+    line: Line,
     answer: Mutex<Option<Result<Wrote>>>,
     answered: Condvar,
 }
 
 impl Awaited {
+    pub(crate) fn of(write: &Write) -> Self {
+        Self {
+            line: write.line(),
+            answer: Mutex::default(),
+            answered: Condvar::new(),
+        }
+    }
+
     pub(crate) fn wait(&self) -> Result<Wrote> {
         let mut answer = self.answer.lock();
         loop {
@@ -118,5 +126,9 @@ impl Sink for Awaited {
             *self.answer.lock() = Some(answer);
             self.answered.notify_all();
         }
+    }
+
+    fn line(&self) -> Line {
+        self.line
     }
 }

@@ -28,14 +28,21 @@ pub trait Sink: Send + Sync {
     fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>);
 
     /// The line that what is submitted with this sink stands in.
-    ///
-    /// Writes of one line are carried out in the order in which they were submitted, and a
-    /// backend may carry out several lines at the same time. A write of no line comes after all
-    /// that was submitted before it, whatever its line, and before all that is submitted after
-    /// it.
-    fn line(&self) -> Option<usize> {
-        None
+    fn line(&self) -> Line {
+        Line::All
     }
+}
+
+/// What comes before what. A backend may carry out several lines at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// After all that was submitted before, whatever its line, and before all that is submitted
+    /// after it; what stands in none is not meant.
+    All,
+    /// After what was submitted to the same line before.
+    Of(usize),
+    /// Whenever it may be: for who submits one write and waits for its answer.
+    None,
 }
 
 /// One logical transaction.
@@ -250,6 +257,27 @@ pub enum Write {
     /// Empties the queue and makes sure that all before it is durable. Answered by
     /// [`Wrote::Done`].
     Flush,
+}
+
+impl Write {
+    /// The line of a write whose submitter waits for the answer. What is about members, and
+    /// about what they hold, has to come after what members have submitted.
+    pub(crate) fn line(&self) -> Line {
+        match self {
+            Self::Join(_)
+            | Self::Renew { .. }
+            | Self::Leave { .. }
+            | Self::Bury { .. }
+            | Self::Claim(_)
+            | Self::Commit(_)
+            | Self::Mark { .. }
+            | Self::Release { .. }
+            | Self::Park { .. }
+            | Self::Unpark
+            | Self::Flush => Line::All,
+            _ => Line::None,
+        }
+    }
 }
 
 /// The answer to a write that was carried out, or refused by a fence.

@@ -34,7 +34,7 @@ use tokio::sync::oneshot;
 use windlass_model::{Epoch, InstanceNo, Numbers, Seq};
 use windlass_store::rows::NewInstance;
 use windlass_store::write::{ClaimedInstance, Fence};
-use windlass_store::{Sink, Ticket, Wrote};
+use windlass_store::{Line, Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
@@ -173,7 +173,7 @@ impl Sink for Shard {
     }
 
     /// Shards have nothing to do with each other's instances.
-    fn line(&self) -> Option<usize> {
-        Some(self.index)
+    fn line(&self) -> Line {
+        Line::Of(self.index)
     }
 }

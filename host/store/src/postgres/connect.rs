@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 use windlass_postgres::{Driver, Pool, Unusable, quoted};
 
 use super::fault::Fault;
@@ -34,12 +33,16 @@ impl Target {
                  SET idle_in_transaction_session_timeout TO {}; SET jit TO off;",
                 options.statement_ms, options.lock_wait_ms, options.idle_in_transaction_ms
             ),
+            // What finds itself outside of a transaction that says that it writes must not: it
+            // would be committed by itself.
+            //
             // The statements that write go through an index each, and lists of numbers whose
             // length the planner does not know. Plans that read whole tables look good to it
             // while those are small, and are kept when they are not any more.
-            writer: "SET synchronous_commit TO on; SET plan_cache_mode TO force_generic_plan; \
-                SET enable_seqscan TO off; SET enable_hashjoin TO off; \
-                SET enable_mergejoin TO off; SET enable_bitmapscan TO off;"
+            writer: "SET default_transaction_read_only TO on; SET synchronous_commit TO on; \
+                SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; \
+                SET enable_hashjoin TO off; SET enable_mergejoin TO off; \
+                SET enable_bitmapscan TO off;"
                 .to_owned(),
         })
     }
@@ -119,24 +122,6 @@ impl Connection {
         let statement = self.client.prepare(sql).await?;
         self.statements.insert(sql, statement.clone());
         Ok(statement)
-    }
-
-    pub(super) async fn rows(
-        &mut self,
-        sql: &'static str,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> std::result::Result<Vec<Row>, Fault> {
-        let statement = self.prepare(sql).await?;
-        self.client.query(&statement, params).await
-    }
-
-    pub(super) async fn execute(
-        &mut self,
-        sql: &'static str,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> std::result::Result<u64, Fault> {
-        let statement = self.prepare(sql).await?;
-        self.client.execute(&statement, params).await
     }
 }
 

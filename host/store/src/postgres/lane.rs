@@ -15,6 +15,7 @@ use super::fault::{Fault, explain, is_conflict, is_gone};
 use super::listen::pause;
 use super::session::{Done, Failed, Session, Trace};
 use super::shared::Shared;
+use super::values::get;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::write::{Write, Wrote};
@@ -129,12 +130,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// One whose transactions are told from those of others by a number of its own, and whose
-    /// first connection may be there.
-    pub(super) fn new(process: i64, connection: Option<Connection>) -> Self {
+    /// One whose transactions are told from those of others by a number of its own.
+    pub(super) fn new(process: i64) -> Self {
         Self {
             process,
-            connection,
+            connection: None,
             unreachable: false,
             trace: 0,
         }
@@ -240,43 +240,44 @@ impl Lane {
                     .help("Check the server; what was not acknowledged is looked up at the start."),
             )
         };
-        // While the server is still at the transaction, that holds the row.
-        let sql = "SELECT last FROM trace WHERE process = $1 FOR UPDATE";
         for _ in 0..QUESTIONS {
             let process = self.process;
             let connection = self.connected(shared).await;
             let connection = connection.map_err(|error| unknown(&error.message))?;
-            match connection.rows(sql, &[&process]).await {
-                Ok(rows) => {
-                    let last = rows.first().map(|row| row.try_get::<_, i64>(0));
-                    let last = last.transpose();
-                    let last = last.map_err(|fault| unknown(&explain(place, &fault).message))?;
-                    return Ok(last == Some(trace));
+            match last_trace(&mut Session::new(connection, shared), process).await {
+                Ok(last) => return Ok(last == Some(trace)),
+                Err(Failed::Sql(fault)) if is_gone(&fault) => self.connection = None,
+                Err(failed) => {
+                    self.connection = None;
+                    return Err(unknown(&failed.told(place).message));
                 }
-                Err(fault) if is_gone(&fault) => self.connection = None,
-                Err(fault) => return Err(unknown(&explain(place, &fault).message)),
             }
         }
         Err(unknown("the connection is lost again and again"))
     }
 }
 
-/// A new connection on which traces can be left.
+/// A new connection on which traces can be left: the lane's row is in place, as one that is only
+/// being written could neither be seen nor waited for.
 async fn traced(shared: &Shared, process: i64) -> std::result::Result<Connection, Fault> {
-    let mut connection = shared.target.writer().await?;
-    trace_from_now_on(&mut connection, process).await?;
+    let connection = shared.target.writer().await?;
+    let sql = format!(
+        "BEGIN READ WRITE; INSERT INTO trace (process, last) VALUES ({process}, 0) \
+            ON CONFLICT DO NOTHING; COMMIT"
+    );
+    connection.client.batch_execute(&sql).await?;
     Ok(connection)
 }
 
-/// Puts the lane's row in place: one that is only being written could neither be seen nor
-/// waited for.
-pub(super) async fn trace_from_now_on(
-    connection: &mut Connection,
-    process: i64,
-) -> std::result::Result<(), Fault> {
-    let sql = "INSERT INTO trace (process, last) VALUES ($1, 0) ON CONFLICT DO NOTHING";
-    connection.execute(sql, &[&process]).await?;
-    Ok(())
+/// The last trace that is left in a row. While the server is still at a transaction that leaves
+/// one, that holds the row.
+async fn last_trace(session: &mut Session<'_>, process: i64) -> Done<Option<i64>> {
+    session.begin().await?;
+    let sql = "SELECT last FROM trace WHERE process = $1 FOR UPDATE";
+    let row = session.one(sql, &[&process]).await?;
+    let last = row.map(|row| get(&row, 0)).transpose()?;
+    session.commit().await?;
+    Ok(last)
 }
 
 async fn attempt<W: Work>(
@@ -293,7 +294,7 @@ async fn attempt<W: Work>(
     };
     let trace = session.trace;
     failpoint::pass("store-before-commit");
-    let committed = commit(shared, session.connection).await;
+    let committed = commit(shared, &mut session).await;
     match committed {
         Ok(()) => {
             failpoint::pass("store-after-commit");
@@ -306,17 +307,17 @@ async fn attempt<W: Work>(
 }
 
 #[cfg(not(test))]
-async fn commit(_shared: &Shared, connection: &mut Connection) -> std::result::Result<(), Fault> {
-    connection.client.batch_execute("COMMIT").await
+async fn commit(_shared: &Shared, session: &mut Session<'_>) -> std::result::Result<(), Fault> {
+    session.commit().await
 }
 
 /// Commits, unless a test lets something else happen.
 #[cfg(test)]
-async fn commit(shared: &Shared, connection: &mut Connection) -> std::result::Result<(), Fault> {
+async fn commit(shared: &Shared, session: &mut Session<'_>) -> std::result::Result<(), Fault> {
     use super::tests::troubles::Trouble;
     let trouble = shared.troubles.lock().pop();
     if let Some(Trouble::Written) | None = trouble {
-        connection.client.batch_execute("COMMIT").await?;
+        session.commit().await?;
     }
     if trouble.is_none() {
         return Ok(());
@@ -324,7 +325,7 @@ async fn commit(shared: &Shared, connection: &mut Connection) -> std::result::Re
     if let Some(before) = shared.before_trouble.lock().take() {
         before();
     }
-    Err(connection.cut().await)
+    Err(session.connection.cut().await)
 }
 
 async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {
@@ -333,15 +334,8 @@ async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Fail
         return Attempt::Gone(fault);
     }
     match failed {
-        Failed::Sql(fault) if is_conflict(&fault) => Attempt::Conflict(explain(place, &fault)),
-        Failed::Sql(fault) => Attempt::RolledBack(explain(place, &fault)),
+        Failed::Sql(fault) if !is_conflict(&fault) => Attempt::RolledBack(explain(place, &fault)),
         Failed::Store(error) => Attempt::RolledBack(error),
-        Failed::Again => Attempt::Conflict(
-            Error::new(
-                codes::BUSY,
-                "others write what a write rests on, again and again",
-            )
-            .transient(),
-        ),
+        failed => Attempt::Conflict(failed.told(place)),
     }
 }

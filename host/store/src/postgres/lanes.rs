@@ -1,15 +1,17 @@
 //! What waits for the connections that write: a lane for each, and what crosses them all.
 //!
-//! Writes of a line ([`Sink::line`](crate::Sink::line)) wait in its lane, in order. A write of no
-//! line stands in all lanes at once: each stops before it, the first one carries it out when all
-//! have come that far, and they go on when it is answered. So it comes after all that was
-//! submitted before, and before all that is submitted after it.
+//! Writes of a line ([`Line`]) wait in its lane, in order. A write of all lines stands in all
+//! lanes at once: each stops before it, the first one carries it out when all have come that
+//! far, and they go on when it is answered. So it comes after all that was submitted before, and
+//! before all that is submitted after it. What stands in none has a lane of its own, the last
+//! one, which nothing crosses.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::Line;
 use crate::queue::Batch;
 use crate::weight::weight;
 
@@ -49,6 +51,8 @@ struct Waiting {
 /// Many submitters, and a writer for each lane.
 pub(super) struct Lanes {
     bound: Weight,
+    /// How many lanes are for lines.
+    lines: usize,
     waiting: Mutex<Waiting>,
     /// By lane: something waits, or all is closed.
     ready: Vec<Condvar>,
@@ -57,10 +61,11 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// So many lanes, in which `writes` writes may wait together that hold so many bytes,
+    /// So many lanes for lines, and one for what stands in none, in which `writes` writes may wait together that hold so many bytes,
     /// besides the batch that exceeds either.
     pub(super) fn new(lanes: usize, writes: usize, bytes: usize) -> Self {
-        let lanes = lanes.max(1);
+        let lines = lanes.max(1);
+        let lanes = lines + 1;
         let waiting = Waiting {
             lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
             ..Waiting::default()
@@ -70,6 +75,7 @@ impl Lanes {
                 writes: writes.max(1),
                 bytes: bytes.max(1),
             },
+            lines,
             waiting: Mutex::new(waiting),
             ready: (0..lanes).map(|_| Condvar::new()).collect(),
             room: Condvar::new(),
@@ -97,14 +103,17 @@ impl Lanes {
         }
         waiting.weight.add(weight);
         let lane = match line {
-            Some(line) => line % self.count(),
-            None if self.count() == 1 => 0,
-            None => {
+            Line::None => self.lines,
+            Line::Of(line) => line % self.lines,
+            Line::All if self.lines == 1 => 0,
+            Line::All => {
                 self.cross(&mut waiting, batch, weight);
                 return Ok(());
             }
         };
-        waiting.last = None;
+        if lane < self.lines {
+            waiting.last = None;
+        }
         if let Some(entries) = waiting.lanes.get_mut(lane) {
             entries.push_back(Entry::Batch(batch, weight));
         }
@@ -119,13 +128,13 @@ impl Lanes {
             last.batches.lock().push((batch, weight));
             return;
         }
-        let crossing = Arc::new(Crossing::new(self.count() - 1));
+        let crossing = Arc::new(Crossing::new(self.lines - 1));
         crossing.batches.lock().push((batch, weight));
-        for entries in &mut waiting.lanes {
+        for entries in waiting.lanes.iter_mut().take(self.lines) {
             entries.push_back(Entry::Crossing(Arc::clone(&crossing)));
         }
         waiting.last = Some(crossing);
-        for ready in &self.ready {
+        for ready in self.ready.iter().take(self.lines) {
             ready.notify_one();
         }
     }

@@ -37,7 +37,7 @@ pub(super) async fn lay_out(connection: &mut Connection, place: &str, schema: &s
     connection
         .client
         .batch_execute(
-            "BEGIN; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0; \
+            "BEGIN READ WRITE; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0; \
             SET LOCAL idle_in_transaction_session_timeout TO 0;",
         )
         .await

@@ -97,27 +97,24 @@ impl PostgresStore {
             .build()
             .map_err(none)?;
         let handle = runtime.handle().clone();
-        let tracers: Vec<i64> = std::iter::repeat_with(nonce)
-            .take(options.write_connections.max(1))
-            .collect();
-        let process = nonce();
-        let first = tracers.first().copied().unwrap_or_default();
-        let prepared = prepare(Arc::clone(&target), options.clone(), first);
-        let connection = match wait_for(&handle, prepared) {
-            Ok(connection) => connection,
-            Err(error) => {
-                // Dropping it may wait, which is not allowed where a runtime is driven.
-                runtime.shutdown_background();
-                return Err(error);
-            }
-        };
+        let prepared = prepare(Arc::clone(&target), options.clone());
+        if let Err(error) = wait_for(&handle, prepared) {
+            // Dropping it may wait, which is not allowed where a runtime is driven.
+            runtime.shutdown_background();
+            return Err(error);
+        }
+        let lanes = Lanes::new(
+            options.write_connections,
+            options.queue_writes,
+            options.queue_bytes,
+        );
         let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
         let shared = Arc::new(Shared {
             target,
-            lanes: Lanes::new(tracers.len(), options.queue_writes, options.queue_bytes),
-            tracers,
+            tracers: std::iter::repeat_with(nonce).take(lanes.count()).collect(),
+            lanes,
             options,
-            process,
+            process: nonce(),
             known: Mutex::default(),
             made_pending: std::sync::atomic::AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
@@ -135,19 +132,22 @@ impl PostgresStore {
             runtime: Mutex::new(Some(runtime)),
             handle,
         };
-        store.write_from_now_on(connection).map_err(none)?;
+        store.write_from_now_on().map_err(none)?;
         Ok(Arc::new(store))
     }
 
-    /// Starts a thread for each lane; the first has a connection.
-    fn write_from_now_on(&self, first: connect::Connection) -> std::io::Result<()> {
-        let mut first = Some(first);
+    /// Starts a thread for each lane.
+    fn write_from_now_on(&self) -> std::io::Result<()> {
         for (no, tracer) in self.shared.tracers.iter().enumerate() {
-            let lane = Lane::new(*tracer, first.take());
-            let (shared, runs_on) = (Arc::clone(&self.shared), self.handle.clone());
+            // A thread moves the bytes of its connection itself: it would be woken for each
+            // answer in any case.
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            let (shared, lane) = (Arc::clone(&self.shared), Lane::new(*tracer));
             let writer = std::thread::Builder::new()
                 .name(format!("store-writer-{no}"))
-                .spawn(move || writer::run(&shared, &runs_on, no, lane))?;
+                .spawn(move || writer::run(&shared, &runtime, no, lane))?;
             self.writers.lock().push(writer);
         }
         Ok(())
@@ -159,17 +159,10 @@ impl PostgresStore {
     }
 }
 
-/// The first connection, on a schema that is laid out.
-async fn prepare(
-    target: Arc<Target>,
-    options: PostgresOptions,
-    process: i64,
-) -> Result<connect::Connection> {
+/// Sees that the schema is laid out.
+async fn prepare(target: Arc<Target>, options: PostgresOptions) -> Result<()> {
     let mut connection = first(&target, &options).await?;
-    layout::lay_out(&mut connection, target.place(), &options.schema).await?;
-    let traced = lane::trace_from_now_on(&mut connection, process).await;
-    traced.map_err(|fault| explain(target.place(), &fault))?;
-    Ok(connection)
+    layout::lay_out(&mut connection, target.place(), &options.schema).await
 }
 
 /// Connects; a server that is not there yet is waited for, as long as the options say.
@@ -229,7 +222,7 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        let awaited = Arc::new(Awaited::default());
+        let awaited = Arc::new(Awaited::of(&write));
         let sink: Arc<dyn Sink> = Arc::clone(&awaited) as Arc<dyn Sink>;
         self.submit(&sink, vec![(0, write)]);
         awaited.wait()

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
 use super::lane::{Lane, Plain, Refused, Single};
 use super::lanes::Next;
 use super::session::is_plain;
@@ -22,7 +24,7 @@ struct Item {
 }
 
 /// Drives a lane until all are closed and it is empty.
-pub(super) fn run(shared: &Shared, runtime: &tokio::runtime::Handle, no: usize, mut lane: Lane) {
+pub(super) fn run(shared: &Shared, runtime: &Runtime, no: usize, mut lane: Lane) {
     let mut round = Round::default();
     loop {
         match shared.lanes.take(no) {
@@ -53,13 +55,7 @@ struct Round {
 
 impl Round {
     /// Carries out all of it, and answers.
-    fn run(
-        &mut self,
-        shared: &Shared,
-        runtime: &tokio::runtime::Handle,
-        lane: &mut Lane,
-        batches: Vec<Batch>,
-    ) {
+    fn run(&mut self, shared: &Shared, runtime: &Runtime, lane: &mut Lane, batches: Vec<Batch>) {
         self.fill(batches);
         while self.next < self.items.len() {
             let clock = shared.options.clock.as_ref();

@@ -145,7 +145,7 @@ impl Store for SqliteStore {
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        let waiting = Arc::new(Awaited::default());
+        let waiting = Arc::new(Awaited::of(&write));
         let sink: Arc<dyn Sink> = Arc::clone(&waiting) as Arc<dyn Sink>;
         self.submit(&sink, vec![(0, write)]);
         waiting.wait()

@@ -22,7 +22,7 @@ impl Session<'_> {
             SET touched_ms = greatest(blob.touched_ms, excluded.touched_ms)";
         for blob in blobs {
             let (digest, bytes): (&[u8], &[u8]) = (&blob.digest.0, &blob.bytes);
-            self.execute(sql, &[&digest, &at_ms, &bytes]).await?;
+            self.later(sql, &[&digest, &at_ms, &bytes]).await?;
             self.hold_blob(instance, &blob.digest).await?;
         }
         Ok(())
@@ -40,7 +40,7 @@ impl Session<'_> {
         let sql = "WITH held AS (SELECT no FROM blob WHERE digest = $2 FOR KEY SHARE) \
             INSERT INTO blob_ref (instance, blob) SELECT $1, no FROM held ON CONFLICT DO NOTHING";
         let digest: &[u8] = &digest.0;
-        self.execute(sql, &[&instance, &digest]).await?;
+        self.later(sql, &[&instance, &digest]).await?;
         Ok(())
     }
 }

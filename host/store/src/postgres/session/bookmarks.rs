@@ -183,14 +183,14 @@ impl Session<'_> {
         let (instances, firsts): (Vec<i64>, Vec<i64>) = groups.iter().copied().unzip();
         let sql = "DELETE FROM bookmark b USING unnest($1::bigint[], $2::bigint[]) \
             AS g (instance, first) WHERE b.instance = g.instance AND b.first = g.first";
-        self.execute(sql, &[&instances, &firsts]).await?;
+        self.later(sql, &[&instances, &firsts]).await?;
         Ok(())
     }
 
     /// Ends all bookmarks of an instance.
     pub(super) async fn burn_all(&mut self, instance: i64) -> Done<()> {
         let sql = "DELETE FROM bookmark WHERE instance = $1";
-        self.execute(sql, &[&instance]).await?;
+        self.later(sql, &[&instance]).await?;
         Ok(())
     }
 

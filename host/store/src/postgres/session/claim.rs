@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use windlass_model::{ScopeNo, TriggerState};
 
-use super::{Done, Session, get};
+use super::heads::Params;
+use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::postgres::values::some_bytes;
@@ -31,6 +32,18 @@ const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
 
 /// When what waits without a time is due.
 const NEVER: i64 = i64::MAX;
+
+/// The priorities of which something is pending, the highest first: one look each.
+const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
+        (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
+        UNION ALL \
+        SELECT (SELECT t.rank FROM trigger t WHERE t.wake_ms IS NOT NULL \
+            AND t.rank < ranks.rank ORDER BY t.rank DESC LIMIT 1) \
+        FROM ranks WHERE ranks.rank IS NOT NULL) \
+    SELECT rank FROM ranks WHERE rank IS NOT NULL";
+
+/// The triggers of instances.
+const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
 
 /// How far a member has come in its walk through the due index. Each call begins with the
 /// highest priority, and goes on in each where the call before stopped.
@@ -74,6 +87,15 @@ struct Chosen {
     triggers: Vec<i64>,
 }
 
+/// How far a walk through one priority has come.
+enum Walked {
+    /// To the end of what is due; what comes next is due then, as far as a page tells: the answer
+    /// may be too early, which costs one claim for nothing.
+    All { next_ms: Option<i64> },
+    /// The call has seen or taken enough.
+    Enough,
+}
+
 enum Verdict {
     Chosen,
     /// Nothing that this member may take.
@@ -86,12 +108,20 @@ enum Verdict {
 
 impl Session<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
-        if !self.is_member(claim.incarnation.0).await? {
+        // What becomes pending from here on may be missed.
+        let made_pending = self.made_pending();
+        let member: Params<'_> = &[&claim.incarnation.0];
+        let [member, ranks] = self.all([(MEMBER, member), (RANKS, &[])]).await?;
+        if member.is_empty() {
             return Ok(Wrote::Claimed(Claims::default()));
         }
         let mut taking = Taking::default();
         match &claim.scope {
-            ClaimScope::All => self.walk(claim, &mut taking).await?,
+            ClaimScope::All => {
+                let ranks = ranks.iter().map(|row| get(row, 0));
+                let ranks: Vec<i32> = ranks.collect::<Result<_, _>>()?;
+                self.walk(claim, &mut taking, &ranks, made_pending).await?;
+            }
             ClaimScope::Only(instances) => {
                 for no in instances {
                     self.claim_of(claim, &mut taking, no.0).await?;
@@ -101,34 +131,39 @@ impl Session<'_> {
         Ok(Wrote::Claimed(self.take(claim, taking).await?))
     }
 
-    /// Goes on with the member's walk through the due index.
-    async fn walk(&mut self, claim: &Claim, taking: &mut Taking) -> Done<()> {
-        let made_pending = self.made_pending();
+    /// Goes on with the member's walk through the due index, the highest priority first.
+    async fn walk(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        ranks: &[i32],
+        made_pending: u64,
+    ) -> Done<()> {
         let begun = self.shared.scans.lock().get(&claim.incarnation.0).cloned();
         let mut scan = begun.unwrap_or_else(|| Scan {
             places: FxHashMap::default(),
             made_pending,
             left: false,
         });
-        taking.more = true;
         let mut rows = ROWS;
-        let ranks = self.ranks().await?;
-        for rank in &ranks {
-            if !self
+        let mut next_due_ms = None;
+        for rank in ranks {
+            match self
                 .walk_rank(claim, taking, &mut scan, *rank, &mut rows)
                 .await?
             {
-                self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
-                return Ok(());
+                Walked::Enough => {
+                    taking.more = true;
+                    self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
+                    return Ok(());
+                }
+                Walked::All { next_ms } => {
+                    next_due_ms = [next_due_ms, next_ms].into_iter().flatten().min();
+                }
             }
         }
         taking.more = scan.left || scan.made_pending != self.made_pending();
-        if !taking.more {
-            for rank in ranks {
-                let due_ms = self.next_due_of(claim, rank).await?;
-                taking.next_due_ms = [taking.next_due_ms, due_ms].into_iter().flatten().min();
-            }
-        }
+        taking.next_due_ms = next_due_ms.filter(|_| !taking.more);
         self.aftermath.scan = Some((claim.incarnation.0, None));
         Ok(())
     }
@@ -139,21 +174,7 @@ impl Session<'_> {
             .load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// The priorities of which something is pending, the highest first: one look each.
-    async fn ranks(&mut self) -> Done<Vec<i32>> {
-        let sql = "WITH RECURSIVE ranks (rank) AS ( \
-                (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
-                UNION ALL \
-                SELECT (SELECT t.rank FROM trigger t WHERE t.wake_ms IS NOT NULL \
-                    AND t.rank < ranks.rank ORDER BY t.rank DESC LIMIT 1) \
-                FROM ranks WHERE ranks.rank IS NOT NULL) \
-            SELECT rank FROM ranks WHERE rank IS NOT NULL";
-        let rows = self.rows(sql, &[]).await?;
-        let ranks = rows.iter().map(|row| get(row, 0));
-        Ok(ranks.collect::<Result<_, _>>()?)
-    }
-
-    /// Walks through what is due of one priority. False if the call has seen or taken enough.
+    /// Walks through what is due of one priority.
     async fn walk_rank(
         &mut self,
         claim: &Claim,
@@ -161,64 +182,79 @@ impl Session<'_> {
         scan: &mut Scan,
         rank: i32,
         rows: &mut usize,
-    ) -> Done<bool> {
+    ) -> Done<Walked> {
         loop {
             let after = scan.places.get(&rank).copied().unwrap_or(BEGINNING);
-            let page = self.read_page(rank, claim.now_ms, after).await?;
-            let last = page.len() < PAGE;
+            let page = self.read_page(claim, rank, after).await?;
             *rows = rows.saturating_sub(page.len());
-            let mut heads = self.free_or_mine(claim, &page).await?;
-            scan.left |= self.lock(claim, taking, &page, &mut heads).await?;
+            let due = page.partition_point(|(place, _)| place.0 <= claim.now_ms);
+            let (due, later) = page.split_at(due);
+            let mut heads = due
+                .iter()
+                .filter_map(|(place, head)| Some((place.1, (*head)?)))
+                .collect();
+            scan.left |= self.lock(claim, taking, due, &mut heads).await?;
             let parked = self
-                .put_aside(&heads, page.iter().map(|place| (place.1, place.2)))
+                .put_aside(&heads, due.iter().map(|(place, _)| (place.1, place.2)))
                 .await?;
-            for place in page {
-                if parked.contains(&place.2) {
-                    scan.places.insert(rank, place);
-                    continue;
+            for (place, _) in due {
+                if !parked.contains(&place.2) {
+                    match choose(claim, taking, &heads, place.1, place.2) {
+                        Verdict::Chosen | Verdict::NotMine => {}
+                        Verdict::Enough => scan.left = true,
+                        Verdict::Full => return Ok(Walked::Enough),
+                    }
                 }
-                match choose(claim, taking, &heads, place.1, place.2) {
-                    Verdict::Chosen | Verdict::NotMine => {}
-                    Verdict::Enough => scan.left = true,
-                    Verdict::Full => return Ok(false),
-                }
-                scan.places.insert(rank, place);
+                scan.places.insert(rank, *place);
             }
-            if last || *rows == 0 {
-                return Ok(last);
+            if due.len() < PAGE {
+                let first = later.iter().find(|(_, head)| head.is_some());
+                let last = later.last().filter(|_| page.len() == PAGE);
+                let next_ms = first.or(last).map(|(place, _)| place.0);
+                return Ok(Walked::All { next_ms });
+            }
+            if *rows == 0 {
+                return Ok(Walked::Enough);
             }
         }
     }
 
-    async fn read_page(&mut self, rank: i32, now_ms: i64, after: Place) -> Done<Vec<Place>> {
-        let sql = "SELECT wake_ms, instance, no FROM trigger WHERE wake_ms IS NOT NULL \
-            AND rank = $1 AND wake_ms <= $2 AND (wake_ms, instance, no) > ($3, $4, $5) \
-            ORDER BY wake_ms, instance, no LIMIT $6";
-        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let rows = self
-            .rows(sql, &[&rank, &now_ms, &after.0, &after.1, &after.2, &limit])
-            .await?;
-        let place = |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?));
-        rows.iter().map(place).collect()
-    }
-
-    /// Which instances of a page are free (true) or the member's own (false). One whose owner
-    /// is dead is free once it has been buried.
-    async fn free_or_mine(
+    /// What is pending, in order, and which of its instances are free or the member's own. One
+    /// whose owner is dead is free once it has been buried.
+    async fn read_page(
         &mut self,
         claim: &Claim,
-        page: &[Place],
-    ) -> Done<FxHashMap<i64, Standing>> {
-        let mut numbers: Vec<i64> = page.iter().map(|place| place.1).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        if numbers.is_empty() {
-            return Ok(FxHashMap::default());
-        }
-        let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 \
-            AND (owner IS NULL OR owner = $2)";
-        let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
-        rows.iter().map(standing).collect()
+        rank: i32,
+        after: Place,
+    ) -> Done<Vec<(Place, Option<Standing>)>> {
+        let sql = "SELECT t.wake_ms, t.instance, t.no, i.no IS NOT NULL, i.owner IS NULL, \
+                i.status = 3 \
+            FROM (SELECT wake_ms, instance, no FROM trigger WHERE wake_ms IS NOT NULL \
+                AND rank = $1 AND wake_ms <= $2 AND (wake_ms, instance, no) > ($3, $4, $5) \
+                ORDER BY wake_ms, instance, no LIMIT $6) AS t \
+            LEFT JOIN instance i ON i.no = t.instance AND i.status < 4 \
+                AND (i.owner IS NULL OR i.owner = $7) \
+            ORDER BY t.wake_ms, t.instance, t.no";
+        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+        let member = claim.incarnation.0;
+        let until_ms = claim.now_ms.max(NEVER - 1);
+        let rows = self
+            .rows(
+                sql,
+                &[
+                    &rank, &until_ms, &after.0, &after.1, &after.2, &limit, &member,
+                ],
+            )
+            .await?;
+        let entry = |row| {
+            let place = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+            let standing = match get(row, 3)? {
+                true => Some(standing(row, 4)?),
+                false => None,
+            };
+            Ok((place, standing))
+        };
+        rows.iter().map(entry).collect()
     }
 
     /// Locks as many of a page, in its order, as there is room for. What others are at is left.
@@ -226,13 +262,13 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        page: &[Place],
+        page: &[(Place, Option<Standing>)],
         heads: &mut FxHashMap<i64, Standing>,
     ) -> Done<bool> {
         heads.retain(|no, _| !taking.refused.contains(no));
         let mut wanted = Vec::with_capacity(heads.len());
         let mut seen = FxHashSet::default();
-        for place in page {
+        for (place, _) in page {
             let no = place.1;
             if heads.contains_key(&no) && !taking.locked.contains(&no) && seen.insert(no) {
                 wanted.push(no);
@@ -252,8 +288,8 @@ impl Session<'_> {
                 ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
             let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
             for row in &rows {
-                let (no, standing) = standing(row)?;
-                heads.insert(no, standing);
+                let no = get(row, 0)?;
+                heads.insert(no, standing(row, 1)?);
                 taking.locked.insert(no);
             }
             for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
@@ -274,7 +310,7 @@ impl Session<'_> {
             let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = $1 AND status < 4 \
                 AND (owner IS NULL OR owner = $2) FOR NO KEY UPDATE";
             if let Some(row) = self.one(sql, &[&instance, &claim.incarnation.0]).await? {
-                heads.extend([standing(&row)?]);
+                heads.insert(instance, standing(&row, 1)?);
                 taking.locked.insert(instance);
             }
         }
@@ -315,18 +351,6 @@ impl Session<'_> {
         self.park_paused(&due).await
     }
 
-    /// When the next trigger of a priority comes due that this member may take. Looks at one
-    /// page: behind that, the answer may be too early, which costs one claim for nothing.
-    async fn next_due_of(&mut self, claim: &Claim, rank: i32) -> Done<Option<i64>> {
-        let now = (claim.now_ms, i64::MAX, i64::MAX);
-        let page = self.read_page(rank, NEVER - 1, now).await?;
-        let heads = self.free_or_mine(claim, &page).await?;
-        let full = page.len() == PAGE;
-        let first = page.iter().find(|place| heads.contains_key(&place.1));
-        let last = page.last().filter(|_| full);
-        Ok(first.or(last).map(|place| place.0))
-    }
-
     /// Takes what was chosen, and reads it.
     async fn take(&mut self, claim: &Claim, taking: Taking) -> Done<Claims> {
         let mut claims = Claims {
@@ -339,19 +363,47 @@ impl Session<'_> {
         }
         let free = taking.instances.iter().filter(|chosen| chosen.free);
         let free: Vec<i64> = free.map(|chosen| chosen.no).collect();
-        let sql = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)";
-        self.execute(sql, &[&free, &claim.incarnation.0]).await?;
-        let mut claimed = self.claim_triggers(&taking).await?;
         let all: Vec<i64> = taking.instances.iter().map(|chosen| chosen.no).collect();
+        let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
+        let mut chosen: Vec<i64> = chosen.copied().collect();
+        chosen.sort_unstable();
+        let member = claim.incarnation.0;
+        // What has been moved, or taken away by its instance's owner, since it was chosen stays.
+        let [_, triggers, instances, mut others, scopes] = self
+            .all([
+                (
+                    "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)",
+                    &[&free, &member],
+                ),
+                (
+                    concat!(
+                        "UPDATE trigger SET state = 1, token = token + 1 ",
+                        "WHERE no = ANY($1) AND state = 0 RETURNING ",
+                        trigger_columns!()
+                    ),
+                    &[&chosen],
+                ),
+                (select_instance!("WHERE i.no = ANY($1)"), &[&all]),
+                (OTHERS, &[&free]),
+                (
+                    "SELECT instance, scope, state FROM scope WHERE instance = ANY($1) \
+                        ORDER BY instance, scope",
+                    &[&free],
+                ),
+            ])
+            .await?;
+        let triggers = triggers.iter().map(rows::trigger);
+        let triggers = triggers.map(|row| row.map(|row| (row.no.0, row)));
+        let mut claimed: FxHashMap<i64, TriggerRow> = triggers.collect::<Result<_, _>>()?;
+        if self.overtake(claimed.values()).await? {
+            others = self.rows(OTHERS, &[&free]).await?;
+        }
         let mut heads = FxHashMap::default();
-        for row in self
-            .rows(select_instance!("WHERE i.no = ANY($1)"), &[&all])
-            .await?
-        {
-            if get::<i16>(&row, rows::EXTRAS)? != 0 {
-                self.aftermath.carrying.push(get(&row, 0)?);
+        for row in &instances {
+            if get::<i16>(row, rows::EXTRAS)? != 0 {
+                self.aftermath.carrying.push(get(row, 0)?);
             }
-            let row = rows::instance(&row)?;
+            let row = rows::instance(row)?;
             heads.insert(row.no.0, row);
         }
         for chosen in taking.instances {
@@ -367,79 +419,56 @@ impl Session<'_> {
                 scopes: Vec::new(),
             });
         }
-        self.read_rest(&mut claims, &free).await?;
+        fill(&mut claims, &others, &scopes)?;
         Ok(claims)
     }
 
-    /// What has been moved, or taken away by its instance's owner, since it was chosen stays.
-    async fn claim_triggers(&mut self, taking: &Taking) -> Done<FxHashMap<i64, TriggerRow>> {
-        let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
-        let mut chosen: Vec<i64> = chosen.copied().collect();
-        chosen.sort_unstable();
-        let sql = concat!(
-            "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ANY($1) AND state = 0 ",
-            "RETURNING ",
-            trigger_columns!()
-        );
-        let mut claimed = FxHashMap::default();
-        for row in self.rows(sql, &[&chosen]).await? {
-            let row = rows::trigger(&row)?;
-            claimed.insert(row.no.0, row);
-        }
-        for row in claimed.values().filter(|row| row.kind.is_pausing()) {
-            self.overtake(row).await?;
-        }
-        Ok(claimed)
-    }
-
     /// Of pausing and going on the last counts: what waits since before one that is claimed,
-    /// because the walk had passed it when it became free, would undo it.
-    async fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
+    /// because the walk had passed it when it became free, would undo it. True if there may have
+    /// been such.
+    async fn overtake(&mut self, claimed: impl Iterator<Item = &TriggerRow> + Send) -> Done<bool> {
         let sql = "DELETE FROM trigger WHERE instance = $1 AND kind IN ($2, $3) AND seq < 0 \
             AND state = 0 AND due_ms < $4";
         let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
-        let (instance, due_ms) = (last.instance.0, last.due_ms);
-        self.execute(sql, &[&instance, &pause, &unpause, &due_ms])
-            .await?;
-        Ok(())
-    }
-
-    /// The other triggers and the open scopes of what was taken.
-    async fn read_rest(&mut self, claims: &mut Claims, taken: &[i64]) -> Done<()> {
-        let mut places = FxHashMap::default();
-        for (place, claimed) in claims.instances.iter().enumerate() {
-            if claimed.taken {
-                places.insert(claimed.row.no.0, place);
-            }
+        let mut any = false;
+        for last in claimed.filter(|row| row.kind.is_pausing()) {
+            let (instance, due_ms) = (last.instance.0, last.due_ms);
+            self.later(sql, &[&instance, &pause, &unpause, &due_ms])
+                .await?;
+            any = true;
         }
-        let sql = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
-        for row in self.rows(sql, &[&taken]).await? {
-            let row = rows::trigger(&row)?;
-            let place = places.get(&row.instance.0);
-            let claimed = place.and_then(|place| claims.instances.get_mut(*place));
-            if let Some(claimed) = claimed.filter(|_| row.state != TriggerState::Claimed) {
-                claimed.others.push(row);
-            }
-        }
-        let sql = "SELECT instance, scope, state FROM scope WHERE instance = ANY($1) \
-            ORDER BY instance, scope";
-        for row in self.rows(sql, &[&taken]).await? {
-            let instance: i64 = get(&row, 0)?;
-            let place = places.get(&instance);
-            if let Some(claimed) = place.and_then(|place| claims.instances.get_mut(*place)) {
-                let scope = ScopeNo(get::<i64>(&row, 1)?.cast_unsigned());
-                claimed.scopes.push((scope, some_bytes(&row, 2)?));
-            }
-        }
-        Ok(())
+        Ok(any)
     }
 }
 
-/// Number and standing of an instance.
-fn standing(row: &Row) -> Done<(i64, Standing)> {
-    let free = get(row, 1)?;
-    let paused = get(row, 2)?;
-    Ok((get(row, 0)?, Standing { free, paused }))
+/// Adds the other triggers and the open scopes of what was taken.
+fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
+    let taken = claims.instances.iter_mut().filter(|claimed| claimed.taken);
+    let mut taken: FxHashMap<i64, &mut ClaimedInstance> =
+        taken.map(|claimed| (claimed.row.no.0, claimed)).collect();
+    for row in others {
+        let row = rows::trigger(row)?;
+        if row.state != TriggerState::Claimed
+            && let Some(claimed) = taken.get_mut(&row.instance.0)
+        {
+            claimed.others.push(row);
+        }
+    }
+    for row in scopes {
+        if let Some(claimed) = taken.get_mut(&get(row, 0)?) {
+            let scope = ScopeNo(get::<i64>(row, 1)?.cast_unsigned());
+            claimed.scopes.push((scope, some_bytes(row, 2)?));
+        }
+    }
+    Ok(())
+}
+
+/// The standing of an instance, in the columns from `column` on.
+fn standing(row: &Row, column: usize) -> Done<Standing> {
+    Ok(Standing {
+        free: get(row, column)?,
+        paused: get(row, column + 1)?,
+    })
 }
 
 fn choose(

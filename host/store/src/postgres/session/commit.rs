@@ -33,7 +33,7 @@ impl Session<'_> {
         for removed in &commit.removed {
             self.bury_unheard(no, Some(removed), commit.at_ms).await?;
             let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
-            self.execute(sql, &[&removed.no.0, &no]).await?;
+            self.later(sql, &[&removed.no.0, &no]).await?;
         }
         for run in &commit.runs {
             self.insert_run(run).await?;
@@ -43,9 +43,9 @@ impl Session<'_> {
         let mut due = self.put_rare(commit).await?;
         if let Some(finish) = &commit.finish {
             due |= self.end_rare(commit, finish, head.extras).await?;
-            self.execute("DELETE FROM trigger WHERE instance = $1", &[&no])
+            self.later("DELETE FROM trigger WHERE instance = $1", &[&no])
                 .await?;
-            self.execute("DELETE FROM reservation WHERE instance = $1", &[&no])
+            self.later("DELETE FROM reservation WHERE instance = $1", &[&no])
                 .await?;
             if head.extras & extras::DOOMED != 0 {
                 self.entomb(no).await?;
@@ -102,7 +102,7 @@ impl Session<'_> {
                 SELECT instance, least(keep_ms, $3::bigint - $2) + $2 FROM origin \
                 WHERE instance = $1 ON CONFLICT (instance) \
                 DO UPDATE SET until_ms = excluded.until_ms";
-            self.execute(sql, &[&no, &commit.at_ms, &i64::MAX]).await?;
+            self.later(sql, &[&no, &commit.at_ms, &i64::MAX]).await?;
         }
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish).await?)
     }
@@ -156,7 +156,7 @@ impl Session<'_> {
         let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
             status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-        self.execute(
+        self.later(
             sql,
             &[
                 &run.no.0,
@@ -192,13 +192,13 @@ impl Session<'_> {
         if let Some(state) = state {
             let sql = "INSERT INTO scope (instance, scope, state) VALUES ($1, $2, $3) \
                 ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state";
-            self.execute(sql, &[&instance, &scope, &&**state]).await?;
+            self.later(sql, &[&instance, &scope, &&**state]).await?;
             return Ok(());
         }
         let sql = "DELETE FROM scope WHERE instance = $1 AND scope = $2";
-        self.execute(sql, &[&instance, &scope]).await?;
+        self.later(sql, &[&instance, &scope]).await?;
         let sql = "DELETE FROM var WHERE instance = $1 AND scope = $2";
-        self.execute(sql, &[&instance, &scope]).await?;
+        self.later(sql, &[&instance, &scope]).await?;
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl Session<'_> {
         let (no, version) = (commit.fence.instance.0, commit.fence.version.0 + 1);
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             let (kind, detail) = (&entry.kind, &*entry.detail);
-            self.execute(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
+            self.later(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
                 .await?;
         }
         Ok(())
@@ -226,8 +226,7 @@ impl Session<'_> {
         }
         for list in &commit.lists_done {
             let sql = "DELETE FROM item WHERE instance = $1 AND list = $2";
-            self.execute(sql, &[&instance, &list.0.cast_signed()])
-                .await?;
+            self.later(sql, &[&instance, &list.0.cast_signed()]).await?;
         }
         Ok(())
     }
@@ -244,7 +243,7 @@ impl Session<'_> {
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, scope, name) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let scope = scope.0.cast_signed();
-        self.execute(sql, &[&instance, &scope, &name, &body, &meta])
+        self.later(sql, &[&instance, &scope, &name, &body, &meta])
             .await?;
         Ok(())
     }
@@ -255,7 +254,7 @@ impl Session<'_> {
             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (instance, list, place) \
             DO UPDATE SET body = excluded.body, meta = excluded.meta";
         let (list, place) = (item.list.0.cast_signed(), i64::from(item.index));
-        self.execute(sql, &[&instance, &list, &place, &body, &meta])
+        self.later(sql, &[&instance, &list, &place, &body, &meta])
             .await?;
         Ok(())
     }
@@ -273,7 +272,7 @@ impl Session<'_> {
         let sql = "UPDATE instance SET status = $2, version = version + 1, \
             last_run = coalesce($3, last_run), state = $4, owner = $5, \
             finished_ms = $6, failure = $7, output = $8, output_meta = $9 WHERE no = $1";
-        self.execute(
+        self.later(
             sql,
             &[
                 &commit.fence.instance.0,

@@ -15,7 +15,7 @@ impl Session<'_> {
     /// Keeps a component, unless it is there.
     pub(super) async fn keep_component(&mut self, new: &NewComponent) -> Done<Wrote> {
         check(new)?;
-        self.execute(LOCK, &[]).await?;
+        self.later(LOCK, &[]).await?;
         let digest: &[u8] = &new.digest.0;
         let there = "SELECT 1 FROM component WHERE digest = $1";
         if self.one(there, &[&digest]).await?.is_some() {
@@ -28,7 +28,7 @@ impl Session<'_> {
         check_room(new, count.cast_unsigned(), bytes.cast_unsigned())?;
         let sql = "INSERT INTO component (generation, digest, name, version, bytes) \
             SELECT coalesce(max(generation), 0) + 1, $1, $2, $3, $4 FROM component";
-        self.execute(sql, &[&digest, &new.name, &new.version, &&*new.bytes])
+        self.later(sql, &[&digest, &new.name, &new.version, &&*new.bytes])
             .await?;
         Ok(Wrote::Done)
     }
@@ -40,10 +40,10 @@ impl Session<'_> {
         before_ms: i64,
         at_ms: i64,
     ) -> Done<Wrote> {
-        self.execute(LOCK, &[]).await?;
+        self.later(LOCK, &[]).await?;
         let used: Vec<&[u8]> = used.iter().map(|digest| &digest.0[..]).collect();
         let note = "UPDATE component SET used_ms = $2 WHERE digest = ANY($1) OR used_ms IS NULL";
-        self.execute(note, &[&used, &at_ms]).await?;
+        self.later(note, &[&used, &at_ms]).await?;
         let due = "SELECT digest, octet_length(bytes)::bigint FROM component \
             WHERE used_ms < $1 AND generation < (SELECT max(generation) FROM component) \
             ORDER BY generation LIMIT $2";
@@ -54,12 +54,11 @@ impl Session<'_> {
             let text = hex(&digest);
             let pinned = "SELECT 1 FROM pins WHERE position($1::bytea IN json) > 0 LIMIT 1";
             if self.one(pinned, &[&text.as_bytes()]).await?.is_some() {
-                self.execute(note, &[&[&*digest].as_slice(), &at_ms])
-                    .await?;
+                self.later(note, &[&[&*digest].as_slice(), &at_ms]).await?;
                 continue;
             }
             let delete = "DELETE FROM component WHERE digest = $1";
-            self.execute(delete, &[&digest]).await?;
+            self.later(delete, &[&digest]).await?;
             count += 1;
             bytes += get::<i64>(row, 1)?;
             if bytes > SLICE_BYTES {

@@ -68,7 +68,7 @@ impl Session<'_> {
         let sql = "INSERT INTO origin (instance, request, correlation, created_ms, input, \
             input_meta, parent, parent_id, parent_trigger, parent_seq, depth, keep_ms) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-        self.execute(
+        self.later(
             sql,
             &[
                 &no,
@@ -119,7 +119,7 @@ impl Session<'_> {
         keys.dedup();
         let sql = "SELECT pg_advisory_xact_lock(hashtext('reservation'), hashtext(key)) \
             FROM unnest($1::text[]) AS keys (key)";
-        self.rows(sql, &[&keys]).await?;
+        self.later(sql, &[&keys]).await?;
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Session<'_> {
         for key in keys {
             let sql = "INSERT INTO reservation (key, instance) VALUES ($1, $2) \
                 ON CONFLICT DO NOTHING";
-            self.execute(sql, &[key, &instance]).await?;
+            self.later(sql, &[key, &instance]).await?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Session<'_> {
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {
-                self.execute(insert, &[&digest, &row.name, &&*row.json])
+                self.later(insert, &[&digest, &row.name, &&*row.json])
                     .await?;
                 self.written(find, row.digest).await?
             }
@@ -186,7 +186,7 @@ impl Session<'_> {
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {
-                self.execute(insert, &[&digest, &&*row.json]).await?;
+                self.later(insert, &[&digest, &&*row.json]).await?;
                 self.written(find, row.digest).await?
             }
         };

@@ -98,14 +98,14 @@ impl Session<'_> {
         let (unused_ms, used): (Option<i64>, bool) = (get(row, 1)?, get(row, 3)?);
         let since_ms = match (used, unused_ms) {
             (false, Some(since_ms)) if since_ms < before_ms => {
-                self.execute(table.delete, &[&no]).await?;
+                self.later(table.delete, &[&no]).await?;
                 return Ok(true);
             }
             (true, None) | (false, Some(_)) => return Ok(false),
             (true, Some(_)) => None,
             (false, None) => Some(at_ms),
         };
-        self.execute(table.note, &[&no, &since_ms]).await?;
+        self.later(table.note, &[&no, &since_ms]).await?;
         Ok(false)
     }
 }

@@ -18,7 +18,7 @@ impl Session<'_> {
         {
             return Ok(Wrote::Fenced);
         }
-        self.execute("DELETE FROM draft WHERE name = $1", &[&new.name])
+        self.later("DELETE FROM draft WHERE name = $1", &[&new.name])
             .await?;
         let sql = "INSERT INTO draft (name, based_on, saved_ms, content) \
             VALUES ($1, $2, $3, $4) RETURNING no";
@@ -68,7 +68,7 @@ impl Session<'_> {
             SET workflow = excluded.workflow, version = excluded.version, \
             definition = excluded.definition";
         let (version, digest) = (i64::from(version), &definition.digest.0[..]);
-        self.execute(sql, &[&source, &definition.name, &version, &digest])
+        self.later(sql, &[&source, &definition.name, &version, &digest])
             .await?;
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Session<'_> {
             }
             UpkeepOp::Done(numbers) => {
                 let numbers: Vec<i64> = numbers.iter().map(|no| no.0).collect();
-                self.execute("DELETE FROM upkeep WHERE no = ANY($1)", &[&numbers])
+                self.later("DELETE FROM upkeep WHERE no = ANY($1)", &[&numbers])
                     .await?;
                 Ok(Wrote::Done)
             }
@@ -121,7 +121,7 @@ impl Session<'_> {
         };
         // What is asked for anew includes these.
         let sql = "DELETE FROM upkeep WHERE kind = $1 AND $1 <> $2 OR kind = $2 AND $1 = $3";
-        self.execute(sql, &[&kind, &REFRESH, &REFRESH_ALL]).await?;
+        self.later(sql, &[&kind, &REFRESH, &REFRESH_ALL]).await?;
         let sql = "INSERT INTO upkeep (kind, names, at_ms) VALUES ($1, $2, $3) RETURNING no";
         let row = self.row(sql, &[&kind, &names, &at_ms]).await?;
         Ok(get(&row, 0)?)

@@ -1,7 +1,11 @@
 //! What the fences of a batch are compared with, read and locked in one go: for the batches of
 //! which some write turned out to be refused.
 
+use std::hash::Hash;
+
 use rustc_hash::{FxHashMap, FxHashSet};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSqlOwned;
 
 use super::{Done, Session, get};
 use crate::write::Write;
@@ -60,47 +64,58 @@ impl Session<'_> {
     /// Reads and locks what the writes of a batch rest on.
     pub(super) async fn facts(&mut self, writes: &[&Write]) -> Done<Facts> {
         let asked = Asked::of(writes);
-        let mut facts = Facts::default();
-        let sql = "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
-            ORDER BY incarnation FOR KEY SHARE";
-        for row in self.rows(sql, &[&asked.members]).await? {
-            facts.members.insert(get(&row, 0)?);
-        }
-        let sql = "SELECT no, owner, epoch, version, extras, status = 3 FROM instance WHERE no = ANY($1) \
-            ORDER BY no FOR NO KEY UPDATE";
-        for row in self.rows(sql, &[&asked.heads]).await? {
-            let extras = get(&row, 4)?;
-            let (owner, paused) = (get(&row, 1)?, get(&row, 5)?);
-            let head = (owner, get(&row, 2)?, get(&row, 3)?, extras, paused);
-            facts.heads.insert(get(&row, 0)?, head);
-            if extras != 0 {
-                self.aftermath.carrying.push(get(&row, 0)?);
-            }
-        }
-        let sql = "SELECT no, instance, token FROM trigger WHERE no = ANY($1) AND state = 1";
-        for row in self.rows(sql, &[&asked.triggers]).await? {
-            let claimed = (get(&row, 1)?, get(&row, 2)?);
-            facts.claimed.insert(get(&row, 0)?, claimed);
-        }
         let known: (Vec<i64>, Vec<i64>) = {
             let known = self.shared.known.lock();
             let pins = known.pins.values().copied().collect();
             (known.definitions.values().copied().collect(), pins)
         };
-        let sql = "SELECT no FROM definition WHERE no = ANY($1)";
-        for row in self.rows(sql, &[&known.0]).await? {
-            facts.definitions.insert(get(&row, 0)?);
+        let [members, heads, claimed, definitions, pins, ids] = self
+            .all([
+                (
+                    "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
+                        ORDER BY incarnation FOR KEY SHARE",
+                    &[&asked.members],
+                ),
+                (
+                    "SELECT no, owner, epoch, version, extras, status = 3 FROM instance \
+                        WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE",
+                    &[&asked.heads],
+                ),
+                (
+                    "SELECT no, instance, token FROM trigger WHERE no = ANY($1) AND state = 1",
+                    &[&asked.triggers],
+                ),
+                ("SELECT no FROM definition WHERE no = ANY($1)", &[&known.0]),
+                ("SELECT no FROM pins WHERE no = ANY($1)", &[&known.1]),
+                ("SELECT id FROM instance WHERE id = ANY($1)", &[&asked.ids]),
+            ])
+            .await?;
+        let mut facts = Facts {
+            members: firsts(&members)?,
+            definitions: firsts(&definitions)?,
+            pins: firsts(&pins)?,
+            ids: firsts(&ids)?,
+            ..Facts::default()
+        };
+        for row in &heads {
+            let extras = get(row, 4)?;
+            let (owner, paused) = (get(row, 1)?, get(row, 5)?);
+            let head = (owner, get(row, 2)?, get(row, 3)?, extras, paused);
+            facts.heads.insert(get(row, 0)?, head);
+            if extras != 0 {
+                self.aftermath.carrying.push(get(row, 0)?);
+            }
         }
-        for row in self
-            .rows("SELECT no FROM pins WHERE no = ANY($1)", &[&known.1])
-            .await?
-        {
-            facts.pins.insert(get(&row, 0)?);
-        }
-        let sql = "SELECT id FROM instance WHERE id = ANY($1)";
-        for row in self.rows(sql, &[&asked.ids]).await? {
-            facts.ids.insert(get(&row, 0)?);
+        for row in &claimed {
+            let claimed = (get(row, 1)?, get(row, 2)?);
+            facts.claimed.insert(get(row, 0)?, claimed);
         }
         Ok(facts)
     }
+}
+
+/// What stands in the first column.
+fn firsts<T: Eq + Hash + FromSqlOwned>(rows: &[Row]) -> Done<FxHashSet<T>> {
+    let firsts = rows.iter().map(|row| get(row, 0));
+    Ok(firsts.collect::<Result<_, _>>()?)
 }

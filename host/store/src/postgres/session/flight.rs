@@ -1,11 +1,11 @@
 //! Writes a batch: every statement is sent before the answer to the first has come.
 
-use futures::future::{join, join_all};
+use futures::future::try_join_all;
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, Head, Row};
-use super::{Done, Session, TRACE, Trace};
+use super::{Done, Session, TRACE, Trace, pipeline};
 use crate::columns::{json, json_list, payload};
 use crate::rows::bounded;
 
@@ -57,14 +57,8 @@ fn number(length: usize) -> Option<u64> {
 }
 
 impl Session<'_> {
-    /// Begins the transaction if it has not begun, and writes a batch. False if a fence did not
-    /// hold: nothing of it counts then.
-    pub(super) async fn write_batch(
-        &mut self,
-        batch: &Batch<'_>,
-        begun: bool,
-        trace: Trace,
-    ) -> Done<bool> {
+    /// Writes a batch. False if a fence did not hold: nothing of it counts then.
+    pub(super) async fn write_batch(&mut self, batch: &Batch<'_>, trace: Trace) -> Done<bool> {
         let mut flight = Flight {
             session: self,
             sent: Vec::with_capacity(16),
@@ -84,31 +78,23 @@ impl Session<'_> {
         let pending = batch.rows.values().filter_map(|row| row.now);
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;
-        self.send(&sent, begun).await
+        self.send(&sent).await
     }
 
-    async fn send(&mut self, sent: &[Sent<'_>], begun: bool) -> Done<bool> {
+    async fn send(&mut self, sent: &[Sent<'_>]) -> Done<bool> {
+        let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
-        let begin = async {
-            if begun {
-                Ok(())
-            } else {
-                client.batch_execute("BEGIN").await
-            }
-        };
         // Each is sent when it is first looked at, which is in this order.
-        let all = join_all(sent.iter().map(|sent| async move {
+        let all = try_join_all(sent.iter().map(|sent| async move {
             let columns = sent.columns.iter();
             let columns: Vec<&(dyn ToSql + Sync)> = columns
                 .map(|column| &**column as &(dyn ToSql + Sync))
                 .collect();
             client.execute(&sent.statement, &columns).await
         }));
-        let (begun, changed) = join(begin, all).await;
-        begun?;
+        let changed = pipeline::send(client, later, all).await?;
         let mut held = true;
         for (sent, changed) in sent.iter().zip(changed) {
-            let changed = changed?;
             held &= sent.expected.is_none_or(|expected| expected == changed);
             if sent.pends {
                 self.aftermath.made_pending += changed;

@@ -43,7 +43,7 @@ impl Session<'_> {
             "DELETE FROM kept WHERE instance = $1",
             "DELETE FROM instance WHERE no = $1",
         ] {
-            self.execute(sql, &[&no]).await?;
+            self.later(sql, &[&no]).await?;
         }
         Ok(Wrote::Forgotten { more: false })
     }
@@ -102,7 +102,7 @@ impl Session<'_> {
             "UPDATE instance SET id = convert_to('being forgotten: ' || no, 'UTF8'), \
                 output = NULL, output_meta = NULL WHERE no = $1",
         ] {
-            self.execute(sql, &[&no]).await?;
+            self.later(sql, &[&no]).await?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Session<'_> {
             None => (None, 1),
         };
         let sql = "UPDATE instance SET last_run = $2 WHERE no = $1";
-        self.execute(sql, &[&no, &previous]).await?;
+        self.later(sql, &[&no, &previous]).await?;
         Ok(deleted)
     }
 
@@ -169,7 +169,7 @@ impl Session<'_> {
         let mut more = found.len() >= rows as usize;
         let nos = numbers(&found)?;
         let sql = "SELECT no FROM blob WHERE no = ANY($1) ORDER BY no FOR UPDATE";
-        self.rows(sql, &[&nos]).await?;
+        self.later(sql, &[&nos]).await?;
         // What was written until they were held is seen by another statement only.
         let sql = "SELECT l.blob, coalesce(octet_length(b.content), 0)::bigint, \
             coalesce(b.touched_ms, 0), EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob) \
@@ -186,7 +186,7 @@ impl Session<'_> {
             let (touched_ms, needed): (i64, bool) = (get(row, 2)?, get(row, 3)?);
             if !needed && touched_ms >= before_ms {
                 let sql = "UPDATE blob_loose SET since_ms = $2 WHERE blob = $1";
-                self.execute(sql, &[&no, &touched_ms]).await?;
+                self.later(sql, &[&no, &touched_ms]).await?;
                 continue;
             }
             tight.push(no);
@@ -195,9 +195,9 @@ impl Session<'_> {
                 bytes += length;
             }
         }
-        self.execute("DELETE FROM blob_loose WHERE blob = ANY($1)", &[&tight])
+        self.later("DELETE FROM blob_loose WHERE blob = ANY($1)", &[&tight])
             .await?;
-        self.execute("DELETE FROM blob WHERE no = ANY($1)", &[&gone])
+        self.later("DELETE FROM blob WHERE no = ANY($1)", &[&gone])
             .await?;
         let count = u32::try_from(gone.len()).unwrap_or(u32::MAX);
         Ok(Wrote::Swept { count, more })

@@ -26,7 +26,7 @@ impl Session<'_> {
     /// Holds the heads of these instances until the transaction ends.
     pub(super) async fn hold_heads(&mut self, instances: &[i64]) -> Done<()> {
         let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
-        self.rows(sql, &[&instances]).await?;
+        self.later(sql, &[&instances]).await?;
         Ok(())
     }
 

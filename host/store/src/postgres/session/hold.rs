@@ -1,18 +1,19 @@
 //! The small verbs of a member about what it holds.
 
-use super::{Done, Head, Session, get};
+use super::heads::Params;
+use super::{Done, HEAD, Head, MEMBER, Session, get, head};
 use crate::write::{Fence, TriggerFence, Wrote};
 
 impl Session<'_> {
     /// The head of the instance, if the member that is named still runs it. The version is not
     /// looked at.
     pub(super) async fn holds(&mut self, fence: &Fence) -> Done<Option<Head>> {
-        if !self.is_member(fence.incarnation.0).await? {
-            return Ok(None);
-        }
-        let head = self.head(fence.instance.0).await?;
-        Ok(head
-            .filter(|head| head.owner == Some(fence.incarnation.0) && head.epoch == fence.epoch.0))
+        let (incarnation, instance) = (fence.incarnation.0, fence.instance.0);
+        let (member, there): (Params<'_>, Params<'_>) = (&[&incarnation], &[&instance]);
+        let [member, there] = self.all([(MEMBER, member), (HEAD, there)]).await?;
+        let there = there.first().filter(|_| !member.is_empty());
+        let there = there.map(head).transpose()?;
+        Ok(there.filter(|head| head.owner == Some(incarnation) && head.epoch == fence.epoch.0))
     }
 
     pub(super) async fn mark(&mut self, fence: &Fence, trigger: &TriggerFence) -> Done<Wrote> {
@@ -37,7 +38,7 @@ impl Session<'_> {
         let no = fence.instance.0;
         self.unclaim(no).await?;
         let sql = "UPDATE instance SET owner = NULL WHERE no = $1";
-        self.execute(sql, &[&no]).await?;
+        self.later(sql, &[&no]).await?;
         Ok(Wrote::Done)
     }
 

@@ -155,18 +155,18 @@ impl Session<'_> {
             "DELETE FROM reservation WHERE instance = $1",
             "DELETE FROM kept WHERE instance = $1",
         ] {
-            self.execute(sql, &[&no]).await?;
+            self.later(sql, &[&no]).await?;
         }
         let sql = "UPDATE instance SET status = $2, owner = NULL, epoch = epoch + 1, \
             finished_ms = $3, failure = NULL, extras = 0 WHERE no = $1";
         let status = i16::from(Status::Cancelled as u8);
-        self.execute(sql, &[&no, &status, &import.at_ms]).await?;
+        self.later(sql, &[&no, &status, &import.at_ms]).await?;
         // What belongs to the run, and not to what it was, goes with it.
         for sql in [
             "UPDATE origin SET parent = $2 WHERE parent = $1",
             "UPDATE dead_letter SET instance = $2 WHERE instance = $1",
         ] {
-            self.execute(sql, &[&no, &import.new.no.0]).await?;
+            self.later(sql, &[&no, &import.new.no.0]).await?;
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Session<'_> {
         let (output, meta) = payload(import.output.as_ref());
         let sql = "UPDATE instance SET status = $2, epoch = $3, version = $4, last_run = $5, \
             finished_ms = $6, failure = $7, output = $8, output_meta = $9 WHERE no = $1";
-        self.execute(
+        self.later(
             sql,
             &[
                 &no,
@@ -212,7 +212,7 @@ impl Session<'_> {
         self.write_import_journal(import, version).await?;
         if let Some(until_ms) = import.kept_until_ms() {
             let sql = "INSERT INTO kept (instance, until_ms) VALUES ($1, $2)";
-            self.execute(sql, &[&no, &until_ms]).await?;
+            self.later(sql, &[&no, &until_ms]).await?;
         }
         self.write_names(import).await?;
         self.add_bookmarks(no, &import.bookmarks, import.at_ms)
@@ -228,7 +228,7 @@ impl Session<'_> {
             let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
                 VALUES ($1, $2, $3, $4, $5, $6)";
             let (kind, detail) = (&entry.kind, &*entry.detail);
-            self.execute(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
+            self.later(sql, &[&no, &version, &place, &entry.at_ms, kind, &detail])
                 .await?;
         }
         Ok(())

@@ -132,7 +132,7 @@ impl Session<'_> {
             return Ok(Lettered::Closed);
         }
         let sql = "UPDATE dead_letter SET replayed_ms = $2 WHERE no = $1";
-        self.execute(sql, &[&no.0, &at_ms]).await?;
+        self.later(sql, &[&no.0, &at_ms]).await?;
         Ok(Lettered::Done)
     }
 
@@ -165,7 +165,7 @@ impl Session<'_> {
         self.insert_trigger(instance, &again, false).await?;
         // Its name is that of the new row.
         let sql = "UPDATE outside SET trigger = $3 WHERE instance = $1 AND trigger = $2";
-        self.execute(sql, &[&instance, &old.0, &no.0]).await?;
+        self.later(sql, &[&instance, &old.0, &no.0]).await?;
         Ok(true)
     }
 

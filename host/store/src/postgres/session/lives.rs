@@ -58,7 +58,7 @@ impl Session<'_> {
             self.entomb(no).await?;
             let sql = "UPDATE instance SET finished_ms = $2, failure = NULL, output = NULL, \
                 output_meta = NULL WHERE no = $1";
-            self.execute(sql, &[&no, &at_ms]).await?;
+            self.later(sql, &[&no, &at_ms]).await?;
             return Ok(Lived::Gone(InstanceNo(no)));
         }
         self.note_extra(no, extras::DOOMED).await?;
@@ -110,8 +110,8 @@ impl Session<'_> {
             owner = NULL, finished_ms = NULL, failure = NULL, output = NULL, output_meta = NULL \
             WHERE no = $1";
         let status = i16::from(new.status as u8);
-        self.execute(sql, &[&no, &status, &&*new.state]).await?;
-        self.execute("DELETE FROM kept WHERE instance = $1", &[&no])
+        self.later(sql, &[&no, &status, &&*new.state]).await?;
+        self.later("DELETE FROM kept WHERE instance = $1", &[&no])
             .await?;
         self.put_blobs(no, &new.blobs, new.at_ms).await?;
         for trigger in &new.triggers {
@@ -125,7 +125,7 @@ impl Session<'_> {
             VALUES ($1, $2, 0, $3, $4, $5)";
         let (version, entry) = (new.version.0 + 1, &new.journal);
         let (kind, detail) = (&entry.kind, &*entry.detail);
-        self.execute(sql, &[&no, &version, &entry.at_ms, kind, &detail])
+        self.later(sql, &[&no, &version, &entry.at_ms, kind, &detail])
             .await?;
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Session<'_> {
             "DELETE FROM kept WHERE instance = $1",
             "UPDATE instance SET extras = extras & ~16 WHERE no = $1 AND extras & 16 <> 0",
         ] {
-            self.execute(sql, &[&no]).await?;
+            self.later(sql, &[&no]).await?;
         }
         Ok(())
     }

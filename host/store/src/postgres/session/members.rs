@@ -66,7 +66,7 @@ impl Session<'_> {
                 WHERE instance = ANY($1) AND state = 1";
             self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
             let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
-            self.execute(sql, &[&held]).await?;
+            self.later(sql, &[&held]).await?;
         }
         Ok(Wrote::Done)
     }
@@ -105,7 +105,7 @@ impl Session<'_> {
             WHERE instance = ANY($1) AND state = 1";
         self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
         let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
-        self.execute(sql, &[&held]).await?;
+        self.later(sql, &[&held]).await?;
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
     }
 

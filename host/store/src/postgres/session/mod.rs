@@ -40,6 +40,7 @@ mod letters;
 mod lives;
 mod members;
 mod outside;
+mod pipeline;
 mod plan;
 mod publish;
 mod settings;
@@ -49,17 +50,19 @@ mod triggers;
 use std::sync::atomic::Ordering;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 use windlass_model::{Digest, Status};
 
 pub(super) use self::batch::is_plain;
 use self::batch::{Added, Batch};
 pub(super) use self::claim::Scan;
 pub(super) use self::documents::Place;
+use self::heads::Params;
+use self::pipeline::Later;
 use super::connect::Connection;
-use super::fault::Fault;
+use super::fault::{Fault, explain};
 use super::shared::Shared;
 use super::values::{get, variant};
+use crate::codes;
 use crate::error::Error;
 use crate::write::{Write, Wrote};
 
@@ -70,6 +73,21 @@ pub(super) enum Failed {
     Store(Error),
     /// Something has changed while it was carried out: it is to be done again.
     Again,
+}
+
+impl Failed {
+    /// For people. `place`: where that was.
+    pub(super) fn told(self, place: &str) -> Error {
+        match self {
+            Self::Sql(fault) => explain(place, &fault),
+            Self::Store(error) => error,
+            Self::Again => Error::new(
+                codes::BUSY,
+                "others write what a write rests on, again and again",
+            )
+            .transient(),
+        }
+    }
 }
 
 impl From<Fault> for Failed {
@@ -98,6 +116,13 @@ pub(super) struct Trace {
 /// Leaves a trace of a transaction.
 const TRACE: &str = "INSERT INTO trace (process, last) VALUES ($1, $2) \
     ON CONFLICT (process) DO UPDATE SET last = excluded.last, at = now()";
+
+/// Finds a member, which stays one until the transaction has ended.
+const MEMBER: &str = "SELECT 1 FROM member WHERE incarnation = $1 FOR KEY SHARE";
+
+/// Finds what [`head`] reads, which nobody else changes until the transaction has ended.
+const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM instance \
+    WHERE no = $1 FOR NO KEY UPDATE";
 
 /// The bits that say what hangs on an instance besides what most have.
 pub(super) mod extras {
@@ -143,6 +168,7 @@ pub(super) struct Session<'a> {
     pub(super) aftermath: Aftermath,
     /// What this transaction leaves in `trace`, unless it has nothing to write.
     pub(super) trace: Option<i64>,
+    later: Later,
 }
 
 impl<'a> Session<'a> {
@@ -152,11 +178,8 @@ impl<'a> Session<'a> {
             shared,
             aftermath: Aftermath::default(),
             trace: None,
+            later: Later::default(),
         }
-    }
-
-    pub(super) async fn begin(&mut self) -> Done<()> {
-        Ok(self.connection.client.batch_execute("BEGIN").await?)
     }
 
     /// Leaves something to recognise the transaction by, should it not be known whether it is
@@ -175,8 +198,8 @@ impl<'a> Session<'a> {
         checked: bool,
         trace: Trace,
     ) -> Done<Vec<Wrote>> {
+        self.begin().await?;
         let facts = if checked {
-            self.begin().await?;
             Some(self.facts(writes).await?)
         } else {
             None
@@ -198,13 +221,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        if batch.answers.is_empty() {
-            if !checked {
-                self.begin().await?;
-            }
-            return Ok(batch.answers);
-        }
-        if self.write_batch(&batch, checked, trace).await? {
+        if batch.answers.is_empty() || self.write_batch(&batch, trace).await? {
             Ok(batch.answers)
         } else {
             Err(Failed::Again)
@@ -318,52 +335,24 @@ impl<'a> Session<'a> {
         }
     }
 
-    pub(super) async fn rows(
-        &mut self,
-        sql: &'static str,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Done<Vec<Row>> {
-        Ok(self.connection.rows(sql, params).await?)
-    }
-
     /// The first row, if there is one.
-    pub(super) async fn one(
+    pub(in crate::postgres) async fn one(
         &mut self,
         sql: &'static str,
-        params: &[&(dyn ToSql + Sync)],
+        params: Params<'_>,
     ) -> Done<Option<Row>> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
-    /// How many rows were changed.
-    pub(super) async fn execute(
-        &mut self,
-        sql: &'static str,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Done<u64> {
-        Ok(self.connection.execute(sql, params).await?)
-    }
-
     /// Whether this member is still one; if so, it stays one until the transaction has ended.
     pub(super) async fn is_member(&mut self, incarnation: i64) -> Done<bool> {
-        let sql = "SELECT 1 FROM member WHERE incarnation = $1 FOR KEY SHARE";
-        Ok(self.one(sql, &[&incarnation]).await?.is_some())
+        Ok(self.one(MEMBER, &[&incarnation]).await?.is_some())
     }
 
     /// The head of an instance, which nobody else changes until the transaction has ended.
     pub(super) async fn head(&mut self, no: i64) -> Done<Option<Head>> {
-        let sql = "SELECT status, owner, epoch, version, extras FROM instance \
-            WHERE no = $1 FOR NO KEY UPDATE";
-        let Some(row) = self.one(sql, &[&no]).await? else {
-            return Ok(None);
-        };
-        Ok(Some(Head {
-            status: variant(&row, 0, Status::from_stored)?,
-            owner: get(&row, 1)?,
-            epoch: get(&row, 2)?,
-            version: get(&row, 3)?,
-            extras: get(&row, 4)?,
-        }))
+        let row = self.one(HEAD, &[&no]).await?;
+        row.as_ref().map(head).transpose()
     }
 
     /// Notes that something hangs on an instance that its end has to look after.
@@ -388,6 +377,16 @@ impl<'a> Session<'a> {
         self.rows(sql, &[&keys]).await?;
         Ok(())
     }
+}
+
+fn head(row: &Row) -> Done<Head> {
+    Ok(Head {
+        status: variant(row, 0, Status::from_stored)?,
+        owner: get(row, 1)?,
+        epoch: get(row, 2)?,
+        version: get(row, 3)?,
+        extras: get(row, 4)?,
+    })
 }
 
 /// The advisory lock of a hash.

@@ -128,7 +128,7 @@ impl Session<'_> {
             }
             Ok(row) => {
                 let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
-                self.execute(sql, &[&row.no.0, &row.instance.0]).await?;
+                self.later(sql, &[&row.no.0, &row.instance.0]).await?;
                 Touched::Done
             }
         };
@@ -177,7 +177,7 @@ impl Session<'_> {
     pub(super) async fn close_outside(&mut self, instance: i64) -> Done<()> {
         let sql = "UPDATE outside SET closed = true WHERE instance = $1 AND trigger IN \
             (SELECT no FROM trigger WHERE instance = $1 AND seq < 0)";
-        self.execute(sql, &[&instance]).await?;
+        self.later(sql, &[&instance]).await?;
         Ok(())
     }
 

@@ -33,8 +33,7 @@ impl Session<'_> {
             }
             (Some(_), Overlap::Queue) => {
                 let sql = "UPDATE schedule SET next_ms = $2 WHERE no = $1";
-                self.execute(sql, &[&plan.schedule.0, &plan.again_ms])
-                    .await?;
+                self.later(sql, &[&plan.schedule.0, &plan.again_ms]).await?;
                 return Ok(Wrote::Planned(Planned::Queued));
             }
             _ => {}
@@ -63,7 +62,7 @@ impl Session<'_> {
             last_instance = coalesce($4, last_instance) WHERE no = $1";
         let made = made.as_ref().map(id);
         let row = (plan.schedule.0, plan.planned_ms, plan.next_ms);
-        self.execute(sql, &[&row.0, &row.1, &row.2, &made]).await?;
+        self.later(sql, &[&row.0, &row.1, &row.2, &made]).await?;
         Ok(())
     }
 

@@ -69,7 +69,7 @@ impl Session<'_> {
             "DELETE FROM binding WHERE workflow = $1",
             "DELETE FROM schedule WHERE workflow = $1",
         ] {
-            self.execute(sql, &[&name]).await?;
+            self.later(sql, &[&name]).await?;
         }
         Ok(Wrote::Retracted(Some(current.version)))
     }
@@ -77,7 +77,7 @@ impl Session<'_> {
     /// Waits until nobody else publishes or retracts it.
     pub(super) async fn lock_workflow(&mut self, name: &str) -> Done<()> {
         let sql = "SELECT pg_advisory_xact_lock(hashtext('publication'), hashtext($1))";
-        self.rows(sql, &[&name]).await?;
+        self.later(sql, &[&name]).await?;
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Session<'_> {
 
     async fn retire(&mut self, current: &Current, at_ms: i64) -> Done<()> {
         let sql = "UPDATE publication SET retracted_ms = $2 WHERE no = $1";
-        self.execute(sql, &[&current.no, &at_ms]).await?;
+        self.later(sql, &[&current.no, &at_ms]).await?;
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Session<'_> {
             known.push((no, published::new_binding(row, 1)?));
         }
         for (no, _) in known.iter().filter(|(_, row)| !wanted.contains(row)) {
-            self.execute("DELETE FROM binding WHERE no = $1", &[no])
+            self.later("DELETE FROM binding WHERE no = $1", &[no])
                 .await?;
         }
         for new in wanted {
@@ -144,7 +144,7 @@ impl Session<'_> {
                 VALUES ($1, $2, $3, $4, $5, $6)";
             let (hash, matches) = (&new.hash.0[..], &new.matches[..]);
             let node = new.node.map(i64::from);
-            self.execute(
+            self.later(
                 sql,
                 &[&workflow, &new.key, &new.name, &hash, &matches, &node],
             )
@@ -168,7 +168,7 @@ impl Session<'_> {
         }
         for (no, key) in &known {
             if !wanted.iter().any(|new| new.key == *key) {
-                self.execute("DELETE FROM schedule WHERE no = $1", &[no])
+                self.later("DELETE FROM schedule WHERE no = $1", &[no])
                     .await?;
             }
         }
@@ -181,7 +181,7 @@ impl Session<'_> {
                 "INSERT INTO schedule (workflow, key, spec, since_ms, next_ms) \
                     VALUES ($1, $2, $3, $4, $5)"
             };
-            self.execute(sql, &[&workflow, &new.key, &spec, &at_ms, &new.next_ms])
+            self.later(sql, &[&workflow, &new.key, &spec, &at_ms, &new.next_ms])
                 .await?;
         }
         Ok(())

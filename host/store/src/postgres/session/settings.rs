@@ -12,10 +12,10 @@ impl Session<'_> {
             Some(value) => {
                 let sql = "INSERT INTO setting (name, value) VALUES ($1, $2) \
                     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-                self.execute(sql, &[&name, &value]).await?;
+                self.later(sql, &[&name, &value]).await?;
             }
             None => {
-                self.execute("DELETE FROM setting WHERE name = $1", &[&name])
+                self.later("DELETE FROM setting WHERE name = $1", &[&name])
                     .await?;
             }
         }

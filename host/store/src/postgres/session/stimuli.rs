@@ -198,7 +198,7 @@ impl Session<'_> {
 
     async fn note_cursor(&mut self, no: i64, to: Cursor) -> Done<()> {
         let sql = "UPDATE stimulus SET after_no = $2, until_no = $3 WHERE no = $1";
-        self.execute(sql, &[&no, &to.after.0, &to.until.0]).await?;
+        self.later(sql, &[&no, &to.after.0, &to.until.0]).await?;
         Ok(())
     }
 

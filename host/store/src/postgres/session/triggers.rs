@@ -21,7 +21,7 @@ impl Session<'_> {
         let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
             attempt, deliveries, suspicion, detail, payload, priority) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12)";
-        self.execute(
+        self.later(
             sql,
             &[
                 &trigger.no.0,

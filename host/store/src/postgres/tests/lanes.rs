@@ -143,7 +143,7 @@ fn what_stands_in_a_line_comes_after_what_stands_in_none_before_it() {
 
 /// Closes the store when it is answered.
 struct Last {
-    line: Option<usize>,
+    line: crate::Line,
     store: parking_lot::Mutex<Option<Arc<PostgresStore>>>,
     answers: Answers,
 }
@@ -154,7 +154,7 @@ impl Sink for Last {
         self.answers.answered(answers);
     }
 
-    fn line(&self) -> Option<usize> {
+    fn line(&self) -> crate::Line {
         self.line
     }
 }
@@ -165,7 +165,8 @@ fn a_store_may_be_closed_by_whoever_is_answered() {
     if database.url.is_none() {
         return;
     }
-    for line in [None, Some(0), Some(LANES - 1)] {
+    use crate::Line::{All, None, Of};
+    for line in [All, Of(0), Of(LANES - 1), None] {
         let store = open(&database);
         let lines: Vec<_> = (0..LANES).map(Line::new).collect();
         let last = Arc::new(Last {

@@ -76,8 +76,8 @@ impl Sink for Line {
         self.answers.answered(answers);
     }
 
-    fn line(&self) -> Option<usize> {
-        Some(self.no)
+    fn line(&self) -> crate::Line {
+        crate::Line::Of(self.no)
     }
 }
 
