@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use windlass_model::{Clock, Digest};
 
 use super::connect::Target;
 use super::lanes::Lanes;
 use super::options::PostgresOptions;
 use super::session::{Place, Scan};
+use crate::write::Commit;
 
 /// Definitions and pins remembered before all are forgotten.
 const DOCUMENTS: usize = 4096;
@@ -51,8 +52,9 @@ pub(super) struct Known {
     pub(super) definitions: FxHashMap<Digest, i64>,
     /// Pins likewise.
     pub(super) pins: FxHashMap<Digest, i64>,
-    /// Instances that carry what their end has to look after: a hint.
-    pub(super) carrying: FxHashSet<i64>,
+    /// Instances that carry what their end has to look after, and what
+    /// ([`extras`](super::session::extras)): a hint.
+    pub(super) carrying: FxHashMap<i64, i16>,
 }
 
 impl Known {
@@ -63,6 +65,19 @@ impl Known {
         }
         if self.carrying.len() > CARRYING {
             self.carrying.clear();
+        }
+    }
+
+    /// What the instance of a step carries, as far as is known.
+    pub(super) fn carried_by(&self, commit: &Commit) -> i16 {
+        let carried = self.carrying.get(&commit.fence.instance.0);
+        carried.copied().unwrap_or_default()
+    }
+
+    /// Notes what instances carry.
+    pub(super) fn carry(&mut self, carrying: impl IntoIterator<Item = (i64, i16)>) {
+        for (instance, extras) in carrying {
+            *self.carrying.entry(instance).or_default() |= extras;
         }
     }
 }

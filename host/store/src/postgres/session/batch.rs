@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashSet;
 use windlass_model::{Body, Digest, Payload, ScopeNo, Status};
 
+use super::extras;
 use super::facts::Facts;
 use crate::postgres::shared::Known;
 use crate::rows::{BORN_EPOCH, BORN_VERSION, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::stimuli::NewBookmark;
 use crate::write::{Commit, Finish, Write, Wrote};
 
 /// What the tables are to look like.
@@ -39,7 +41,13 @@ pub(super) struct Batch<'w> {
     pub(super) blobs: BTreeMap<[u8; 32], (&'w [u8], i64)>,
     /// By instance.
     pub(super) refs: BTreeSet<(i64, [u8; 32])>,
+    /// What has been burned, by instance and first trigger. What is in `bookmarks` comes later.
+    pub(super) burned: Vec<(i64, i64)>,
+    /// By instance.
+    pub(super) bookmarks: Vec<(i64, &'w NewBookmark)>,
     pub(super) finished: Vec<i64>,
+    /// Those of them that may have bookmarks, with when they ended.
+    pub(super) silenced: Vec<(i64, i64)>,
     pub(super) released: Vec<i64>,
     /// What the instances that it makes refer to.
     pub(super) documents: (BTreeSet<i64>, BTreeSet<i64>),
@@ -62,6 +70,8 @@ pub(super) struct Head<'w> {
     pub(super) state: &'w [u8],
     /// With when that was.
     pub(super) finish: Option<(&'w Finish, i64)>,
+    /// What the batch looks after of what hangs on an instance that ends.
+    pub(super) carries: i16,
     /// The triggers of the instance that the batch has touched.
     rows: Vec<i64>,
 }
@@ -96,14 +106,12 @@ pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
     match write {
         Write::Commit(commit) => {
             commit.removed.is_empty()
-                && commit.burned.is_empty()
-                && commit.bookmarks.is_empty()
                 && commit.sends.is_empty()
                 && commit.children.is_empty()
                 && commit.cancels.is_empty()
                 && commit.dead.is_empty()
                 && commit.status != Status::Paused
-                && (commit.finish.is_none() || !known.carrying.contains(&commit.fence.instance.0))
+                && (commit.finish.is_none() || known.carried_by(commit) & !extras::BOOKMARKS == 0)
         }
         Write::Create(new) => {
             new.parent.is_none()
@@ -125,7 +133,7 @@ impl<'w> Batch<'w> {
             return Added::No;
         }
         let answer = match write {
-            Write::Commit(commit) => self.step(commit, facts),
+            Write::Commit(commit) => self.step(commit, known, facts),
             Write::Create(new) => self.create(new, known, facts),
             _ => Some(Wrote::Done),
         };
@@ -186,13 +194,14 @@ impl<'w> Batch<'w> {
             last_run: None,
             state: &new.state,
             finish: None,
+            carries: 0,
             rows,
         };
         self.heads.insert(no, head);
         Some(Wrote::Created)
     }
 
-    fn step(&mut self, commit: &'w Commit, facts: Option<&Facts>) -> Option<Wrote> {
+    fn step(&mut self, commit: &'w Commit, known: &Known, facts: Option<&Facts>) -> Option<Wrote> {
         match self.holds(commit, facts) {
             Some(true) => {}
             Some(false) => return Some(Wrote::Fenced),
@@ -207,7 +216,7 @@ impl<'w> Batch<'w> {
             Some((first, others)) => (Some(first), others),
             None => (None, used),
         };
-        if !self.are_new(others) {
+        if !self.are_new(others) || facts.is_some_and(|facts| facts.are_met(&commit.bookmarks)) {
             return None;
         }
         self.members.insert(commit.fence.incarnation.0);
@@ -229,6 +238,7 @@ impl<'w> Batch<'w> {
             .payloads()
             .for_each(|payload| self.refer(no, payload));
         self.put_scoped(no, commit);
+        self.put_bookmarks(no, commit, known);
         self.end(no, commit);
         Some(Wrote::Done)
     }
@@ -252,7 +262,7 @@ impl<'w> Batch<'w> {
                     if (*owner, *epoch, *version) != wanted {
                         return Some(false);
                     }
-                    if *paused || *extras != 0 && commit.finish.is_some() {
+                    if *paused || *extras & !extras::BOOKMARKS != 0 && commit.finish.is_some() {
                         return None;
                     }
                 }
@@ -331,6 +341,32 @@ impl<'w> Batch<'w> {
         }
     }
 
+    fn put_bookmarks(&mut self, no: i64, commit: &'w Commit, known: &Known) {
+        let burned = commit.burned.iter().map(|first| first.0.cast_signed());
+        let before = self.burned.len();
+        self.burned.extend(burned.map(|first| (no, first)));
+        let (_, burned) = self.burned.split_at(before);
+        if !burned.is_empty() {
+            self.bookmarks.retain(|(of, bookmark)| {
+                let group = (*of, bookmark.first.0.cast_signed());
+                !burned.contains(&group)
+            });
+        }
+        if commit.finish.is_none() {
+            let bookmarks = commit.bookmarks.iter();
+            self.bookmarks.extend(bookmarks.map(|new| (no, new)));
+            return;
+        }
+        let before = self.bookmarks.len();
+        self.bookmarks.retain(|(of, _)| *of != no);
+        if self.bookmarks.len() < before || known.carried_by(commit) != 0 {
+            self.silenced.push((no, commit.at_ms));
+            if let Some(head) = self.heads.get_mut(&no) {
+                head.carries = extras::BOOKMARKS;
+            }
+        }
+    }
+
     /// What the end of an instance, or giving it back, does to its triggers.
     fn end(&mut self, no: i64, commit: &Commit) {
         if commit.finish.is_none() && !commit.release {
@@ -386,6 +422,7 @@ impl<'w> Head<'w> {
             last_run: None,
             state: &commit.state,
             finish: None,
+            carries: 0,
             rows: Vec::new(),
         }
     }

@@ -15,6 +15,18 @@ use crate::postgres::values::{bytes, some_payload, uuid};
 use crate::stimuli::{NewBookmark, Resume, Sent};
 use crate::write::{Commit, Wrote};
 
+/// Of these hashes, those of which a stimulus waits for its bookmark.
+pub(super) const BUFFERED: &str =
+    "SELECT DISTINCT hash FROM stimulus WHERE hash = ANY($1) AND expires_ms IS NOT NULL";
+
+/// Ends the bookmarks of node runs, each named by its instance and its first trigger.
+pub(super) const BURN: &str = "DELETE FROM bookmark b \
+    USING unnest($1::bigint[], $2::bigint[]) AS g (instance, first) \
+    WHERE b.instance = g.instance AND b.first = g.first";
+
+/// Ends all bookmarks of instances.
+pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)";
+
 /// A bookmark that was met.
 pub(super) struct Met {
     pub(super) no: i64,
@@ -48,7 +60,7 @@ impl Met {
 
 /// Selects what [`met`] reads; to be followed by a condition.
 macro_rules! select_met {
-    ($rest:literal) => {
+    ($rest:expr) => {
         concat!(
             "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
             "FROM bookmark b JOIN instance i ON i.no = b.instance WHERE ",
@@ -57,7 +69,9 @@ macro_rules! select_met {
     };
 }
 
-fn met(row: &Row) -> Done<Met> {
+pub(super) use select_met;
+
+pub(super) fn met(row: &Row) -> Done<Met> {
     Ok(Met {
         no: get(row, 0)?,
         instance: get(row, 1)?,
@@ -181,17 +195,7 @@ impl Session<'_> {
     /// Ends the bookmarks of node runs, each named by its instance and its first trigger.
     pub(super) async fn burn(&mut self, groups: &[(i64, i64)]) -> Done<()> {
         let (instances, firsts): (Vec<i64>, Vec<i64>) = groups.iter().copied().unzip();
-        let sql = "DELETE FROM bookmark b USING unnest($1::bigint[], $2::bigint[]) \
-            AS g (instance, first) WHERE b.instance = g.instance AND b.first = g.first";
-        self.later(sql, &[&instances, &firsts]).await?;
-        Ok(())
-    }
-
-    /// Ends all bookmarks of an instance.
-    pub(super) async fn burn_all(&mut self, instance: i64) -> Done<()> {
-        let sql = "DELETE FROM bookmark WHERE instance = $1";
-        self.later(sql, &[&instance]).await?;
-        Ok(())
+        self.later(BURN, &[&instances, &firsts]).await
     }
 
     /// The bookmarks of these numbers that are still there, with the heads of their instances

@@ -1,79 +1,36 @@
-//! Finds due work that a member may take, and takes it.
-//!
-//! What is due is compared with the time that the claim names, the caller's, as due times are
-//! the callers' too. The due index is walked in its order in pages, a bounded number of rows
-//! per call, and the place reached is kept for the member's next call: neither rows that belong
-//! to others nor one instance with a hundred thousand due rows can keep a claim from what lies
-//! behind. Several processes that claim at once do not wait for each other: an instance that
-//! somebody is at is left for the next call.
+//! Takes due work: what a walk through all of it comes to (`walk.rs`), or what is due of certain
+//! instances.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use windlass_model::{ScopeNo, TriggerState};
 
-use super::heads::Params;
-use super::{Done, MEMBER, Session, get};
+use super::{Done, Session, get};
 use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::postgres::values::some_bytes;
 use crate::rows::TriggerRow;
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
-/// Rows of the index read at once.
-const PAGE: usize = 256;
-
-/// Rows of the index looked at in one call.
-const ROWS: usize = 4096;
-
-/// A place in the due index, within one priority: when, instance, trigger.
-type Place = (i64, i64, i64);
-
-const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
-
-/// When what waits without a time is due.
-const NEVER: i64 = i64::MAX;
-
-/// The priorities of which something is pending, the highest first: one look each.
-const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
-        (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
-        UNION ALL \
-        SELECT (SELECT t.rank FROM trigger t WHERE t.wake_ms IS NOT NULL \
-            AND t.rank < ranks.rank ORDER BY t.rank DESC LIMIT 1) \
-        FROM ranks WHERE ranks.rank IS NOT NULL) \
-    SELECT rank FROM ranks WHERE rank IS NOT NULL";
-
 /// The triggers of instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
 
-/// How far a member has come in its walk through the due index. Each call begins with the
-/// highest priority, and goes on in each where the call before stopped.
-#[derive(Clone)]
-pub(in crate::postgres) struct Scan {
-    places: FxHashMap<i32, Place>,
-    /// How much had become pending when the walk began: more means that it may have missed
-    /// something behind it.
-    made_pending: u64,
-    /// Whether work was left where it is: enough of its instance was taken, or somebody was
-    /// at that.
-    left: bool,
-}
-
 /// What has been chosen so far by one call: instances in order, and the triggers of each.
 #[derive(Default)]
-struct Taking {
+pub(super) struct Taking {
     instances: Vec<Chosen>,
     places: FxHashMap<i64, usize>,
     /// Held by this transaction.
-    locked: FxHashSet<i64>,
+    pub(super) locked: FxHashSet<i64>,
     /// Held by others.
-    refused: FxHashSet<i64>,
-    more: bool,
-    next_due_ms: Option<i64>,
+    pub(super) refused: FxHashSet<i64>,
+    pub(super) more: bool,
+    pub(super) next_due_ms: Option<i64>,
 }
 
 /// How an instance stands that the member may take.
 #[derive(Clone, Copy)]
-struct Standing {
+pub(super) struct Standing {
     /// It has no owner; or it is the member's.
     free: bool,
     /// Only control goes on.
@@ -87,16 +44,7 @@ struct Chosen {
     triggers: Vec<i64>,
 }
 
-/// How far a walk through one priority has come.
-enum Walked {
-    /// To the end of what is due; what comes next is due then, as far as a page tells: the answer
-    /// may be too early, which costs one claim for nothing.
-    All { next_ms: Option<i64> },
-    /// The call has seen or taken enough.
-    Enough,
-}
-
-enum Verdict {
+pub(super) enum Verdict {
     Chosen,
     /// Nothing that this member may take.
     NotMine,
@@ -108,195 +56,24 @@ enum Verdict {
 
 impl Session<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
-        // What becomes pending from here on may be missed.
-        let made_pending = self.made_pending();
-        let member: Params<'_> = &[&claim.incarnation.0];
-        let [member, ranks] = self.all([(MEMBER, member), (RANKS, &[])]).await?;
-        if member.is_empty() {
-            return Ok(Wrote::Claimed(Claims::default()));
-        }
         let mut taking = Taking::default();
         match &claim.scope {
             ClaimScope::All => {
-                let ranks = ranks.iter().map(|row| get(row, 0));
-                let ranks: Vec<i32> = ranks.collect::<Result<_, _>>()?;
-                self.walk(claim, &mut taking, &ranks, made_pending).await?;
+                let Some(look) = self.look(claim).await? else {
+                    return Ok(Wrote::Claimed(Claims::default()));
+                };
+                self.walk(claim, &mut taking, look).await?;
             }
             ClaimScope::Only(instances) => {
+                if !self.is_member(claim.incarnation.0).await? {
+                    return Ok(Wrote::Claimed(Claims::default()));
+                }
                 for no in instances {
                     self.claim_of(claim, &mut taking, no.0).await?;
                 }
             }
         }
         Ok(Wrote::Claimed(self.take(claim, taking).await?))
-    }
-
-    /// Goes on with the member's walk through the due index, the highest priority first.
-    async fn walk(
-        &mut self,
-        claim: &Claim,
-        taking: &mut Taking,
-        ranks: &[i32],
-        made_pending: u64,
-    ) -> Done<()> {
-        let begun = self.shared.scans.lock().get(&claim.incarnation.0).cloned();
-        let mut scan = begun.unwrap_or_else(|| Scan {
-            places: FxHashMap::default(),
-            made_pending,
-            left: false,
-        });
-        let mut rows = ROWS;
-        let mut next_due_ms = None;
-        for rank in ranks {
-            match self
-                .walk_rank(claim, taking, &mut scan, *rank, &mut rows)
-                .await?
-            {
-                Walked::Enough => {
-                    taking.more = true;
-                    self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
-                    return Ok(());
-                }
-                Walked::All { next_ms } => {
-                    next_due_ms = [next_due_ms, next_ms].into_iter().flatten().min();
-                }
-            }
-        }
-        taking.more = scan.left || scan.made_pending != self.made_pending();
-        taking.next_due_ms = next_due_ms.filter(|_| !taking.more);
-        self.aftermath.scan = Some((claim.incarnation.0, None));
-        Ok(())
-    }
-
-    fn made_pending(&self) -> u64 {
-        self.shared
-            .made_pending
-            .load(std::sync::atomic::Ordering::SeqCst)
-    }
-
-    /// Walks through what is due of one priority.
-    async fn walk_rank(
-        &mut self,
-        claim: &Claim,
-        taking: &mut Taking,
-        scan: &mut Scan,
-        rank: i32,
-        rows: &mut usize,
-    ) -> Done<Walked> {
-        loop {
-            let after = scan.places.get(&rank).copied().unwrap_or(BEGINNING);
-            let page = self.read_page(claim, rank, after).await?;
-            *rows = rows.saturating_sub(page.len());
-            let due = page.partition_point(|(place, _)| place.0 <= claim.now_ms);
-            let (due, later) = page.split_at(due);
-            let mut heads = due
-                .iter()
-                .filter_map(|(place, head)| Some((place.1, (*head)?)))
-                .collect();
-            scan.left |= self.lock(claim, taking, due, &mut heads).await?;
-            let parked = self
-                .put_aside(&heads, due.iter().map(|(place, _)| (place.1, place.2)))
-                .await?;
-            for (place, _) in due {
-                if !parked.contains(&place.2) {
-                    match choose(claim, taking, &heads, place.1, place.2) {
-                        Verdict::Chosen | Verdict::NotMine => {}
-                        Verdict::Enough => scan.left = true,
-                        Verdict::Full => return Ok(Walked::Enough),
-                    }
-                }
-                scan.places.insert(rank, *place);
-            }
-            if due.len() < PAGE {
-                let first = later.iter().find(|(_, head)| head.is_some());
-                let last = later.last().filter(|_| page.len() == PAGE);
-                let next_ms = first.or(last).map(|(place, _)| place.0);
-                return Ok(Walked::All { next_ms });
-            }
-            if *rows == 0 {
-                return Ok(Walked::Enough);
-            }
-        }
-    }
-
-    /// What is pending, in order, and which of its instances are free or the member's own. One
-    /// whose owner is dead is free once it has been buried.
-    async fn read_page(
-        &mut self,
-        claim: &Claim,
-        rank: i32,
-        after: Place,
-    ) -> Done<Vec<(Place, Option<Standing>)>> {
-        let sql = "SELECT t.wake_ms, t.instance, t.no, i.no IS NOT NULL, i.owner IS NULL, \
-                i.status = 3 \
-            FROM (SELECT wake_ms, instance, no FROM trigger WHERE wake_ms IS NOT NULL \
-                AND rank = $1 AND wake_ms <= $2 AND (wake_ms, instance, no) > ($3, $4, $5) \
-                ORDER BY wake_ms, instance, no LIMIT $6) AS t \
-            LEFT JOIN instance i ON i.no = t.instance AND i.status < 4 \
-                AND (i.owner IS NULL OR i.owner = $7) \
-            ORDER BY t.wake_ms, t.instance, t.no";
-        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let member = claim.incarnation.0;
-        let until_ms = claim.now_ms.max(NEVER - 1);
-        let rows = self
-            .rows(
-                sql,
-                &[
-                    &rank, &until_ms, &after.0, &after.1, &after.2, &limit, &member,
-                ],
-            )
-            .await?;
-        let entry = |row| {
-            let place = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
-            let standing = match get(row, 3)? {
-                true => Some(standing(row, 4)?),
-                false => None,
-            };
-            Ok((place, standing))
-        };
-        rows.iter().map(entry).collect()
-    }
-
-    /// Locks as many of a page, in its order, as there is room for. What others are at is left.
-    async fn lock(
-        &mut self,
-        claim: &Claim,
-        taking: &mut Taking,
-        page: &[(Place, Option<Standing>)],
-        heads: &mut FxHashMap<i64, Standing>,
-    ) -> Done<bool> {
-        heads.retain(|no, _| !taking.refused.contains(no));
-        let mut wanted = Vec::with_capacity(heads.len());
-        let mut seen = FxHashSet::default();
-        for (place, _) in page {
-            let no = place.1;
-            if heads.contains_key(&no) && !taking.locked.contains(&no) && seen.insert(no) {
-                wanted.push(no);
-            }
-        }
-        let mut left = false;
-        let mut wanted = wanted.into_iter();
-        loop {
-            let room = (claim.instances as usize).saturating_sub(taking.locked.len());
-            let mut numbers: Vec<i64> = wanted.by_ref().take(room).collect();
-            if numbers.is_empty() {
-                return Ok(left);
-            }
-            numbers.sort_unstable();
-            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
-                AND status < 4 AND (owner IS NULL OR owner = $2) \
-                ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
-            let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
-            for row in &rows {
-                let no = get(row, 0)?;
-                heads.insert(no, standing(row, 1)?);
-                taking.locked.insert(no);
-            }
-            for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
-                left |= heads.remove(no).is_some();
-                taking.refused.insert(*no);
-            }
-        }
     }
 
     /// Chooses what is due of one instance.
@@ -337,7 +114,7 @@ impl Session<'_> {
     }
 
     /// Puts aside what is due of paused instances until those go on.
-    async fn put_aside(
+    pub(super) async fn put_aside(
         &mut self,
         heads: &FxHashMap<i64, Standing>,
         due: impl Iterator<Item = (i64, i64)>,
@@ -400,8 +177,9 @@ impl Session<'_> {
         }
         let mut heads = FxHashMap::default();
         for row in &instances {
-            if get::<i16>(row, rows::EXTRAS)? != 0 {
-                self.aftermath.carrying.push(get(row, 0)?);
+            let extras = get(row, rows::EXTRAS)?;
+            if extras != 0 {
+                self.aftermath.carrying.push((get(row, 0)?, extras));
             }
             let row = rows::instance(row)?;
             heads.insert(row.no.0, row);
@@ -464,14 +242,14 @@ fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
 }
 
 /// The standing of an instance, in the columns from `column` on.
-fn standing(row: &Row, column: usize) -> Done<Standing> {
+pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
     Ok(Standing {
         free: get(row, column)?,
         paused: get(row, column + 1)?,
     })
 }
 
-fn choose(
+pub(super) fn choose(
     claim: &Claim,
     taking: &mut Taking,
     heads: &FxHashMap<i64, Standing>,

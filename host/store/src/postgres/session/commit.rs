@@ -3,6 +3,7 @@
 
 use windlass_model::{Payload, ScopeNo, Status};
 
+use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{NewTrigger, RunRow, bounded};
@@ -31,7 +32,7 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, true).await?;
         }
         for removed in &commit.removed {
-            self.bury_unheard(no, Some(removed), commit.at_ms).await?;
+            self.bury_moved(no, removed, commit.at_ms).await?;
             let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
             self.later(sql, &[&removed.no.0, &no]).await?;
         }
@@ -94,8 +95,8 @@ impl Session<'_> {
             self.close_outside(no).await?;
         }
         if extras & extras::BOOKMARKS != 0 {
-            self.bury_unheard(no, None, commit.at_ms).await?;
-            self.burn_all(no).await?;
+            self.bury_unheard(no, commit.at_ms).await?;
+            self.later(BURN_ALL, &[&[no].as_slice()]).await?;
         }
         if extras & extras::KEPT != 0 {
             let sql = "INSERT INTO kept (instance, until_ms) \

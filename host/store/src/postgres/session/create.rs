@@ -99,7 +99,7 @@ impl Session<'_> {
                 .await?;
         }
         if born_with(new) != 0 {
-            self.aftermath.carrying.push(no);
+            self.aftermath.carrying.push((no, born_with(new)));
         }
         Ok(())
     }

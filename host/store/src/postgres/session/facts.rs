@@ -7,7 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
 
+use windlass_model::Digest;
+
+use super::bookmarks::BUFFERED;
 use super::{Done, Session, get};
+use crate::stimuli::NewBookmark;
 use crate::write::Write;
 
 /// What is in the tables, as far as the writes of a batch ask.
@@ -24,6 +28,16 @@ pub(super) struct Facts {
     pub(super) pins: FxHashSet<i64>,
     /// Ids that are taken.
     pub(super) ids: FxHashSet<Vec<u8>>,
+    /// Hashes of which a stimulus is buffered.
+    pub(super) buffered: FxHashSet<Vec<u8>>,
+}
+
+impl Facts {
+    /// Whether something waits already for one of these bookmarks, or may.
+    pub(super) fn are_met(&self, bookmarks: &[NewBookmark]) -> bool {
+        let mut seen = bookmarks.iter().filter(|new| !new.private);
+        seen.any(|new| self.buffered.contains(&new.hash.0[..]))
+    }
 }
 
 /// What the writes of a batch ask about.
@@ -33,6 +47,7 @@ struct Asked<'w> {
     heads: Vec<i64>,
     triggers: Vec<i64>,
     ids: Vec<&'w [u8]>,
+    hashes: Vec<Digest>,
 }
 
 impl<'w> Asked<'w> {
@@ -44,6 +59,8 @@ impl<'w> Asked<'w> {
                     asked.members.push(commit.fence.incarnation.0);
                     asked.heads.push(commit.fence.instance.0);
                     asked.triggers.push(commit.trigger.no.0);
+                    let bookmarks = commit.bookmarks.iter();
+                    asked.hashes.extend(bookmarks.map(|new| new.hash));
                 }
                 Write::Create(new) => {
                     asked.members.extend(new.owner.map(|owner| owner.0));
@@ -69,7 +86,9 @@ impl Session<'_> {
             let pins = known.pins.values().copied().collect();
             (known.definitions.values().copied().collect(), pins)
         };
-        let [members, heads, claimed, definitions, pins, ids] = self
+        self.lock_hashes(&asked.hashes).await?;
+        let hashes: Vec<&[u8]> = asked.hashes.iter().map(|hash| &hash.0[..]).collect();
+        let [members, heads, claimed, definitions, pins, ids, buffered] = self
             .all([
                 (
                     "SELECT incarnation FROM member WHERE incarnation = ANY($1) \
@@ -88,6 +107,7 @@ impl Session<'_> {
                 ("SELECT no FROM definition WHERE no = ANY($1)", &[&known.0]),
                 ("SELECT no FROM pins WHERE no = ANY($1)", &[&known.1]),
                 ("SELECT id FROM instance WHERE id = ANY($1)", &[&asked.ids]),
+                (BUFFERED, &[&hashes]),
             ])
             .await?;
         let mut facts = Facts {
@@ -95,6 +115,7 @@ impl Session<'_> {
             definitions: firsts(&definitions)?,
             pins: firsts(&pins)?,
             ids: firsts(&ids)?,
+            buffered: firsts(&buffered)?,
             ..Facts::default()
         };
         for row in &heads {
@@ -103,7 +124,7 @@ impl Session<'_> {
             let head = (owner, get(row, 2)?, get(row, 3)?, extras, paused);
             facts.heads.insert(get(row, 0)?, head);
             if extras != 0 {
-                self.aftermath.carrying.push(get(row, 0)?);
+                self.aftermath.carrying.push((get(row, 0)?, extras));
             }
         }
         for row in &claimed {

@@ -1,15 +1,19 @@
 //! Writes a batch: every statement is sent before the answer to the first has come.
 
-use futures::future::try_join_all;
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
 use super::batch::{Batch, Head, Row};
-use super::{Done, Session, TRACE, Trace, pipeline};
+use super::bookmarks::{BUFFERED, BURN, BURN_ALL};
+use super::letters::UNHEARD;
+use super::{Done, LOCK, Session, TRACE, Trace, extras, lock_keys, pipeline};
 use crate::columns::{json, json_list, payload};
 use crate::rows::bounded;
 
 type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
+
+/// Removes all triggers of instances.
+const TRIGGERS_GONE: &str = "DELETE FROM trigger WHERE instance = ANY($1)";
 
 /// One statement on its way.
 struct Sent<'p> {
@@ -52,6 +56,13 @@ impl<'p> Flight<'p, '_, '_> {
     }
 }
 
+fn references<'c>(columns: &'c [Column<'_>]) -> Vec<&'c (dyn ToSql + Sync)> {
+    let columns = columns.iter();
+    columns
+        .map(|column| &**column as &(dyn ToSql + Sync))
+        .collect()
+}
+
 fn number(length: usize) -> Option<u64> {
     u64::try_from(length).ok()
 }
@@ -67,6 +78,7 @@ impl Session<'_> {
         flight.heads(batch).await?;
         flight.creations(batch).await?;
         flight.triggers(batch).await?;
+        flight.bookmarks(batch).await?;
         flight.ends(batch).await?;
         flight.records(batch).await?;
         flight.scoped(batch).await?;
@@ -78,20 +90,51 @@ impl Session<'_> {
         let pending = batch.rows.values().filter_map(|row| row.now);
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;
-        self.send(&sent).await
+        let carrying = batch.bookmarks.iter();
+        let carrying = carrying.map(|(instance, _)| (*instance, extras::BOOKMARKS));
+        self.aftermath.carrying.extend(carrying);
+        let held = self.send(&sent).await?;
+        if held {
+            self.put_numbered(batch).await?;
+        }
+        Ok(held)
+    }
+
+    /// What the database numbers. It goes with COMMIT, when the fences are known to hold: no
+    /// number is taken in vain.
+    async fn put_numbered(&mut self, batch: &Batch<'_>) -> Done<()> {
+        let (silenced, at_ms): (Vec<i64>, Vec<i64>) = batch.silenced.iter().copied().unzip();
+        if !silenced.is_empty() {
+            self.later(UNHEARD, &[&silenced, &at_ms]).await?;
+            self.later(BURN_ALL, &[&silenced]).await?;
+            self.later(TRIGGERS_GONE, &[&silenced]).await?;
+        }
+        let news = &batch.bookmarks;
+        let sql = "INSERT INTO bookmark (instance, first, trigger, phase, name, hash, matches, \
+                correlation, private, auto_burn, metadata, token, expires_ms, created_ms) \
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
+                $5::text[], $6::bytea[], $7::bytea[], $8::text[], $9::boolean[], \
+                $10::boolean[], $11::bytea[], $12::bytea[], $13::bigint[], $14::bigint[])";
+        if !news.is_empty() {
+            let columns = columns!(news,
+                row => row.0, row => row.1.first.0.cast_signed(), row => row.1.trigger.0,
+                row => i64::from(row.1.phase), row => &*row.1.name, row => &row.1.hash.0[..],
+                row => &*row.1.matches, row => row.1.correlation.as_deref(),
+                row => row.1.private, row => row.1.auto_burn, row => row.1.metadata.as_deref(),
+                row => &row.1.token.0[..], row => row.1.expires_ms, row => row.1.created_ms);
+            self.later(sql, &references(&columns)).await?;
+        }
+        Ok(())
     }
 
     async fn send(&mut self, sent: &[Sent<'_>]) -> Done<bool> {
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
-        // Each is sent when it is first looked at, which is in this order.
-        let all = try_join_all(sent.iter().map(|sent| async move {
-            let columns = sent.columns.iter();
-            let columns: Vec<&(dyn ToSql + Sync)> = columns
-                .map(|column| &**column as &(dyn ToSql + Sync))
-                .collect();
+        let all = sent.iter().map(|sent| async move {
+            let columns = references(&sent.columns);
             client.execute(&sent.statement, &columns).await
-        }));
+        });
+        let all = pipeline::in_order(all.collect());
         let changed = pipeline::send(client, later, all).await?;
         let mut held = true;
         for (sent, changed) in sent.iter().zip(changed) {
@@ -106,6 +149,10 @@ impl Session<'_> {
 
 impl<'p> Flight<'p, '_, '_> {
     async fn fences(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let hashes = batch.bookmarks.iter().map(|(_, new)| &new.hash);
+        if let Some(keys) = lock_keys(hashes) {
+            self.add(LOCK, None, vec![Box::new(keys)]).await?;
+        }
         let fences = [
             (
                 &batch.members,
@@ -158,18 +205,19 @@ impl<'p> Flight<'p, '_, '_> {
             output_meta = u.output_meta \
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], \
-                $10::text[], $11::bytea[], $12::text[]) \
+                $10::text[], $11::bytea[], $12::text[], $13::smallint[]) \
                 AS u (no, owner, epoch, was, status, version, last_run, state, finished_ms, \
-                    failure, output, output_meta) \
+                    failure, output, output_meta, carries) \
             WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
-            AND i.status <> 3 AND (i.extras = 0 OR u.finished_ms IS NULL)";
+            AND i.status <> 3 AND (i.extras & ~u.carries = 0 OR u.finished_ms IS NULL)";
         if !ends.is_empty() {
             let columns = columns!(ends,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
                 (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
                 (_, head) => head.version, (_, head) => head.last_run, (_, head) => head.state,
                 (_, head) => head.finish.map(|(_, at_ms)| at_ms), (_, head) => failure(head),
-                (_, head) => output(head).0, (_, head) => output(head).1);
+                (_, head) => output(head).0, (_, head) => output(head).1,
+                (_, head) => head.carries);
             self.add(sql, number(ends.len()), columns).await?;
         }
         Ok(())
@@ -273,6 +321,30 @@ impl<'p> Flight<'p, '_, '_> {
         Ok(())
     }
 
+    /// What is burned goes first: what is put there afterwards is what comes after that.
+    async fn bookmarks(&mut self, batch: &'p Batch<'_>) -> Done<()> {
+        let burned = &batch.burned;
+        if !burned.is_empty() {
+            let columns = columns!(burned, row => row.0, row => row.1);
+            self.add(BURN, None, columns).await?;
+        }
+        let news = &batch.bookmarks;
+        if news.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE instance SET extras = extras | $2 WHERE no = ANY($1) AND extras & $2 = 0";
+        let instances: Vec<i64> = news.iter().map(|(instance, _)| *instance).collect();
+        let columns: Vec<Column<'_>> = vec![Box::new(instances), Box::new(extras::BOOKMARKS)];
+        self.add(sql, None, columns).await?;
+        // What waits for one of them already, whoever meets it, is for each by itself.
+        let seen: Vec<_> = news.iter().filter(|(_, new)| !new.private).collect();
+        if !seen.is_empty() {
+            self.add(BUFFERED, Some(0), columns!(seen, row => &row.1.hash.0[..]))
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn ends(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         // Those that the batch made have no triggers but its own.
         let there = |no: &&i64| {
@@ -283,9 +355,10 @@ impl<'p> Flight<'p, '_, '_> {
         };
         let finished: Vec<i64> = batch.finished.iter().filter(there).copied().collect();
         if !finished.is_empty() {
-            let sql = "DELETE FROM trigger WHERE instance = ANY($1)";
-            self.add(sql, None, vec![Box::new(finished.clone())])
-                .await?;
+            // Of the others it is looked first whether something was not heard.
+            let heard = |no: &&i64| batch.heads.get(*no).is_none_or(|head| head.carries == 0);
+            let heard: Vec<i64> = finished.iter().filter(heard).copied().collect();
+            self.add(TRIGGERS_GONE, None, vec![Box::new(heard)]).await?;
             let sql = "DELETE FROM reservation WHERE instance = ANY($1)";
             self.add(sql, None, vec![Box::new(finished)]).await?;
         }

@@ -146,7 +146,7 @@ impl Session<'_> {
     /// wakes it, or excludes others, goes at once; the rest is for whoever forgets.
     async fn displace(&mut self, old: &Old, import: &Import) -> Done<()> {
         let no = old.no;
-        self.bury_unheard(no, None, import.at_ms).await?;
+        self.bury_unheard(no, import.at_ms).await?;
         self.hide(no).await?;
         for sql in [
             "DELETE FROM trigger WHERE instance = $1",

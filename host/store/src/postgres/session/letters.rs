@@ -1,17 +1,36 @@
 //! Dead letters.
 
-use windlass_model::{InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
+use windlass_model::{LetterNo, Seq, TriggerNo};
 
 use super::{Done, Session, get};
 use crate::columns::stimulus_json;
 use crate::columns::{json, payload};
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
-use crate::postgres::rows::optional_small;
 use crate::postgres::stimuli::{letter, select_letter};
-use crate::postgres::values::{bytes, some_bytes};
 use crate::rows::{NewTrigger, bounded};
 use crate::stimuli::NewStimulus;
 use crate::write::{TriggerFence, Wrote};
+
+/// Writes dead letters of resumptions; to be followed by where these are (`t`).
+macro_rules! stale_letters {
+    ($at_ms:literal) => {
+        concat!(
+            "INSERT INTO dead_letter (kind, reason, at_ms, instance, seq, trigger, node, priority, ",
+            "payload, detail) SELECT 1, 'stale', ",
+            $at_ms,
+            ", t.instance, t.seq, t.kind, t.node, t.priority, t.payload, t.detail "
+        )
+    };
+}
+
+/// Writes down what nobody has heard: resumptions of instances that end, of all that their
+/// owners have not claimed. With the instances and when they end.
+pub(super) const UNHEARD: &str = concat!(
+    stale_letters!("u.at_ms"),
+    "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
+    "JOIN trigger t ON t.instance = u.instance ",
+    "WHERE t.state <> 1 AND t.kind = 8 AND t.payload IS NOT NULL ORDER BY u.place, t.no"
+);
 
 /// What holds the blobs of a dead letter, where instances have their numbers.
 fn holder(no: i64) -> i64 {
@@ -80,32 +99,27 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes down what nobody has heard: resumptions that are about to be removed, of one row
-    /// if it has moved on from what its owner knows, or of all that the owner has not claimed.
-    pub(super) async fn bury_unheard(
+    /// Writes down what nobody has heard of one row that is about to be removed, if it has moved
+    /// on from what its owner knows.
+    pub(super) async fn bury_moved(
         &mut self,
         instance: i64,
-        row: Option<&TriggerFence>,
+        row: &TriggerFence,
         at_ms: i64,
     ) -> Done<()> {
-        let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = $1 AND ($2::bigint IS NULL AND state <> 1 \
-                OR no = $2 AND token <> $3::bigint) AND kind = 8 AND payload IS NOT NULL ORDER BY no";
-        let key = (row.map(|row| row.no.0), row.map(|row| row.token.0));
-        let unheard = self.rows(sql, &[&instance, &key.0, &key.1]).await?;
-        for row in &unheard {
-            let dead = DeadTrigger {
-                instance: InstanceNo(instance),
-                seq: Seq(get::<i64>(row, 0)?.cast_unsigned()),
-                kind: TriggerType::Resume,
-                node: optional_small(row, 1)?,
-                priority: get(row, 2)?,
-                payload: bytes(row, 3)?,
-                detail: some_bytes(row, 4)?,
-            };
-            self.bury_letter(&NewDeadLetter::stale(dead, at_ms)).await?;
-        }
-        Ok(())
+        let sql = concat!(
+            stale_letters!("$4"),
+            "FROM trigger t WHERE t.instance = $1 AND t.no = $2 AND t.token <> $3 ",
+            "AND t.kind = 8 AND t.payload IS NOT NULL"
+        );
+        let key = (row.no.0, row.token.0);
+        self.later(sql, &[&instance, &key.0, &key.1, &at_ms]).await
+    }
+
+    /// Writes down what nobody has heard, of an instance that is about to end.
+    pub(super) async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<()> {
+        self.later(UNHEARD, &[&[instance].as_slice(), &[at_ms].as_slice()])
+            .await
     }
 
     async fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> Done<Lettered> {

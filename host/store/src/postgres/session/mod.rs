@@ -46,6 +46,7 @@ mod publish;
 mod settings;
 mod stimuli;
 mod triggers;
+mod walk;
 
 use std::sync::atomic::Ordering;
 
@@ -54,10 +55,10 @@ use windlass_model::{Digest, Status};
 
 pub(super) use self::batch::is_plain;
 use self::batch::{Added, Batch};
-pub(super) use self::claim::Scan;
 pub(super) use self::documents::Place;
 use self::heads::Params;
 use self::pipeline::Later;
+pub(super) use self::walk::Scan;
 use super::connect::Connection;
 use super::fault::{Fault, explain};
 use super::shared::Shared;
@@ -117,6 +118,9 @@ pub(super) struct Trace {
 const TRACE: &str = "INSERT INTO trace (process, last) VALUES ($1, $2) \
     ON CONFLICT (process) DO UPDATE SET last = excluded.last, at = now()";
 
+/// Takes advisory locks, in the order of the list: nothing sorts or joins what it goes through.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
+
 /// Finds a member, which stays one until the transaction has ended.
 const MEMBER: &str = "SELECT 1 FROM member WHERE incarnation = $1 FOR KEY SHARE";
 
@@ -155,7 +159,8 @@ pub(super) struct Aftermath {
     pub(super) gone: Vec<i64>,
     pub(super) definitions: Vec<(Digest, i64)>,
     pub(super) pins: Vec<(Digest, i64)>,
-    pub(super) carrying: Vec<i64>,
+    /// Instances, and their [`extras`].
+    pub(super) carrying: Vec<(i64, i16)>,
     pub(super) made_pending: u64,
     pub(super) scan: Option<(i64, Option<Scan>)>,
     pub(super) documents: Option<Place>,
@@ -185,7 +190,7 @@ impl<'a> Session<'a> {
     /// Leaves something to recognise the transaction by, should it not be known whether it is
     /// written.
     pub(super) async fn leave_trace(&mut self, trace: Trace) -> Done<()> {
-        self.execute(TRACE, &[&trace.process, &trace.last]).await?;
+        self.later(TRACE, &[&trace.process, &trace.last]).await?;
         self.trace = Some(trace.last);
         Ok(())
     }
@@ -207,7 +212,7 @@ impl<'a> Session<'a> {
         let mut batch = Batch::default();
         {
             let mut known = self.shared.known.lock();
-            known.carrying.extend(self.aftermath.carrying.drain(..));
+            known.carry(self.aftermath.carrying.drain(..));
             if let Some(facts) = &facts {
                 // They may have been swept since they were learnt.
                 known
@@ -235,7 +240,7 @@ impl<'a> Session<'a> {
         known.keep_bounds();
         known.definitions.extend(after.definitions);
         known.pins.extend(after.pins);
-        known.carrying.extend(after.carrying);
+        known.carry(after.carrying);
         drop(known);
         if let Some((incarnation, scan)) = after.scan {
             let mut scans = self.shared.scans.lock();
@@ -358,24 +363,18 @@ impl<'a> Session<'a> {
     /// Notes that something hangs on an instance that its end has to look after.
     pub(super) async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
         let sql = "UPDATE instance SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
-        self.execute(sql, &[&instance, &extra]).await?;
-        self.aftermath.carrying.push(instance);
+        self.later(sql, &[&instance, &extra]).await?;
+        self.aftermath.carrying.push((instance, extra));
         Ok(())
     }
 
     /// Waits until no other transaction is at stimuli or bookmarks of these hashes. To be done
     /// before anything is read or locked.
     pub(super) async fn lock_hashes(&mut self, hashes: &[Digest]) -> Done<()> {
-        let mut keys: Vec<i64> = hashes.iter().map(lock_key).collect();
-        if keys.is_empty() {
-            return Ok(());
+        match lock_keys(hashes) {
+            Some(keys) => self.later(LOCK, &[&keys]).await,
+            None => Ok(()),
         }
-        keys.sort_unstable();
-        keys.dedup();
-        // The order is that of the list: nothing sorts or joins what it goes through.
-        let sql = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
-        self.rows(sql, &[&keys]).await?;
-        Ok(())
     }
 }
 
@@ -389,8 +388,14 @@ fn head(row: &Row) -> Done<Head> {
     })
 }
 
-/// The advisory lock of a hash.
-fn lock_key(hash: &Digest) -> i64 {
-    let (head, _) = hash.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
-    i64::from_be_bytes(*head)
+/// The advisory locks of hashes, as [`LOCK`] takes them; none if there are none.
+fn lock_keys<'h>(hashes: impl IntoIterator<Item = &'h Digest>) -> Option<Vec<i64>> {
+    let keys = hashes.into_iter().map(|hash| {
+        let (head, _) = hash.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+        i64::from_be_bytes(*head)
+    });
+    let mut keys: Vec<i64> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    (!keys.is_empty()).then_some(keys)
 }

@@ -10,6 +10,7 @@
 //! nothing: a connection that writes does so in transactions that say it (`connect.rs`).
 
 use std::error::Error as Cause;
+use std::iter;
 use std::pin::pin;
 
 use bytes::{BufMut as _, BytesMut};
@@ -24,9 +25,11 @@ use crate::postgres::fault::Fault;
 
 const BEGIN: &str = "BEGIN READ WRITE";
 
-/// How many statements, and bytes of their parameters, are put off before they are sent. Of more
-/// than thirty it is not said in which order they are looked at.
-const MOST: (usize, usize) = (24, 1 << 20);
+/// How many statements, and bytes of their parameters, are put off before they are sent.
+const MOST: (usize, usize) = (256, 1 << 20);
+
+/// Of so many futures at most it is known that they are looked at in their order.
+const ORDERED: usize = 24;
 
 /// Statements that are put off, in order.
 #[derive(Default)]
@@ -68,6 +71,19 @@ fn encode(statement: &Statement, params: Params<'_>) -> Done<Vec<Encoded>> {
     statement.params().iter().zip(params).map(encode).collect()
 }
 
+/// Waits for statements, each of which is sent when it is first looked at, which is in this order.
+pub(super) fn in_order<T>(
+    statements: Vec<impl Future<Output = Result<T, Fault>>>,
+) -> impl Future<Output = Result<Vec<T>, Fault>> {
+    let mut statements = statements.into_iter();
+    let lists = iter::from_fn(|| {
+        let list: Vec<_> = statements.by_ref().take(ORDERED).collect();
+        (!list.is_empty()).then(|| try_join_all(list))
+    });
+    let answers = try_join_all(lists.collect::<Vec<_>>());
+    async move { Ok(answers.await?.into_iter().flatten().collect()) }
+}
+
 /// Sends what was put off and what comes after it, and waits for all.
 pub(super) async fn send<T>(
     client: &Client,
@@ -76,9 +92,8 @@ pub(super) async fn send<T>(
 ) -> Result<T, Fault> {
     let later = later.statements.iter();
     let later = later.map(|(statement, params)| client.execute_raw(statement, params));
-    let mut later = pin!(try_join_all(later));
-    // They are sent when they are first looked at. What could not be sent must not be missing
-    // from what is committed.
+    let mut later = pin!(in_order(later.collect()));
+    // What could not be sent must not be missing from what is committed.
     if let Some(sent) = later.as_mut().now_or_never() {
         sent?;
         return last.await;
@@ -132,7 +147,8 @@ impl Session<'_> {
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
         let asked = statements.iter();
-        let asked = try_join_all(asked.map(|(statement, params)| client.query(statement, params)));
+        let asked = asked.map(|(statement, params)| client.query(statement, params));
+        let asked = in_order(asked.collect());
         let rows = send(client, later, asked).await?;
         rows.try_into()
             .map_err(|_| Error::corrupt("fewer answers than questions").into())

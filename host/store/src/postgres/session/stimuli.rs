@@ -1,9 +1,11 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
+use rustc_hash::FxHashSet;
 use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
 
+use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, id};
-use super::{Done, Session, get};
+use super::{Done, Failed, Session, get};
 use crate::columns::{json, payload};
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::postgres::stimuli::{select_stimulus, stimulus};
@@ -16,6 +18,30 @@ const IN_HAND: i64 = i64::MIN;
 /// What holds the blobs of a waiting stimulus, where instances have their numbers.
 fn holder(no: i64) -> i64 {
     -2 * no
+}
+
+/// Two statements, by which bookmarks that lie behind a number and up to another one are met: the
+/// first holds the heads of their instances, so that nothing becomes of them meanwhile, the
+/// second finds them. Of a hash that is locked there come no new ones in between.
+macro_rules! meeting {
+    ($which:literal) => {
+        (
+            concat!(
+                "SELECT no FROM instance WHERE no IN (SELECT b.instance FROM bookmark b WHERE ",
+                meeting!(@ $which),
+                ") ORDER BY no FOR NO KEY UPDATE"
+            ),
+            select_met!(meeting!(@ $which)),
+        )
+    };
+    (@ $which:literal) => {
+        concat!(
+            "b.hash = $1 AND b.no > $2 AND b.no <= $3 AND (b.expires_ms IS NULL OR ",
+            "b.expires_ms > $4)",
+            $which,
+            " ORDER BY b.no LIMIT $5"
+        )
+    };
 }
 
 impl Session<'_> {
@@ -102,14 +128,10 @@ impl Session<'_> {
         sent: &mut Sent,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
-        let (mut nos, instances) = self.matching(send, cursor, limit + 1).await?;
-        if nos.is_empty() {
-            return Ok(None);
-        }
-        let more = nos.len() > limit;
-        nos.truncate(limit);
-        let after = nos.last().copied().map(BookmarkNo);
-        let mut met = self.hold_met(&nos, &instances).await?;
+        let mut met = self.meet(send, cursor, limit + 1).await?;
+        let more = met.len() > limit;
+        met.truncate(limit);
+        let after = met.last().map(|met| BookmarkNo(met.no));
         // A group's bookmarks lie side by side, and a group is resumed once.
         met.dedup_by_key(|met| met.group());
         sent.resumed = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
@@ -123,13 +145,8 @@ impl Session<'_> {
         Ok(Some(Cursor { after, until }))
     }
 
-    /// Bookmarks that a stimulus meets, oldest first, and the instances of them.
-    async fn matching(
-        &mut self,
-        send: &Send,
-        cursor: Option<Cursor>,
-        limit: usize,
-    ) -> Done<(Vec<i64>, Vec<i64>)> {
+    /// Bookmarks that a stimulus meets, oldest first, with the heads of their instances held.
+    async fn meet(&mut self, send: &Send, cursor: Option<Cursor>, limit: usize) -> Done<Vec<Met>> {
         let stimulus = &send.stimulus;
         let (after, until) = match cursor {
             Some(cursor) => (cursor.after.0, cursor.until.0),
@@ -137,41 +154,44 @@ impl Session<'_> {
         };
         let hash = &stimulus.hash.0[..];
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let common: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&hash, &after, &until, &send.at_ms, &limit];
-        let rows = match (&stimulus.instance, &stimulus.correlation) {
-            (Some(instance), correlation) => {
-                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 \
-                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
-                    AND instance = (SELECT no FROM instance WHERE id = $6) \
-                    AND ($7::text IS NULL OR correlation = $7) ORDER BY no LIMIT $5";
-                let [a, b, c, d, e] = common;
-                self.rows(sql, &[a, b, c, d, e, &id(instance), correlation])
-                    .await?
+        let instance = stimulus.instance.as_ref().map(id);
+        let correlation = &stimulus.correlation;
+        let [held, met] = match (&instance, correlation) {
+            (Some(instance), _) => {
+                let params: Params<'_> = &[
+                    &hash,
+                    &after,
+                    &until,
+                    &send.at_ms,
+                    &limit,
+                    instance,
+                    correlation,
+                ];
+                let (hold, meet) = meeting!(
+                    " AND b.instance = (SELECT no FROM instance WHERE id = $6) \
+                        AND ($7::text IS NULL OR b.correlation = $7)"
+                );
+                self.all([(hold, params), (meet, params)]).await?
             }
             (None, Some(correlation)) => {
-                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 AND correlation = $6 \
-                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
-                    ORDER BY no LIMIT $5";
-                let [a, b, c, d, e] = common;
-                self.rows(sql, &[a, b, c, d, e, correlation]).await?
+                let params: Params<'_> = &[&hash, &after, &until, &send.at_ms, &limit, correlation];
+                let (hold, meet) = meeting!(" AND b.correlation = $6");
+                self.all([(hold, params), (meet, params)]).await?
             }
             (None, None) => {
-                let sql = "SELECT no, instance FROM bookmark WHERE hash = $1 \
-                    AND no > $2 AND no <= $3 AND (expires_ms IS NULL OR expires_ms > $4) \
-                    ORDER BY no LIMIT $5";
-                self.rows(sql, &common).await?
+                let params: Params<'_> = &[&hash, &after, &until, &send.at_ms, &limit];
+                let (hold, meet) = meeting!("");
+                self.all([(hold, params), (meet, params)]).await?
             }
         };
-        let mut found = (
-            Vec::with_capacity(rows.len()),
-            Vec::with_capacity(rows.len()),
-        );
-        for row in &rows {
-            found.0.push(get(row, 0)?);
-            found.1.push(get(row, 1)?);
+        let held = held.iter().map(|row| get(row, 0));
+        let held: FxHashSet<i64> = held.collect::<Result<_, _>>()?;
+        let met: Vec<Met> = met.iter().map(bookmarks::met).collect::<Result<_, _>>()?;
+        if met.iter().any(|met| !held.contains(&met.instance)) {
+            // One has gone in between, and so another one has come into the bound.
+            return Err(Failed::Again);
         }
-        Ok(found)
+        Ok(met)
     }
 
     /// The last number that was given to a bookmark, be it there or burned. Of the hash whose

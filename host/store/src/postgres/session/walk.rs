@@ -1,0 +1,292 @@
+//! Finds due work that a member may take.
+//!
+//! What is due is compared with the time that the claim names, the caller's, as due times are
+//! the callers' too. The due index is walked in its order in pages, a bounded number of rows
+//! per call, and the place reached is kept for the member's next call: neither rows that belong
+//! to others nor one instance with a hundred thousand due rows can keep a claim from what lies
+//! behind. Several processes that claim at once do not wait for each other: an instance that
+//! somebody is at is left for the next call.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio_postgres::Row;
+
+use super::claim::{Standing, Taking, Verdict, choose, standing};
+use super::heads::Params;
+use super::{Done, MEMBER, Session, get};
+use crate::write::Claim;
+
+/// Rows of the index read at once.
+const PAGE: usize = 256;
+
+/// Rows of the index looked at in one call.
+const ROWS: usize = 4096;
+
+/// A place in the due index, within one priority: when, instance, trigger.
+type Place = (i64, i64, i64);
+
+const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
+
+/// When what waits without a time is due.
+const NEVER: i64 = i64::MAX;
+
+/// The priorities of which something is pending, the highest first: one look each.
+const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
+        (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
+        UNION ALL \
+        SELECT (SELECT t.rank FROM trigger t WHERE t.wake_ms IS NOT NULL \
+            AND t.rank < ranks.rank ORDER BY t.rank DESC LIMIT 1) \
+        FROM ranks WHERE ranks.rank IS NOT NULL) \
+    SELECT rank FROM ranks WHERE rank IS NOT NULL";
+
+/// A page of what is pending, of one priority, in order.
+macro_rules! select_page {
+    ($rank:literal) => {
+        concat!(
+            "SELECT t.rank, t.wake_ms, t.instance, t.no, i.no IS NOT NULL, i.owner IS NULL, ",
+            "i.status = 3 FROM (SELECT rank, wake_ms, instance, no FROM trigger ",
+            "WHERE wake_ms IS NOT NULL AND wake_ms <= $1 AND (wake_ms, instance, no) > ($2, $3, $4) ",
+            "AND rank = ",
+            $rank,
+            " ORDER BY wake_ms, instance, no LIMIT $5) AS t ",
+            "LEFT JOIN instance i ON i.no = t.instance AND i.status < 4 ",
+            "AND (i.owner IS NULL OR i.owner = $6) ORDER BY t.wake_ms, t.instance, t.no"
+        )
+    };
+}
+
+/// A trigger that is pending, and how its instance stands if that is free or the member's own. One
+/// whose owner is dead is free once it has been buried.
+struct Entry {
+    place: Place,
+    standing: Option<Standing>,
+}
+
+/// What is seen of what is pending before the walk goes on.
+pub(super) struct Look {
+    /// How much had become pending by then: what becomes pending later may be missed.
+    made_pending: u64,
+    /// Of which something is pending, the highest first.
+    ranks: Vec<i32>,
+    /// The first page of one of them, most likely of the highest.
+    page: Option<(i32, Vec<Entry>)>,
+}
+
+/// How far a member has come in its walk through the due index. Each call begins with the
+/// highest priority, and goes on in each where the call before stopped.
+#[derive(Clone)]
+pub(in crate::postgres) struct Scan {
+    places: FxHashMap<i32, Place>,
+    /// How much had become pending when the walk began: more means that it may have missed
+    /// something behind it.
+    made_pending: u64,
+    /// Whether work was left where it is: enough of its instance was taken, or somebody was
+    /// at that.
+    left: bool,
+}
+
+/// How far a walk through one priority has come.
+enum Walked {
+    /// To the end of what is due; what comes next is due then, as far as a page tells: the answer
+    /// may be too early, which costs one claim for nothing.
+    All { next_ms: Option<i64> },
+    /// The call has seen or taken enough.
+    Enough,
+}
+
+impl Session<'_> {
+    /// Looks at what is pending; none if who claims is no member.
+    pub(super) async fn look(&mut self, claim: &Claim) -> Done<Option<Look>> {
+        let made_pending = self.made_pending();
+        let highest = select_page!(
+            "(SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1)"
+        );
+        let (until_ms, limit) = bounds(claim);
+        let (after, member) = (BEGINNING, claim.incarnation.0);
+        let page: Params<'_> = &[&until_ms, &after.0, &after.1, &after.2, &limit, &member];
+        let [member, ranks, page] = self
+            .all([(MEMBER, &[&member]), (RANKS, &[]), (highest, page)])
+            .await?;
+        if member.is_empty() {
+            return Ok(None);
+        }
+        let ranks = ranks.iter().map(|row| get(row, 0));
+        let page = match page.first() {
+            Some(row) => Some((get(row, 0)?, entries(&page)?)),
+            None => None,
+        };
+        Ok(Some(Look {
+            made_pending,
+            ranks: ranks.collect::<Result<_, _>>()?,
+            page,
+        }))
+    }
+
+    /// Goes on with the member's walk through the due index, the highest priority first.
+    pub(super) async fn walk(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        look: Look,
+    ) -> Done<()> {
+        let begun = self.shared.scans.lock().get(&claim.incarnation.0).cloned();
+        let mut scan = begun.unwrap_or_else(|| Scan {
+            places: FxHashMap::default(),
+            made_pending: look.made_pending,
+            left: false,
+        });
+        let mut page = look.page;
+        let mut rows = ROWS;
+        let mut next_due_ms = None;
+        for rank in look.ranks {
+            match self
+                .walk_rank(claim, taking, &mut scan, rank, &mut page, &mut rows)
+                .await?
+            {
+                Walked::Enough => {
+                    taking.more = true;
+                    self.aftermath.scan = Some((claim.incarnation.0, Some(scan)));
+                    return Ok(());
+                }
+                Walked::All { next_ms } => {
+                    next_due_ms = [next_due_ms, next_ms].into_iter().flatten().min();
+                }
+            }
+        }
+        taking.more = scan.left || scan.made_pending != self.made_pending();
+        taking.next_due_ms = next_due_ms.filter(|_| !taking.more);
+        self.aftermath.scan = Some((claim.incarnation.0, None));
+        Ok(())
+    }
+
+    fn made_pending(&self) -> u64 {
+        self.shared
+            .made_pending
+            .load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// Walks through what is due of one priority.
+    async fn walk_rank(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        scan: &mut Scan,
+        rank: i32,
+        first: &mut Option<(i32, Vec<Entry>)>,
+        rows: &mut usize,
+    ) -> Done<Walked> {
+        loop {
+            let after = scan.places.get(&rank).copied();
+            let page = match first.take_if(|(of, _)| *of == rank && after.is_none()) {
+                Some((_, page)) => page,
+                None => self.read_page(claim, rank, after).await?,
+            };
+            *rows = rows.saturating_sub(page.len());
+            let due = page.partition_point(|entry| entry.place.0 <= claim.now_ms);
+            let (due, later) = page.split_at(due);
+            let mut heads = due
+                .iter()
+                .filter_map(|entry| Some((entry.place.1, entry.standing?)))
+                .collect();
+            scan.left |= self.lock(claim, taking, due, &mut heads).await?;
+            let parked = self
+                .put_aside(
+                    &heads,
+                    due.iter().map(|entry| (entry.place.1, entry.place.2)),
+                )
+                .await?;
+            for Entry { place, .. } in due {
+                if !parked.contains(&place.2) {
+                    match choose(claim, taking, &heads, place.1, place.2) {
+                        Verdict::Chosen | Verdict::NotMine => {}
+                        Verdict::Enough => scan.left = true,
+                        Verdict::Full => return Ok(Walked::Enough),
+                    }
+                }
+                scan.places.insert(rank, *place);
+            }
+            if due.len() < PAGE {
+                let first = later.iter().find(|entry| entry.standing.is_some());
+                let last = later.last().filter(|_| page.len() == PAGE);
+                let next_ms = first.or(last).map(|entry| entry.place.0);
+                return Ok(Walked::All { next_ms });
+            }
+            if *rows == 0 {
+                return Ok(Walked::Enough);
+            }
+        }
+    }
+
+    async fn read_page(
+        &mut self,
+        claim: &Claim,
+        rank: i32,
+        after: Option<Place>,
+    ) -> Done<Vec<Entry>> {
+        let (until_ms, limit) = bounds(claim);
+        let (after, member) = (after.unwrap_or(BEGINNING), claim.incarnation.0);
+        let params: Params<'_> = &[
+            &until_ms, &after.0, &after.1, &after.2, &limit, &member, &rank,
+        ];
+        entries(&self.rows(select_page!("$7"), params).await?)
+    }
+
+    /// Locks as many of a page, in its order, as there is room for. What others are at is left.
+    async fn lock(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        page: &[Entry],
+        heads: &mut FxHashMap<i64, Standing>,
+    ) -> Done<bool> {
+        heads.retain(|no, _| !taking.refused.contains(no));
+        let mut wanted = Vec::with_capacity(heads.len());
+        let mut seen = FxHashSet::default();
+        for entry in page {
+            let no = entry.place.1;
+            if heads.contains_key(&no) && !taking.locked.contains(&no) && seen.insert(no) {
+                wanted.push(no);
+            }
+        }
+        let mut left = false;
+        let mut wanted = wanted.into_iter();
+        loop {
+            let room = (claim.instances as usize).saturating_sub(taking.locked.len());
+            let mut numbers: Vec<i64> = wanted.by_ref().take(room).collect();
+            if numbers.is_empty() {
+                return Ok(left);
+            }
+            numbers.sort_unstable();
+            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
+                AND status < 4 AND (owner IS NULL OR owner = $2) \
+                ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
+            let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
+            for row in &rows {
+                let no = get(row, 0)?;
+                heads.insert(no, standing(row, 1)?);
+                taking.locked.insert(no);
+            }
+            for no in numbers.iter().filter(|no| !taking.locked.contains(*no)) {
+                left |= heads.remove(no).is_some();
+                taking.refused.insert(*no);
+            }
+        }
+    }
+}
+
+/// Until when, and how much at once, is looked at.
+fn bounds(claim: &Claim) -> (i64, i64) {
+    let until_ms = claim.now_ms.max(NEVER - 1);
+    (until_ms, i64::try_from(PAGE).unwrap_or(i64::MAX))
+}
+
+fn entries(rows: &[Row]) -> Done<Vec<Entry>> {
+    let entry = |row| {
+        let place = (get(row, 1)?, get(row, 2)?, get(row, 3)?);
+        let standing = match get(row, 4)? {
+            true => Some(standing(row, 5)?),
+            false => None,
+        };
+        Ok(Entry { place, standing })
+    };
+    rows.iter().map(entry).collect()
+}
