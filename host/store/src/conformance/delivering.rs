@@ -3,15 +3,85 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, TriggerState};
+use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, TriggerState};
 
 use super::Harness;
 use super::waiting::{resumed, stimulus};
-use super::world::{Held, Member, is_done};
+use super::world::{Held, Member, batch, is_done};
 use crate::letters::{LetterBody, LetterQuery};
 use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, StimulusQuery};
 use crate::write::Commit;
 use crate::{Write, Wrote};
+
+pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let waiting = |held: &Held, name: &str| {
+        let bookmarks = vec![member.bookmark(held, name)];
+        member.suspending(held, bookmarks)
+    };
+    let staying = |held: &Held, name: &str| Commit {
+        bookmarks: vec![member.bookmark(held, name)],
+        ..member.chained(held, 2)
+    };
+    let submit = |commits: Vec<Commit>| {
+        let commits = commits.into_iter().map(Box::new);
+        batch(&*member.store, commits.map(Write::Commit).collect())
+    };
+    // One waits before the others, and is met while it is not waiting.
+    let unheard = member.born();
+    assert!(is_done(&member.commit(staying(&unheard, "unheard"))));
+    let id = member.head(unheard.fence.instance).id;
+    let sent = member.send(stimulus("unheard", Delivery::Resume));
+    assert_eq!(sent, resumed(id));
+    let [plain, over, moved] = [(); 3].map(|()| member.born());
+    let mut again = member.suspending(&moved.next(), vec![member.bookmark(&moved, "second")]);
+    again.burned = vec![Seq(1)];
+    let commits = vec![
+        waiting(&plain, "plain"),
+        staying(&over, "over"),
+        staying(&moved, "first"),
+        member.last(&over.next()),
+        again,
+        member.last(&unheard.next()),
+    ];
+    for answer in submit(commits) {
+        assert!(is_done(&answer.unwrap()));
+    }
+    assert_eq!(member.bookmarks(), 2);
+    let query = LetterQuery {
+        limit: 10,
+        ..LetterQuery::default()
+    };
+    let letters = member.store.dead_letters(&query).unwrap();
+    let reasons: Vec<_> = letters.iter().map(|row| &*row.letter.reason).collect();
+    assert_eq!(reasons, ["stale"]);
+    for (name, held) in [("plain", &plain), ("second", &moved)] {
+        let id = member.head(held.fence.instance).id;
+        let sent = member.send(stimulus(name, Delivery::Resume));
+        assert_eq!(sent, resumed(id), "{name}");
+    }
+    // Two that cannot go with the others, for what they wait for is there, or they are stale.
+    member.send(stimulus("early", Delivery::Buffer));
+    let [before, early, stale, after] = [(); 4].map(|()| member.born());
+    let commits = vec![
+        waiting(&before, "before"),
+        waiting(&early, "early"),
+        waiting(&stale.next(), "stale"),
+        waiting(&after, "after"),
+    ];
+    let answers: Vec<Wrote> = submit(commits).into_iter().map(Result::unwrap).collect();
+    assert!(
+        matches!(
+            answers[..],
+            [Wrote::Done, Wrote::DoneDue, Wrote::Fenced, Wrote::Done]
+        ),
+        "{answers:?}"
+    );
+    assert_eq!(member.bookmarks(), 2);
+    let row = member.only_trigger(early.fence.instance);
+    assert!(row.payload.is_some(), "{row:?}");
+    assert_eq!(member.head(stale.fence.instance).version.0, 0);
+}
 
 pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
     let member = Member::join(harness);

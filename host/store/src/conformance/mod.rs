@@ -156,7 +156,7 @@ macro_rules! conformance {
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
-            delivering: more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+            delivering: steps_that_wait_go_with_others, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
                 what_has_to_wait_keeps_its_place,
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;

@@ -7,6 +7,7 @@ mod bloat;
 mod encrypted;
 mod lanes;
 mod opening;
+mod pipeline;
 mod racing;
 pub(super) mod troubles;
 mod upkeep;

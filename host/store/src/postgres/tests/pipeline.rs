@@ -1,0 +1,103 @@
+//! Statements that are sent before the answers to those before them have come.
+
+use std::sync::Arc;
+
+use windlass_test_servers::PostgreSql;
+
+use super::{Line, in_database};
+use crate::conformance::Harness as _;
+use crate::conformance::world::{Member, is_done};
+use crate::postgres::connect::Target;
+use crate::Write;
+
+#[test]
+fn outside_of_a_transaction_nothing_is_written() {
+    let database = in_database();
+    let Some(url) = database.url.as_deref() else {
+        return;
+    };
+    drop(database.store());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let target = Target::new(url, &database.options()).unwrap();
+        let connection = target.writer().await.unwrap();
+        let client = &connection.client;
+        let sql = "INSERT INTO setting (name, value) VALUES ('paused', '1')";
+        let refused = client.batch_execute(sql).await.unwrap_err();
+        let code = refused.as_db_error().unwrap().code().code();
+        // Read-only.
+        assert_eq!(code, "25006");
+        client.batch_execute("BEGIN READ WRITE").await.unwrap();
+        client.batch_execute(sql).await.unwrap();
+        client.batch_execute("COMMIT").await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_put_off_and_fails_takes_everything_with_it() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let server = PostgreSql::shared().unwrap().unwrap();
+    let ask = |sql: &str| {
+        let url = database.url.as_deref().unwrap();
+        server.execute_in(url, sql).unwrap()
+    };
+    let member = Member::join(&database);
+    let held = member.born();
+    let mut last = member.last(&held);
+    // So it goes by itself.
+    last.removed = vec![member.born().trigger];
+    // Nobody waits for how many reservations are gone.
+    ask("ALTER TABLE windlass.reservation RENAME TO elsewhere");
+    let write = Write::Commit(Box::new(last.clone()));
+    let refused = member.store.write(write).unwrap_err();
+    assert!(refused.message.contains("reservation"), "{refused:?}");
+    let row = member.head(held.fence.instance);
+    assert_eq!((row.version.0, row.finished_ms), (0, None));
+    ask("ALTER TABLE windlass.elsewhere RENAME TO reservation");
+    assert!(is_done(&member.commit(last)));
+}
+
+#[test]
+fn what_clients_ask_for_waits_for_no_line() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let server = PostgreSql::shared().unwrap().unwrap();
+    let store = database.store();
+    let member = Member::of(Arc::clone(&store) as _);
+    let held = member.born();
+    let url = database.url.as_deref().unwrap();
+    let line = Line::new(0);
+    std::thread::scope(|scope| {
+        // Somebody is at the instance, for as long as nobody has created another one.
+        let no = held.fence.instance.0;
+        let created = format!(
+            "BEGIN; SELECT 1 FROM windlass.instance WHERE no = {no} FOR UPDATE; \
+            INSERT INTO windlass.setting (name, value) VALUES ('held', '1'); \
+            DO $$ BEGIN LOOP \
+                EXIT WHEN (SELECT count(*) FROM windlass.instance) > 1; \
+                PERFORM pg_sleep(0.01); \
+            END LOOP; END $$; COMMIT"
+        );
+        let holder = scope.spawn(move || server.execute_in(url, &created).unwrap());
+        let held_now = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+            WHERE d.datname = current_database() AND l.relation = 'windlass.setting'::regclass \
+            AND l.mode = 'RowExclusiveLock'";
+        while server.execute_in(url, held_now).unwrap() == "0" {}
+        line.submit(
+            &store,
+            vec![(0, Write::Commit(Box::new(member.step(&held))))],
+        );
+        member.create(member.draft(1));
+        holder.join().unwrap();
+    });
+    let answers = line.answers.wait(1);
+    assert!(is_done(answers[0].1.as_ref().unwrap()), "{answers:?}");
+}
