@@ -2,9 +2,9 @@
 //!
 //! A few threads write, each over a connection of its own (`lanes.rs`, `lane.rs`), in groups,
 //! each one transaction whose statements carry the work of all of it (`writer.rs`, `session/`);
-//! readers have a pool of
-//! connections (`pool.rs`, `read.rs`). Nothing here blocks on a future where the caller may be
-//! driving a runtime: the store has one of its own. `docs/postgresql.md` describes the layout.
+//! readers have a pool of connections (`pool.rs`, `read.rs`). Nothing here blocks on a future
+//! where the caller may be driving a runtime: the store has one of its own, and so has each of
+//! its threads that write. `docs/postgresql.md` describes the layout.
 //!
 //! Where to put what:
 //!

@@ -13,7 +13,8 @@ pub struct PostgresOptions {
     /// Connections for reading at most, opened as they are needed. At least 1.
     pub read_connections: usize,
     /// Connections that write, opened as they are needed: as many as there are lines
-    /// ([`Sink::line`](crate::Sink::line)) that are to go on beside each other. At least 1.
+    /// ([`Sink::line`](crate::Sink::line)) that are to go on beside each other. At least 1; one
+    /// more is for what stands in no line.
     pub write_connections: usize,
     /// Writes that may wait; more make the submitter wait.
     pub queue_writes: usize,

@@ -17,6 +17,9 @@
 //!    trigger for an instance, notes an extra, or depends on its not having ended, locks it;
 //! 4. rows of `trigger`, by number; then all others.
 //!
+//! A statement of which nobody looks at the answer is put off ([`Session::later`]); several whose
+//! answers are wanted at the same time are sent together ([`Session::all`]).
+//!
 //! Statements are `&'static str` and prepared once for each connection. Numbers are passed as
 //! `i64`, variants as `i16`, digests and ids as byte slices.
 

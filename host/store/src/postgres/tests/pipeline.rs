@@ -5,10 +5,10 @@ use std::sync::Arc;
 use windlass_test_servers::PostgreSql;
 
 use super::{Line, in_database};
+use crate::Write;
 use crate::conformance::Harness as _;
 use crate::conformance::world::{Member, is_done};
 use crate::postgres::connect::Target;
-use crate::Write;
 
 #[test]
 fn outside_of_a_transaction_nothing_is_written() {
