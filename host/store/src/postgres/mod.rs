@@ -38,6 +38,7 @@ mod values;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -116,7 +117,8 @@ impl PostgresStore {
             options,
             process: nonce(),
             known: Mutex::default(),
-            made_pending: std::sync::atomic::AtomicU64::new(0),
+            made_pending: AtomicU64::new(0),
+            seen_pending: AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
             documents: Mutex::default(),
             joined: Mutex::default(),

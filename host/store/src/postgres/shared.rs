@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// Counts what became pending through this store object, so that a scan knows whether it
     /// missed something.
     pub(super) made_pending: AtomicU64,
+    /// How much that was when it was looked for last what is pending.
+    pub(super) seen_pending: AtomicU64,
     /// By incarnation: how far its walk through the due index has come.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
     /// How far the sweep of documents has come.

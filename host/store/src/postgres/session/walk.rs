@@ -7,6 +7,8 @@
 //! behind. Several processes that claim at once do not wait for each other: an instance that
 //! somebody is at is left for the next call.
 
+use std::sync::atomic::Ordering;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 
@@ -67,7 +69,7 @@ pub(super) struct Look {
     made_pending: u64,
     /// Of which something is pending, the highest first.
     ranks: Vec<i32>,
-    /// The first page of one of them, most likely of the highest.
+    /// The first page of one of them, most likely of the highest; none if that is not known.
     page: Option<(i32, Vec<Entry>)>,
 }
 
@@ -103,9 +105,19 @@ impl Session<'_> {
         let (until_ms, limit) = bounds(claim);
         let (after, member) = (BEGINNING, claim.incarnation.0);
         let page: Params<'_> = &[&until_ms, &after.0, &after.1, &after.2, &limit, &member];
-        let [member, ranks, page] = self
-            .all([(MEMBER, &[&member]), (RANKS, &[]), (highest, page)])
-            .await?;
+        let member: Params<'_> = &[&member];
+        // Where nothing has become pending there is most likely nothing to see.
+        let seen = self
+            .shared
+            .seen_pending
+            .swap(made_pending, Ordering::Relaxed);
+        let (member, ranks, page) = if seen == made_pending {
+            let [member, ranks] = self.all([(MEMBER, member), (RANKS, &[])]).await?;
+            (member, ranks, Vec::new())
+        } else {
+            let asked = [(MEMBER, member), (RANKS, &[]), (highest, page)];
+            self.all(asked).await?.into()
+        };
         if member.is_empty() {
             return Ok(None);
         }
@@ -159,9 +171,7 @@ impl Session<'_> {
     }
 
     fn made_pending(&self) -> u64 {
-        self.shared
-            .made_pending
-            .load(std::sync::atomic::Ordering::SeqCst)
+        self.shared.made_pending.load(Ordering::SeqCst)
     }
 
     /// Walks through what is due of one priority.
