@@ -3,6 +3,8 @@
 use std::error::Error as _;
 use std::io;
 
+use tokio_postgres::error::{DbError, SqlState};
+
 /// An error of the server, of the connection to it, or of a value that it sent.
 pub type Fault = tokio_postgres::Error;
 
@@ -51,8 +53,9 @@ impl Kind {
         if is_gone(error) {
             return Self::Unreachable;
         }
-        match error.code() {
-            Some(state) => of_server(state.code()),
+        match error.as_db_error() {
+            Some(server) if is_of_replica(server) => Self::ReadOnly,
+            Some(server) => of_server(server.code().code()),
             None => of_client(error).unwrap_or(Self::Unreadable),
         }
     }
@@ -116,6 +119,14 @@ fn of_client(error: &Fault) -> Option<Kind> {
         return Some(Kind::Address);
     }
     begins("error serializing parameter").then_some(Kind::Unsendable)
+}
+
+/// Whether a transaction that says that it writes is refused because the server is a replica. The
+/// state is that of whatever is not supported, and the message in the server's language: the
+/// function that says it tells.
+fn is_of_replica(error: &DbError) -> bool {
+    *error.code() == SqlState::FEATURE_NOT_SUPPORTED
+        && error.routine() == Some("call_bool_check_hook")
 }
 
 fn of_server(state: &str) -> Kind {

@@ -293,6 +293,18 @@ impl PostgreSql {
         self.start_again()
     }
 
+    /// Stops it in an orderly way and starts it as a replica, which only reads. It follows nobody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::restart`], or the file that says so cannot be written.
+    pub fn become_replica(&self) -> Result<()> {
+        self.stop()?;
+        let signal = self.server().folder().join("data/standby.signal");
+        std::fs::write(signal, "").context("cannot make a replica of the server")?;
+        self.start_again()
+    }
+
     fn server(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -356,5 +368,7 @@ fn is_ready(pid_file: &Path, pid: u32) -> bool {
     };
     let mut lines = text.lines();
     lines.next() == Some(pid.to_string().as_str())
-        && lines.nth(6).is_some_and(|line| line.trim() == "ready")
+        && lines
+            .nth(6)
+            .is_some_and(|line| ["ready", "standby"].contains(&line.trim()))
 }

@@ -82,6 +82,20 @@ fn what_is_not_ours_is_refused() {
 }
 
 #[test]
+fn a_replica_is_told_from_its_primary() {
+    let Some(server) = PostgreSql::for_test().unwrap() else {
+        return;
+    };
+    let url = server.database().unwrap();
+    let harness = in_database();
+    let open = || PostgresStore::open(&url, harness.options());
+    drop(open().unwrap());
+    server.become_replica().unwrap();
+    let refused = open().err().unwrap();
+    assert_eq!(refused.code, codes::READ_ONLY, "{refused:?}");
+}
+
+#[test]
 fn schemas_are_stores_of_their_own() {
     let harness = in_database();
     let Some(url) = harness.url.as_deref() else {
