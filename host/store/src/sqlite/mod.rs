@@ -160,9 +160,10 @@ impl Store for SqliteStore {
     }
 
     fn close(&self) {
-        self.shared.queue.close();
-        // The writer is the last to close the file, and then clears the log away.
+        // The writer is the last to close the file, and then clears the log away: of two that close
+        // it at the same moment neither would.
         self.pool.close();
+        self.shared.queue.close();
         let writer = self.writer.lock().take();
         // A sink that held the last handle closes the store from the writer's own thread.
         let own = |writer: &JoinHandle<()>| writer.thread().id() == std::thread::current().id();
