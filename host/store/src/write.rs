@@ -275,7 +275,31 @@ impl Write {
             | Self::Park { .. }
             | Self::Unpark
             | Self::Flush => Line::All,
-            _ => Line::None,
+            Self::Create(_)
+            | Self::Send(_)
+            | Self::Resume(_)
+            | Self::Queue(_)
+            | Self::DeadLetter(_)
+            | Self::Schedule(_)
+            | Self::Fire { .. }
+            | Self::Reschedule { .. }
+            | Self::CancelTrigger { .. }
+            | Self::Control { .. }
+            | Self::Life(_)
+            | Self::Import(_)
+            | Self::Publish(_)
+            | Self::Retract { .. }
+            | Self::SaveDraft(_)
+            | Self::DiscardDraft { .. }
+            | Self::DropSource { .. }
+            | Self::Upkeep(_)
+            | Self::Plan(_)
+            | Self::Duty { .. }
+            | Self::Forget { .. }
+            | Self::Sweep { .. }
+            | Self::KeepComponent(_)
+            | Self::SweepComponents { .. }
+            | Self::Setting { .. } => Line::None,
         }
     }
 }

@@ -61,8 +61,8 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// So many lanes for lines, and one for what stands in none, in which `writes` writes may wait together that hold so many bytes,
-    /// besides the batch that exceeds either.
+    /// So many lanes for lines, and one for what stands in none, in which `writes` writes may
+    /// wait together that hold so many bytes, besides the batch that exceeds either.
     pub(super) fn new(lanes: usize, writes: usize, bytes: usize) -> Self {
         let lines = lanes.max(1);
         let lanes = lines + 1;

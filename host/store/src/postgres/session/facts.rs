@@ -6,7 +6,6 @@ use std::hash::Hash;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSqlOwned;
-
 use windlass_model::Digest;
 
 use super::bookmarks::BUFFERED;
