@@ -60,12 +60,17 @@ impl Met {
 
 /// Selects what [`met`] reads; to be followed by a condition.
 macro_rules! select_met {
-    ($rest:expr) => {
+    (from $from:expr, $rest:expr) => {
         concat!(
             "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
-            "FROM bookmark b JOIN instance i ON i.no = b.instance WHERE ",
+            "FROM ",
+            $from,
+            " JOIN instance i ON i.no = b.instance",
             $rest
         )
+    };
+    ($rest:literal) => {
+        select_met!(from "bookmark b", concat!(" WHERE ", $rest))
     };
 }
 

@@ -23,24 +23,36 @@ fn holder(no: i64) -> i64 {
 /// Two statements, by which bookmarks that lie behind a number and up to another one are met: the
 /// first holds the heads of their instances, so that nothing becomes of them meanwhile, the
 /// second finds them. Of a hash that is locked there come no new ones in between.
+///
+/// The planner would go through all bookmarks by their numbers if most that it has heard of wait
+/// for the same. So the place among them is written as the columns of the index to be used.
 macro_rules! meeting {
-    ($which:literal) => {
+    ($from:expr, $place:literal, $after:literal, $until:literal, $which:literal) => {
         (
             concat!(
-                "SELECT no FROM instance WHERE no IN (SELECT b.instance FROM bookmark b WHERE ",
-                meeting!(@ $which),
+                "SELECT no FROM instance WHERE no IN (SELECT b.instance FROM ",
+                $from,
+                meeting!(@ $place, $after, $until, $which),
                 ") ORDER BY no FOR NO KEY UPDATE"
             ),
-            select_met!(meeting!(@ $which)),
+            select_met!(from $from, meeting!(@ $place, $after, $until, $which)),
         )
     };
-    (@ $which:literal) => {
+    (@ $place:literal, $after:literal, $until:literal, $which:literal) => {
         concat!(
-            "b.hash = $1 AND b.no > $2 AND b.no <= $3 AND (b.expires_ms IS NULL OR ",
-            "b.expires_ms > $4)",
+            " WHERE (", $place, ") > (", $after, ") AND (", $place, ") <= (", $until, ")",
+            " AND (b.expires_ms IS NULL OR b.expires_ms > $4)",
             $which,
-            " ORDER BY b.no LIMIT $5"
+            " ORDER BY ", $place, " LIMIT $5"
         )
+    };
+}
+
+/// Those of one instance, which are few, however many wait for the same.
+macro_rules! of_instance {
+    () => {
+        "(SELECT * FROM bookmark WHERE instance = (SELECT no FROM instance WHERE id = $6) \
+            OFFSET 0) b"
     };
 }
 
@@ -168,19 +180,28 @@ impl Session<'_> {
                     correlation,
                 ];
                 let (hold, meet) = meeting!(
-                    " AND b.instance = (SELECT no FROM instance WHERE id = $6) \
-                        AND ($7::text IS NULL OR b.correlation = $7)"
+                    of_instance!(),
+                    "b.hash, b.no",
+                    "$1, $2",
+                    "$1, $3",
+                    " AND ($7::text IS NULL OR b.correlation = $7)"
                 );
                 self.all([(hold, params), (meet, params)]).await?
             }
             (None, Some(correlation)) => {
                 let params: Params<'_> = &[&hash, &after, &until, &send.at_ms, &limit, correlation];
-                let (hold, meet) = meeting!(" AND b.correlation = $6");
+                let (hold, meet) = meeting!(
+                    "bookmark b",
+                    "b.hash, b.correlation, b.no",
+                    "$1, $6, $2",
+                    "$1, $6, $3",
+                    " AND b.correlation IS NOT NULL"
+                );
                 self.all([(hold, params), (meet, params)]).await?
             }
             (None, None) => {
                 let params: Params<'_> = &[&hash, &after, &until, &send.at_ms, &limit];
-                let (hold, meet) = meeting!("");
+                let (hold, meet) = meeting!("bookmark b", "b.hash, b.no", "$1, $2", "$1, $3", "");
                 self.all([(hold, params), (meet, params)]).await?
             }
         };
