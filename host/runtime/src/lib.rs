@@ -34,6 +34,7 @@ mod shard;
 mod shared;
 #[cfg(test)]
 mod sim;
+mod taking;
 mod topology;
 pub mod transfer;
 mod wait;

@@ -137,6 +137,11 @@ impl Flow {
         self.in_flight.fetch_add(count, Ordering::AcqRel);
     }
 
+    /// How many more there may be.
+    pub(crate) fn room(&self) -> u32 {
+        self.limit.saturating_sub(self.in_flight())
+    }
+
     /// Takes one place if there is one.
     pub(crate) fn try_take(&self) -> bool {
         self.in_flight

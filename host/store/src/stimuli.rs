@@ -6,11 +6,12 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, Payload, Seq,
-    StimulusId, StimulusNo, TriggerNo,
+    BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, InstanceId, InstanceNo, Payload,
+    Seq, StimulusId, StimulusNo, TriggerNo,
 };
 
 use crate::rows::{NewBlob, NewInstance};
+use crate::write::{Claim, ClaimScope, ClaimedInstance};
 
 /// What a suspended node run waits for. Those of one node run are its wait group: resuming
 /// one burns them all.
@@ -118,6 +119,8 @@ pub struct Send {
     /// Bound on the bookmarks that one transaction resumes. If more match, the stimulus waits
     /// in the queue to go on, and bookmarks made later do not match.
     pub limit: u32,
+    /// Who takes what it starts and resumes.
+    pub taker: Option<Taker>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -136,8 +139,35 @@ pub struct Resume {
     pub input: Payload,
     /// Blobs that `input` refers to.
     pub blobs: Vec<NewBlob>,
+    /// Who takes what it resumes.
+    pub taker: Option<Taker>,
     /// Epoch milliseconds.
     pub at_ms: i64,
+}
+
+/// Takes what it has made due, in the same transaction: what is due of those instances that have
+/// no owner, as by a [`Claim`] right afterwards. The rest is left to claims.
+#[derive(Clone, Copy, Debug)]
+pub struct Taker {
+    /// Who. Takes nothing if it is not a member any more.
+    pub incarnation: Incarnation,
+    /// Bound on the instances taken.
+    pub instances: u32,
+    /// Bound on the triggers taken of each.
+    pub triggers: u32,
+}
+
+impl Taker {
+    /// The claim that it makes, on instances without an owner.
+    pub(crate) fn claim(&self, now_ms: i64, free: Vec<InstanceNo>) -> Claim {
+        Claim {
+            incarnation: self.incarnation,
+            now_ms,
+            instances: self.instances,
+            triggers: self.triggers,
+            scope: ClaimScope::Only(free),
+        }
+    }
 }
 
 /// What a stimulus, or a token, did.
@@ -155,6 +185,8 @@ pub struct Sent {
     pub dropped: bool,
     /// There are more bookmarks to resume; it waits in the queue to go on.
     pub more: bool,
+    /// What its [`Taker`] has now, of what it started and resumed.
+    pub taken: Vec<ClaimedInstance>,
 }
 
 /// How far a waiting stimulus has come.

@@ -543,7 +543,7 @@ pub struct Claims {
 }
 
 /// One instance and its work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedInstance {
     /// The head, with the new owner and epoch.
     pub row: InstanceRow,

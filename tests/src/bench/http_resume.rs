@@ -1,5 +1,5 @@
 //! Runs that wait, and stimuli over HTTP at a moderate rate: how long from the request to the
-//! end of the run that it resumes.
+//! execution of the node that it resumes, and to the end of the run, durably.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_model::{Clock, InstanceId, Status};
+use windlass_model::{Clock, InstanceId, Status, TriggerType};
 use windlass_runtime::client::WorkflowClient;
 use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{Observed, Observer, SystemClock};
@@ -33,12 +33,13 @@ const LINES: usize = 8;
 /// From one stimulus to the next: a hundred a second.
 const PACE: Duration = Duration::from_millis(10);
 
-/// Notes when runs have ended, and tells the server's own watchers.
+/// Notes when runs have gone on and ended, and tells the server's own watchers.
 struct Watch {
     clock: Arc<dyn Clock>,
     hub: Arc<Hub>,
     suspended: AtomicU64,
     failed: AtomicU64,
+    resumed: Mutex<HashMap<InstanceId, Duration>>,
     ended: Mutex<HashMap<InstanceId, Duration>>,
     bell: Notify,
 }
@@ -47,6 +48,15 @@ impl Observer for Watch {
     fn observe(&self, event: &Observed<'_>) {
         self.hub.observe(event);
         match event {
+            Observed::Executed {
+                kind: TriggerType::Resume,
+                instance,
+                ..
+            } => {
+                let now = self.clock.monotonic();
+                self.resumed.lock().insert(*instance, now);
+                return;
+            }
             Observed::Executed { .. } => {
                 self.suspended.fetch_add(1, Ordering::AcqRel);
             }
@@ -76,6 +86,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
         hub: Arc::clone(&hub),
         suspended: AtomicU64::new(0),
         failed: AtomicU64::new(0),
+        resumed: Mutex::default(),
         ended: Mutex::default(),
         bell: Notify::new(),
     });
@@ -131,25 +142,37 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     while (watch.ended.lock().len() as u64) < count {
         watch.bell.notified().await;
     }
-    let mut times = Histogram::<u64>::new(3)?;
-    for (id, before) in sent {
-        let ended = watch.ended.lock().get(&id).copied();
-        let took = ended.context("each run has ended")?.saturating_sub(before);
-        times.record(u64::try_from(took.as_micros())?.max(1))?;
-    }
+    let whole = times(&sent, &watch.ended.lock())?;
+    let to_node = times(&sent, &watch.resumed.lock())?;
     let rss_mb = rig::resident_mb()?;
     server.close().await;
     runtime.drain(Duration::from_secs(10)).await;
     let failed = watch.failed.load(Ordering::Acquire);
     ensure!(failed == 0, "{failed} runs did not complete");
     Ok(Record {
-        p50_ms: times.value_at_quantile(0.5) as f64 / 1e3,
-        p99_ms: times.value_at_quantile(0.99) as f64 / 1e3,
+        p50_ms: whole.value_at_quantile(0.5) as f64 / 1e3,
+        p99_ms: whole.value_at_quantile(0.99) as f64 / 1e3,
+        to_node_p50_ms: Some(to_node.value_at_quantile(0.5) as f64 / 1e3),
+        to_node_p99_ms: Some(to_node.value_at_quantile(0.99) as f64 / 1e3),
         rss_mb,
         flush_ms,
         runs: count,
         ..Record::of(NAME, LINES, setup)
     })
+}
+
+/// From each stimulus to what came of it, in microseconds.
+fn times(
+    sent: &[(InstanceId, Duration)],
+    came: &HashMap<InstanceId, Duration>,
+) -> Result<Histogram<u64>> {
+    let mut times = Histogram::new(3)?;
+    for (id, before) in sent {
+        let came = came.get(id).context("each run has gone on and ended")?;
+        let took = came.saturating_sub(*before);
+        times.record(u64::try_from(took.as_micros())?.max(1))?;
+    }
+    Ok(times)
 }
 
 /// Sends a stimulus to each run, and notes when.

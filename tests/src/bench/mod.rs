@@ -71,6 +71,12 @@ pub struct Record {
     /// Answers to runs that wait, worked off in a second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub resumes_per_second: Option<f64>,
+    /// From a request over HTTP to the execution of the node that it resumes, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to_node_p50_ms: Option<f64>,
+    /// The same.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to_node_p99_ms: Option<f64>,
     /// What the last thousand steps took, as a multiple of the second thousand.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub last_over_first: Option<f64>,
@@ -116,6 +122,8 @@ impl Record {
             ("late p99 ms", self.lateness_p99_ms, 0),
             ("late at once p99 ms", self.lateness_burst_p99_ms, 0),
             ("resumes/s", self.resumes_per_second, 0),
+            ("to the node p50 ms", self.to_node_p50_ms, 2),
+            ("to the node p99 ms", self.to_node_p99_ms, 2),
             ("last/first", self.last_over_first, 3),
             ("locks/s", self.locks_per_second, 0),
             ("CPU ms/min", self.cpu_ms_per_minute, 0),

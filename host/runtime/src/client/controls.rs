@@ -12,7 +12,7 @@ use windlass_store::{Write, Wrote};
 
 use super::outcome::Standing;
 use super::starting::ended;
-use super::stimuli::{deliver, written};
+use super::stimuli::{deliver, nobody, resume_here, send_here, token_of, written};
 use super::workflow::{Inner, WorkflowClient};
 use super::{unexpected, used_up};
 use crate::error::Error;
@@ -91,11 +91,9 @@ impl WorkflowClient {
     ///
     /// The store is in trouble.
     pub async fn resume_bookmark(&self, no: BookmarkNo, input: Payload) -> Result<Sent, Error> {
-        self.ask(move |inner| {
-            let now_ms = inner.clock.wall_ms();
-            let sent = super::resume_bookmark(inner.store.as_ref(), now_ms, no, input)?;
-            inner.told();
-            Ok(sent)
+        self.ask(move |inner| match token_of(inner.store.as_ref(), no)? {
+            Some(token) => inner.resume(&token, input),
+            None => Ok(nobody()),
         })
         .await
     }
@@ -117,19 +115,23 @@ impl WorkflowClient {
 
 impl Inner {
     fn resume(&self, token: &str, input: Payload) -> Result<Sent, Error> {
-        let now_ms = self.clock.wall_ms();
-        let sent = super::resume(self.store.as_ref(), now_ms, token, input)?;
-        self.told();
-        Ok(sent)
+        let Some(runtime) = self.runtime() else {
+            return super::resume(self.store.as_ref(), self.clock.wall_ms(), token, input);
+        };
+        resume_here(&runtime.shared, &runtime.membership.numbers(), token, input)
     }
 
     fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
+        let store = self.store.as_ref();
+        if let Some(runtime) = self.runtime() {
+            let numbers = runtime.membership.numbers();
+            return send_here(&runtime.shared, store, &numbers, id, stimulus);
+        }
         let now_ms = self.clock.wall_ms();
         let stimulus = written(id, stimulus, now_ms)?;
-        let (store, plugins) = (self.store.as_ref(), &self.plugins);
         self.numbered(|numbers| {
-            let wish = (&stimulus, None);
-            let sent = deliver(store, plugins, self.catalog(), numbers, wish, now_ms)?;
+            let (plugins, wish) = (&self.plugins, (&stimulus, None));
+            let sent = deliver(store, plugins, self.catalog(), numbers, wish, None, now_ms)?;
             sent.ok_or_else(|| unexpected(&Wrote::Fenced))
         })
     }

@@ -35,6 +35,8 @@ pub use outcome::Standing;
 pub use retrying::Retry;
 pub use starting::Begun;
 pub(crate) use stimuli::deliver;
+#[cfg(test)]
+pub(crate) use stimuli::send_here;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};

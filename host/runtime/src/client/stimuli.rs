@@ -7,14 +7,15 @@ use windlass_model::{BookmarkNo, Numbers, Payload, StimulusId, StimulusNo, Trigg
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
 use windlass_store::rows::NewInstance;
-use windlass_store::stimuli::{NewStimulus, Resume, Send, Sent};
+use windlass_store::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
 use windlass_store::{Store, Write, Wrote};
 
-use super::{as_member, tell, unexpected};
+use super::{as_member, unexpected};
 use crate::catalog::Catalog;
 use crate::codes;
 use crate::error::Error;
 use crate::request::StartRequest;
+use crate::shared::Shared;
 
 /// How often what a stimulus starts is looked up again because somebody has published
 /// something in between. Whoever publishes without a pause comes in between every other time.
@@ -43,7 +44,26 @@ pub fn send(
     let stimulus = written(id, stimulus, now_ms)?;
     let catalog = Catalog::default();
     as_member(store, now_ms, |numbers| {
-        let sent = deliver(store, plugins, &catalog, numbers, (&stimulus, None), now_ms)?;
+        let wish = (&stimulus, None);
+        let sent = deliver(store, plugins, &catalog, numbers, wish, None, now_ms)?;
+        sent.ok_or_else(|| unexpected(&Wrote::Fenced))
+    })
+}
+
+/// The same in a process that runs workflows: it takes what comes of it, if it has room.
+pub(crate) fn send_here(
+    shared: &Shared,
+    store: &dyn Store,
+    numbers: &Numbers,
+    id: StimulusId,
+    stimulus: &Stimulus,
+) -> Result<Sent, Error> {
+    let now_ms = shared.clock.wall_ms();
+    let stimulus = written(id, stimulus, now_ms)?;
+    let (plugins, catalog) = (&shared.plugins, &shared.catalog);
+    shared.delivered(|| {
+        let (wish, taker) = ((&stimulus, None), shared.taker(numbers));
+        let sent = deliver(store, plugins, catalog, numbers, wish, taker, now_ms)?;
         sent.ok_or_else(|| unexpected(&Wrote::Fenced))
     })
 }
@@ -54,13 +74,37 @@ pub fn send(
 ///
 /// The store is in trouble.
 pub fn resume(store: &dyn Store, now_ms: i64, token: &str, input: Payload) -> Result<Sent, Error> {
+    let sent = resume_by(store, now_ms, token, input, None)?;
+    store.notify();
+    Ok(sent)
+}
+
+/// The same in a process that runs workflows: it takes what comes of it, if it has room.
+pub(super) fn resume_here(
+    shared: &Shared,
+    numbers: &Numbers,
+    token: &str,
+    input: Payload,
+) -> Result<Sent, Error> {
+    let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
+    shared.delivered(|| resume_by(store, now_ms, token, input, shared.taker(numbers)))
+}
+
+fn resume_by(
+    store: &dyn Store,
+    at_ms: i64,
+    token: &str,
+    input: Payload,
+    taker: Option<Taker>,
+) -> Result<Sent, Error> {
     let resume = Resume {
         token: stimulus::token_digest(token),
         input,
         blobs: Vec::new(),
-        at_ms: now_ms,
+        taker,
+        at_ms,
     };
-    match tell(store, Write::Resume(Box::new(resume)))? {
+    match store.write(Write::Resume(Box::new(resume)))? {
         Wrote::Sent(sent) => Ok(sent),
         other => Err(unexpected(&other)),
     }
@@ -77,17 +121,28 @@ pub fn resume_bookmark(
     no: BookmarkNo,
     input: Payload,
 ) -> Result<Sent, Error> {
+    match token_of(store, no)? {
+        Some(token) => resume(store, now_ms, &token, input),
+        None => Ok(nobody()),
+    }
+}
+
+/// The token of a bookmark, if that is there.
+pub(super) fn token_of(store: &dyn Store, no: BookmarkNo) -> Result<Option<String>, Error> {
     let Some(row) = store.bookmark(no)? else {
-        return Ok(Sent {
-            dropped: true,
-            ..Sent::default()
-        });
+        return Ok(None);
     };
-    let waits = row.bookmark;
-    let secret = store.secret()?;
-    let id = row.instance_id;
+    let (id, waits, secret) = (row.instance_id, row.bookmark, store.secret()?);
     let token = stimulus::resume_token(&secret, id, waits.first, waits.phase, &waits.name);
-    resume(store, now_ms, &token, input)
+    Ok(Some(token))
+}
+
+/// What comes of resuming nobody.
+pub(super) fn nobody() -> Sent {
+    Sent {
+        dropped: true,
+        ..Sent::default()
+    }
 }
 
 /// A stimulus as the store takes it.
@@ -137,6 +192,7 @@ pub(crate) fn deliver(
     catalog: &Catalog,
     numbers: &Numbers,
     (stimulus, queued): (&NewStimulus, Option<StimulusNo>),
+    taker: Option<Taker>,
     now_ms: i64,
 ) -> Result<Option<Sent>, Error> {
     for _ in 0..TRIES {
@@ -155,6 +211,7 @@ pub(crate) fn deliver(
             starts,
             queued,
             limit: Send::LIMIT,
+            taker,
             at_ms: now_ms,
         };
         match store.write(Write::Send(Box::new(send)))? {

@@ -51,7 +51,9 @@ impl Sender {
             windlass_model::failpoint::pass("before-send");
             let stimulus = (&row.stimulus, Some(row.no));
             let catalog = &shared.catalog;
-            match deliver(store, &shared.plugins, catalog, &numbers, stimulus, now_ms) {
+            let plugins = &shared.plugins;
+            // What many of them resume is claimed together.
+            match deliver(store, plugins, catalog, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
                     moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
                     more |= sent.more;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use windlass_model::Numbers;
+use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, Fence, NewMember};
 use windlass_store::{Sink, Ticket, Write, Wrote};
 
@@ -25,6 +25,8 @@ pub(crate) struct Mailbox {
 pub(crate) enum Mail {
     Event(Event),
     Claimed(Claims),
+    /// What was claimed by something else than a claim of the scheduler's.
+    Taken(Vec<ClaimedInstance>),
     Stop,
 }
 
@@ -37,6 +39,12 @@ impl Mailbox {
     pub(crate) fn send(&self, event: Event) {
         // After the scheduler has stopped nobody needs to know.
         let _ = self.sender.send(Mail::Event(event));
+    }
+
+    /// Hands over what was taken.
+    pub(crate) fn taken(&self, taken: Vec<ClaimedInstance>) {
+        // If the scheduler has stopped, leaving the store gives it back.
+        let _ = self.sender.send(Mail::Taken(taken));
     }
 
     pub(crate) fn stop(&self) {
@@ -220,6 +228,7 @@ impl Driver {
         match mail {
             Mail::Event(event) => self.step(event),
             Mail::Claimed(claims) => self.claimed(claims),
+            Mail::Taken(taken) => self.taken(taken),
             Mail::Stop => {}
         }
     }
@@ -302,7 +311,6 @@ impl Driver {
     }
 
     fn claimed(&mut self, claims: Claims) {
-        let now = self.shared.now();
         let Claims {
             instances,
             more,
@@ -310,6 +318,25 @@ impl Driver {
         } = claims;
         tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
+        self.hand_out(instances);
+        self.step(Event::Claimed { more, next_due_ms });
+    }
+
+    /// What was taken by the way. A claim would have said when more of it comes due.
+    fn taken(&mut self, taken: Vec<ClaimedInstance>) {
+        tracing::trace!(instances = taken.len(), "taken");
+        let others = taken.iter().flat_map(|claimed| &claimed.others);
+        let pending = others.filter(|row| row.state == TriggerState::Pending);
+        let due_ms = pending.map(|row| row.due_ms).min();
+        self.hand_out(taken);
+        if let Some(due_ms) = due_ms.filter(|due_ms| *due_ms < i64::MAX) {
+            self.step(Event::Due(due_ms));
+        }
+    }
+
+    /// Hands claimed work to the shards.
+    fn hand_out(&self, instances: Vec<ClaimedInstance>) {
+        let now = self.shared.now();
         let me = Some(self.membership.numbers().incarnation());
         // What was claimed by the member that this process was before is not held any more.
         for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
@@ -322,10 +349,6 @@ impl Driver {
                 self.shared.metrics.trigger_lateness.record(late_us);
             }
             self.dispatch(claimed);
-        }
-        let event = Event::Claimed { more, next_due_ms };
-        for action in self.core.step(event, now, self.shared.flow.in_flight()) {
-            self.act(action);
         }
     }
 

@@ -354,6 +354,10 @@ impl State {
 
     /// A write of an instance is durable.
     fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<Shared>) {
+        if let Then::Committed { sent: true, .. } = then {
+            shared.queue.ring();
+        }
+        // Whoever was given back by that may have been taken again by now.
         let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else {
             return;
         };
@@ -362,7 +366,6 @@ impl State {
                 dispatch,
                 due_ms,
                 ended,
-                sent,
                 ..
             } => {
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
@@ -379,9 +382,6 @@ impl State {
                 if hot.unacknowledged == 0 {
                     hot.memory.shrink();
                     hot.gone.clear();
-                }
-                if sent {
-                    shared.queue.ring();
                 }
                 let cut_short = gone && hot.is_halted() && ended.is_none();
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));

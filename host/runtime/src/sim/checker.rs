@@ -13,7 +13,8 @@ use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
-use windlass_store::write::{Claim, Claims, Commit};
+use windlass_store::stimuli::{Sent, Taker};
+use windlass_store::write::{Claim, ClaimScope, Claims, Commit};
 use windlass_store::{Write, Wrote};
 
 use super::history::{Event, History, Written};
@@ -45,6 +46,7 @@ pub(super) struct Checker {
     /// Writes of each kind, for the report.
     pub(super) commits: u64,
     pub(super) fenced: u64,
+    pub(super) taken: u64,
     pub(super) forgotten: u64,
     /// Children that were called, and items of lists that came to something.
     pub(super) children: u64,
@@ -155,6 +157,9 @@ impl Checker {
                 started.for_each(|new| self.created(new));
                 let wrong = self.published.sent(send, sent);
                 self.wrong.extend(wrong);
+                if let Some(taker) = &send.taker {
+                    self.took(life, taker, sent, send.at_ms, seen.submitted_ms);
+                }
             }
             (Write::Publish(new), Some(Wrote::Published { version, unchanged })) => {
                 let wrong = self.published.published(new, *version, *unchanged);
@@ -336,6 +341,34 @@ impl Checker {
         self.members
             .get(&incarnation)
             .is_none_or(|member| member.gone)
+    }
+
+    /// What was delivered was taken, which is a claim.
+    fn took(&mut self, life: Life, taker: &Taker, sent: &Sent, now_ms: i64, submitted_ms: i64) {
+        let delivered = sent.started.iter().chain(&sent.resumed);
+        let delivered: Vec<InstanceId> = delivered.copied().collect();
+        for taken in &sent.taken {
+            self.taken += 1;
+            let no = taken.row.no;
+            if !taken.taken || !delivered.contains(&taken.row.id) {
+                self.note(format!("instance {no} was taken, and not delivered to"));
+            }
+        }
+        if sent.taken.len() > taker.instances as usize {
+            self.note(format!("{} takes more than it wants", taker.incarnation));
+        }
+        let claim = Claim {
+            incarnation: taker.incarnation,
+            now_ms,
+            instances: taker.instances,
+            triggers: taker.triggers,
+            scope: ClaimScope::All,
+        };
+        let claims = Claims {
+            instances: sent.taken.clone(),
+            ..Claims::default()
+        };
+        self.claimed(life, &claim, &claims, submitted_ms);
     }
 
     fn claimed(&mut self, life: Life, claim: &Claim, claims: &Claims, submitted_ms: i64) {

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use windlass_model::{Clock, Incarnation, InstanceId, TriggerState, TriggerType};
+use windlass_model::stimulus::Stimulus;
+use windlass_model::{Clock, Incarnation, InstanceId, StimulusId, TriggerState, TriggerType};
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::TriggerRow;
 use windlass_store::write::Commit;
@@ -21,6 +22,7 @@ use super::locks::{Errands, Provider, Server};
 use super::planning::Planning;
 use super::sweeping::{KEEP_MS, Sweeping};
 use super::world::Mutation;
+use crate::client;
 use crate::error::Error;
 use crate::options::{BurstBounds, Options, Scope};
 use crate::parts::Parts;
@@ -40,6 +42,8 @@ const QUEUE_IDLE_MS: u64 = 10_000;
 pub(super) struct Process {
     pub(super) life: Life,
     pub(super) store: Arc<MemoryStore>,
+    /// Where its clients write: beside what its shards have under way.
+    door: Arc<MemoryStore>,
     pub(super) parts: Parts,
     /// What the scheduler has received and not taken in.
     pub(super) mail: VecDeque<Mail>,
@@ -152,6 +156,8 @@ impl Process {
         let store = from.root.another();
         store.defer();
         from.look_at(life, &store);
+        let door = from.root.another();
+        from.look_at(life, &door);
         let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
@@ -196,6 +202,7 @@ impl Process {
         Some(Self {
             life,
             store,
+            door,
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
@@ -234,6 +241,12 @@ impl Process {
         self.mail
             .extend(std::iter::from_fn(|| self.parts.inbox.next()));
         !self.mail.is_empty() || self.parts.driver.sleep_ms() == 0
+    }
+
+    /// Sends a stimulus for a client. Answers whether that is known to have worked.
+    pub(super) fn send(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
+        let numbers = self.parts.membership.numbers();
+        client::send_here(&self.parts.shared, &*self.door, &numbers, id, stimulus).is_ok()
     }
 
     /// Looks after the queue of stimuli, as the thread does that is there for it.

@@ -37,8 +37,11 @@ struct Current {
 #[derive(Default)]
 struct Decided {
     last_ms: Option<i64>,
-    /// Between two occurrences, when the last one was decided about.
+    /// Between two occurrences, when the last one was decided about; zero if it was published
+    /// as something else since, as they are counted from anew then.
     step_ms: i64,
+    workflow: String,
+    tick: Value,
     happened: BTreeMap<i64, InstanceId>,
 }
 
@@ -54,6 +57,12 @@ impl Published {
         } else {
             (workflow.versions + 1, false)
         };
+        let tick = tick(&new.definition.json);
+        for decided in self.schedules.values_mut() {
+            if decided.workflow == *name && decided.tick != tick {
+                decided.step_ms = 0;
+            }
+        }
         workflow.versions = expected.0;
         workflow.current = Some(Current {
             version: expected.0,
@@ -103,7 +112,12 @@ impl Published {
             return wrong;
         }
         let decided = self.schedules.entry(no).or_default();
-        let timing = plan.create.as_ref().map(|new| timing(&new.definition.json));
+        let definition = plan.create.as_ref().map(|new| &new.definition);
+        if let Some(definition) = definition {
+            decided.workflow.clone_from(&definition.name);
+            decided.tick = tick(&definition.json);
+        }
+        let timing = definition.map(|_| timing(&decided.tick));
         if let (Some(last_ms), Some((step_ms, most))) = (decided.last_ms, timing) {
             // What was due by then, and how much of it was too much to be caught up with.
             let between = (at_ms - last_ms) / step_ms - 1;
@@ -132,11 +146,15 @@ impl Published {
     }
 }
 
-/// How far occurrences of a definition are apart, in milliseconds, and how many are caught up
-/// with at most.
-fn timing(json: &[u8]) -> (i64, i64) {
+/// The schedule of a definition.
+fn tick(json: &[u8]) -> Value {
     let definition: Value = serde_json::from_slice(json).unwrap();
-    let tick = &definition["triggers"]["tick"];
+    definition["triggers"]["tick"].clone()
+}
+
+/// How far occurrences of a schedule are apart, in milliseconds, and how many are caught up with
+/// at most.
+fn timing(tick: &Value) -> (i64, i64) {
     let step_ms = match (&tick["cron"], tick["every"].as_str()) {
         (Value::String(cron), _) => match cron.as_str() {
             "*/10 * * * * *" => 10_000,

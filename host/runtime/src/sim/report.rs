@@ -14,6 +14,8 @@ pub(super) struct Report {
     pub(super) drains: u64,
     pub(super) steps_of_clock: u64,
     pub(super) stimuli: u64,
+    /// Instances that were taken by who delivered something to them.
+    pub(super) taken: u64,
     pub(super) forgotten: u64,
     pub(super) published: u64,
     pub(super) occurrences: u64,
@@ -37,6 +39,7 @@ impl Report {
         self.drains += other.drains;
         self.steps_of_clock += other.steps_of_clock;
         self.stimuli += other.stimuli;
+        self.taken += other.taken;
         self.forgotten += other.forgotten;
         self.published += other.published;
         self.occurrences += other.occurrences;

@@ -280,6 +280,7 @@ impl World {
         self.report.occurrences = checker.published.occurrences;
         self.report.started = checker.published.started;
         self.report.fenced = checker.fenced;
+        self.report.taken = checker.taken;
         drop(checker);
         Ok(self.report)
     }
@@ -490,7 +491,7 @@ impl World {
 
 impl Slot {
     /// The process, if it is there and not stopped.
-    fn awake(&mut self, now_ms: u64) -> Option<&mut Process> {
+    pub(super) fn awake(&mut self, now_ms: u64) -> Option<&mut Process> {
         let process = self.process.as_mut();
         process.filter(|process| process.stopped_until_ms.is_none_or(|until| now_ms >= until))
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, TriggerState};
+use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, Status, TriggerState};
 
 use super::Harness;
 use super::waiting::{resumed, stimulus};
@@ -83,6 +83,31 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
     assert_eq!(member.head(stale.fence.instance).version.0, 0);
 }
 
+/// What a step waits for meets what is buffered, though the very next one does away with it.
+pub(super) fn what_is_burned_at_once_was_there(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    for ends in [true, false] {
+        let buffered = stimulus("paid", Delivery::Buffer);
+        assert!(member.send(buffered).buffered);
+        member.create(member.draft(2));
+        let held = member.claim_all(100);
+        let mut waits = member.suspending(&held[0], vec![member.bookmark(&held[0], "paid")]);
+        (waits.release, waits.status) = (false, Status::Running);
+        let mut next = match ends {
+            true => member.last(&held[1]),
+            false => member.step(&held[1]),
+        };
+        next.fence.version.0 += 1;
+        next.burned = vec![Seq(1)];
+        let writes = [waits, next].map(|step| Write::Commit(Box::new(step)));
+        let answers = batch(&*member.store, writes.into());
+        assert!(matches!(answers[0], Ok(Wrote::DoneDue)), "{answers:?}");
+        assert!(matches!(answers[1], Ok(Wrote::Done)), "{answers:?}");
+        assert_eq!(member.bookmarks(), 0);
+        assert_eq!(member.store.counts().unwrap().buffered, 0);
+    }
+}
+
 pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
     let member = Member::join(harness);
     let ids: Vec<_> = (0..7).map(|_| member.waiting("all").1).collect();
@@ -108,6 +133,7 @@ pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
             starts: Vec::new(),
             queued: Some(row.no),
             limit: 3,
+            taker: None,
             at_ms: 60,
         };
         let sent = member.sent(Write::Send(Box::new(go_on.clone())));
@@ -166,6 +192,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         starts: Vec::new(),
         queued: Some(rows[0].no),
         limit: 10,
+        taker: None,
         at_ms: 60,
     };
     let deliver = Write::Send(Box::new(deliver));

@@ -376,6 +376,7 @@ fn start_until(member: &Member, over: &AtomicU32) -> (u32, u32) {
             starts,
             queued: None,
             limit: Send::LIMIT,
+            taker: None,
             at_ms: 10,
         };
         match member.write(Write::Send(Box::new(send))) {

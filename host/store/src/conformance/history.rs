@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use windlass_model::{ScopeNo, Status};
+use windlass_model::{Incarnation, ScopeNo, Status};
 
 use super::history_kept::{self, Kept};
 use super::history_outside::{self, Asked};
 use super::world::{Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
 use crate::published::Planned;
-use crate::write::{Claim, ClaimScope, Commit, Wrote};
+use crate::write::{Claim, ClaimScope, ClaimedInstance, Commit, Wrote};
 use crate::{MemoryStore, Result, Store, Write};
 
 /// One thing that somebody does. The numbers choose among what there is.
@@ -351,29 +351,35 @@ impl History<'_> {
                 }
             }
             (Write::Commit(commit), Ok(Wrote::DoneDue)) => self.find(&commit.children),
-            (Write::Send(send), Ok(Wrote::Sent(_))) => {
+            (Write::Send(send), Ok(Wrote::Sent(sent))) => {
                 let starts = send.starts.iter().map(|(_, new)| new.clone());
                 self.find(&starts.collect::<Vec<_>>());
+                self.hold(send.taker.map(|taker| taker.incarnation), &sent.taken);
+            }
+            (Write::Resume(resume), Ok(Wrote::Sent(sent))) => {
+                self.hold(resume.taker.map(|taker| taker.incarnation), &sent.taken);
             }
             (Write::Plan(plan), Ok(Wrote::Planned(Planned::Created(_)))) => {
                 let new = plan.create.iter().map(|new| (**new).clone());
                 self.instances.extend(new);
             }
             (Write::Claim(claim), Ok(Wrote::Claimed(claims))) => {
-                let Some(member) = self
-                    .members
-                    .iter()
-                    .find(|member| member.incarnation == claim.incarnation)
-                else {
-                    return;
-                };
-                for claimed in &claims.instances {
-                    let rows = claimed.claimed.iter();
-                    self.held
-                        .extend(rows.map(|row| member.held(&claimed.row, row)));
-                }
+                self.hold(Some(claim.incarnation), &claims.instances);
             }
             _ => {}
+        }
+    }
+
+    /// A member has claimed something.
+    fn hold(&mut self, by: Option<Incarnation>, claimed: &[ClaimedInstance]) {
+        let mut members = self.members.iter();
+        let Some(member) = members.find(|member| Some(member.incarnation) == by) else {
+            return;
+        };
+        for claimed in claimed {
+            let rows = claimed.claimed.iter();
+            self.held
+                .extend(rows.map(|row| member.held(&claimed.row, row)));
         }
     }
 

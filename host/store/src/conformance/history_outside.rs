@@ -15,7 +15,7 @@ use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, LetterQuery, NewDead
 use crate::outside::{DueQuery, NewOutside, TriggerTarget};
 use crate::rows::{NewInstance, Parent};
 use crate::stimuli::{
-    BookmarkQuery, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
+    BookmarkQuery, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery, Taker,
 };
 use crate::write::Commit;
 use crate::{Store, Write};
@@ -89,6 +89,7 @@ impl Asked {
                 token: Digest::of(format!("token {}", bits & 7).as_bytes()),
                 input: Payload::json("1"),
                 blobs: Vec::new(),
+                taker: taker(*bits, member),
                 at_ms: 40,
             })),
             Self::Queue { which, what } => Write::Queue(queue(StimulusNo(*which), *what)),
@@ -110,6 +111,15 @@ impl Asked {
             Self::Touch { bits, at_ms } => touch(*bits, *at_ms, member, model, instances)?,
         })
     }
+}
+
+/// Half of those who send something take what comes of it.
+fn taker(bits: usize, member: &Member) -> Option<Taker> {
+    (bits >> 3 & 1 == 1).then(|| Taker {
+        incarnation: member.incarnation,
+        instances: 1 + (bits as u32 >> 4 & 1),
+        triggers: 1 + (bits as u32 >> 5 & 1),
+    })
 }
 
 fn send(
@@ -151,6 +161,7 @@ fn send(
         starts,
         queued: None,
         limit,
+        taker: taker(bits, member),
         at_ms,
     }))
 }
@@ -169,6 +180,7 @@ fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
         starts: Vec::new(),
         queued: Some(row.no),
         limit: 1 + (bits as u32 & 1),
+        taker: None,
         at_ms,
     })))
 }

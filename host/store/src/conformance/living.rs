@@ -34,7 +34,7 @@ impl Member {
         })
     }
 
-    fn asked(&self, instance: InstanceId, kind: TriggerType, at_ms: i64) -> Touched {
+    pub(super) fn asked(&self, instance: InstanceId, kind: TriggerType, at_ms: i64) -> Touched {
         let no = self.numbers.trigger().unwrap();
         match self.write(Write::Control {
             instance,
@@ -48,7 +48,7 @@ impl Member {
     }
 
     /// Claims what is due at 30, which is one control trigger, and carries it out.
-    fn carry_out(&self, expected: TriggerType, status: Status) {
+    pub(super) fn carry_out(&self, expected: TriggerType, status: Status) {
         let claims = self.claim(30, 10, 10);
         let claimed = &claims.instances[0];
         let row = &claimed.claimed[0];

@@ -32,6 +32,7 @@ mod reading;
 mod reopening;
 mod scoping;
 mod stepping;
+mod taking;
 mod told;
 pub(crate) mod waiting;
 pub(crate) mod world;
@@ -156,10 +157,14 @@ macro_rules! conformance {
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
-            delivering: steps_that_wait_go_with_others, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
+            delivering: steps_that_wait_go_with_others, what_is_burned_at_once_was_there, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
                 what_has_to_wait_keeps_its_place,
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;
+            taking: what_is_resumed_is_taken, what_a_token_resumes_is_taken,
+                what_is_started_is_taken, strangers_take_nothing,
+                no_more_is_taken_than_there_is_room_for, what_has_an_owner_is_left,
+                what_is_paused_is_not_taken, takers_and_claims_never_get_the_same;
             outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,
                 control_comes_before_everything, the_highest_priority_is_claimed_first,
                 pending_triggers_are_listed_by_their_time, a_childs_end_wakes_its_parent,

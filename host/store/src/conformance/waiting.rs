@@ -81,6 +81,7 @@ impl Member {
             starts: Vec::new(),
             queued: None,
             limit,
+            taker: None,
             at_ms,
         };
         self.sent(Write::Send(Box::new(send)))
@@ -98,6 +99,7 @@ impl Member {
             token: bookmark.token,
             input: Payload::json("\"token\""),
             blobs: Vec::new(),
+            taker: None,
             at_ms,
         };
         self.sent(Write::Resume(Box::new(resume)))

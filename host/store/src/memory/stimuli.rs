@@ -13,7 +13,9 @@ use crate::children::{ended, refused};
 use crate::error::Result;
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::rows::{NewTrigger, Parent};
-use crate::stimuli::{BookmarkRow, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent};
+use crate::stimuli::{
+    BookmarkRow, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent, Taker,
+};
 use crate::write::{Commit, Finish, Wrote};
 
 /// Holds the blobs of a stimulus until it is known who else does.
@@ -186,6 +188,7 @@ impl Data {
             }
         }
         sent.dropped = sent.resumed.is_empty();
+        self.take_due(resume.taker, resume.at_ms, &mut sent);
         Wrote::Sent(sent)
     }
 
@@ -238,7 +241,18 @@ impl Data {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, send.at_ms);
         }
+        self.take_due(send.taker, send.at_ms, &mut sent);
         Ok(Wrote::Sent(sent))
+    }
+
+    /// Takes what was started and resumed, and is nobody's.
+    fn take_due(&mut self, taker: Option<Taker>, at_ms: i64, sent: &mut Sent) {
+        let Some(taker) = taker else { return };
+        let due = sent.started.iter().chain(&sent.resumed);
+        let due = due.filter_map(|id| self.instances.get(self.ids.get(id)?));
+        let free = due.filter(|instance| instance.row.owner.is_none());
+        let free = free.map(|instance| instance.row.no).collect();
+        sent.taken = self.claim(&taker.claim(at_ms, free)).instances;
     }
 
     fn bound_as(&self, hash: Digest, send: &Send) -> bool {

@@ -245,9 +245,11 @@ pub(super) fn trigger(pool: &ReadPool, target: TriggerTarget) -> Result<Option<T
     }
 }
 
+/// Behind a tombstone there is none.
 pub(super) fn outside(pool: &ReadPool, name: TriggerId) -> Result<Option<OutsideRow>> {
     let sql = "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
-        JOIN instance i ON i.no = o.instance WHERE o.id = $1";
+        JOIN instance i ON i.no = o.instance \
+        JOIN origin g ON g.instance = o.instance WHERE o.id = $1";
     let Some(named) = pool.one(sql, params![name.0.as_bytes().to_vec()])? else {
         return Ok(None);
     };

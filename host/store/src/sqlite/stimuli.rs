@@ -247,9 +247,11 @@ pub(super) fn trigger(c: &Connection, target: TriggerTarget) -> Sql<Option<Trigg
     }
 }
 
+/// Behind a tombstone there is none.
 pub(super) fn outside(c: &Connection, name: TriggerId) -> Sql<Option<OutsideRow>> {
     let sql = "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
-        JOIN instance i ON i.no = o.instance WHERE o.id = ?1";
+        JOIN instance i ON i.no = o.instance \
+        JOIN origin g ON g.instance = o.instance WHERE o.id = ?1";
     let named = c
         .prepare_cached(sql)?
         .query_row([&name.0.as_bytes()[..]], |row| {

@@ -69,9 +69,20 @@ impl World {
             ttl_ms: KEPT_MS,
         };
         let (id, now_ms) = (StimulusId(self.id()), self.clock.wall_ms());
+        self.report.stimuli += 1;
+        if self.send_by_one(id, &stimulus) {
+            return;
+        }
         let store = Arc::clone(&self.client);
         client::send(&*store, &ALL.host, now_ms, id, &stimulus).unwrap();
-        self.report.stimuli += 1;
+    }
+
+    /// Sends a stimulus by a process that is there, now and then.
+    fn send_by_one(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
+        let (now_ms, at) = (self.clock.now_ms(), self.dice.place(self.slots.len()));
+        let by_one = self.dice.once_in(2);
+        let one = self.slots[at].awake(now_ms).filter(|_| by_one);
+        one.is_some_and(|process| process.send(id, stimulus))
     }
 
     /// Lets people do what they do now.

@@ -219,6 +219,9 @@ impl<'w> Batch<'w> {
         if !self.are_new(others) || facts.is_some_and(|facts| facts.are_met(&commit.bookmarks)) {
             return None;
         }
+        if self.puts_what_is_burned(commit) {
+            return None;
+        }
         self.members.insert(commit.fence.incarnation.0);
         let head = self.heads.entry(no).or_insert_with(|| Head::of(commit));
         head.move_on(commit);
@@ -341,25 +344,25 @@ impl<'w> Batch<'w> {
         }
     }
 
+    /// Whether a step burns what a step before it in this batch puts: that has to be there first,
+    /// because it may meet what is buffered.
+    fn puts_what_is_burned(&self, commit: &Commit) -> bool {
+        let mut put = self.bookmarks.iter();
+        put.any(|(of, bookmark)| {
+            let burned = commit.finish.is_some() || commit.burned.contains(&bookmark.first);
+            *of == commit.fence.instance.0 && burned
+        })
+    }
+
     fn put_bookmarks(&mut self, no: i64, commit: &'w Commit, known: &Known) {
         let burned = commit.burned.iter().map(|first| first.0.cast_signed());
-        let before = self.burned.len();
         self.burned.extend(burned.map(|first| (no, first)));
-        let (_, burned) = self.burned.split_at(before);
-        if !burned.is_empty() {
-            self.bookmarks.retain(|(of, bookmark)| {
-                let group = (*of, bookmark.first.0.cast_signed());
-                !burned.contains(&group)
-            });
-        }
         if commit.finish.is_none() {
             let bookmarks = commit.bookmarks.iter();
             self.bookmarks.extend(bookmarks.map(|new| (no, new)));
             return;
         }
-        let before = self.bookmarks.len();
-        self.bookmarks.retain(|(of, _)| *of != no);
-        if self.bookmarks.len() < before || known.carried_by(commit) != 0 {
+        if known.carried_by(commit) != 0 {
             self.silenced.push((no, commit.at_ms));
             if let Some(head) = self.heads.get_mut(&no) {
                 head.carries = extras::BOOKMARKS;

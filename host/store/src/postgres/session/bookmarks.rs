@@ -170,8 +170,7 @@ impl Session<'_> {
             let Some((stimulus, input)) = self.take_buffered(&met, new, at_ms).await? else {
                 break;
             };
-            let went_on = self.go_on(&[met], &input, at_ms).await?;
-            resumed |= !went_on.is_empty();
+            resumed |= !self.go_on(&[met], &input, at_ms).await?.is_empty();
             self.let_go_of_stimulus(stimulus, at_ms).await?;
         }
         Ok(resumed)
@@ -212,14 +211,14 @@ impl Session<'_> {
         rows.iter().map(met).collect()
     }
 
-    /// Lets node runs go on, each once, and gives the instances of those of which something was
-    /// left, in the same order. Their heads are held.
-    pub(super) async fn go_on(
+    /// Lets node runs go on, each once, and gives those of which something was left, in the same
+    /// order. The heads of their instances are held.
+    pub(super) async fn go_on<'m>(
         &mut self,
-        met: &[Met],
+        met: &'m [Met],
         input: &Payload,
         at_ms: i64,
-    ) -> Done<Vec<InstanceId>> {
+    ) -> Done<Vec<&'m Met>> {
         for instance in met.iter().map(|met| met.instance).collect::<FxHashSet<_>>() {
             self.refer(instance, input).await?;
         }
@@ -234,9 +233,9 @@ impl Session<'_> {
         for met in beside {
             told.insert(met.no, self.resume_beside(met, input, at_ms).await?);
         }
-        let went_on = |(met, resumed): (&Met, &bool)| {
+        let went_on = |(met, resumed): (&'m Met, &bool)| {
             let resumed = *resumed || told.get(&met.no).is_some_and(|told| *told);
-            resumed.then_some(met.instance_id)
+            resumed.then_some(met)
         };
         Ok(met.iter().zip(&resumed).filter_map(went_on).collect())
     }
@@ -285,6 +284,16 @@ impl Session<'_> {
     /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
     /// trigger of its own. False if there is nothing left of it.
     async fn resume_beside(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
+        let sql = "SELECT 1 FROM trigger WHERE no = $1 AND instance = $2";
+        if self
+            .one(sql, &[&met.trigger, &met.instance])
+            .await?
+            .is_none()
+        {
+            // The bookmark has outlived its row.
+            self.burn(&[met.group()]).await?;
+            return Ok(false);
+        }
         let no = self.own_number().await?;
         let first = Seq(met.first.cast_unsigned());
         let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
@@ -306,31 +315,32 @@ impl Session<'_> {
             )
             .await?;
         self.aftermath.made_pending += inserted;
-        if inserted == 0 {
-            // The bookmark has outlived its row.
-            self.burn(&[met.group()]).await?;
-        }
         Ok(inserted == 1)
     }
 
     /// Resumes by a token.
     pub(super) async fn resume(&mut self, resume: &Resume) -> Done<Wrote> {
+        self.hold_member(resume.taker).await?;
         let sql = "SELECT no, instance FROM bookmark WHERE token = $1 \
             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY no LIMIT 1";
         let found = self
             .one(sql, &[&&resume.token.0[..], &resume.at_ms])
             .await?;
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(row) = found {
             let (no, instance): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
             let met = self.hold_met(&[no], &[instance]).await?;
             if !met.is_empty() {
                 self.put_blobs(instance, &resume.blobs, resume.at_ms)
                     .await?;
-                sent.resumed = self.go_on(&met, &resume.input, resume.at_ms).await?;
+                let went_on = self.go_on(&met, &resume.input, resume.at_ms).await?;
+                sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
+                due = went_on.iter().map(|met| met.instance).collect();
             }
         }
         sent.dropped = sent.resumed.is_empty();
+        self.take_due(resume.taker, resume.at_ms, due, &mut sent)
+            .await?;
         Ok(Wrote::Sent(sent))
     }
 }

@@ -3,17 +3,43 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
-use windlass_model::{ScopeNo, TriggerState};
+use windlass_model::{InstanceNo, ScopeNo, TriggerState};
 
-use super::{Done, Session, get};
+use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::postgres::values::some_bytes;
 use crate::rows::TriggerRow;
+use crate::stimuli::{Sent, Taker};
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
 /// The triggers of instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
+
+/// Holds the heads of instances that are free, or the member's own.
+const HOLD: &str = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
+    AND status < 4 AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE";
+
+/// What is due of instances, and so much of each, in their order.
+const DUE_OF: &str = "SELECT u.instance, t.no \
+    FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place) \
+    CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
+        WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
+        ORDER BY priority DESC, due_ms, no LIMIT $3) AS t \
+    ORDER BY u.place, t.priority DESC, t.due_ms, t.no";
+
+/// When the next trigger of each instance comes due.
+const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance = ANY($1) \
+    AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY instance";
+
+/// Which of certain instances may be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those that are free, and those that are the member's already.
+    Mine,
+    /// Only those that are free.
+    Nobodys,
+}
 
 /// What has been chosen so far by one call: instances in order, and the triggers of each.
 #[derive(Default)]
@@ -65,51 +91,80 @@ impl Session<'_> {
                 self.walk(claim, &mut taking, look).await?;
             }
             ClaimScope::Only(instances) => {
-                if !self.is_member(claim.incarnation.0).await? {
-                    return Ok(Wrote::Claimed(Claims::default()));
-                }
-                for no in instances {
-                    self.claim_of(claim, &mut taking, no.0).await?;
-                }
+                let instances: Vec<i64> = instances.iter().map(|no| no.0).collect();
+                self.choose_of(claim, &mut taking, &instances, Whose::Mine)
+                    .await?;
             }
         }
         Ok(Wrote::Claimed(self.take(claim, taking).await?))
     }
 
-    /// Chooses what is due of one instance.
-    async fn claim_of(&mut self, claim: &Claim, taking: &mut Taking, instance: i64) -> Done<()> {
-        let sql = "SELECT no FROM trigger WHERE instance = $1 AND state = 0 AND due_ms <= $2 \
-            ORDER BY priority DESC, due_ms, no LIMIT $3";
-        let limit = i64::from(claim.triggers) + 1;
-        let due = self.rows(sql, &[&instance, &claim.now_ms, &limit]).await?;
+    /// Takes what was started and resumed, and is nobody's.
+    pub(super) async fn take_due(
+        &mut self,
+        taker: Option<Taker>,
+        at_ms: i64,
+        mut due: Vec<i64>,
+        sent: &mut Sent,
+    ) -> Done<()> {
+        let mut seen = FxHashSet::default();
+        due.retain(|no| seen.insert(*no));
+        let Some(taker) = taker.filter(|_| !due.is_empty()) else {
+            return Ok(());
+        };
+        let claim = taker.claim(at_ms, due.iter().copied().map(InstanceNo).collect());
+        let mut taking = Taking::default();
+        self.choose_of(&claim, &mut taking, &due, Whose::Nobodys)
+            .await?;
+        sent.taken = self.take(&claim, taking).await?.instances;
+        Ok(())
+    }
+
+    /// Chooses what is due of certain instances, if who claims is a member.
+    async fn choose_of(
+        &mut self,
+        claim: &Claim,
+        taking: &mut Taking,
+        instances: &[i64],
+        whose: Whose,
+    ) -> Done<()> {
+        let (member, limit) = (claim.incarnation.0, i64::from(claim.triggers) + 1);
+        let [members, held, due, next] = self
+            .all([
+                (MEMBER, &[&member]),
+                (HOLD, &[&instances, &member]),
+                (DUE_OF, &[&instances, &claim.now_ms, &limit]),
+                (NEXT_OF, &[&instances, &claim.now_ms]),
+            ])
+            .await?;
+        if members.is_empty() {
+            return Ok(());
+        }
         let mut heads = FxHashMap::default();
-        if !due.is_empty() {
-            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = $1 AND status < 4 \
-                AND (owner IS NULL OR owner = $2) FOR NO KEY UPDATE";
-            if let Some(row) = self.one(sql, &[&instance, &claim.incarnation.0]).await? {
-                heads.insert(instance, standing(&row, 1)?);
-                taking.locked.insert(instance);
+        for row in &held {
+            let (no, standing) = (get(row, 0)?, standing(row, 1)?);
+            if standing.free || whose == Whose::Mine {
+                heads.insert(no, standing);
+                taking.locked.insert(no);
             }
         }
-        let due: Vec<i64> = due
-            .iter()
-            .map(|row| get(row, 0))
-            .collect::<Result<_, _>>()?;
-        let parked = self
-            .put_aside(&heads, due.iter().map(|no| (instance, *no)))
-            .await?;
-        for no in due.into_iter().filter(|no| !parked.contains(no)) {
+        let due = due.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
+        let due: Vec<(i64, i64)> = due.collect::<Done<_>>()?;
+        let parked = self.put_aside(&heads, due.iter().copied()).await?;
+        let mut others = FxHashSet::default();
+        for (instance, no) in due.into_iter().filter(|(_, no)| !parked.contains(no)) {
             match choose(claim, taking, &heads, instance, no) {
                 Verdict::Chosen => {}
-                Verdict::NotMine => return Ok(()),
+                Verdict::NotMine => drop(others.insert(instance)),
                 Verdict::Enough | Verdict::Full => taking.more = true,
             }
         }
-        let sql = "SELECT min(due_ms) FROM trigger WHERE instance = $1 AND state = 0 \
-            AND due_ms > $2 AND due_ms < 9223372036854775807";
-        let row = self.one(sql, &[&instance, &claim.now_ms]).await?;
-        let next: Option<i64> = row.map_or(Ok(None), |row| get(&row, 0))?;
-        taking.next_due_ms = [taking.next_due_ms, next].into_iter().flatten().min();
+        for row in &next {
+            if !others.contains(&get(row, 0)?) {
+                let next: i64 = get(row, 1)?;
+                taking.next_due_ms = taking.next_due_ms.into_iter().chain([next]).min();
+            }
+        }
         Ok(())
     }
 

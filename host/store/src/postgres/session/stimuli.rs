@@ -5,11 +5,11 @@ use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, Instance
 
 use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, id};
-use super::{Done, Failed, Session, get};
+use super::{Done, Failed, MEMBER, Session, get};
 use crate::columns::{json, payload};
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::postgres::stimuli::{select_stimulus, stimulus};
-use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent};
+use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent, Taker};
 use crate::write::Wrote;
 
 /// Holds the blobs of a stimulus until it is known who else does.
@@ -60,6 +60,7 @@ impl Session<'_> {
     pub(super) async fn deliver(&mut self, send: &Send) -> Done<Wrote> {
         let stimulus = &send.stimulus;
         self.lock_hashes(&[stimulus.hash]).await?;
+        self.hold_member(send.taker).await?;
         let cursor = match send.queued {
             None => None,
             Some(no) => match self.cursor(no).await? {
@@ -72,12 +73,13 @@ impl Session<'_> {
             return Ok(Wrote::Moved);
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms).await?;
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         if starts {
-            self.start_bound(send, &mut sent).await?;
+            self.start_bound(send, &mut sent, &mut due).await?;
         }
         let next = if stimulus.delivery.resumes() {
-            self.resume_matching(send, cursor, &mut sent).await?
+            self.resume_matching(send, cursor, &mut sent, &mut due)
+                .await?
         } else {
             None
         };
@@ -99,7 +101,18 @@ impl Session<'_> {
             self.loosen_blobs(IN_HAND, i64::from(u32::MAX), send.at_ms)
                 .await?;
         }
+        self.take_due(send.taker, send.at_ms, due, &mut sent)
+            .await?;
         Ok(Wrote::Sent(sent))
+    }
+
+    /// Whoever is to take something stays a member until the transaction has ended, or is none
+    /// from the beginning.
+    pub(super) async fn hold_member(&mut self, taker: Option<Taker>) -> Done<()> {
+        match taker {
+            Some(taker) => self.later(MEMBER, &[&taker.incarnation.0]).await,
+            None => Ok(()),
+        }
     }
 
     /// Whether what is to be started is exactly what is bound to the hash.
@@ -121,10 +134,17 @@ impl Session<'_> {
         Ok(rows.len() == send.starts.len())
     }
 
-    async fn start_bound(&mut self, send: &Send, sent: &mut Sent) -> Done<()> {
+    async fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<i64>) -> Done<()> {
         for (_, new) in &send.starts {
             match self.create(new).await? {
-                Wrote::Created | Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Created => {
+                    sent.started.push(new.id);
+                    due.push(new.no.0);
+                }
+                Wrote::Exists(row) => {
+                    sent.started.push(new.id);
+                    due.push(row.no.0);
+                }
                 Wrote::Reserved { by } => sent.reserved.push(by),
                 _ => {}
             }
@@ -138,6 +158,7 @@ impl Session<'_> {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
+        due: &mut Vec<i64>,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
         let mut met = self.meet(send, cursor, limit + 1).await?;
@@ -146,7 +167,9 @@ impl Session<'_> {
         let after = met.last().map(|met| BookmarkNo(met.no));
         // A group's bookmarks lie side by side, and a group is resumed once.
         met.dedup_by_key(|met| met.group());
-        sent.resumed = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
+        let went_on = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
+        sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
+        due.extend(went_on.iter().map(|met| met.instance));
         let Some(after) = after.filter(|_| more) else {
             return Ok(None);
         };

@@ -210,6 +210,14 @@ impl Session<'_> {
     /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
     /// trigger of its own.
     fn resume_beside(&mut self, met: &Met, document: &[u8], at_ms: i64) -> Done<bool> {
+        let sql = "SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2";
+        let mut row = self.connection.prepare_cached(sql)?;
+        if !row.exists((met.trigger, met.instance))? {
+            // The bookmark has outlived its row.
+            self.burn(met.instance, met.first)?;
+            return Ok(false);
+        }
+        drop(row);
         let no = self.own_number()?;
         let first = Seq(met.first.cast_unsigned());
         let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
@@ -225,10 +233,6 @@ impl Session<'_> {
             &About::Resume { first }.encode()[..],
             document,
         ))?;
-        if inserted == 0 {
-            // The bookmark has outlived its row.
-            self.burn(met.instance, met.first)?;
-        }
         self.made_pending += inserted as u64;
         Ok(inserted == 1)
     }
@@ -253,6 +257,7 @@ impl Session<'_> {
             }
         }
         sent.dropped = sent.resumed.is_empty();
+        self.take_due(resume.taker, resume.at_ms, &mut sent)?;
         Ok(Wrote::Sent(sent))
     }
 

@@ -63,8 +63,13 @@ enum Verdict {
 
 impl Session<'_> {
     pub(super) fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
+        Ok(Wrote::Claimed(self.claim_for(claim)?))
+    }
+
+    /// What the claim comes to.
+    pub(super) fn claim_for(&mut self, claim: &Claim) -> Done<Claims> {
         if !self.is_member(claim.incarnation.0)? {
-            return Ok(Wrote::Claimed(Claims::default()));
+            return Ok(Claims::default());
         }
         let mut taking = Taking {
             claims: Claims::default(),
@@ -94,7 +99,7 @@ impl Session<'_> {
             drop(rows);
             self.load_scopes(claimed)?;
         }
-        Ok(Wrote::Claimed(taking.claims))
+        Ok(taking.claims)
     }
 
     /// Goes on with the member's walk through the due index.

@@ -8,7 +8,7 @@ use super::{Done, Session};
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::sqlite::stimuli::{select_stimulus, stimulus};
 use crate::sqlite::values::{json, payload};
-use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent};
+use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent, Taker};
 use crate::write::Wrote;
 
 /// Holds the blobs of a stimulus until it is known who else does.
@@ -60,7 +60,28 @@ impl Session<'_> {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, u64::from(u32::MAX), send.at_ms)?;
         }
+        self.take_due(send.taker, send.at_ms, &mut sent)?;
         Ok(Wrote::Sent(sent))
+    }
+
+    /// Takes what was started and resumed, and is nobody's.
+    pub(super) fn take_due(
+        &mut self,
+        taker: Option<Taker>,
+        at_ms: i64,
+        sent: &mut Sent,
+    ) -> Done<()> {
+        let Some(taker) = taker else { return Ok(()) };
+        let mut free = Vec::new();
+        for id in sent.started.iter().chain(&sent.resumed) {
+            if let Some(no) = self.instance_no(*id)?
+                && self.head(no)?.is_some_and(|head| head.owner.is_none())
+            {
+                free.push(InstanceNo(no));
+            }
+        }
+        sent.taken = self.claim_for(&taker.claim(at_ms, free))?.instances;
+        Ok(())
     }
 
     /// Whether what is to be started is exactly what is bound to the hash.

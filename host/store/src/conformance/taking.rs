@@ -1,0 +1,222 @@
+//! Whoever delivers something may take what comes of it, without a claim.
+
+use windlass_model::{Delivery, Digest, InstanceId, Status, TriggerState, TriggerType};
+
+use super::Harness;
+use super::publishing::{draft, publish};
+use super::waiting::stimulus;
+use super::world::{Member, is_done};
+use crate::Write;
+use crate::outside::Touched;
+use crate::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
+use crate::write::Commit;
+
+impl Member {
+    fn taker(&self, instances: u32, triggers: u32) -> Taker {
+        Taker {
+            incarnation: self.incarnation,
+            instances,
+            triggers,
+        }
+    }
+
+    fn send_and_take(&self, stimulus: NewStimulus, taker: Taker) -> Sent {
+        let at_ms = stimulus.at_ms;
+        let send = Send {
+            stimulus,
+            starts: Vec::new(),
+            queued: None,
+            limit: Send::LIMIT,
+            taker: Some(taker),
+            at_ms,
+        };
+        self.sent(Write::Send(Box::new(send)))
+    }
+
+    /// Ends all that was taken, by the fences that came with it.
+    fn end_taken(&self, sent: &Sent) {
+        for taken in &sent.taken {
+            let held = self.held(&taken.row, &taken.claimed[0]);
+            assert!(is_done(&self.commit(self.last(&held))));
+        }
+    }
+
+    fn claims_nothing(&self) {
+        let claims = self.claim(1000, 10, 10);
+        assert!(claims.instances.is_empty(), "{claims:?}");
+    }
+}
+
+fn ids(sent: &Sent) -> Vec<InstanceId> {
+    sent.taken.iter().map(|taken| taken.row.id).collect()
+}
+
+pub(super) fn what_is_resumed_is_taken(harness: &dyn Harness) {
+    let (member, other) = (Member::join(harness), Member::join(harness));
+    let (no, id) = member.waiting("paid");
+    let before = member.head(no);
+    let sent = other.send_and_take(stimulus("paid", Delivery::Resume), other.taker(5, 5));
+    assert_eq!((&sent.resumed, ids(&sent)), (&vec![id], vec![id]));
+    let taken = &sent.taken[0];
+    assert!(taken.taken && taken.others.is_empty() && taken.scopes.is_empty());
+    assert_eq!(taken.row, other.head(no), "as it stands there");
+    assert_eq!(taken.row.owner, Some(other.incarnation));
+    assert_eq!(taken.row.epoch.0, before.epoch.0 + 1);
+    assert_eq!(taken.claimed, [other.only_trigger(no)]);
+    assert_eq!(taken.claimed[0].state, TriggerState::Claimed);
+    assert!(taken.claimed[0].payload.is_some());
+    member.claims_nothing();
+    other.claims_nothing();
+    other.end_taken(&sent);
+    assert_eq!(member.head(no).status, Status::Completed);
+}
+
+pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let held = member.born();
+    let bookmark = member.bookmark(&held, "mine");
+    let token = bookmark.token;
+    assert!(is_done(
+        &member.commit(member.suspending(&held, vec![bookmark]))
+    ));
+    let resume = Resume {
+        token,
+        input: windlass_model::Payload::json("1"),
+        blobs: Vec::new(),
+        taker: Some(member.taker(1, 1)),
+        at_ms: 50,
+    };
+    let sent = member.sent(Write::Resume(Box::new(resume.clone())));
+    assert_eq!(ids(&sent), sent.resumed);
+    assert_eq!(sent.taken.len(), 1);
+    let again = member.sent(Write::Resume(Box::new(resume)));
+    assert!(again.dropped && again.taken.is_empty());
+    member.end_taken(&sent);
+}
+
+pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    publish(&member, draft("one"));
+    let hash = Digest::of(b"paid");
+    let bound = member.store.bindings(hash).unwrap();
+    let starts = bound.iter().map(|row| {
+        let mut new = member.draft(2);
+        let stored = member.store.definition(row.definition).unwrap();
+        new.definition = std::sync::Arc::new(stored.unwrap());
+        (row.no, new)
+    });
+    let mut stimulus = stimulus("paid", Delivery::Start);
+    stimulus.hash = hash;
+    let send = Send {
+        stimulus,
+        starts: starts.collect(),
+        queued: None,
+        limit: Send::LIMIT,
+        taker: Some(member.taker(5, 1)),
+        at_ms: 50,
+    };
+    let sent = member.sent(Write::Send(Box::new(send)));
+    assert_eq!((&sent.started, sent.started.len()), (&ids(&sent), 1));
+    let taken = &sent.taken[0];
+    assert_eq!((taken.claimed.len(), taken.others.len()), (1, 1));
+    assert_eq!(taken.others[0].state, TriggerState::Pending);
+    // What the bound has left is found by the next claim.
+    let claims = member.claim(1000, 10, 10);
+    assert!(!claims.instances[0].taken);
+    assert_eq!(claims.instances[0].claimed[0].no, taken.others[0].no);
+    member.end_taken(&sent);
+}
+
+pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
+    let (member, gone) = (Member::join(harness), Member::join(harness));
+    let incarnation = gone.incarnation;
+    assert!(is_done(&gone.write(Write::Leave { incarnation })));
+    let (no, id) = member.waiting("paid");
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), gone.taker(5, 5));
+    assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
+    assert_eq!(member.only_trigger(no).state, TriggerState::Pending);
+    assert_eq!(member.claim(1000, 10, 10).instances[0].row.id, id);
+}
+
+pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let all: Vec<InstanceId> = (0..4).map(|_| member.waiting("paid").1).collect();
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(3, 1));
+    assert_eq!((&sent.resumed[..], &ids(&sent)[..]), (&all[..], &all[..3]));
+    let rest = member.claim(1000, 10, 10);
+    assert_eq!(rest.instances.len(), 1);
+    assert_eq!(rest.instances[0].row.id, all[3]);
+    member.end_taken(&sent);
+}
+
+/// What somebody is at, be it the taker himself, gets more to do: that is left to claims, which
+/// come after what he has written.
+pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
+    let (owner, other) = (Member::join(harness), Member::join(harness));
+    for taker in [&owner, &other] {
+        let held = owner.born();
+        let step = Commit {
+            release: false,
+            ..owner.suspending(&held, vec![owner.bookmark(&held, "paid")])
+        };
+        assert!(is_done(&owner.commit(step)));
+        let before = owner.head(held.fence.instance);
+        let sent = taker.send_and_take(stimulus("paid", Delivery::Resume), taker.taker(5, 5));
+        assert_eq!(sent.resumed, [before.id]);
+        assert_eq!(sent.taken, []);
+        assert_eq!(owner.head(before.no), before);
+        let claims = owner.claim(1000, 10, 10);
+        assert!(!claims.instances[0].taken);
+        assert_eq!(claims.instances[0].claimed.len(), 1);
+    }
+}
+
+pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (no, id) = member.waiting("paid");
+    assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
+    member.carry_out(TriggerType::Pause, Status::Paused);
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(5, 5));
+    assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
+    assert_eq!(member.head(no).owner, None);
+    assert_eq!(member.only_trigger(no).state, TriggerState::Parked);
+    assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
+    member.carry_out(TriggerType::Unpause, Status::Running);
+    assert_eq!(member.claim(1000, 10, 10).instances[0].claimed.len(), 1);
+}
+
+/// Two who send the same at the same moment, and one who claims: each run is somebody's once.
+pub(super) fn takers_and_claims_never_get_the_same(harness: &dyn Harness) {
+    let members: Vec<Member> = (0..3).map(|_| Member::join(harness)).collect();
+    for _ in 0..30 {
+        let waiting = (0..6).map(|_| members[0].waiting("paid").0);
+        let waiting: Vec<_> = waiting.collect();
+        let taken = std::thread::scope(|scope| {
+            let threads = members.iter().enumerate().map(|(place, member)| {
+                scope.spawn(move || match place {
+                    0 => member.claim(1000, 10, 10).instances,
+                    _ => {
+                        let sent = stimulus("paid", Delivery::Resume);
+                        member.send_and_take(sent, member.taker(4, 4)).taken
+                    }
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            let taken = threads.into_iter().map(|thread| thread.join().unwrap());
+            taken.collect::<Vec<_>>()
+        });
+        for (member, taken) in members.iter().zip(taken) {
+            for claimed in taken {
+                assert_eq!(claimed.row.owner, Some(member.incarnation));
+                let held = member.held(&claimed.row, &claimed.claimed[0]);
+                assert!(is_done(&member.commit(member.last(&held))));
+            }
+        }
+        for held in members[0].claim_all(1000) {
+            assert!(is_done(&members[0].commit(members[0].last(&held))));
+        }
+        for no in waiting {
+            assert_eq!(members[0].head(no).status, Status::Completed);
+        }
+    }
+}
