@@ -264,7 +264,7 @@ impl Session<'_> {
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
             FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, instance, payload) \
-            WHERE t.no = u.no AND t.instance = u.instance AND t.state = 0 AND t.kind = 8 \
+            WHERE t.no = u.no AND t.instance + 0 = u.instance AND t.state = 0 AND t.kind = 8 \
             AND t.payload IS NULL RETURNING t.no";
         let changed = self
             .rows(sql, &[&nos, &instances, &documents, &at_ms])

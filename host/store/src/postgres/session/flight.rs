@@ -267,9 +267,11 @@ impl<'p> Flight<'p, '_, '_> {
             })
             .collect();
         if !gone.is_empty() {
+            // By their numbers: were `instance` alone to be compared, the planner might go through
+            // all that an instance has.
             let sql = "DELETE FROM trigger AS t USING \
                 unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
-                WHERE t.no = u.no AND t.token = u.was AND t.instance = u.instance \
+                WHERE t.no = u.no AND t.token = u.was AND t.instance + 0 = u.instance \
                 AND t.state = 1";
             let columns = columns!(gone, row => row.0, row => row.1, row => row.2);
             self.add(sql, number(gone.len()), columns).await?;
@@ -284,7 +286,8 @@ impl<'p> Flight<'p, '_, '_> {
                 $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[]) \
                 AS u (no, instance, token, was, state, seq, kind, node, due_ms, attempt, \
                     detail, payload, priority) \
-            WHERE t.no = u.no AND t.token = u.was AND t.instance = u.instance AND t.state = 1";
+            WHERE t.no = u.no AND t.token = u.was AND t.instance + 0 = u.instance \
+            AND t.state = 1";
         let there = all.clone().filter(|(_, row)| row.was_token.is_some());
         let there: Vec<_> = there.filter_map(plan).collect();
         if !there.is_empty() {
