@@ -15,7 +15,7 @@ const MOST: u32 = 16;
 
 impl Shared {
     /// Who takes what is delivered now: this process, if it would claim what is due.
-    pub(crate) fn taker(&self, numbers: &Numbers) -> Option<Taker> {
+    fn taker(&self, numbers: &Numbers) -> Option<Taker> {
         let room = self.flow.room().min(MOST);
         let claims = room > 0 && !self.begins_nothing() && self.own.is_none();
         claims.then(|| Taker {
@@ -29,10 +29,12 @@ impl Shared {
     /// is due.
     pub(crate) fn delivered(
         &self,
-        deliver: impl FnOnce() -> Result<Sent, Error>,
+        numbers: &Numbers,
+        deliver: impl FnOnce(Option<Taker>) -> Result<Sent, Error>,
     ) -> Result<Sent, Error> {
-        let mut sent = deliver().inspect_err(|error| {
-            if error.code() == UNKNOWN_OUTCOME {
+        let taker = self.taker(numbers);
+        let mut sent = deliver(taker).inspect_err(|error| {
+            if taker.is_some() && error.code() == UNKNOWN_OUTCOME {
                 // This process may hold what it knows nothing of, and would never run. As a new
                 // member it holds nothing.
                 self.scheduler.send(Event::Lost);

@@ -61,8 +61,8 @@ pub(crate) fn send_here(
     let now_ms = shared.clock.wall_ms();
     let stimulus = written(id, stimulus, now_ms)?;
     let (plugins, catalog) = (&shared.plugins, &shared.catalog);
-    shared.delivered(|| {
-        let (wish, taker) = ((&stimulus, None), shared.taker(numbers));
+    shared.delivered(numbers, |taker| {
+        let wish = (&stimulus, None);
         let sent = deliver(store, plugins, catalog, numbers, wish, taker, now_ms)?;
         sent.ok_or_else(|| unexpected(&Wrote::Fenced))
     })
@@ -87,7 +87,9 @@ pub(super) fn resume_here(
     input: Payload,
 ) -> Result<Sent, Error> {
     let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
-    shared.delivered(|| resume_by(store, now_ms, token, input, shared.taker(numbers)))
+    shared.delivered(numbers, |taker| {
+        resume_by(store, now_ms, token, input, taker)
+    })
 }
 
 fn resume_by(

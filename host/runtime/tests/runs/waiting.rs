@@ -1,12 +1,16 @@
 //! Nodes that wait for stimuli and for sub-workflows, and triggers from outside.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Class, InstanceId, Payload, Status};
 use windlass_runtime::client;
-use windlass_store::Reader as _;
 use windlass_store::letters::LetterQuery;
 use windlass_store::outside::Scheduled;
+use windlass_store::stimuli::BookmarkQuery;
+use windlass_store::{Reader as _, Wrote};
 
 use crate::rig::Setup;
 
@@ -40,6 +44,41 @@ fn a_stimulus_resumes_who_waits_for_it() {
     assert_eq!(result.status, Status::Completed);
     assert_eq!(output(&result), json!({ "by": "me" }));
     assert_eq!(running.store.counts().unwrap().bookmarks, 0);
+}
+
+/// The process by which something is sent goes on with what that resumes: no claim finds it.
+#[test]
+fn what_a_process_delivers_it_takes_without_a_claim() {
+    let running = Setup::default().start();
+    let claimed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&claimed);
+    running.store.set_witness(Some(Box::new(move |seen| {
+        if let Some(Wrote::Claimed(claims)) = seen.wrote {
+            count.fetch_add(claims.instances.len(), Ordering::AcqRel);
+        }
+    })));
+    let [local, _] = running.clients();
+    for by_number in [false, true] {
+        let started = running.run(APPROVAL);
+        running.suspended(started.no);
+        let query = BookmarkQuery {
+            limit: 1,
+            ..BookmarkQuery::default()
+        };
+        let bookmark = running.store.bookmarks(&query).unwrap()[0].no;
+        let sent = running.io().block_on(async {
+            match by_number {
+                true => local.resume_bookmark(bookmark, Payload::null()).await,
+                false => {
+                    let stimulus = approved(None, Delivery::Resume);
+                    local.send(client::new_stimulus_id(), stimulus).await
+                }
+            }
+        });
+        assert_eq!(sent.unwrap().resumed, [started.id]);
+        assert_eq!(running.ended(started.no).status, Status::Completed);
+    }
+    assert_eq!(claimed.load(Ordering::Acquire), 0);
 }
 
 #[test]
