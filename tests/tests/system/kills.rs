@@ -216,6 +216,8 @@ pub(crate) fn verify(place: &Place, plans: &[Plan], acknowledged: &[InstanceId])
         acknowledged.len(),
         "nobody starts a run without being told of it"
     );
+    // Whoever has called goes first: what is wrong is told where it began.
+    runs.sort_by_key(|run| run.parent.is_some());
     let mut called: BTreeMap<InstanceId, usize> = BTreeMap::new();
     for parent in runs.iter().filter_map(|run| run.parent) {
         *called.entry(parent.id).or_default() += 1;
