@@ -200,7 +200,8 @@ impl Session<'_> {
         let mut chosen: Vec<i64> = chosen.copied().collect();
         chosen.sort_unstable();
         let member = claim.incarnation.0;
-        // What has been moved, or taken away by its instance's owner, since it was chosen stays.
+        // A walk chooses before it holds the heads: somebody may have had the instance since, and
+        // what was due may be something by now that waits.
         let [_, triggers, instances, mut others, scopes] = self
             .all([
                 (
@@ -210,10 +211,10 @@ impl Session<'_> {
                 (
                     concat!(
                         "UPDATE trigger SET state = 1, token = token + 1 ",
-                        "WHERE no = ANY($1) AND state = 0 RETURNING ",
+                        "WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 RETURNING ",
                         trigger_columns!()
                     ),
-                    &[&chosen],
+                    &[&chosen, &claim.now_ms],
                 ),
                 (select_instance!("WHERE i.no = ANY($1)"), &[&all]),
                 (OTHERS, &[&free]),
@@ -230,6 +231,23 @@ impl Session<'_> {
         if self.overtake(claimed.values()).await? {
             others = self.rows(OTHERS, &[&free]).await?;
         }
+        let idle = |chosen: &&Chosen| !chosen.triggers.iter().any(|no| claimed.contains_key(no));
+        let idle: FxHashSet<i64> = taking
+            .instances
+            .iter()
+            .filter(idle)
+            .map(|it| it.no)
+            .collect();
+        if !idle.is_empty() {
+            let idle: Vec<i64> = free
+                .iter()
+                .copied()
+                .filter(|no| idle.contains(no))
+                .collect();
+            let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
+            self.later(sql, &[&idle]).await?;
+            claims.more = true;
+        }
         let mut heads = FxHashMap::default();
         for row in &instances {
             let extras = get(row, rows::EXTRAS)?;
@@ -239,7 +257,8 @@ impl Session<'_> {
             let row = rows::instance(row)?;
             heads.insert(row.no.0, row);
         }
-        for chosen in taking.instances {
+        let taken = taking.instances.into_iter();
+        for chosen in taken.filter(|chosen| !idle.contains(&chosen.no)) {
             let Some(row) = heads.remove(&chosen.no) else {
                 continue;
             };
