@@ -126,6 +126,8 @@ impl PostgresStore {
             troubles: Mutex::default(),
             #[cfg(test)]
             before_trouble: Mutex::default(),
+            #[cfg(test)]
+            between: Mutex::default(),
         });
         let store = Self {
             shared,

@@ -45,6 +45,9 @@ pub(super) struct Shared {
     /// What a test does when the first of those happens.
     #[cfg(test)]
     pub(super) before_trouble: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// What a test does between the next look at what is due and holding it.
+    #[cfg(test)]
+    pub(super) between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// What is known of the tables as long as a batch that rests on it does not say otherwise.

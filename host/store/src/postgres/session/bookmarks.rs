@@ -8,7 +8,7 @@ use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, Payload, Resumption, Seq};
+use windlass_model::{InstanceId, InstanceNo, Payload, Resumption, Seq};
 
 use super::{Done, Session, extras, get};
 use crate::postgres::values::{bytes, some_payload, uuid};
@@ -262,6 +262,7 @@ impl Session<'_> {
         let instances: Vec<i64> = first.iter().map(|met| met.instance).collect();
         let documents: Vec<Bytes> = first.iter().map(|met| met.document(input)).collect();
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
+        // By their numbers, not through all that an instance has.
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
             FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, instance, payload) \
             WHERE t.no = u.no AND t.instance + 0 = u.instance AND t.state = 0 AND t.kind = 8 \
@@ -335,7 +336,7 @@ impl Session<'_> {
                     .await?;
                 let went_on = self.go_on(&met, &resume.input, resume.at_ms).await?;
                 sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
-                due = went_on.iter().map(|met| met.instance).collect();
+                due = went_on.iter().map(|met| InstanceNo(met.instance)).collect();
             }
         }
         sent.dropped = sent.resumed.is_empty();

@@ -16,9 +16,18 @@ use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 /// The triggers of instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
 
-/// Holds the heads of instances that are free, or the member's own.
-const HOLD: &str = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
-    AND status < 4 AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE";
+/// Holds the heads of instances that are free, or the member's own, and reads their
+/// [`standing`] from the second column on.
+macro_rules! hold_heads {
+    ($how:literal) => {
+        concat!(
+            "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 ",
+            "AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE",
+            $how
+        )
+    };
+}
+pub(super) use hold_heads;
 
 /// What is due of instances, and so much of each, in their order.
 const DUE_OF: &str = "SELECT u.instance, t.no \
@@ -82,21 +91,7 @@ pub(super) enum Verdict {
 
 impl Session<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
-        let mut taking = Taking::default();
-        match &claim.scope {
-            ClaimScope::All => {
-                let Some(look) = self.look(claim).await? else {
-                    return Ok(Wrote::Claimed(Claims::default()));
-                };
-                self.walk(claim, &mut taking, look).await?;
-            }
-            ClaimScope::Only(instances) => {
-                let instances: Vec<i64> = instances.iter().map(|no| no.0).collect();
-                self.choose_of(claim, &mut taking, &instances, Whose::Mine)
-                    .await?;
-            }
-        }
-        Ok(Wrote::Claimed(self.take(claim, taking).await?))
+        Ok(Wrote::Claimed(self.claim_for(claim, Whose::Mine).await?))
     }
 
     /// Takes what was started and resumed, and is nobody's.
@@ -104,20 +99,31 @@ impl Session<'_> {
         &mut self,
         taker: Option<Taker>,
         at_ms: i64,
-        mut due: Vec<i64>,
+        due: Vec<InstanceNo>,
         sent: &mut Sent,
     ) -> Done<()> {
-        let mut seen = FxHashSet::default();
-        due.retain(|no| seen.insert(*no));
-        let Some(taker) = taker.filter(|_| !due.is_empty()) else {
-            return Ok(());
-        };
-        let claim = taker.claim(at_ms, due.iter().copied().map(InstanceNo).collect());
-        let mut taking = Taking::default();
-        self.choose_of(&claim, &mut taking, &due, Whose::Nobodys)
-            .await?;
-        sent.taken = self.take(&claim, taking).await?.instances;
+        if let Some(taker) = taker.filter(|_| !due.is_empty()) {
+            let claim = taker.claim(at_ms, due);
+            sent.taken = self.claim_for(&claim, Whose::Nobodys).await?.instances;
+        }
         Ok(())
+    }
+
+    /// What the claim comes to.
+    async fn claim_for(&mut self, claim: &Claim, whose: Whose) -> Done<Claims> {
+        let mut taking = Taking::default();
+        match &claim.scope {
+            ClaimScope::All => {
+                let Some(look) = self.look(claim).await? else {
+                    return Ok(Claims::default());
+                };
+                self.walk(claim, &mut taking, look).await?;
+            }
+            ClaimScope::Only(instances) => {
+                self.choose_of(claim, &mut taking, instances, whose).await?;
+            }
+        }
+        self.take(claim, taking).await
     }
 
     /// Chooses what is due of certain instances, if who claims is a member.
@@ -125,14 +131,17 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         taking: &mut Taking,
-        instances: &[i64],
+        instances: &[InstanceNo],
         whose: Whose,
     ) -> Done<()> {
+        let mut seen = FxHashSet::default();
+        let instances = instances.iter().map(|no| no.0);
+        let instances: Vec<i64> = instances.filter(|no| seen.insert(*no)).collect();
         let (member, limit) = (claim.incarnation.0, i64::from(claim.triggers) + 1);
         let [members, held, due, next] = self
             .all([
                 (MEMBER, &[&member]),
-                (HOLD, &[&instances, &member]),
+                (hold_heads!(""), &[&instances, &member]),
                 (DUE_OF, &[&instances, &claim.now_ms, &limit]),
                 (NEXT_OF, &[&instances, &claim.now_ms]),
             ])
@@ -150,7 +159,7 @@ impl Session<'_> {
         }
         let due = due.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
         let due: Vec<(i64, i64)> = due.collect::<Done<_>>()?;
-        let parked = self.put_aside(&heads, due.iter().copied()).await?;
+        let parked = self.put_aside(claim, &heads, due.iter().copied()).await?;
         let mut others = FxHashSet::default();
         for (instance, no) in due.into_iter().filter(|(_, no)| !parked.contains(no)) {
             match choose(claim, taking, &heads, instance, no) {
@@ -171,6 +180,7 @@ impl Session<'_> {
     /// Puts aside what is due of paused instances until those go on.
     pub(super) async fn put_aside(
         &mut self,
+        claim: &Claim,
         heads: &FxHashMap<i64, Standing>,
         due: impl Iterator<Item = (i64, i64)>,
     ) -> Done<Vec<i64>> {
@@ -180,7 +190,7 @@ impl Session<'_> {
         if due.is_empty() {
             return Ok(due);
         }
-        self.park_paused(&due).await
+        self.park_paused(&due, claim.now_ms).await
     }
 
     /// Takes what was chosen, and reads it.
@@ -232,20 +242,13 @@ impl Session<'_> {
             others = self.rows(OTHERS, &[&free]).await?;
         }
         let idle = |chosen: &&Chosen| !chosen.triggers.iter().any(|no| claimed.contains_key(no));
-        let idle: FxHashSet<i64> = taking
-            .instances
-            .iter()
-            .filter(idle)
-            .map(|it| it.no)
-            .collect();
+        let idle = taking.instances.iter().filter(idle);
+        let idle: FxHashSet<i64> = idle.map(|chosen| chosen.no).collect();
         if !idle.is_empty() {
-            let idle: Vec<i64> = free
-                .iter()
-                .copied()
-                .filter(|no| idle.contains(no))
-                .collect();
+            let given_back = free.iter().copied().filter(|no| idle.contains(no));
+            let given_back: Vec<i64> = given_back.collect();
             let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
-            self.later(sql, &[&idle]).await?;
+            self.later(sql, &[&given_back]).await?;
             claims.more = true;
         }
         let mut heads = FxHashMap::default();

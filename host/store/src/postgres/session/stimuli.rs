@@ -134,20 +134,24 @@ impl Session<'_> {
         Ok(rows.len() == send.starts.len())
     }
 
-    async fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<i64>) -> Done<()> {
+    async fn start_bound(
+        &mut self,
+        send: &Send,
+        sent: &mut Sent,
+        due: &mut Vec<InstanceNo>,
+    ) -> Done<()> {
         for (_, new) in &send.starts {
-            match self.create(new).await? {
-                Wrote::Created => {
-                    sent.started.push(new.id);
-                    due.push(new.no.0);
+            let no = match self.create(new).await? {
+                Wrote::Created => new.no,
+                Wrote::Exists(row) => row.no,
+                Wrote::Reserved { by } => {
+                    sent.reserved.push(by);
+                    continue;
                 }
-                Wrote::Exists(row) => {
-                    sent.started.push(new.id);
-                    due.push(row.no.0);
-                }
-                Wrote::Reserved { by } => sent.reserved.push(by),
-                _ => {}
-            }
+                _ => continue,
+            };
+            sent.started.push(new.id);
+            due.push(no);
         }
         Ok(())
     }
@@ -158,7 +162,7 @@ impl Session<'_> {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
-        due: &mut Vec<i64>,
+        due: &mut Vec<InstanceNo>,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
         let mut met = self.meet(send, cursor, limit + 1).await?;
@@ -169,7 +173,7 @@ impl Session<'_> {
         met.dedup_by_key(|met| met.group());
         let went_on = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
         sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
-        due.extend(went_on.iter().map(|met| met.instance));
+        due.extend(went_on.iter().map(|met| InstanceNo(met.instance)));
         let Some(after) = after.filter(|_| more) else {
             return Ok(None);
         };

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 
-use super::claim::{Standing, Taking, Verdict, choose, standing};
+use super::claim::{Standing, Taking, Verdict, choose, hold_heads, standing};
 use super::heads::Params;
 use super::{Done, MEMBER, Session, get};
 use crate::write::Claim;
@@ -197,9 +197,11 @@ impl Session<'_> {
                 .iter()
                 .filter_map(|entry| Some((entry.place.1, entry.standing?)))
                 .collect();
+            self.looked();
             scan.left |= self.lock(claim, taking, due, &mut heads).await?;
             let parked = self
                 .put_aside(
+                    claim,
                     &heads,
                     due.iter().map(|entry| (entry.place.1, entry.place.2)),
                 )
@@ -223,6 +225,18 @@ impl Session<'_> {
             if *rows == 0 {
                 return Ok(Walked::Enough);
             }
+        }
+    }
+
+    /// What was seen may be something else before it is held.
+    #[cfg_attr(
+        not(test),
+        expect(clippy::unused_self, reason = "a test comes in between here")
+    )]
+    fn looked(&self) {
+        #[cfg(test)]
+        if let Some(between) = self.shared.between.lock().take() {
+            between();
         }
     }
 
@@ -266,9 +280,7 @@ impl Session<'_> {
                 return Ok(left);
             }
             numbers.sort_unstable();
-            let sql = "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) \
-                AND status < 4 AND (owner IS NULL OR owner = $2) \
-                ORDER BY no FOR NO KEY UPDATE SKIP LOCKED";
+            let sql = hold_heads!(" SKIP LOCKED");
             let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
             for row in &rows {
                 let no = get(row, 0)?;

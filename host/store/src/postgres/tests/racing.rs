@@ -1,16 +1,17 @@
 //! Bookmarks that are committed over some connections while their stimuli come over others.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 
-use windlass_model::{Delivery, TriggerState};
+use windlass_model::{Delivery, Status, TriggerState};
 
 use super::in_database;
 use crate::Wrote;
 use crate::conformance::Harness as _;
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Held, Member};
+use crate::conformance::world::{Held, Member, is_done};
 use crate::stimuli::NewStimulus;
+use crate::write::Commit;
 
 /// Stores on each side, with connections of their own, as other processes have them.
 const SIDES: usize = 4;
@@ -99,4 +100,43 @@ fn stimuli_of_one_name_meet_their_bookmarks_once() {
     check(100, |held| {
         ("one".to_owned(), Some(held.fence.instance.to_string()))
     });
+}
+
+/// Somebody has an instance between another one's look at what is due and that one's hold on it,
+/// and leaves something in the same row that waits: which is not due, whatever was seen.
+#[test]
+fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    for paused in [false, true] {
+        let store = database.store();
+        let (slow, quick) = (Member::of(Arc::clone(&store) as _), Member::join(&database));
+        let no = slow.create(slow.draft(1));
+        let has_it = move || {
+            let held = quick.claim_all(100)[0];
+            let status = match paused {
+                true => Status::Paused,
+                false => Status::Suspended,
+            };
+            let step = Commit {
+                status,
+                ..quick.suspending(&held, vec![quick.bookmark(&held, "paid")])
+            };
+            assert!(is_done(&quick.commit(step)));
+        };
+        // Whoever waits for an answer does not do it in the thread of a connection.
+        let has_it = || std::thread::spawn(has_it).join().unwrap();
+        *store.shared.between.lock() = Some(Box::new(has_it));
+        let claims = slow.claim(100, 10, 10);
+        assert!(claims.instances.is_empty(), "{claims:?}");
+        let row = slow.only_trigger(no);
+        assert_eq!((row.state, row.due_ms), (TriggerState::Pending, i64::MAX));
+        assert_eq!(slow.head(no).owner, None);
+        let claims = slow.claim(100, 10, 10);
+        assert!(claims.instances.is_empty() && !claims.more, "{claims:?}");
+        let sent = slow.send(stimulus("paid", Delivery::Resume));
+        assert_eq!(sent.resumed.len(), 1);
+    }
 }
