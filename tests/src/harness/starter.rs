@@ -65,8 +65,11 @@ impl Starter {
             id: None,
             correlation: None,
         };
-        let now_ms = self.clock.wall_ms();
-        enqueue(self.store.as_ref(), &self.host, now_ms, &request).map(|started| started.id)
+        let started = once_unlocked(|| {
+            let now_ms = self.clock.wall_ms();
+            enqueue(self.store.as_ref(), &self.host, now_ms, &request)
+        });
+        started.map(|started| started.id)
     }
 
     /// Publishes a workflow.
@@ -86,12 +89,7 @@ impl Starter {
     ///
     /// If it cannot be written down.
     pub fn tell(&self, run: InstanceId, name: &str, matches: &str) {
-        // Others may keep the store for long, if they are killed while they are at it.
-        let busy = |error: &Error| error.code().as_str() == "WL-S007";
-        let mut sent = self.try_tell(run, name, matches);
-        while sent.as_ref().is_err_and(busy) {
-            sent = self.try_tell(run, name, matches);
-        }
+        let sent = once_unlocked(|| self.try_tell(run, name, matches));
         sent.expect("a stimulus is written down");
     }
 
@@ -128,6 +126,17 @@ impl Starter {
         };
         let now_ms = self.clock.wall_ms();
         enqueue(self.store.as_ref(), &self.host, now_ms, &request).map(drop)
+    }
+}
+
+/// What comes of a write. Others may keep the store locked for long, if they are stopped while
+/// they are at it: then nothing is written, and it is tried again.
+fn once_unlocked<T>(mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    loop {
+        match write() {
+            Err(error) if error.code().as_str() == "WL-S007" => {}
+            done => return done,
+        }
     }
 }
 

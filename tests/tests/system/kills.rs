@@ -151,7 +151,8 @@ impl<'a> Load<'a> {
                 if dice.once_in(4) {
                     self.tell_one(&mut untold, &mut dice);
                 }
-                self.stop.load(Ordering::SeqCst) || self.place.look().unfinished() < BACKLOG
+                let unfinished = self.place.look().try_unfinished();
+                self.stop.load(Ordering::SeqCst) || unfinished.is_some_and(|count| count < BACKLOG)
             });
             if self.stop.load(Ordering::SeqCst) {
                 break;

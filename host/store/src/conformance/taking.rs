@@ -1,5 +1,7 @@
 //! Whoever delivers something may take what comes of it, without a claim.
 
+use std::sync::Arc;
+
 use windlass_model::{Delivery, Digest, InstanceId, Status, TriggerState, TriggerType};
 
 use super::Harness;
@@ -8,6 +10,7 @@ use super::waiting::stimulus;
 use super::world::{Member, is_done};
 use crate::Write;
 use crate::outside::Touched;
+use crate::rows::NewInstance;
 use crate::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
 use crate::write::Commit;
 
@@ -102,12 +105,12 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     let starts = bound.iter().map(|row| {
         let mut new = member.draft(2);
         let stored = member.store.definition(row.definition).unwrap();
-        new.definition = std::sync::Arc::new(stored.unwrap());
+        new.definition = Arc::new(stored.unwrap());
         (row.no, new)
     });
     let mut stimulus = stimulus("paid", Delivery::Start);
     stimulus.hash = hash;
-    let send = Send {
+    let mut send = Send {
         stimulus,
         starts: starts.collect(),
         queued: None,
@@ -115,7 +118,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
         taker: Some(member.taker(5, 1)),
         at_ms: 50,
     };
-    let sent = member.sent(Write::Send(Box::new(send)));
+    let sent = member.sent(Write::Send(Box::new(send.clone())));
     assert_eq!((&sent.started, sent.started.len()), (&ids(&sent), 1));
     let taken = &sent.taken[0];
     assert_eq!((taken.claimed.len(), taken.others.len()), (1, 1));
@@ -124,7 +127,25 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     let claims = member.claim(1000, 10, 10);
     assert!(!claims.instances[0].taken);
     assert_eq!(claims.instances[0].claimed[0].no, taken.others[0].no);
-    member.end_taken(&sent);
+    // What has been started already is not, whoever has it.
+    let fence = member.held(&taken.row, &taken.claimed[0]).fence;
+    assert!(is_done(&member.write(Write::Release { fence })));
+    for (_, new) in &mut send.starts {
+        let (id, request) = (new.id, new.request);
+        *new = NewInstance {
+            id,
+            request,
+            definition: Arc::clone(&new.definition),
+            ..member.draft(1)
+        };
+    }
+    let again = member.sent(Write::Send(Box::new(send)));
+    assert_eq!((&again.started, again.taken), (&sent.started, Vec::new()));
+    let claims = member.claim(1000, 10, 10);
+    assert_eq!(
+        (claims.instances.len(), claims.instances[0].claimed.len()),
+        (1, 2)
+    );
 }
 
 pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
@@ -179,6 +200,8 @@ pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
     assert_eq!(member.head(no).owner, None);
+    // A claim puts it aside.
+    member.claims_nothing();
     assert_eq!(member.only_trigger(no).state, TriggerState::Parked);
     assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
     member.carry_out(TriggerType::Unpause, Status::Running);

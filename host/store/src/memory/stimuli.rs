@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use windlass_model::resumption::About;
 use windlass_model::{
-    BookmarkNo, Delivery, Digest, Failure, InstanceNo, Payload, Resumption, Seq, StimulusNo, Token,
-    TriggerNo, TriggerState, TriggerType,
+    BookmarkNo, Delivery, Digest, Failure, InstanceNo, Payload, Resumption, Seq, Status,
+    StimulusNo, Token, TriggerNo, TriggerState, TriggerType,
 };
 
 use super::data::Data;
@@ -180,15 +180,16 @@ impl Data {
         let met = bookmarks
             .find(|met| met.bookmark.token == resume.token && lasts(met, resume.at_ms))
             .cloned();
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(met) = met {
             self.put_blobs(met.instance, &resume.blobs, resume.at_ms);
             if self.go_on(&met, &resume.input, resume.at_ms) {
                 sent.resumed.push(met.instance_id);
+                due.push(met.instance);
             }
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, &mut sent);
+        self.take_due(resume.taker, resume.at_ms, &due, &mut sent);
         Wrote::Sent(sent)
     }
 
@@ -211,16 +212,20 @@ impl Data {
             }
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms);
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         for (_, new) in send.starts.iter().filter(|_| starts) {
             match self.create(new)? {
-                Wrote::Created | Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Created => {
+                    sent.started.push(new.id);
+                    due.push(new.no);
+                }
+                Wrote::Exists(_) => sent.started.push(new.id),
                 Wrote::Reserved { by } => sent.reserved.push(by),
                 _ => {}
             }
         }
         let next = if stimulus.delivery.resumes() {
-            self.resume_matching(send, cursor, &mut sent)
+            self.resume_matching(send, cursor, &mut sent, &mut due)
         } else {
             None
         };
@@ -241,17 +246,17 @@ impl Data {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, send.at_ms);
         }
-        self.take_due(send.taker, send.at_ms, &mut sent);
+        self.take_due(send.taker, send.at_ms, &due, &mut sent);
         Ok(Wrote::Sent(sent))
     }
 
-    /// Takes what was started and resumed, and is nobody's.
-    fn take_due(&mut self, taker: Option<Taker>, at_ms: i64, sent: &mut Sent) {
+    /// Takes what is due of these instances where that is nobody's and goes on.
+    fn take_due(&mut self, taker: Option<Taker>, at_ms: i64, due: &[InstanceNo], sent: &mut Sent) {
         let Some(taker) = taker else { return };
-        let due = sent.started.iter().chain(&sent.resumed);
-        let due = due.filter_map(|id| self.instances.get(self.ids.get(id)?));
-        let free = due.filter(|instance| instance.row.owner.is_none());
-        let free = free.map(|instance| instance.row.no).collect();
+        let rows = due.iter().filter_map(|no| self.instances.get(no));
+        let rows = rows.map(|instance| &instance.row);
+        let free = rows.filter(|row| row.owner.is_none() && row.status != Status::Paused);
+        let free = free.map(|row| row.no).collect();
         sent.taken = self.claim(&taker.claim(at_ms, free)).instances;
     }
 
@@ -284,6 +289,7 @@ impl Data {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
+        due: &mut Vec<InstanceNo>,
     ) -> Option<Cursor> {
         let limit = send.limit.max(1) as usize;
         let found: Vec<BookmarkRow> = self
@@ -309,6 +315,7 @@ impl Data {
             let group = Some((met.instance, met.bookmark.first));
             if before != group && self.go_on(met, &send.stimulus.input, send.at_ms) {
                 sent.resumed.push(met.instance_id);
+                due.push(met.instance);
             }
             before = group;
             after = Some(met.no);

@@ -301,19 +301,19 @@ async fn attempt<W: Work>(
             session.settle();
             Attempt::Done(answer)
         }
-        Err(fault) if is_gone(&fault) => Attempt::Unknown(answer, trace, fault),
-        Err(fault) => roll_back(shared, session.connection, fault.into()).await,
+        Err(Failed::Sql(fault)) if is_gone(&fault) => Attempt::Unknown(answer, trace, fault),
+        Err(failed) => roll_back(shared, session.connection, failed).await,
     }
 }
 
 #[cfg(not(test))]
-async fn commit(_shared: &Shared, session: &mut Session<'_>) -> std::result::Result<(), Fault> {
+async fn commit(_shared: &Shared, session: &mut Session<'_>) -> Done<()> {
     session.commit().await
 }
 
 /// Commits, unless a test lets something else happen.
 #[cfg(test)]
-async fn commit(shared: &Shared, session: &mut Session<'_>) -> std::result::Result<(), Fault> {
+async fn commit(shared: &Shared, session: &mut Session<'_>) -> Done<()> {
     use super::tests::troubles::Trouble;
     let trouble = shared.troubles.lock().pop();
     if let Some(Trouble::Written) | None = trouble {
@@ -325,7 +325,7 @@ async fn commit(shared: &Shared, session: &mut Session<'_>) -> std::result::Resu
     if let Some(before) = shared.before_trouble.lock().take() {
         before();
     }
-    Err(session.connection.cut().await)
+    Err(session.connection.cut().await.into())
 }
 
 async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {

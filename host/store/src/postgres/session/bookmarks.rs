@@ -5,11 +5,12 @@
 //! anything was read, so one of them sees what the other has written.
 
 use bytes::Bytes;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use tokio_postgres::Row;
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, InstanceNo, Payload, Resumption, Seq};
+use windlass_model::{InstanceId, Payload, Resumption, Seq};
 
+use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
 use crate::postgres::values::{bytes, some_payload, uuid};
 use crate::stimuli::{NewBookmark, Resume, Sent};
@@ -37,6 +38,9 @@ pub(super) struct Met {
     name: String,
     auto_burn: bool,
     metadata: Option<Bytes>,
+    /// Whether its row waits; none if that is gone. Nobody ends a wait who does not hold the head
+    /// of the instance.
+    waits: Option<bool>,
 }
 
 impl Met {
@@ -58,14 +62,16 @@ impl Met {
     }
 }
 
-/// Selects what [`met`] reads; to be followed by a condition.
+/// Selects what [`met`] reads; to be followed by a condition. The rows are found by their
+/// numbers, not through all that an instance has.
 macro_rules! select_met {
     (from $from:expr, $rest:expr) => {
         concat!(
-            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata ",
-            "FROM ",
+            "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata, ",
+            "t.state = 0 AND t.kind = 8 AND t.payload IS NULL FROM ",
             $from,
-            " JOIN instance i ON i.no = b.instance",
+            " JOIN instance i ON i.no = b.instance ",
+            "LEFT JOIN trigger t ON t.no = b.trigger AND t.instance + 0 = b.instance",
             $rest
         )
     };
@@ -86,6 +92,7 @@ pub(super) fn met(row: &Row) -> Done<Met> {
         name: get(row, 5)?,
         auto_burn: get(row, 6)?,
         metadata: bytes(row, 7)?,
+        waits: get(row, 8)?,
     })
 }
 
@@ -202,17 +209,23 @@ impl Session<'_> {
         self.later(BURN, &[&instances, &firsts]).await
     }
 
-    /// The bookmarks of these numbers that are still there, with the heads of their instances
-    /// held, so that nothing becomes of them meanwhile.
-    pub(super) async fn hold_met(&mut self, nos: &[i64], instances: &[i64]) -> Done<Vec<Met>> {
-        self.hold_heads(instances).await?;
-        let sql = select_met!("b.no = ANY($1) ORDER BY b.no");
-        let rows = self.rows(sql, &[&nos]).await?;
-        rows.iter().map(met).collect()
+    /// The bookmark of this number, if it is still there, with the head of its instance held, so
+    /// that nothing becomes of it meanwhile; and how that stands.
+    async fn hold_met(&mut self, no: i64, instance: i64) -> Done<Option<(Met, Standing)>> {
+        let [held, found] = self
+            .all([
+                (hold!("no = $1"), &[&instance]),
+                (select_met!("b.no = $1"), &[&no]),
+            ])
+            .await?;
+        let (Some(held), Some(found)) = (held.first(), found.first()) else {
+            return Ok(None);
+        };
+        Ok(Some((met(found)?, standing(held, 1)?)))
     }
 
     /// Lets node runs go on, each once, and gives those of which something was left, in the same
-    /// order. The heads of their instances are held.
+    /// order. The heads of their instances have been held since before they were met.
     pub(super) async fn go_on<'m>(
         &mut self,
         met: &'m [Met],
@@ -222,101 +235,63 @@ impl Session<'_> {
         for instance in met.iter().map(|met| met.instance).collect::<FxHashSet<_>>() {
             self.refer(instance, input).await?;
         }
-        let resumed = self.resume_in_place(met, input, at_ms).await?;
-        let beside: Vec<&Met> = met
+        // A row is resumed once, by the first that meets it.
+        let mut rows = FxHashSet::default();
+        let (in_place, beside): (Vec<&Met>, Vec<&Met>) = met.iter().partition(|met| {
+            met.auto_burn && met.waits == Some(true) && rows.insert((met.trigger, met.instance))
+        });
+        self.resume_in_place(&in_place, input, at_ms).await?;
+        let burning = met
             .iter()
-            .zip(&resumed)
-            .filter(|(_, resumed)| !**resumed)
-            .map(|(met, _)| met)
-            .collect();
-        let mut told = FxHashMap::default();
-        for met in beside {
-            told.insert(met.no, self.resume_beside(met, input, at_ms).await?);
+            .filter(|met| met.auto_burn || met.waits.is_none());
+        let burning: Vec<(i64, i64)> = burning.map(Met::group).collect();
+        if !burning.is_empty() {
+            self.burn(&burning).await?;
         }
-        let went_on = |(met, resumed): (&'m Met, &bool)| {
-            let resumed = *resumed || told.get(&met.no).is_some_and(|told| *told);
-            resumed.then_some(met)
-        };
-        Ok(met.iter().zip(&resumed).filter_map(went_on).collect())
+        for met in beside.iter().filter(|met| met.waits.is_some()) {
+            self.resume_beside(met, input, at_ms).await?;
+        }
+        Ok(met.iter().filter(|met| met.waits.is_some()).collect())
     }
 
-    /// Resumes those that wait and are used up by that, all at once. Says of each whether it
-    /// was.
-    async fn resume_in_place(
-        &mut self,
-        met: &[Met],
-        input: &Payload,
-        at_ms: i64,
-    ) -> Done<Vec<bool>> {
-        let mut rows = FxHashSet::default();
-        let burning: Vec<&Met> = met.iter().filter(|met| met.auto_burn).collect();
-        // A row is resumed once, by the first that meets it.
-        let first: Vec<&&Met> = burning
-            .iter()
-            .filter(|met| rows.insert((met.trigger, met.instance)))
-            .collect();
-        if first.is_empty() {
-            return Ok(vec![false; met.len()]);
+    /// Resumes those that wait and are used up by that, all at once.
+    async fn resume_in_place(&mut self, met: &[&Met], input: &Payload, at_ms: i64) -> Done<()> {
+        if met.is_empty() {
+            return Ok(());
         }
-        let nos: Vec<i64> = first.iter().map(|met| met.trigger).collect();
-        let instances: Vec<i64> = first.iter().map(|met| met.instance).collect();
-        let documents: Vec<Bytes> = first.iter().map(|met| met.document(input)).collect();
+        let nos: Vec<i64> = met.iter().map(|met| met.trigger).collect();
+        let instances: Vec<i64> = met.iter().map(|met| met.instance).collect();
+        let documents: Vec<Bytes> = met.iter().map(|met| met.document(input)).collect();
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
-        // By their numbers, not through all that an instance has.
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
             FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, instance, payload) \
             WHERE t.no = u.no AND t.instance + 0 = u.instance AND t.state = 0 AND t.kind = 8 \
-            AND t.payload IS NULL RETURNING t.no";
-        let changed = self
-            .rows(sql, &[&nos, &instances, &documents, &at_ms])
-            .await?;
-        self.aftermath.made_pending += changed.len() as u64;
-        let changed: FxHashSet<i64> = changed
-            .iter()
-            .map(|row| get(row, 0))
-            .collect::<Result<_, _>>()?;
-        let groups: Vec<(i64, i64)> = burning.iter().map(|met| met.group()).collect();
-        self.burn(&groups).await?;
-        let resumed =
-            |of: &Met| changed.contains(&of.trigger) && first.iter().any(|met| met.no == of.no);
-        Ok(met.iter().map(resumed).collect())
+            AND t.payload IS NULL";
+        self.aftermath.made_pending += met.len() as u64;
+        let params: Params<'_> = &[&nos, &instances, &documents, &at_ms];
+        self.later_all(sql, params, met.len()).await
     }
 
     /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
-    /// trigger of its own. False if there is nothing left of it.
-    async fn resume_beside(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
-        let sql = "SELECT 1 FROM trigger WHERE no = $1 AND instance = $2";
-        if self
-            .one(sql, &[&met.trigger, &met.instance])
-            .await?
-            .is_none()
-        {
-            // The bookmark has outlived its row.
-            self.burn(&[met.group()]).await?;
-            return Ok(false);
-        }
+    /// trigger of its own.
+    async fn resume_beside(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<()> {
         let no = self.own_number().await?;
         let first = Seq(met.first.cast_unsigned());
         let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
             attempt, deliveries, suspicion, detail, payload, priority) \
             SELECT $3, instance, $4, 8, node, $5, 0, 0, 1, 0, 0, $6, $7, priority \
             FROM trigger WHERE no = $1 AND instance = $2";
-        let inserted = self
-            .execute(
-                sql,
-                &[
-                    &met.trigger,
-                    &met.instance,
-                    &no.0,
-                    &Seq::outside(no).0.cast_signed(),
-                    &at_ms,
-                    &&About::Resume { first }.encode()[..],
-                    &&met.document(input)[..],
-                ],
-            )
-            .await?;
-        self.aftermath.made_pending += inserted;
-        Ok(inserted == 1)
+        let params: Params<'_> = &[
+            &met.trigger,
+            &met.instance,
+            &no.0,
+            &Seq::outside(no).0.cast_signed(),
+            &at_ms,
+            &&About::Resume { first }.encode()[..],
+            &&met.document(input)[..],
+        ];
+        self.aftermath.made_pending += 1;
+        self.later_all(sql, params, 1).await
     }
 
     /// Resumes by a token.
@@ -327,20 +302,22 @@ impl Session<'_> {
         let found = self
             .one(sql, &[&&resume.token.0[..], &resume.at_ms])
             .await?;
-        let (mut sent, mut due) = (Sent::default(), Vec::new());
+        let mut met = None;
         if let Some(row) = found {
-            let (no, instance): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-            let met = self.hold_met(&[no], &[instance]).await?;
-            if !met.is_empty() {
-                self.put_blobs(instance, &resume.blobs, resume.at_ms)
-                    .await?;
-                let went_on = self.go_on(&met, &resume.input, resume.at_ms).await?;
-                sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
-                due = went_on.iter().map(|met| InstanceNo(met.instance)).collect();
-            }
+            met = self.hold_met(get(&row, 0)?, get(&row, 1)?).await?;
+        }
+        let (mut sent, mut free) = (Sent::default(), Vec::new());
+        if let Some((met, standing)) = met {
+            self.put_blobs(met.instance, &resume.blobs, resume.at_ms)
+                .await?;
+            let met = [met];
+            let went_on = self.go_on(&met, &resume.input, resume.at_ms).await?;
+            sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
+            let went_on = went_on.iter().filter(|_| standing.is_free());
+            free = went_on.map(|met| met.instance).collect();
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, due, &mut sent)
+        self.take_due(resume.taker, resume.at_ms, free, &mut sent)
             .await?;
         Ok(Wrote::Sent(sent))
     }

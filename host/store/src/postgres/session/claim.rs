@@ -1,10 +1,13 @@
 //! Takes due work: what a walk through all of it comes to (`walk.rs`), or what is due of certain
 //! instances.
 
+use std::cmp::Reverse;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use windlass_model::{InstanceNo, ScopeNo, TriggerState};
 
+use super::heads::{Params, Standing, hold, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
@@ -16,18 +19,13 @@ use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 /// The triggers of instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
 
-/// Holds the heads of instances that are free, or the member's own, and reads their
-/// [`standing`] from the second column on.
-macro_rules! hold_heads {
-    ($how:literal) => {
-        concat!(
-            "SELECT no, owner IS NULL, status = 3 FROM instance WHERE no = ANY($1) AND status < 4 ",
-            "AND (owner IS NULL OR owner = $2) ORDER BY no FOR NO KEY UPDATE",
-            $how
-        )
+/// Holds the heads of instances that are free, or the member's own.
+macro_rules! hold_claimable {
+    () => {
+        hold!("no = ANY($1) AND status < 4 AND (owner IS NULL OR owner = $2)")
     };
 }
-pub(super) use hold_heads;
+pub(super) use hold_claimable;
 
 /// What is due of instances, and so much of each, in their order.
 const DUE_OF: &str = "SELECT u.instance, t.no \
@@ -41,14 +39,39 @@ const DUE_OF: &str = "SELECT u.instance, t.no \
 const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance = ANY($1) \
     AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY instance";
 
-/// Which of certain instances may be taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Those that are free, and those that are the member's already.
-    Mine,
-    /// Only those that are free.
-    Nobodys,
+/// Gives instances to a member.
+const OWN: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)";
+
+/// Those of which something is due, if it is a member.
+const OWN_DUE: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1) \
+    AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2) \
+    AND EXISTS (SELECT 1 FROM trigger t \
+        WHERE t.instance = instance.no AND t.state = 0 AND t.due_ms <= $3)";
+
+/// Claims triggers of instances that the member has. A walk chooses before it holds the heads:
+/// somebody may have had the instance since, and what was due may be something by now that waits.
+macro_rules! take_triggers {
+    ($which:literal) => {
+        concat!(
+            "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ANY(",
+            $which,
+            ") AND state = 0 AND due_ms <= $2 RETURNING ",
+            trigger_columns!()
+        )
+    };
 }
+
+/// Those of certain numbers.
+const TAKE: &str = take_triggers!("$1");
+
+/// What is due of instances, and so much of each.
+const TAKE_DUE: &str = take_triggers!(
+    "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) \
+        JOIN instance i ON i.no = u.instance AND i.owner = $4 \
+        CROSS JOIN LATERAL (SELECT no FROM trigger \
+            WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
+            ORDER BY priority DESC, due_ms, no LIMIT $3) AS t)"
+);
 
 /// What has been chosen so far by one call: instances in order, and the triggers of each.
 #[derive(Default)]
@@ -63,19 +86,19 @@ pub(super) struct Taking {
     pub(super) next_due_ms: Option<i64>,
 }
 
-/// How an instance stands that the member may take.
-#[derive(Clone, Copy)]
-pub(super) struct Standing {
-    /// It has no owner; or it is the member's.
-    free: bool,
-    /// Only control goes on.
-    paused: bool,
+impl Taking {
+    /// Instances that had no owner.
+    fn free(&self) -> Vec<i64> {
+        let free = self.instances.iter().filter(|chosen| chosen.free);
+        free.map(|chosen| chosen.no).collect()
+    }
 }
 
 struct Chosen {
     no: i64,
     /// It had no owner.
     free: bool,
+    /// Empty if all that is due is to be taken.
     triggers: Vec<i64>,
 }
 
@@ -91,39 +114,57 @@ pub(super) enum Verdict {
 
 impl Session<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
-        Ok(Wrote::Claimed(self.claim_for(claim, Whose::Mine).await?))
-    }
-
-    /// Takes what was started and resumed, and is nobody's.
-    pub(super) async fn take_due(
-        &mut self,
-        taker: Option<Taker>,
-        at_ms: i64,
-        due: Vec<InstanceNo>,
-        sent: &mut Sent,
-    ) -> Done<()> {
-        if let Some(taker) = taker.filter(|_| !due.is_empty()) {
-            let claim = taker.claim(at_ms, due);
-            sent.taken = self.claim_for(&claim, Whose::Nobodys).await?.instances;
-        }
-        Ok(())
-    }
-
-    /// What the claim comes to.
-    async fn claim_for(&mut self, claim: &Claim, whose: Whose) -> Done<Claims> {
-        let mut taking = Taking::default();
+        let (member, mut taking) = (claim.incarnation.0, Taking::default());
         match &claim.scope {
             ClaimScope::All => {
                 let Some(look) = self.look(claim).await? else {
-                    return Ok(Claims::default());
+                    return Ok(Wrote::Claimed(Claims::default()));
                 };
                 self.walk(claim, &mut taking, look).await?;
             }
             ClaimScope::Only(instances) => {
-                self.choose_of(claim, &mut taking, instances, whose).await?;
+                self.choose_of(claim, &mut taking, instances).await?;
             }
         }
-        self.take(claim, taking).await
+        let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
+        let mut chosen: Vec<i64> = chosen.copied().collect();
+        chosen.sort_unstable();
+        let free = taking.free();
+        let own: Params<'_> = &[&free, &member];
+        let take: Params<'_> = &[&chosen, &claim.now_ms];
+        let claims = self.take(taking, [(OWN, own), (TAKE, take)]).await?;
+        Ok(Wrote::Claimed(claims))
+    }
+
+    /// Takes what is due of these instances, which are held and nobody's.
+    pub(super) async fn take_due(
+        &mut self,
+        taker: Option<Taker>,
+        at_ms: i64,
+        free: Vec<i64>,
+        sent: &mut Sent,
+    ) -> Done<()> {
+        let Some(taker) = taker.filter(|_| !free.is_empty()) else {
+            return Ok(());
+        };
+        let mut seen = FxHashSet::default();
+        let instances = free.into_iter().filter(|no| seen.insert(*no));
+        let instances: Vec<i64> = instances.take(taker.instances as usize).collect();
+        let chosen = instances.iter().map(|no| Chosen {
+            no: *no,
+            free: true,
+            triggers: Vec::new(),
+        });
+        let taking = Taking {
+            instances: chosen.collect(),
+            ..Taking::default()
+        };
+        let (member, limit) = (taker.incarnation.0, i64::from(taker.triggers));
+        let own: Params<'_> = &[&instances, &member, &at_ms];
+        let take: Params<'_> = &[&instances, &at_ms, &limit, &member];
+        let how = [(OWN_DUE, own), (TAKE_DUE, take)];
+        sent.taken = self.take(taking, how).await?.instances;
+        Ok(())
     }
 
     /// Chooses what is due of certain instances, if who claims is a member.
@@ -132,16 +173,13 @@ impl Session<'_> {
         claim: &Claim,
         taking: &mut Taking,
         instances: &[InstanceNo],
-        whose: Whose,
     ) -> Done<()> {
-        let mut seen = FxHashSet::default();
-        let instances = instances.iter().map(|no| no.0);
-        let instances: Vec<i64> = instances.filter(|no| seen.insert(*no)).collect();
+        let instances: Vec<i64> = instances.iter().map(|no| no.0).collect();
         let (member, limit) = (claim.incarnation.0, i64::from(claim.triggers) + 1);
         let [members, held, due, next] = self
             .all([
                 (MEMBER, &[&member]),
-                (hold_heads!(""), &[&instances, &member]),
+                (hold_claimable!(), &[&instances, &member]),
                 (DUE_OF, &[&instances, &claim.now_ms, &limit]),
                 (NEXT_OF, &[&instances, &claim.now_ms]),
             ])
@@ -151,11 +189,9 @@ impl Session<'_> {
         }
         let mut heads = FxHashMap::default();
         for row in &held {
-            let (no, standing) = (get(row, 0)?, standing(row, 1)?);
-            if standing.free || whose == Whose::Mine {
-                heads.insert(no, standing);
-                taking.locked.insert(no);
-            }
+            let no = get(row, 0)?;
+            heads.insert(no, standing(row, 1)?);
+            taking.locked.insert(no);
         }
         let due = due.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?)));
         let due: Vec<(i64, i64)> = due.collect::<Done<_>>()?;
@@ -193,8 +229,13 @@ impl Session<'_> {
         self.park_paused(&due, claim.now_ms).await
     }
 
-    /// Takes what was chosen, and reads it.
-    async fn take(&mut self, claim: &Claim, taking: Taking) -> Done<Claims> {
+    /// Takes what was chosen, by a statement that takes the instances that are free, and one that
+    /// gives the triggers that it claims; and reads it.
+    async fn take(
+        &mut self,
+        taking: Taking,
+        [own, take]: [(&'static str, Params<'_>); 2],
+    ) -> Done<Claims> {
         let mut claims = Claims {
             instances: Vec::with_capacity(taking.instances.len()),
             more: taking.more,
@@ -203,29 +244,12 @@ impl Session<'_> {
         if taking.instances.is_empty() {
             return Ok(claims);
         }
-        let free = taking.instances.iter().filter(|chosen| chosen.free);
-        let free: Vec<i64> = free.map(|chosen| chosen.no).collect();
+        let free = taking.free();
         let all: Vec<i64> = taking.instances.iter().map(|chosen| chosen.no).collect();
-        let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
-        let mut chosen: Vec<i64> = chosen.copied().collect();
-        chosen.sort_unstable();
-        let member = claim.incarnation.0;
-        // A walk chooses before it holds the heads: somebody may have had the instance since, and
-        // what was due may be something by now that waits.
         let [_, triggers, instances, mut others, scopes] = self
             .all([
-                (
-                    "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)",
-                    &[&free, &member],
-                ),
-                (
-                    concat!(
-                        "UPDATE trigger SET state = 1, token = token + 1 ",
-                        "WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 RETURNING ",
-                        trigger_columns!()
-                    ),
-                    &[&chosen, &claim.now_ms],
-                ),
+                own,
+                take,
                 (select_instance!("WHERE i.no = ANY($1)"), &[&all]),
                 (OTHERS, &[&free]),
                 (
@@ -235,21 +259,19 @@ impl Session<'_> {
                 ),
             ])
             .await?;
-        let triggers = triggers.iter().map(rows::trigger);
-        let triggers = triggers.map(|row| row.map(|row| (row.no.0, row)));
-        let mut claimed: FxHashMap<i64, TriggerRow> = triggers.collect::<Result<_, _>>()?;
-        if self.overtake(claimed.values()).await? {
+        let mut claimed: FxHashMap<i64, Vec<TriggerRow>> = FxHashMap::default();
+        for row in &triggers {
+            let row = rows::trigger(row)?;
+            claimed.entry(row.instance.0).or_default().push(row);
+        }
+        if self.overtake(claimed.values().flatten()).await? {
             others = self.rows(OTHERS, &[&free]).await?;
         }
-        let idle = |chosen: &&Chosen| !chosen.triggers.iter().any(|no| claimed.contains_key(no));
-        let idle = taking.instances.iter().filter(idle);
-        let idle: FxHashSet<i64> = idle.map(|chosen| chosen.no).collect();
+        let idle = free.iter().copied().filter(|no| !claimed.contains_key(no));
+        let idle: Vec<i64> = idle.collect();
         if !idle.is_empty() {
-            let given_back = free.iter().copied().filter(|no| idle.contains(no));
-            let given_back: Vec<i64> = given_back.collect();
             let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
-            self.later(sql, &[&given_back]).await?;
-            claims.more = true;
+            self.later(sql, &[&idle]).await?;
         }
         let mut heads = FxHashMap::default();
         for row in &instances {
@@ -260,16 +282,17 @@ impl Session<'_> {
             let row = rows::instance(row)?;
             heads.insert(row.no.0, row);
         }
-        let taken = taking.instances.into_iter();
-        for chosen in taken.filter(|chosen| !idle.contains(&chosen.no)) {
-            let Some(row) = heads.remove(&chosen.no) else {
+        for chosen in taking.instances {
+            let triggers = claimed.remove(&chosen.no);
+            let Some((row, mut triggers)) = heads.remove(&chosen.no).zip(triggers) else {
+                claims.more = true;
                 continue;
             };
-            let triggers = chosen.triggers.iter();
+            triggers.sort_unstable_by_key(|row| (Reverse(row.priority), row.due_ms, row.no));
             claims.instances.push(ClaimedInstance {
                 row,
                 taken: chosen.free,
-                claimed: triggers.filter_map(|no| claimed.remove(no)).collect(),
+                claimed: triggers,
                 others: Vec::new(),
                 scopes: Vec::new(),
             });
@@ -316,14 +339,6 @@ fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
         }
     }
     Ok(())
-}
-
-/// The standing of an instance, in the columns from `column` on.
-pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
-    Ok(Standing {
-        free: get(row, column)?,
-        paused: get(row, column + 1)?,
-    })
 }
 
 pub(super) fn choose(

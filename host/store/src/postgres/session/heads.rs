@@ -11,6 +11,43 @@ use crate::error::Error;
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
+/// Holds the heads of certain instances until the transaction ends, and reads their numbers and,
+/// from the second column on, their [`standing`].
+macro_rules! hold {
+    ($which:expr) => {
+        concat!(
+            "SELECT no, owner IS NULL, status = 3 FROM instance WHERE ",
+            $which,
+            " ORDER BY no FOR NO KEY UPDATE"
+        )
+    };
+}
+pub(super) use hold;
+
+/// How an instance stands.
+#[derive(Clone, Copy)]
+pub(super) struct Standing {
+    /// It has no owner.
+    pub(super) free: bool,
+    /// Only control goes on.
+    pub(super) paused: bool,
+}
+
+impl Standing {
+    /// Whether whoever runs it is to be found, and may then begin anything.
+    pub(super) fn is_free(&self) -> bool {
+        self.free && !self.paused
+    }
+}
+
+/// The standing of an instance, in the columns from `column` on.
+pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
+    Ok(Standing {
+        free: get(row, column)?,
+        paused: get(row, column + 1)?,
+    })
+}
+
 /// An id as it lies in its column.
 pub(super) fn id(instance: &InstanceId) -> &[u8] {
     instance.0.as_bytes()

@@ -4,7 +4,8 @@
 //! takes longer than most statements do. So one whose answer nobody looks at is put off
 //! ([`Session::later`]): it goes with the next that somebody waits for, at the latest with
 //! COMMIT. The server carries them out in this order. When one fails, so does all that comes
-//! after it, and COMMIT is a ROLLBACK.
+//! after it, and COMMIT is a ROLLBACK. Some have to change as many rows as is known already
+//! ([`Session::later_all`]): if they do not, the transaction is done again.
 //!
 //! Were BEGIN itself to fail, what follows would be outside of a transaction. It would write
 //! nothing: a connection that writes does so in transactions that say it (`connect.rs`).
@@ -19,7 +20,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::heads::Params;
-use super::{Done, Session};
+use super::{Done, Failed, Session};
 use crate::error::Error;
 use crate::postgres::fault::Fault;
 
@@ -34,8 +35,15 @@ const ORDERED: usize = 24;
 /// Statements that are put off, in order.
 #[derive(Default)]
 pub(super) struct Later {
-    statements: Vec<(Statement, Vec<Encoded>)>,
+    statements: Vec<PutOff>,
     bytes: usize,
+}
+
+struct PutOff {
+    statement: Statement,
+    params: Vec<Encoded>,
+    /// How many rows it has to change.
+    expected: Option<u64>,
 }
 
 /// A parameter as it goes over the wire.
@@ -89,18 +97,24 @@ pub(super) async fn send<T>(
     client: &Client,
     later: Later,
     last: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    let later = later.statements.iter();
-    let later = later.map(|(statement, params)| client.execute_raw(statement, params));
-    let mut later = pin!(in_order(later.collect()));
+) -> Done<T> {
+    let statements = later.statements.iter();
+    let statements = statements.map(|put| client.execute_raw(&put.statement, &put.params));
+    let mut statements = pin!(in_order(statements.collect()));
     // What could not be sent must not be missing from what is committed.
-    if let Some(sent) = later.as_mut().now_or_never() {
-        sent?;
-        return last.await;
+    let (changed, last) = match statements.as_mut().now_or_never() {
+        Some(changed) => (changed?, last.await),
+        None => {
+            let (changed, last) = join(statements, last).await;
+            (changed?, last)
+        }
+    };
+    let expected = later.statements.iter().map(|put| put.expected);
+    let mut both = expected.zip(changed);
+    match both.all(|(expected, changed)| expected.is_none_or(|expected| expected == changed)) {
+        true => Ok(last?),
+        false => Err(Failed::Again),
     }
-    let (later, last) = join(later, last).await;
-    later?;
-    last
 }
 
 impl Session<'_> {
@@ -111,16 +125,44 @@ impl Session<'_> {
 
     /// Puts off a statement of which nobody looks at the answer.
     pub(super) async fn later(&mut self, sql: &'static str, params: Params<'_>) -> Done<()> {
+        self.put_off(sql, params, None).await
+    }
+
+    /// Puts off a statement that changes so many rows.
+    pub(super) async fn later_all(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+        rows: usize,
+    ) -> Done<()> {
+        self.put_off(sql, params, Some(rows as u64)).await
+    }
+
+    async fn put_off(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+        expected: Option<u64>,
+    ) -> Done<()> {
         let statement = self.connection.prepare(sql).await?;
         let params = encode(&statement, params)?;
         let sizes = params.iter().flat_map(|Encoded(bytes)| bytes);
         self.later.bytes += sizes.map(BytesMut::len).sum::<usize>();
-        self.later.statements.push((statement, params));
+        self.later.statements.push(PutOff {
+            statement,
+            params,
+            expected,
+        });
         if self.later.statements.len() >= MOST.0 || self.later.bytes >= MOST.1 {
-            let later = std::mem::take(&mut self.later);
-            send(&self.connection.client, later, ready(Ok(()))).await?;
+            self.send_off().await?;
         }
         Ok(())
+    }
+
+    /// Carries out what was put off.
+    async fn send_off(&mut self) -> Done<()> {
+        let later = std::mem::take(&mut self.later);
+        send(&self.connection.client, later, ready(Ok(()))).await
     }
 
     /// The rows that a statement gives.
@@ -132,7 +174,7 @@ impl Session<'_> {
         let statement = self.connection.prepare(sql).await?;
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
-        Ok(send(client, later, client.query(&statement, params)).await?)
+        send(client, later, client.query(&statement, params)).await
     }
 
     /// The rows that each of several statements gives, which are sent together.
@@ -159,11 +201,15 @@ impl Session<'_> {
         let statement = self.connection.prepare(sql).await?;
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
-        Ok(send(client, later, client.execute(&statement, params)).await?)
+        send(client, later, client.execute(&statement, params)).await
     }
 
-    /// Ends the transaction, with all that was put off.
-    pub(in crate::postgres) async fn commit(&mut self) -> Result<(), Fault> {
+    /// Ends the transaction, with all that was put off and may turn out as it likes.
+    pub(in crate::postgres) async fn commit(&mut self) -> Done<()> {
+        let mut statements = self.later.statements.iter();
+        if statements.any(|put| put.expected.is_some()) {
+            self.send_off().await?;
+        }
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
         send(client, later, client.batch_execute("COMMIT")).await

@@ -1,10 +1,10 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
 
 use super::bookmarks::{self, Met, select_met};
-use super::heads::{Params, id};
+use super::heads::{Params, Standing, hold, id, standing};
 use super::{Done, Failed, MEMBER, Session, get};
 use crate::columns::{json, payload};
 use crate::letters::{LetterBody, NewDeadLetter};
@@ -29,12 +29,12 @@ fn holder(no: i64) -> i64 {
 macro_rules! meeting {
     ($from:expr, $place:literal, $after:literal, $until:literal, $which:literal) => {
         (
-            concat!(
-                "SELECT no FROM instance WHERE no IN (SELECT b.instance FROM ",
+            hold!(concat!(
+                "no IN (SELECT b.instance FROM ",
                 $from,
                 meeting!(@ $place, $after, $until, $which),
-                ") ORDER BY no FOR NO KEY UPDATE"
-            ),
+                ")"
+            )),
             select_met!(from $from, meeting!(@ $place, $after, $until, $which)),
         )
     };
@@ -73,12 +73,12 @@ impl Session<'_> {
             return Ok(Wrote::Moved);
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms).await?;
-        let (mut sent, mut due) = (Sent::default(), Vec::new());
+        let (mut sent, mut free) = (Sent::default(), Vec::new());
         if starts {
-            self.start_bound(send, &mut sent, &mut due).await?;
+            self.start_bound(send, &mut sent, &mut free).await?;
         }
         let next = if stimulus.delivery.resumes() {
-            self.resume_matching(send, cursor, &mut sent, &mut due)
+            self.resume_matching(send, cursor, &mut sent, &mut free)
                 .await?
         } else {
             None
@@ -101,7 +101,7 @@ impl Session<'_> {
             self.loosen_blobs(IN_HAND, i64::from(u32::MAX), send.at_ms)
                 .await?;
         }
-        self.take_due(send.taker, send.at_ms, due, &mut sent)
+        self.take_due(send.taker, send.at_ms, free, &mut sent)
             .await?;
         Ok(Wrote::Sent(sent))
     }
@@ -134,38 +134,32 @@ impl Session<'_> {
         Ok(rows.len() == send.starts.len())
     }
 
-    async fn start_bound(
-        &mut self,
-        send: &Send,
-        sent: &mut Sent,
-        due: &mut Vec<InstanceNo>,
-    ) -> Done<()> {
+    async fn start_bound(&mut self, send: &Send, sent: &mut Sent, free: &mut Vec<i64>) -> Done<()> {
         for (_, new) in &send.starts {
-            let no = match self.create(new).await? {
-                Wrote::Created => new.no,
-                Wrote::Exists(row) => row.no,
-                Wrote::Reserved { by } => {
-                    sent.reserved.push(by);
-                    continue;
+            match self.create(new).await? {
+                Wrote::Created => {
+                    sent.started.push(new.id);
+                    free.push(new.no.0);
                 }
-                _ => continue,
-            };
-            sent.started.push(new.id);
-            due.push(no);
+                Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Reserved { by } => sent.reserved.push(by),
+                _ => {}
+            }
         }
         Ok(())
     }
 
-    /// Resumes what matches, at most as many as the bound says; gives where to go on.
+    /// Resumes what matches, at most as many as the bound says; gives where to go on. Notes which
+    /// instances somebody could take now.
     async fn resume_matching(
         &mut self,
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
-        due: &mut Vec<InstanceNo>,
+        free: &mut Vec<i64>,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
-        let mut met = self.meet(send, cursor, limit + 1).await?;
+        let (mut met, heads) = self.meet(send, cursor, limit + 1).await?;
         let more = met.len() > limit;
         met.truncate(limit);
         let after = met.last().map(|met| BookmarkNo(met.no));
@@ -173,7 +167,8 @@ impl Session<'_> {
         met.dedup_by_key(|met| met.group());
         let went_on = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
         sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
-        due.extend(went_on.iter().map(|met| InstanceNo(met.instance)));
+        let went_on = went_on.iter().map(|met| met.instance);
+        free.extend(went_on.filter(|no| heads.get(no).is_some_and(Standing::is_free)));
         let Some(after) = after.filter(|_| more) else {
             return Ok(None);
         };
@@ -184,8 +179,14 @@ impl Session<'_> {
         Ok(Some(Cursor { after, until }))
     }
 
-    /// Bookmarks that a stimulus meets, oldest first, with the heads of their instances held.
-    async fn meet(&mut self, send: &Send, cursor: Option<Cursor>, limit: usize) -> Done<Vec<Met>> {
+    /// Bookmarks that a stimulus meets, oldest first, with the heads of their instances held, and
+    /// how those stand.
+    async fn meet(
+        &mut self,
+        send: &Send,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Done<(Vec<Met>, FxHashMap<i64, Standing>)> {
         let stimulus = &send.stimulus;
         let (after, until) = match cursor {
             Some(cursor) => (cursor.after.0, cursor.until.0),
@@ -232,14 +233,14 @@ impl Session<'_> {
                 self.all([(hold, params), (meet, params)]).await?
             }
         };
-        let held = held.iter().map(|row| get(row, 0));
-        let held: FxHashSet<i64> = held.collect::<Result<_, _>>()?;
+        let heads = held.iter().map(|row| Ok((get(row, 0)?, standing(row, 1)?)));
+        let heads: FxHashMap<i64, Standing> = heads.collect::<Done<_>>()?;
         let met: Vec<Met> = met.iter().map(bookmarks::met).collect::<Result<_, _>>()?;
-        if met.iter().any(|met| !held.contains(&met.instance)) {
+        if met.iter().any(|met| !heads.contains_key(&met.instance)) {
             // One has gone in between, and so another one has come into the bound.
             return Err(Failed::Again);
         }
-        Ok(met)
+        Ok((met, heads))
     }
 
     /// The last number that was given to a bookmark, be it there or burned. Of the hash whose

@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 
-use super::claim::{Standing, Taking, Verdict, choose, hold_heads, standing};
-use super::heads::Params;
+use super::claim::{Taking, Verdict, choose, hold_claimable};
+use super::heads::{Params, Standing, hold, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::write::Claim;
 
@@ -280,7 +280,7 @@ impl Session<'_> {
                 return Ok(left);
             }
             numbers.sort_unstable();
-            let sql = hold_heads!(" SKIP LOCKED");
+            let sql = concat!(hold_claimable!(), " SKIP LOCKED");
             let rows = self.rows(sql, &[&numbers, &claim.incarnation.0]).await?;
             for row in &rows {
                 let no = get(row, 0)?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row};
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, Payload, Resumption, Seq, TriggerNo};
+use windlass_model::{InstanceId, InstanceNo, Payload, Resumption, Seq, TriggerNo};
 
 use super::cache::extras;
 use super::{Done, Session};
@@ -249,15 +249,16 @@ impl Session<'_> {
             .prepare_cached(sql)?
             .query_row(key, met)
             .optional()?;
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(met) = met {
             self.put_blobs(met.instance, &resume.blobs, resume.at_ms)?;
             if self.go_on(&met, &resume.input, resume.at_ms)? {
                 sent.resumed.push(met.instance_id);
+                due.push(InstanceNo(met.instance));
             }
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, &mut sent)?;
+        self.take_due(resume.taker, resume.at_ms, due, &mut sent)?;
         Ok(Wrote::Sent(sent))
     }
 

@@ -1,9 +1,12 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
 use rusqlite::{OptionalExtension as _, Row, params};
-use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
+use windlass_model::{
+    BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, Status, StimulusNo,
+};
 
 use super::bookmarks::{Met, met, select_met};
+use super::cache::Head;
 use super::{Done, Session};
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::sqlite::stimuli::{select_stimulus, stimulus};
@@ -34,12 +37,12 @@ impl Session<'_> {
             return Ok(Wrote::Moved);
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms)?;
-        let mut sent = Sent::default();
+        let (mut sent, mut due) = (Sent::default(), Vec::new());
         if starts {
-            self.start_bound(send, &mut sent)?;
+            self.start_bound(send, &mut sent, &mut due)?;
         }
         let next = if stimulus.delivery.resumes() {
-            self.resume_matching(send, cursor, &mut sent)?
+            self.resume_matching(send, cursor, &mut sent, &mut due)?
         } else {
             None
         };
@@ -60,25 +63,24 @@ impl Session<'_> {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, u64::from(u32::MAX), send.at_ms)?;
         }
-        self.take_due(send.taker, send.at_ms, &mut sent)?;
+        self.take_due(send.taker, send.at_ms, due, &mut sent)?;
         Ok(Wrote::Sent(sent))
     }
 
-    /// Takes what was started and resumed, and is nobody's.
+    /// Takes what is due of these instances where that is nobody's and goes on.
     pub(super) fn take_due(
         &mut self,
         taker: Option<Taker>,
         at_ms: i64,
+        due: Vec<InstanceNo>,
         sent: &mut Sent,
     ) -> Done<()> {
         let Some(taker) = taker else { return Ok(()) };
-        let mut free = Vec::new();
-        for id in sent.started.iter().chain(&sent.resumed) {
-            if let Some(no) = self.instance_no(*id)?
-                && self.head(no)?.is_some_and(|head| head.owner.is_none())
-            {
-                free.push(InstanceNo(no));
-            }
+        let mut free = Vec::with_capacity(due.len());
+        for no in due {
+            let head = self.head(no.0)?;
+            let is_free = |head: &mut Head| head.owner.is_none() && head.status != Status::Paused;
+            free.extend(head.is_some_and(is_free).then_some(no));
         }
         sent.taken = self.claim_for(&taker.claim(at_ms, free))?.instances;
         Ok(())
@@ -101,10 +103,14 @@ impl Session<'_> {
         Ok(bound.len() == send.starts.len() && bound.iter().all(prepared))
     }
 
-    fn start_bound(&mut self, send: &Send, sent: &mut Sent) -> Done<()> {
+    fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<InstanceNo>) -> Done<()> {
         for (_, new) in &send.starts {
             match self.create(new)? {
-                Wrote::Created | Wrote::Exists(_) => sent.started.push(new.id),
+                Wrote::Created => {
+                    sent.started.push(new.id);
+                    due.push(new.no);
+                }
+                Wrote::Exists(_) => sent.started.push(new.id),
                 Wrote::Reserved { by } => sent.reserved.push(by),
                 _ => {}
             }
@@ -118,6 +124,7 @@ impl Session<'_> {
         send: &Send,
         cursor: Option<Cursor>,
         sent: &mut Sent,
+        due: &mut Vec<InstanceNo>,
     ) -> Done<Option<Cursor>> {
         let limit = send.limit.max(1) as usize;
         let mut found = self.matching(send, cursor, limit + 1)?;
@@ -131,6 +138,7 @@ impl Session<'_> {
                 && self.go_on(met, &send.stimulus.input, send.at_ms)?
             {
                 sent.resumed.push(met.instance_id);
+                due.push(InstanceNo(met.instance));
             }
         }
         let Some(after) = after.filter(|_| more) else {
