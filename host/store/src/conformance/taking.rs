@@ -15,7 +15,7 @@ use crate::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
 use crate::write::Commit;
 
 impl Member {
-    fn taker(&self, instances: u32, triggers: u32) -> Taker {
+    pub(crate) fn taker(&self, instances: u32, triggers: u32) -> Taker {
         Taker {
             incarnation: self.incarnation,
             instances,
@@ -23,7 +23,7 @@ impl Member {
         }
     }
 
-    fn send_and_take(&self, stimulus: NewStimulus, taker: Taker) -> Sent {
+    pub(crate) fn send_and_take(&self, stimulus: NewStimulus, taker: Taker) -> Sent {
         let at_ms = stimulus.at_ms;
         let send = Send {
             stimulus,

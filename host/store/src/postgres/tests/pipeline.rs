@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use windlass_model::Delivery;
 use windlass_test_servers::PostgreSql;
 
 use super::{Line, in_database};
 use crate::Write;
 use crate::conformance::Harness as _;
+use crate::conformance::waiting::stimulus;
 use crate::conformance::world::{Member, is_done};
 use crate::postgres::connect::Target;
 
@@ -61,6 +63,41 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     assert_eq!((row.version.0, row.finished_ms), (0, None));
     ask("ALTER TABLE windlass.elsewhere RENAME TO reservation");
     assert!(is_done(&member.commit(last)));
+}
+
+/// A resumption that finds no wait to end is not one, though everything up to it was fine.
+#[test]
+fn what_changes_too_few_rows_is_done_again() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let server = PostgreSql::shared().unwrap().unwrap();
+    let ask = |sql: &str| {
+        let url = database.url.as_deref().unwrap();
+        server.execute_in(url, sql).unwrap()
+    };
+    let member = Member::join(&database);
+    let (_, id) = member.waiting("paid");
+    // A sequence goes on though what asked it is rolled back.
+    ask("CREATE SEQUENCE windlass.seen; \
+        CREATE FUNCTION windlass.not_at_first() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            IF nextval('windlass.seen') = 1 THEN RETURN NULL; END IF; RETURN NEW; END $$; \
+        CREATE TRIGGER not_at_first BEFORE UPDATE ON windlass.trigger \
+            FOR EACH ROW EXECUTE FUNCTION windlass.not_at_first()");
+    // Nothing else is waited for: it goes before COMMIT.
+    let sent = member.send(stimulus("paid", Delivery::Resume));
+    assert_eq!(sent.resumed, [id]);
+    assert_eq!(ask("SELECT last_value FROM windlass.seen"), "2");
+    let claims = member.claim(100, 10, 10);
+    assert!(claims.instances[0].claimed[0].payload.is_some());
+    // It goes with what takes it.
+    let (_, id) = member.waiting("paid");
+    ask("ALTER SEQUENCE windlass.seen RESTART");
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(1, 1));
+    assert_eq!((&sent.resumed[..], sent.taken.len()), (&[id][..], 1));
+    assert_eq!(ask("SELECT last_value FROM windlass.seen"), "3");
+    assert!(sent.taken[0].claimed[0].payload.is_some());
 }
 
 #[test]
