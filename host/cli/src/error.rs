@@ -155,7 +155,7 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
             }
         }
         Error::Deleted(_) => Expected::new(code, sentence(&error.to_string()))
-            .help("Take another `--id`: a deleted run does not come back.")
+            .help("Take another id (`--new-id` for an import): a deleted run does not come back.")
             .exit(Exit::Conflict),
         Error::Reserved { .. } => Expected::new(code, sentence(&error.to_string()))
             .help("Wait for its end with `windlass instance result ID --wait`, or cancel it.")

@@ -167,8 +167,10 @@ impl From<windlass_runtime::Error> for Box<Problem> {
             Error::Definition(found) | Error::Input(found) => {
                 new(StatusCode::UNPROCESSABLE_ENTITY).errors(&found)
             }
-            Error::Conflict { .. } | Error::Reserved { .. } | Error::Deleted(_) => {
-                new(StatusCode::CONFLICT)
+            Error::Conflict { .. } | Error::Reserved { .. } => new(StatusCode::CONFLICT),
+            Error::Deleted(_) => {
+                let help = "take another id: a deleted run does not come back";
+                new(StatusCode::CONFLICT).maybe(Some(help.to_owned()))
             }
             Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
                 new(StatusCode::NOT_FOUND).maybe(help)
