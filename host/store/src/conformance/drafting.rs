@@ -2,7 +2,7 @@
 //! leave of documents.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use windlass_model::{Delivery, Digest};
@@ -302,21 +302,55 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
     assert_eq!(expired(i64::MAX, i64::MAX), [ended[1]]);
 }
 
+/// What goes on while definitions are published.
+#[derive(Default)]
+struct Starting {
+    sent: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Starting {
+    /// Waits until one of so many has sent something that it began to prepare after this was
+    /// called.
+    fn wait(&self, starters: usize) {
+        let before = self.sent.load(Ordering::Acquire);
+        while !self.is_over() && self.sent.load(Ordering::Acquire) <= before + starters {
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
+
+/// Nobody waits for a starter that has panicked.
+struct OverOnDrop<'s>(&'s Starting);
+
+impl Drop for OverOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Release);
+    }
+}
+
 /// Starts race the publishing and the retracting of what starts them.
 pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harness) {
     const ROUNDS: u32 = 200;
     const STARTERS: usize = 2;
     let publisher = Member::join(harness);
     let starters: Vec<Member> = (0..STARTERS).map(|_| Member::join(harness)).collect();
-    let over = AtomicU32::new(0);
+    let race = Starting::default();
     let started: Vec<(u32, u32)> = std::thread::scope(|scope| {
         let sending = starters.iter().map(|member| {
-            let over = &over;
-            scope.spawn(move || start_until(member, over))
+            let race = &race;
+            scope.spawn(move || start_until_over(member, race))
         });
         let sending: Vec<_> = sending.collect();
         for round in 0..ROUNDS {
             publish(&publisher, draft(&format!("text {}", round % 3)));
+            if round % 4 == 1 {
+                race.wait(STARTERS);
+            }
             if round % 4 == 3 {
                 publisher.write(Write::Retract {
                     name: "orders".into(),
@@ -325,7 +359,7 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
                 });
             }
         }
-        over.store(1, Ordering::Release);
+        drop(OverOnDrop(&race));
         sending
             .into_iter()
             .map(|thread| thread.join().unwrap())
@@ -348,6 +382,7 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
         of(|pair| pair.0),
         of(|pair| pair.1)
     );
+    assert!(of(|pair| pair.0) >= ROUNDS / 4);
     let mut numbers: Vec<u32> = versions.iter().map(|row| row.version).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..).take(numbers.len()).collect::<Vec<u32>>());
@@ -357,9 +392,10 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
 
 /// Sends stimuli with what is bound at the moment; counts those that started something, and
 /// those for which it had moved.
-fn start_until(member: &Member, over: &AtomicU32) -> (u32, u32) {
+fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
+    let _over = OverOnDrop(race);
     let (mut started, mut moved) = (0, 0);
-    while over.load(Ordering::Acquire) == 0 {
+    while !race.is_over() {
         let bound = member.store.bindings(Digest::of(b"paid")).unwrap();
         let starts = bound.iter().map(|row| {
             let mut new = member.draft(1);
@@ -390,6 +426,7 @@ fn start_until(member: &Member, over: &AtomicU32) -> (u32, u32) {
             Wrote::Moved => moved += 1,
             other => panic!("{other:?}"),
         }
+        race.sent.fetch_add(1, Ordering::AcqRel);
     }
     (started, moved)
 }
