@@ -34,7 +34,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Whether whoever runs it is to be found, and may then begin anything.
+    /// Whether somebody may take it now, and begin what is due.
     pub(super) fn is_free(&self) -> bool {
         self.free && !self.paused
     }
