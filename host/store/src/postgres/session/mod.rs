@@ -14,7 +14,8 @@
 //! 1. advisory locks of hashes ([`Session::lock_hashes`]), in one statement, sorted;
 //! 2. the member row (`FOR KEY SHARE`: [`Session::is_member`]);
 //! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. Whoever inserts a
-//!    trigger for an instance, notes an extra, or depends on its not having ended, locks it;
+//!    trigger for an instance, ends a wait of it, notes an extra, or depends on its not having
+//!    ended, locks it;
 //! 4. rows of `trigger`, by number; then all others.
 //!
 //! A statement of which nobody looks at the answer is put off ([`Session::later`]); several whose
