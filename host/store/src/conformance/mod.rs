@@ -162,7 +162,7 @@ macro_rules! conformance {
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,
                 many_stimuli_resume_many_at_the_same_moment;
             taking: what_is_resumed_is_taken, what_a_token_resumes_is_taken,
-                what_is_started_is_taken, strangers_take_nothing,
+                what_is_started_is_taken, what_begins_later_takes_no_room, strangers_take_nothing,
                 no_more_is_taken_than_there_is_room_for, what_has_an_owner_is_left,
                 what_is_paused_is_not_taken, takers_and_claims_never_get_the_same;
             outside: scheduling_again_is_answered_alike, touching_moves_what_nobody_has_claimed,

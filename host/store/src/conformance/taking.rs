@@ -148,6 +148,36 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     );
 }
 
+pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let stimulus = stimulus("paid", Delivery::StartAndResume);
+    let mut new = draft("one");
+    new.bindings[0].hash = stimulus.hash;
+    publish(&member, new);
+    let (_, id) = member.waiting("paid");
+    let starts = member.store.bindings(stimulus.hash).unwrap();
+    let starts = starts.iter().map(|row| {
+        let mut new = member.draft(1);
+        new.triggers[0].due_ms = 60;
+        let stored = member.store.definition(row.definition).unwrap();
+        new.definition = Arc::new(stored.unwrap());
+        (row.no, new)
+    });
+    let send = Send {
+        stimulus,
+        starts: starts.collect(),
+        queued: None,
+        limit: Send::LIMIT,
+        taker: Some(member.taker(1, 1)),
+        at_ms: 50,
+    };
+    let sent = member.sent(Write::Send(Box::new(send)));
+    assert_eq!((sent.started.len(), &sent.resumed[..]), (1, &[id][..]));
+    assert_eq!(ids(&sent), [id]);
+    let row = member.store.instance(sent.started[0]).unwrap().unwrap();
+    assert_eq!((row.owner, row.epoch), (None, crate::rows::BORN_EPOCH));
+}
+
 pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
     let (member, gone) = (Member::join(harness), Member::join(harness));
     let incarnation = gone.incarnation;

@@ -42,11 +42,9 @@ const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance 
 /// Gives instances to a member.
 const OWN: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)";
 
-/// Those of which something is due, if it is a member.
-const OWN_DUE: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1) \
-    AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2) \
-    AND EXISTS (SELECT 1 FROM trigger t \
-        WHERE t.instance = instance.no AND t.state = 0 AND t.due_ms <= $3)";
+/// The same, if it is one.
+const OWN_IF_MEMBER: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 \
+    WHERE no = ANY($1) AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2)";
 
 /// Claims triggers of instances that the member has. A walk chooses before it holds the heads:
 /// somebody may have had the instance since, and what was due may be something by now that waits.
@@ -136,7 +134,8 @@ impl Session<'_> {
         Ok(Wrote::Claimed(claims))
     }
 
-    /// Takes what is due of these instances, which are held and nobody's.
+    /// Takes what is due of these instances, which are held and nobody's, and of each of which
+    /// something is.
     pub(super) async fn take_due(
         &mut self,
         taker: Option<Taker>,
@@ -160,9 +159,9 @@ impl Session<'_> {
             ..Taking::default()
         };
         let (member, limit) = (taker.incarnation.0, i64::from(taker.triggers));
-        let own: Params<'_> = &[&instances, &member, &at_ms];
+        let own: Params<'_> = &[&instances, &member];
         let take: Params<'_> = &[&instances, &at_ms, &limit, &member];
-        let how = [(OWN_DUE, own), (TAKE_DUE, take)];
+        let how = [(OWN_IF_MEMBER, own), (TAKE_DUE, take)];
         sent.taken = self.take(taking, how).await?.instances;
         Ok(())
     }

@@ -139,7 +139,8 @@ impl Session<'_> {
             match self.create(new).await? {
                 Wrote::Created => {
                     sent.started.push(new.id);
-                    free.push(new.no.0);
+                    let due = new.triggers.iter().any(|new| new.due_ms <= send.at_ms);
+                    free.extend((due && new.owner.is_none()).then_some(new.no.0));
                 }
                 Wrote::Exists(_) => sent.started.push(new.id),
                 Wrote::Reserved { by } => sent.reserved.push(by),
@@ -149,8 +150,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Resumes what matches, at most as many as the bound says; gives where to go on. Notes which
-    /// instances somebody could take now.
+    /// Resumes what matches, at most as many as the bound says; gives where to go on. Notes of
+    /// which instances somebody could take something now.
     async fn resume_matching(
         &mut self,
         send: &Send,
