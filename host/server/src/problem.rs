@@ -169,8 +169,7 @@ impl From<windlass_runtime::Error> for Box<Problem> {
             }
             Error::Conflict { .. } | Error::Reserved { .. } => new(StatusCode::CONFLICT),
             Error::Deleted(_) => {
-                let help = "take another id: a deleted run does not come back";
-                new(StatusCode::CONFLICT).maybe(Some(help.to_owned()))
+                new(StatusCode::CONFLICT).help("take another id: a deleted run does not come back")
             }
             Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
                 new(StatusCode::NOT_FOUND).maybe(help)

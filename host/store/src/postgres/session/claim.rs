@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 use windlass_model::{InstanceNo, ScopeNo, TriggerState};
 
-use super::heads::{Params, Standing, hold, standing};
+use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
 use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
@@ -22,34 +22,52 @@ const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
 /// Holds the heads of instances that are free, or the member's own.
 macro_rules! hold_claimable {
     () => {
-        hold!("no = ANY($1) AND status < 4 AND (owner IS NULL OR owner = $2)")
+        $crate::postgres::session::heads::hold!(
+            "no = ANY($1) AND status < 4 AND (owner IS NULL OR owner = $2)"
+        )
     };
 }
 pub(super) use hold_claimable;
 
+/// What is due of the instances `u`, and so much of each, as `t`.
+macro_rules! join_due {
+    () => {
+        " CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
+            WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
+            ORDER BY priority DESC, due_ms, no LIMIT $3) AS t"
+    };
+}
+
 /// What is due of instances, and so much of each, in their order.
-const DUE_OF: &str = "SELECT u.instance, t.no \
-    FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place) \
-    CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
-        WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
-        ORDER BY priority DESC, due_ms, no LIMIT $3) AS t \
-    ORDER BY u.place, t.priority DESC, t.due_ms, t.no";
+const DUE_OF: &str = concat!(
+    "SELECT u.instance, t.no FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place)",
+    join_due!(),
+    " ORDER BY u.place, t.priority DESC, t.due_ms, t.no"
+);
 
 /// When the next trigger of each instance comes due.
 const NEXT_OF: &str = "SELECT instance, min(due_ms) FROM trigger WHERE instance = ANY($1) \
     AND state = 0 AND due_ms > $2 AND due_ms < 9223372036854775807 GROUP BY instance";
 
+macro_rules! own {
+    ($also:literal) => {
+        concat!(
+            "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)",
+            $also
+        )
+    };
+}
+
 /// Gives instances to a member.
-const OWN: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 WHERE no = ANY($1)";
+const OWN: &str = own!("");
 
 /// The same, if it is one.
-const OWN_IF_MEMBER: &str = "UPDATE instance SET owner = $2, epoch = epoch + 1 \
-    WHERE no = ANY($1) AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2)";
+const OWN_IF_MEMBER: &str = own!(" AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2)");
 
 /// Claims triggers of instances that the member has. A walk chooses before it holds the heads:
 /// somebody may have had the instance since, and what was due may be something by now that waits.
 macro_rules! take_triggers {
-    ($which:literal) => {
+    ($which:expr) => {
         concat!(
             "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ANY(",
             $which,
@@ -63,13 +81,12 @@ macro_rules! take_triggers {
 const TAKE: &str = take_triggers!("$1");
 
 /// What is due of instances, and so much of each.
-const TAKE_DUE: &str = take_triggers!(
-    "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) \
-        JOIN instance i ON i.no = u.instance AND i.owner = $4 \
-        CROSS JOIN LATERAL (SELECT no FROM trigger \
-            WHERE instance = u.instance AND state = 0 AND due_ms <= $2 \
-            ORDER BY priority DESC, due_ms, no LIMIT $3) AS t)"
-);
+const TAKE_DUE: &str = take_triggers!(concat!(
+    "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) ",
+    "JOIN instance i ON i.no = u.instance AND i.owner = $4",
+    join_due!(),
+    ")"
+));
 
 /// What has been chosen so far by one call: instances in order, and the triggers of each.
 #[derive(Default)]
@@ -82,14 +99,6 @@ pub(super) struct Taking {
     pub(super) refused: FxHashSet<i64>,
     pub(super) more: bool,
     pub(super) next_due_ms: Option<i64>,
-}
-
-impl Taking {
-    /// Instances that had no owner.
-    fn free(&self) -> Vec<i64> {
-        let free = self.instances.iter().filter(|chosen| chosen.free);
-        free.map(|chosen| chosen.no).collect()
-    }
 }
 
 struct Chosen {
@@ -127,11 +136,12 @@ impl Session<'_> {
         let chosen = taking.instances.iter().flat_map(|chosen| &chosen.triggers);
         let mut chosen: Vec<i64> = chosen.copied().collect();
         chosen.sort_unstable();
-        let free = taking.free();
+        let free = taking.instances.iter().filter(|chosen| chosen.free);
+        let free: Vec<i64> = free.map(|chosen| chosen.no).collect();
         let own: Params<'_> = &[&free, &member];
         let take: Params<'_> = &[&chosen, &claim.now_ms];
-        let claims = self.take(taking, [(OWN, own), (TAKE, take)]).await?;
-        Ok(Wrote::Claimed(claims))
+        let how = [(OWN, own), (TAKE, take)];
+        Ok(Wrote::Claimed(self.take(taking, &free, how).await?))
     }
 
     /// Takes what is due of these instances, which are held and nobody's, and of each of which
@@ -162,7 +172,7 @@ impl Session<'_> {
         let own: Params<'_> = &[&instances, &member];
         let take: Params<'_> = &[&instances, &at_ms, &limit, &member];
         let how = [(OWN_IF_MEMBER, own), (TAKE_DUE, take)];
-        sent.taken = self.take(taking, how).await?.instances;
+        sent.taken = self.take(taking, &instances, how).await?.instances;
         Ok(())
     }
 
@@ -233,6 +243,7 @@ impl Session<'_> {
     async fn take(
         &mut self,
         taking: Taking,
+        free: &[i64],
         [own, take]: [(&'static str, Params<'_>); 2],
     ) -> Done<Claims> {
         let mut claims = Claims {
@@ -243,7 +254,6 @@ impl Session<'_> {
         if taking.instances.is_empty() {
             return Ok(claims);
         }
-        let free = taking.free();
         let all: Vec<i64> = taking.instances.iter().map(|chosen| chosen.no).collect();
         let [_, triggers, instances, mut others, scopes] = self
             .all([

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio_postgres::Row;
 
 use super::claim::{Taking, Verdict, choose, hold_claimable};
-use super::heads::{Params, Standing, hold, standing};
+use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::write::Claim;
 

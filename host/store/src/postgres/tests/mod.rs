@@ -47,6 +47,14 @@ impl InDatabase {
         }
     }
 
+    /// What the server says to that, in this database.
+    fn ask(&self, sql: &str) -> String {
+        let server = PostgreSql::shared().unwrap().unwrap();
+        server
+            .execute_in(self.url.as_deref().unwrap(), sql)
+            .unwrap()
+    }
+
     fn store(&self) -> Arc<PostgresStore> {
         PostgresStore::open(self.url.as_deref().unwrap(), self.options()).unwrap()
     }

@@ -44,11 +44,7 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     if !database.is_there() {
         return;
     }
-    let server = PostgreSql::shared().unwrap().unwrap();
-    let ask = |sql: &str| {
-        let url = database.url.as_deref().unwrap();
-        server.execute_in(url, sql).unwrap()
-    };
+    let ask = |sql: &str| database.ask(sql);
     let member = Member::join(&database);
     let held = member.born();
     let mut last = member.last(&held);
@@ -72,11 +68,7 @@ fn what_changes_too_few_rows_is_done_again() {
     if !database.is_there() {
         return;
     }
-    let server = PostgreSql::shared().unwrap().unwrap();
-    let ask = |sql: &str| {
-        let url = database.url.as_deref().unwrap();
-        server.execute_in(url, sql).unwrap()
-    };
+    let ask = |sql: &str| database.ask(sql);
     let member = Member::join(&database);
     let (_, id) = member.waiting("paid");
     // A sequence goes on though what asked it is rolled back.
