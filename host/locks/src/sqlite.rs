@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BlockingRetryable as _, ConstantBuilder};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -21,8 +22,10 @@ use crate::provider::{Error, Listed, LockProvider, Reach};
 /// How long a statement waits for other writers of the file.
 const BUSY: Duration = Duration::from_secs(2);
 
+/// How often it is tried to make a file keep a log, at 1 ms each.
+const LOG_TRIES: usize = 2_000;
+
 const SCHEMA: &str = "
-    PRAGMA journal_mode = WAL;
     -- Locks need not survive a power cut: whoever held them does not, either.
     PRAGMA synchronous = NORMAL;
     CREATE TABLE IF NOT EXISTS windlass_lock (
@@ -79,11 +82,27 @@ fn connect(path: &Path) -> Result<Connection, Error> {
         })?;
     }
     let connection = Connection::open(path).and_then(|connection| {
+        keep_a_log(&connection)?;
         connection.busy_timeout(BUSY)?;
         connection.execute_batch(SCHEMA)?;
         Ok(connection)
     });
     connection.map_err(|error| of(&error, path))
+}
+
+/// Of those that meet on a new file one changes it. SQLite tells the others at once that it is
+/// busy, whatever they said about waiting: each has begun to read, and would wait for the other.
+fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let changed = || connection.pragma_update(None, "journal_mode", "WAL");
+    let pace = ConstantBuilder::new()
+        .with_delay(Duration::from_millis(1))
+        .with_max_times(LOG_TRIES);
+    changed.retry(pace).when(is_busy).call()
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 struct Sqlite {

@@ -164,6 +164,30 @@ mod sqlite {
     }
 
     #[test]
+    fn a_new_file_can_be_opened_by_several_at_once() {
+        conformance::run(async {
+            for _ in 0..50 {
+                let dir = tempfile::tempdir().expect("a directory");
+                let place = dir.path().join("locks.db");
+                let place = place.to_str().expect("a path");
+                let together = Arc::new(std::sync::Barrier::new(4));
+                let parties = (0..4).map(|_| {
+                    let settings = settings("sqlite", place, conformance::LONG);
+                    let (parts, together) = (parts("x"), Arc::clone(&together));
+                    std::thread::spawn(move || {
+                        together.wait();
+                        open_bare(&settings, parts).err()
+                    })
+                });
+                for party in parties.collect::<Vec<_>>() {
+                    let error = party.join().expect("it does not panic");
+                    assert!(error.is_none(), "{error:?}");
+                }
+            }
+        });
+    }
+
+    #[test]
     fn a_file_that_is_no_database_is_refused() {
         conformance::run(async {
             let file = tempfile::NamedTempFile::new().expect("a file");
