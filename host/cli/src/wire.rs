@@ -254,6 +254,21 @@ pub(crate) fn library(config: &Config) -> Option<PathBuf> {
     candidates.into_iter().find(|directory| directory.is_dir())
 }
 
+/// The directory of the node library, or why there is none and what to do about it.
+pub(crate) fn library_in_use(config: &Config) -> Result<PathBuf, (String, &'static str)> {
+    match library(config) {
+        Some(path) if path.is_dir() => Ok(path),
+        Some(path) => Err((
+            format!("{} is not a directory", path.display()),
+            "Correct `library` in the section [plugins].",
+        )),
+        None => Err((
+            "the node library is not beside the executable".to_owned(),
+            "Set `library` in the section [plugins]; runs need its chain-executor.",
+        )),
+    }
+}
+
 /// Where compiled code is kept.
 pub(crate) fn cache(config: &Config) -> PathBuf {
     config.plugins.cache.clone().unwrap_or_else(|| {

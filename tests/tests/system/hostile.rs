@@ -191,3 +191,17 @@ fn a_run_waits_for_a_consumer_that_is_missing() {
     assert_eq!(place.look().ended(&id).status, Status::Completed);
     drop(serve);
 }
+
+#[test]
+fn a_host_without_its_node_library_says_so() {
+    let place = Place::new(&[]).with("plugins.library", "/nowhere/plugins");
+    let serve = place.serve();
+    let said = serve.stderr();
+    let warning = said.lines().find(|line| line.contains("WARN"));
+    let warning = warning.unwrap_or_else(|| panic!("no warning in {said}"));
+    assert!(
+        warning.contains("/nowhere/plugins is not a directory"),
+        "{warning}"
+    );
+    assert!(warning.contains("Correct `library`"), "{warning}");
+}

@@ -215,19 +215,9 @@ fn locks(machine: &Machine) -> Checked {
 }
 
 fn library(machine: &Machine) -> Checked {
-    match wire::library(&machine.config) {
-        Some(path) if path.is_dir() => Ok(path.display().to_string()),
-        Some(path) => Err((
-            Health::Warning,
-            format!("{} is not a directory", path.display()),
-            "Correct `library` in the section [plugins].",
-        )),
-        None => Err((
-            Health::Warning,
-            "the node library is not beside the executable".to_owned(),
-            "Set `library` in the section [plugins]; runs need its chain-executor.",
-        )),
-    }
+    wire::library_in_use(&machine.config)
+        .map(|path| path.display().to_string())
+        .map_err(|(what, help)| (Health::Warning, what, help))
 }
 
 fn plugins(machine: &Machine) -> Checked {

@@ -34,6 +34,9 @@ impl Arguments {
         let listen = web::check(&machine.config.server)?;
         let store = machine.awaited_store()?;
         let host = machine.host()?;
+        if let Err((what, help)) = wire::library_in_use(&machine.config) {
+            tracing::warn!(help, "{what}");
+        }
         // Plugins are there before anything is claimed, so that nothing is parked in vain.
         let runtime: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
         let changed = Arc::clone(&runtime);
