@@ -35,9 +35,24 @@ impl Alone {
         keys: &[Key],
         work: impl FnOnce(&dyn Fn() -> bool) -> T,
     ) -> Result<Option<T>, Error> {
+        self.try_within(Duration::ZERO, keys, work)
+    }
+
+    /// As [`Self::try_do`], but waits so long for each lock.
+    pub(crate) fn try_within<T>(
+        &self,
+        at_most: Duration,
+        keys: &[Key],
+        work: impl FnOnce(&dyn Fn() -> bool) -> T,
+    ) -> Result<Option<T>, Error> {
         let mut held = Vec::with_capacity(keys.len());
         for key in keys {
-            match self.io.block_on(self.locks.try_acquire(key)) {
+            let taken = if at_most.is_zero() {
+                self.locks.try_acquire(key)
+            } else {
+                self.locks.acquire(key, at_most)
+            };
+            match self.io.block_on(taken) {
                 Ok(Some(lock)) => held.push(lock),
                 // Another thread of this process is somebody, too.
                 Ok(None) | Err(windlass_locks::Error::Reentrant(_)) => {

@@ -1,6 +1,6 @@
 //! What is kept for a while only.
 
-use windlass_model::{InstanceId, InstanceNo};
+use windlass_model::{Incarnation, InstanceId, InstanceNo};
 
 /// Bytes of blobs that one slice deletes, besides the blob that exceeds it: their pages have to
 /// be visited.
@@ -37,8 +37,18 @@ impl Sweep {
     pub const ALL: [Self; 3] = [Self::Blobs, Self::Documents, Self::Pages];
 }
 
-/// Whether a duty that was given out at `last_ms` can be given out again. A clock that was
-/// stepped back by more than the interval does not keep it from everybody.
-pub(crate) fn is_free(last_ms: i64, every_ms: u64, at_ms: i64) -> bool {
-    at_ms.abs_diff(last_ms) >= every_ms
+/// Whether a duty is given to a member that asks, as [`crate::Write::Duty`] says, when `last` has
+/// it since then. A clock that was stepped back by more than the interval does not keep it from
+/// everybody.
+pub(crate) fn is_given(
+    last: Option<(Incarnation, i64)>,
+    incarnation: Incarnation,
+    every_ms: Option<u64>,
+    at_ms: i64,
+) -> bool {
+    match (last, every_ms) {
+        (None, every_ms) => every_ms.is_some(),
+        (Some((_, last_ms)), Some(every_ms)) => at_ms.abs_diff(last_ms) >= every_ms,
+        (Some((holder, _)), None) => holder == incarnation,
+    }
 }

@@ -204,8 +204,9 @@ pub enum Write {
         name: String,
         /// Who asks. Never gets it unless it is a member.
         incarnation: Incarnation,
-        /// How long after it was last given out the duty is free, in milliseconds.
-        every_ms: u64,
+        /// How long after it was last given out the duty is free, in milliseconds. None: it is
+        /// given again to who has it already, however soon, and to nobody else.
+        every_ms: Option<u64>,
         /// Epoch milliseconds.
         at_ms: i64,
     },

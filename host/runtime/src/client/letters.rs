@@ -43,6 +43,10 @@ impl Inner {
             return Ok(Lettered::Done);
         }
         self.told();
+        if let Some(runtime) = self.runtime() {
+            // A stimulus is in the queue now.
+            runtime.shared.queue.ring();
+        }
         Ok(lettered)
     }
 }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{Definition, Digest, InstanceId, TriggerId, TriggerType, stimulus};
+use windlass_model::{Definition, Digest, InstanceId, Numbers, TriggerId, TriggerType, stimulus};
 use windlass_store::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
 use windlass_store::{Store, Write, Wrote};
 
-use super::{as_member, tell, unexpected, used_up};
+use super::{WorkflowClient, as_member, tell, unexpected, used_up};
 use crate::codes;
 use crate::error::Error;
 
@@ -38,6 +38,31 @@ pub fn schedule(
     now_ms: i64,
     wish: &Schedule,
 ) -> Result<(TriggerId, Scheduled), Error> {
+    write_down(store, now_ms, wish, |write| as_member(store, now_ms, write))
+}
+
+impl WorkflowClient {
+    /// Schedules a trigger. Answers its name, and what became of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`schedule`].
+    pub async fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
+        self.ask(move |inner| {
+            let (store, now_ms) = (inner.store.as_ref(), inner.clock.wall_ms());
+            write_down(store, now_ms, &wish, |write| inner.numbered(write))
+        })
+        .await
+    }
+}
+
+/// Writes a trigger down as somebody who has numbers.
+fn write_down(
+    store: &dyn Store,
+    now_ms: i64,
+    wish: &Schedule,
+    numbered: impl FnOnce(&dyn Fn(&Numbers) -> Result<Scheduled, Error>) -> Result<Scheduled, Error>,
+) -> Result<(TriggerId, Scheduled), Error> {
     let id = wish
         .id
         .unwrap_or_else(|| TriggerId(crate::clock::new_instance_id().0));
@@ -58,7 +83,7 @@ pub fn schedule(
         "payload": wish.payload,
         "priority": wish.priority,
     });
-    as_member(store, now_ms, |numbers| {
+    let scheduled = numbered(&|numbers| {
         let new = NewOutside {
             no: numbers.trigger().ok_or_else(used_up)?,
             id,
@@ -69,16 +94,17 @@ pub fn schedule(
                 None => TriggerType::Manual,
             },
             due_ms: wish.due_ms.unwrap_or(now_ms),
-            payload,
+            payload: payload.clone(),
             priority: wish.priority,
             detail: Bytes::new(),
             request: Digest::of(&stimulus::canonical(&request)),
         };
         match store.write(Write::Schedule(Box::new(new)))? {
-            Wrote::Scheduled(scheduled) => Ok((id, scheduled)),
+            Wrote::Scheduled(scheduled) => Ok(scheduled),
             other => Err(unexpected(&other)),
         }
-    })
+    })?;
+    Ok((id, scheduled))
 }
 
 /// Makes a trigger due now, whatever it says itself.

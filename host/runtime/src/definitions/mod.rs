@@ -15,6 +15,7 @@ mod reload;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -110,9 +111,19 @@ impl Definitions {
         keys: &[Key],
         work: impl FnOnce(&dyn Fn() -> bool) -> T,
     ) -> Result<Option<T>, Error> {
+        self.alone_within(Duration::ZERO, keys, work)
+    }
+
+    /// As [`Self::alone`], but waits so long for each lock.
+    fn alone_within<T>(
+        &self,
+        at_most: Duration,
+        keys: &[Key],
+        work: impl FnOnce(&dyn Fn() -> bool) -> T,
+    ) -> Result<Option<T>, Error> {
         match &self.alone {
             None => Ok(Some(work(&|| true))),
-            Some(alone) => alone.try_do(keys, work),
+            Some(alone) => alone.try_within(at_most, keys, work),
         }
     }
 

@@ -17,6 +17,10 @@ use crate::error::Error;
 /// How long indexing a workflow waits for another process that does.
 pub(super) const INDEXING: Duration = Duration::from_secs(30);
 
+/// How long a request that was left behind waits for its locks: somebody who got only some of
+/// them is about to give these back, and does not look again.
+const BRIEFLY: Duration = Duration::from_secs(1);
+
 /// Published workflows that are looked up at once.
 const PAGE: u32 = 1_000;
 
@@ -85,7 +89,7 @@ impl Definitions {
             let Some(row) = rows.find(|row| mine(&row.what) && !busy.contains(&row.no)) else {
                 return Ok(());
             };
-            let done = self.alone(&self.keys(&row.what)?, |held| {
+            let done = self.alone_within(BRIEFLY, &self.keys(&row.what)?, |held| {
                 // Whoever had the lock before may have done it.
                 if !self.waits(row.no)? {
                     return Ok(());

@@ -85,10 +85,13 @@ impl Definitions {
             return Ok(Upkept::Done(Reloaded::default()));
         }
         let done = self.alone(&[Key::reload()], |held| self.reload_now(false, again, held))?;
-        match done {
-            None => Ok(Upkept::AlreadyInProgress),
-            Some(done) => done.map(Upkept::Done),
-        }
+        let Some(reloaded) = done else {
+            return Ok(Upkept::AlreadyInProgress);
+        };
+        let reloaded = reloaded?;
+        // Whoever asked meanwhile was told that somebody is at it.
+        self.catch_up_reloading()?;
+        Ok(Upkept::Done(reloaded))
     }
 
     pub(super) fn reload_now(

@@ -37,6 +37,9 @@ const RESIGNAL: Duration = Duration::from_secs(2);
 /// Stimuli taken at once.
 const PAGE: u32 = 50;
 
+/// Old ones that are cleared away at once.
+const EXPIRED: u32 = 500;
+
 /// Pages of one round, after which old ones are cleared away, and others may have the lock.
 const PAGES: u32 = 200;
 

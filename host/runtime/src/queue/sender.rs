@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use windlass_model::{Class, Failure, InstanceNo};
-use windlass_store::Write;
 use windlass_store::stimuli::{QueueOp, QueuedRow, StimulusQuery};
+use windlass_store::{Write, Wrote};
 
-use super::{ATTEMPTS, BACKOFF_MS, PAGE, PAGES, PATIENCE_MS, Round, Worker};
+use super::{ATTEMPTS, BACKOFF_MS, EXPIRED, PAGE, PAGES, PATIENCE_MS, Round, Worker};
 use crate::client::deliver;
 use crate::error::Error;
 use crate::scheduler::core::Event;
@@ -100,6 +100,19 @@ impl Sender {
         self.shared.store.write(Write::Queue(op))?;
         Ok(Some(again_ms))
     }
+
+    /// Clears away what is too old. Answers whether there may be more of it.
+    fn expire(&self, now_ms: i64) -> Result<bool, Error> {
+        let expire = QueueOp::Expire {
+            queued_before_ms: self.shared.pause.back(now_ms, PATIENCE_MS),
+            now_ms,
+            limit: EXPIRED,
+        };
+        match self.shared.store.write(Write::Queue(expire))? {
+            Wrote::Freed(count) => Ok(count >= EXPIRED),
+            other => Err(crate::store_answered(&other).into()),
+        }
+    }
 }
 
 impl Worker for Sender {
@@ -121,12 +134,7 @@ impl Worker for Sender {
                 break;
             }
         }
-        let now_ms = shared.clock.wall_ms();
-        shared.store.write(Write::Queue(QueueOp::Expire {
-            queued_before_ms: shared.pause.back(now_ms, PATIENCE_MS),
-            now_ms,
-            limit: PAGE,
-        }))?;
+        more |= self.expire(shared.clock.wall_ms())?;
         Ok(Round::Done { more, again_ms })
     }
 }

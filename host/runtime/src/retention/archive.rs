@@ -4,7 +4,7 @@
 //! archived again, so a run may have more than one line; and a death in the middle of a line
 //! leaves a torn one, which the next line does not continue.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -70,6 +70,7 @@ impl Archive {
                 .append(true)
                 .create(true)
                 .open(path)?;
+            lock(&file)?;
             if !ends_a_line(&mut file)? {
                 file.write_all(b"\n")?;
             }
@@ -110,6 +111,16 @@ fn write_whole(directory: &Path, path: &Path, blob: &BlobRef, bytes: &[u8]) -> i
     file.write_all(bytes)?;
     file.sync_data()?;
     fs::rename(&unfinished, path)
+}
+
+/// Keeps others out until the file is closed: two that write a line each would mix them up.
+fn lock(file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        // A disk that cannot lock can be written all the same.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn ends_a_line(file: &mut File) -> io::Result<bool> {

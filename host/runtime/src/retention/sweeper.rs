@@ -1,5 +1,6 @@
 //! One round of retention.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -87,9 +88,13 @@ impl Sweeper {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Round>, Error> {
         let at_ms = self.clock.wall_ms();
-        if !self.is_my_duty(incarnation, at_ms)? {
+        // Those who ask do not wake at the same moment: half of the interval keeps them from
+        // all coming too early.
+        if !self.is_my_duty(incarnation, Some(self.options.every_ms / 2))? {
             return Ok(None);
         }
+        let renewed = Cell::new(self.clock.monotonic());
+        let stop = &|| stop() || !self.is_still_my_duty(incarnation, &renewed);
         let mut round = Round::default();
         self.longest_us.store(0, Ordering::Relaxed);
         let before_ms = at_ms.saturating_sub_unsigned(self.options.keep_ms);
@@ -118,13 +123,29 @@ impl Sweeper {
         Ok(Some(round))
     }
 
-    fn is_my_duty(&self, incarnation: Incarnation, at_ms: i64) -> Result<bool, Error> {
+    /// Takes the duty anew in time, so that nobody else takes it in the middle of a long round.
+    fn is_still_my_duty(&self, incarnation: Incarnation, renewed: &Cell<Duration>) -> bool {
+        let now = self.clock.monotonic();
+        let passed = now.saturating_sub(renewed.get());
+        if passed < Duration::from_millis(self.options.every_ms / 8) {
+            return true;
+        }
+        renewed.set(now);
+        match self.is_my_duty(incarnation, None) {
+            Ok(mine) => mine,
+            Err(error) => {
+                tracing::warn!(code = %error.code(), %error, "cannot go on forgetting what is over");
+                false
+            }
+        }
+    }
+
+    fn is_my_duty(&self, incarnation: Incarnation, every_ms: Option<u64>) -> Result<bool, Error> {
+        let at_ms = self.clock.wall_ms();
         let duty = Write::Duty {
             name: DUTY.to_owned(),
             incarnation,
-            // Those who ask do not wake at the same moment: half of the interval keeps them
-            // from all coming too early.
-            every_ms: self.options.every_ms / 2,
+            every_ms,
             at_ms,
         };
         match self.store.write(duty)? {

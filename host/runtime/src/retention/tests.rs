@@ -38,6 +38,12 @@ impl TestClock {
     fn set(&self, ms: i64) {
         self.wall_ms.store(ms, Ordering::SeqCst);
     }
+
+    /// Moves both times on.
+    fn pass(&self, ms: u32) {
+        self.wall_ms.fetch_add(ms.into(), Ordering::SeqCst);
+        self.monotonic_ms.fetch_add(ms.into(), Ordering::SeqCst);
+    }
 }
 
 impl Clock for TestClock {
@@ -267,6 +273,53 @@ fn one_member_does_it_for_all() {
     world.clock.set(60_000);
     assert!(sweeper.round(other, &|| false).unwrap().is_some());
     assert_eq!(world.round(&sweeper).unwrap(), None);
+}
+
+#[test]
+fn a_long_round_is_one_members_alone() {
+    let world = World::new();
+    for _ in 0..20 {
+        world.ended(1, &Payload::null());
+    }
+    let other = join(&world.store);
+    let (mine, theirs) = (world.sweeper(None), world.sweeper(None));
+    let stop = || {
+        world.clock.pass(10_000);
+        let theirs = theirs.round(other, &|| true).unwrap();
+        assert_eq!(theirs, None);
+        false
+    };
+    world.clock.set(8 * DAY_MS);
+    let round = mine.round(world.numbers.incarnation(), &stop).unwrap();
+    assert_eq!(round.unwrap().forgotten, 20);
+    // Who is held up for so long that another has begun ends where it is.
+    world.ended(1, &Payload::null());
+    world.clock.set(17 * DAY_MS);
+    let held_up = || {
+        world.clock.pass(60_000);
+        theirs.round(other, &|| true).unwrap();
+        false
+    };
+    let round = mine.round(world.numbers.incarnation(), &held_up).unwrap();
+    assert_eq!(round.unwrap().forgotten, 0);
+}
+
+#[test]
+fn two_that_write_to_one_archive_do_not_mix_their_lines() {
+    let world = World::new();
+    let directory = tempfile::tempdir().unwrap();
+    world.ended(1, &Payload::null());
+    let sweeper = world.sweeper(Some(directory.path()));
+    let path = directory.path().join("1970-01-01.ndjson");
+    let another = std::fs::File::create(&path).unwrap();
+    another.try_lock().unwrap();
+    world.clock.set(8 * DAY_MS);
+    assert!(matches!(world.round(&sweeper), Err(Error::Archive { .. })));
+    another.unlock().unwrap();
+    world.clock.set(9 * DAY_MS);
+    assert_eq!(world.round(&sweeper).unwrap().unwrap().forgotten, 1);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), 1);
 }
 
 #[test]

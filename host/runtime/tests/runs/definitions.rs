@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use windlass_locks::{Held, InProcess, Key, LockProvider, Parts};
+use futures::future::BoxFuture;
+use windlass_locks::{Held, InProcess, Key, Listed, LockProvider, Parts, Reach};
 use windlass_runtime::definitions::{Definitions, OnRemoval, Options, Refreshed, Upkept};
 use windlass_runtime::{BurstLock, Distribution, Topology};
 use windlass_store::Reader as _;
@@ -113,6 +115,78 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
         [],
         "every lock is given back"
     );
+}
+
+#[test]
+fn who_looks_at_the_files_does_what_was_asked_for_meanwhile() {
+    let running = Setup::default().start();
+    let locks = locks(&running);
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        directories: vec![dir.path().to_owned()],
+        ..Options::default()
+    };
+    let definitions = running.definitions(&one_of_several(&locks), options);
+    let other = running.block_on(locks.try_acquire(&Key::reload())).unwrap();
+    assert!(matches!(
+        definitions.reload().unwrap(),
+        Upkept::AlreadyInProgress
+    ));
+    drop(other);
+    running.until("it is given back", |_| {
+        running.block_on(locks.list(1)).unwrap().is_empty()
+    });
+    assert_eq!(waiting(&running), [Upkeep::Reload]);
+    write(&dir.path().join("a.yaml"), &workflow("a", "first"));
+    assert_eq!(look(&definitions), (1, 0, 0));
+    assert_eq!(waiting(&running), []);
+}
+
+/// Locks that nobody gets without waiting for a moment: somebody has just taken them and is
+/// about to give them back.
+struct Contended(Arc<dyn LockProvider>);
+
+impl LockProvider for Contended {
+    fn name(&self) -> &'static str {
+        "contended"
+    }
+
+    fn reach(&self) -> Reach {
+        self.0.reach()
+    }
+
+    fn try_acquire<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Taken> {
+        if *key == Key::refresh_all() {
+            return Box::pin(std::future::ready(Ok(None)));
+        }
+        self.0.try_acquire(key)
+    }
+
+    fn acquire<'a>(&'a self, key: &'a Key, timeout: Duration) -> BoxFuture<'a, Taken> {
+        self.0.acquire(key, timeout)
+    }
+
+    fn list(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Listed>, windlass_locks::Error>> {
+        self.0.list(limit)
+    }
+}
+
+type Taken = Result<Option<Box<dyn Held>>, windlass_locks::Error>;
+
+#[test]
+fn who_had_some_of_the_locks_for_a_moment_makes_nobody_forget() {
+    let running = Setup::default().start();
+    running.publish(&workflow("a", "go"));
+    let locks: Arc<dyn LockProvider> = Arc::new(Contended(locks(&running)));
+    let definitions = running.definitions(&one_of_several(&locks), Options::default());
+    assert!(matches!(
+        definitions.refresh(&[]).unwrap(),
+        Upkept::AlreadyInProgress
+    ));
+    assert_eq!(waiting(&running), [Upkeep::RefreshAll]);
+    let some = definitions.refresh(&["a".to_owned()]).unwrap();
+    assert_eq!(refreshed(some), ["a"]);
+    assert_eq!(waiting(&running), []);
 }
 
 /// Writes a file, and gives it another time than it had, however coarse the clock of the disk.

@@ -60,9 +60,9 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     assert_eq!(dead.letter.reason, "failed");
     // What was wrong with it is put right.
     running.publish(STARTED);
-    let replayed = client::replay_letter(&*running.store, running.now_ms(), dead.no).unwrap();
+    let [local, _] = running.clients();
+    let replayed = running.block_on(local.replay(dead.no)).unwrap();
     assert_eq!(replayed, windlass_store::letters::Lettered::Done);
-    running.wake();
     running.until("it has started something", |store| {
         store.counts().unwrap().instances == 1
     });
@@ -70,4 +70,27 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     assert_eq!(again, windlass_store::letters::Lettered::Already);
     let purged = client::purge_letters(&*running.store, i64::MAX, 10).unwrap();
     assert_eq!((purged, letters(&running.store).len()), (1, 0));
+}
+
+#[test]
+fn all_that_has_expired_is_cleared_away_at_once() {
+    let running = Setup::default().start();
+    let late = windlass_model::Stimulus {
+        name: "nobody-waits".to_owned(),
+        matches: serde_json::Value::Null,
+        correlation: None,
+        instance: None,
+        input: windlass_model::Payload::null(),
+        delivery: windlass_model::Delivery::Buffer,
+        ttl_ms: 1,
+    };
+    for _ in 0..MANY {
+        assert!(running.send(&late).resumed.is_empty());
+    }
+    running.wake();
+    // In rounds that nobody asks for it would take minutes.
+    running.until("all are dead letters", |store| {
+        let counts = store.counts().unwrap();
+        (counts.buffered, counts.dead_letters) == (0, MANY as u64)
+    });
 }

@@ -70,35 +70,32 @@ pub(crate) async fn schedule(
         )));
     }
     let due_ms = due(&app, wish.at.as_deref(), wish.after.as_deref())?;
-    app.ask(move |app| {
-        let wish = client::Schedule {
-            id: wish.id.map(TriggerId),
-            instance: InstanceId(wish.instance),
-            node: wish.node,
-            due_ms,
-            payload: wish.payload,
-            priority: wish.priority,
-        };
-        let (id, scheduled) = client::schedule(app.store(), app.now_ms(), &wish)?;
-        let done = |status, result| {
-            let trigger = id.to_string();
-            Ok((status, Json(Done { trigger, result })))
-        };
-        match scheduled {
-            Scheduled::New => done(StatusCode::CREATED, "scheduled"),
-            Scheduled::Already => done(StatusCode::OK, "scheduled"),
-            Scheduled::Finished => done(StatusCode::OK, "finished"),
-            Scheduled::Conflict => Err(Problem::too_late(format!(
-                "the id {id} is taken by another trigger"
-            ))),
-            Scheduled::Closed => Err(Problem::too_late("the run is over")),
-            Scheduled::NoInstance => {
-                let missing = windlass_runtime::Error::NotFound(wish.instance.to_string());
-                Err(missing.into())
-            }
+    let instance = InstanceId(wish.instance);
+    let wish = client::Schedule {
+        id: wish.id.map(TriggerId),
+        instance,
+        node: wish.node,
+        due_ms,
+        payload: wish.payload,
+        priority: wish.priority,
+    };
+    let (id, scheduled) = app.client.schedule(wish).await?;
+    let done = |status, result| {
+        let trigger = id.to_string();
+        Ok((status, Json(Done { trigger, result })))
+    };
+    match scheduled {
+        Scheduled::New => done(StatusCode::CREATED, "scheduled"),
+        Scheduled::Already => done(StatusCode::OK, "scheduled"),
+        Scheduled::Finished => done(StatusCode::OK, "finished"),
+        Scheduled::Conflict => Err(Problem::too_late(format!(
+            "the id {id} is taken by another trigger"
+        ))),
+        Scheduled::Closed => Err(Problem::too_late("the run is over")),
+        Scheduled::NoInstance => {
+            Err(windlass_runtime::Error::NotFound(instance.to_string()).into())
         }
-    })
-    .await
+    }
 }
 
 /// The moment of a request, if it has one, in epoch milliseconds.

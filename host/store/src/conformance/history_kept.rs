@@ -125,7 +125,7 @@ impl Kept {
             Self::Duty { name, at_ms } => Write::Duty {
                 name: format!("duty {name}"),
                 incarnation: member.incarnation,
-                every_ms: 10,
+                every_ms: (at_ms % 3 > 0).then_some(10),
                 at_ms: *at_ms,
             },
             Self::Forget { which, before_ms } => Write::Forget {

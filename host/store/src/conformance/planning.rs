@@ -275,12 +275,12 @@ pub(super) fn creators_at_once_reserve_once(harness: &dyn Harness) {
 
 pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    let ask = |member: &Member, name: &str, at_ms| {
+    let write = |member: &Member, name: &str, every_ms, at_ms| {
         let (name, incarnation) = (name.into(), member.incarnation);
         let duty = Write::Duty {
             name,
             incarnation,
-            every_ms: 100,
+            every_ms,
             at_ms,
         };
         match member.write(duty) {
@@ -288,6 +288,9 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
             other => panic!("{other:?}"),
         }
     };
+    let ask = |member: &Member, name: &str, at_ms| write(member, name, Some(100), at_ms);
+    let go_on = |member: &Member, name: &str, at_ms| write(member, name, None, at_ms);
+    assert!(!go_on(&member, "sweep", 999), "nobody has it");
     assert!(ask(&member, "sweep", 1000));
     assert!(!ask(&other, "sweep", 1000));
     assert!(
@@ -295,10 +298,15 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
         "it has been done a moment ago"
     );
     assert!(ask(&other, "another", 1000));
-    assert!(ask(&other, "sweep", 1100));
-    assert!(!ask(&member, "sweep", 1101));
+    assert!(!go_on(&other, "sweep", 1099), "somebody else has it");
+    assert!(go_on(&member, "sweep", 1099));
+    assert!(!ask(&other, "sweep", 1100), "it goes on");
+    assert!(ask(&other, "sweep", 1199));
+    assert!(!go_on(&member, "sweep", 1200), "it has lost it");
+    assert!(!ask(&member, "sweep", 1200));
     assert!(ask(&member, "sweep", 5), "a clock was stepped back");
     let incarnation = other.incarnation;
     other.write(Write::Leave { incarnation });
-    assert!(!ask(&other, "sweep", 9999), "it is no member any more");
+    assert!(!ask(&other, "another", 9999), "it is no member any more");
+    assert!(!go_on(&other, "another", 9999), "nor does it go on");
 }

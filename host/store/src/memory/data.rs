@@ -94,7 +94,7 @@ pub(super) struct Data {
     pub(super) last_schedule: i64,
     pub(super) schedules: BTreeMap<ScheduleNo, ScheduleRow>,
     pub(super) reservations: BTreeSet<(String, InstanceNo)>,
-    pub(super) duties: BTreeMap<String, i64>,
+    pub(super) duties: BTreeMap<String, (Incarnation, i64)>,
     pub(super) settings: BTreeMap<String, Bytes>,
     /// In the order in which they came.
     pub(super) components: Vec<Kept>,

@@ -251,14 +251,14 @@ impl Data {
         &mut self,
         name: &str,
         incarnation: Incarnation,
-        every_ms: u64,
+        every_ms: Option<u64>,
         at_ms: i64,
     ) -> Wrote {
-        let last = self.duties.get(name);
-        let free = last.is_none_or(|last| crate::retention::is_free(*last, every_ms, at_ms));
-        let mine = free && self.members.contains_key(&incarnation);
+        let last = self.duties.get(name).copied();
+        let given = crate::retention::is_given(last, incarnation, every_ms, at_ms);
+        let mine = given && self.members.contains_key(&incarnation);
         if mine {
-            self.duties.insert(name.to_owned(), at_ms);
+            self.duties.insert(name.to_owned(), (incarnation, at_ms));
         }
         Wrote::Duty(mine)
     }

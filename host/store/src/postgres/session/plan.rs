@@ -82,9 +82,15 @@ impl Session<'_> {
         &mut self,
         name: &str,
         incarnation: Incarnation,
-        every_ms: u64,
+        every_ms: Option<u64>,
         at_ms: i64,
     ) -> Done<Wrote> {
+        let Some(every_ms) = every_ms else {
+            let sql = "UPDATE duty SET at_ms = $3 FROM member m \
+                WHERE name = $1 AND duty.incarnation = $2 AND m.incarnation = $2";
+            let again = self.execute(sql, &[&name, &incarnation.0, &at_ms]).await?;
+            return Ok(Wrote::Duty(again == 1));
+        };
         let sql = "INSERT INTO duty (name, incarnation, at_ms) \
             SELECT $1, incarnation, $3 FROM member WHERE incarnation = $2 \
             ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \

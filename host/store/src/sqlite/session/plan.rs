@@ -125,18 +125,19 @@ impl Session<'_> {
         &mut self,
         name: &str,
         incarnation: Incarnation,
-        every_ms: u64,
+        every_ms: Option<u64>,
         at_ms: i64,
     ) -> Done<Wrote> {
         if !self.is_member(incarnation.0)? {
             return Ok(Wrote::Duty(false));
         }
-        let last: Option<i64> = self
+        let last: Option<(i64, i64)> = self
             .connection
-            .prepare_cached("SELECT at_ms FROM duty WHERE name = ?1")?
-            .query_row([name], |row| row.get(0))
+            .prepare_cached("SELECT incarnation, at_ms FROM duty WHERE name = ?1")?
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        if !last.is_none_or(|last| crate::retention::is_free(last, every_ms, at_ms)) {
+        let last = last.map(|(holder, at_ms)| (Incarnation(holder), at_ms));
+        if !crate::retention::is_given(last, incarnation, every_ms, at_ms) {
             return Ok(Wrote::Duty(false));
         }
         let sql = "INSERT INTO duty (name, incarnation, at_ms) VALUES (?1, ?2, ?3) \
