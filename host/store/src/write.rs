@@ -437,7 +437,8 @@ pub struct Commit {
     ///
     /// Each is named with the token by which the owner knows it. One that has been resumed
     /// since is removed all the same, and leaves a dead letter `stale`: whoever resumed it was
-    /// told so. The end of an instance does the same with what nobody had claimed.
+    /// told so. The end of an instance does the same with all that is not named: that its owner
+    /// has claimed it does not mean that word of that has come yet.
     pub removed: Vec<TriggerFence>,
     /// Variables assigned, by scope.
     pub vars: Vec<(ScopeNo, String, Payload)>,

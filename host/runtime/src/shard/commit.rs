@@ -172,7 +172,9 @@ impl Hot {
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
-            rows.unheard.extend(self.unheard_late());
+            let (unheard, removed) = self.unheard_late();
+            rows.unheard.extend(unheard);
+            rows.removed.extend(removed);
             self.let_go(shared);
         }
         let unheard = std::mem::take(&mut rows.unheard).into_iter();

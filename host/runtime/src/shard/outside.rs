@@ -8,6 +8,7 @@ use windlass_model::resumption::About;
 use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
 use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
 use windlass_store::rows::Suspicion;
+use windlass_store::write::TriggerFence;
 
 use super::about::log_about;
 use super::commit::Step;
@@ -253,15 +254,16 @@ impl Hot {
         })
     }
 
-    /// The late resumptions that are here when the run ends. Those that are not claimed are
-    /// written down by the store.
-    pub(super) fn unheard_late(&self) -> Vec<DeadTrigger> {
+    /// The late resumptions that are here when the run ends, with their rows. Those that are
+    /// not here, because they were claimed just now or not at all, are written down by the
+    /// store: they are what it finds besides these.
+    pub(super) fn unheard_late(&self) -> (Vec<DeadTrigger>, Vec<TriggerFence>) {
         let late = self.held.iter().filter_map(|(seq, held)| {
             let outside = held.outside.as_ref()?;
             let late = outside.kind == TriggerType::Resume && held.is_claimed();
-            late.then(|| self.remains(*seq, held, outside))
+            late.then(|| (self.remains(*seq, held, outside), held.fence()))
         });
-        late.collect()
+        late.unzip()
     }
 
     fn remains(&self, seq: Seq, held: &Held, outside: &Outside) -> DeadTrigger {

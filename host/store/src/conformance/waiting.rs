@@ -366,15 +366,19 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     let (held, _) = waiting_beside(&member, "unsent too");
     assert!(is_done(&member.commit(member.last(&held))));
     assert_eq!(letters(), []);
-    // Its branch is cancelled, or its instance ends, by somebody who has not seen the stimulus.
-    for name in ["cancelled", "over"] {
+    // Its branch is cancelled, or its instance ends, by somebody who has not seen the stimulus,
+    // or who has claimed what came of it, and has not heard of that yet.
+    for name in ["cancelled", "over", "claimed"] {
         let (held, row) = waiting_beside(&member, name);
         let id = member.head(held.fence.instance).id;
         assert_eq!(member.send(stimulus(name, Delivery::Resume)), resumed(id));
-        let mut step = if name == "over" {
-            member.last(&held)
-        } else {
+        if name == "claimed" {
+            assert_eq!(member.claim_all(100).len(), 1);
+        }
+        let mut step = if name == "cancelled" {
             member.step(&held)
+        } else {
+            member.last(&held)
         };
         step.removed = (name == "cancelled")
             .then(|| row.fence())
@@ -393,7 +397,15 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
         let heard = Resumption::decode(dead.payload.as_deref().unwrap()).unwrap();
         assert!(matches!(heard, Resumption::Resumed { bookmark, .. } if *bookmark == *name));
     }
-    assert_eq!(letters().len(), 2);
+    assert_eq!(letters().len(), 3);
+    // Who knows of it has written down himself what becomes of it.
+    let (held, _) = waiting_beside(&member, "known");
+    member.send(stimulus("known", Delivery::Resume));
+    let known = member.claim_all(100)[0];
+    let mut step = member.last(&held);
+    step.removed = vec![known.trigger];
+    assert!(is_done(&member.commit(step)));
+    assert_eq!(letters().len(), 3);
 }
 
 pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {

@@ -305,14 +305,11 @@ impl Data {
     }
 
     /// Writes down a resumption that nobody has heard, before its row is removed: one that came
-    /// after its owner looked (`known`), or any that the owner has not claimed.
+    /// after its owner looked (`known`), or any that the owner has not named.
     pub(super) fn bury_unheard(&mut self, no: TriggerNo, known: Option<Token>, at_ms: i64) {
         let unheard = self.triggers.get(&no).filter(|row| {
             row.kind == TriggerType::Resume
-                && match known {
-                    Some(token) => row.token != token,
-                    None => row.state != TriggerState::Claimed,
-                }
+                && known.is_none_or(|token| row.token != token)
         });
         let dead = unheard.and_then(|row| {
             Some(DeadTrigger {

@@ -24,12 +24,12 @@ macro_rules! stale_letters {
 }
 
 /// Writes down what nobody has heard: resumptions of instances that end, of all that their
-/// owners have not claimed. With the instances and when they end.
+/// owners have not named. With the instances and when they end.
 pub(super) const UNHEARD: &str = concat!(
     stale_letters!("u.at_ms"),
     "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
     "JOIN trigger t ON t.instance = u.instance ",
-    "WHERE t.state <> 1 AND t.kind = 8 AND t.payload IS NOT NULL ORDER BY u.place, t.no"
+    "WHERE t.kind = 8 AND t.payload IS NOT NULL ORDER BY u.place, t.no"
 );
 
 /// What holds the blobs of a dead letter, where instances have their numbers.

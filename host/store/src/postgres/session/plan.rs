@@ -87,7 +87,7 @@ impl Session<'_> {
     ) -> Done<Wrote> {
         let Some(every_ms) = every_ms else {
             let sql = "UPDATE duty SET at_ms = $3 FROM member m \
-                WHERE name = $1 AND duty.incarnation = $2 AND m.incarnation = $2";
+                WHERE duty.name = $1 AND duty.incarnation = $2 AND m.incarnation = $2";
             let again = self.execute(sql, &[&name, &incarnation.0, &at_ms]).await?;
             return Ok(Wrote::Duty(again == 1));
         };

@@ -78,7 +78,7 @@ impl Session<'_> {
     }
 
     /// Writes down what nobody has heard: resumptions that are about to be removed, of one row
-    /// if it has moved on from what its owner knows, or of all that the owner has not claimed.
+    /// if it has moved on from what its owner knows, or of all that the owner has not named.
     pub(super) fn bury_unheard(
         &mut self,
         instance: i64,
@@ -86,7 +86,7 @@ impl Session<'_> {
         at_ms: i64,
     ) -> Done<()> {
         let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = ?1 AND (?2 IS NULL AND state <> 1 OR no = ?2 AND token <> ?3) \
+            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2 AND token <> ?3) \
             AND kind = ?4 AND payload IS NOT NULL ORDER BY no";
         let key = (
             instance,
