@@ -9,8 +9,18 @@ use std::process::Command;
 /// A program that tests start, and the package that has it.
 const SERVERS: [(&str, &str); 2] = [("postgres", "postgresql"), ("redis-server", "redis-server")];
 
+/// Set where tests must not do without servers; so is `CI`.
+pub(crate) const REQUIRE: &str = "WINDLASS_REQUIRE_SERVERS";
+
 /// Asked by Debian's packages whether they may start a service; 101 says no.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Whether what needs something from outside must not be left out. The tests say the same, in
+/// `tests/servers/src/places.rs`.
+pub(crate) fn required() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    set("CI") || set(REQUIRE)
+}
 
 /// Installs what is missing where it may, and says what stays missing.
 pub(crate) fn prepare() -> Result<()> {
@@ -31,7 +41,7 @@ pub(crate) fn prepare() -> Result<()> {
     }
     host::say(&format!(
         "{} not installed, and only root may install packages, and only on Debian: the tests \
-         that need them say NOT RUN, and fail if CI is set. apt-get install {}",
+         that need them say NOT RUN, and fail if CI or {REQUIRE} is set. apt-get install {}",
         if missing.len() == 1 {
             "a server is"
         } else {

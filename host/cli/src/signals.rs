@@ -1,8 +1,11 @@
 //! Signals that ask the process to end.
 
 use std::future::Future;
+use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
 
 /// Hears SIGINT and SIGTERM from now on, in place of dying of them.
 pub(crate) struct Signals {
@@ -12,7 +15,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Begins to listen. Must be called inside of tokio.
-    pub(crate) fn new() -> std::io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -33,5 +36,48 @@ impl Signals {
             done = work => Some(done),
             () = self.next() => None,
         }
+    }
+
+    /// Ends the process at the next one, whatever it is doing by then.
+    pub(crate) fn end_at_next(self) -> io::Result<()> {
+        self.at_next(|| std::process::exit(i32::from(Exit::Interrupted.number())))
+    }
+
+    /// On a thread that needs none of the others: those that end the process may wait for a
+    /// store that does not answer, and outlast the tokio that they were started in.
+    fn at_next(mut self, act: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = std::thread::Builder::new().name("windlass-signals".to_owned());
+        thread.spawn(move || {
+            tokio.block_on(self.next());
+            act();
+        })?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    #[test]
+    fn the_next_one_is_heard_when_nobody_else_is_left() {
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        let signals = {
+            let _inside = tokio.enter();
+            Signals::new().unwrap()
+        };
+        let (tell, told) = channel();
+        signals.at_next(move || tell.send(()).unwrap()).unwrap();
+        drop(tokio);
+        kill_process(getpid(), Signal::TERM).unwrap();
+        told.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }

@@ -20,7 +20,7 @@ pub struct Parts {
     pub runtime: Handle,
     /// Who holds a lock, for people: a few words without a line break.
     pub owner: String,
-    /// Where failures are counted.
+    /// Where waits are measured and failures are counted.
     pub metrics: Arc<Metrics>,
 }
 

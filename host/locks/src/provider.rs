@@ -29,7 +29,8 @@ pub trait LockProvider: Send + Sync + 'static {
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>>;
 
-    /// Takes a lock, and waits for it for at most this long; none if it was held all the time.
+    /// Takes a lock, and waits for it for at most this long; none if it was held all the time, or
+    /// if the time was over before the backend had answered.
     ///
     /// # Errors
     ///

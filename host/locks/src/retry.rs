@@ -2,7 +2,8 @@
 //!
 //! What may pass is tried again, a few times, with growing delays and jitter, under a total
 //! deadline; each time with a warning that says the how manieth attempt failed. A release that
-//! fails is logged and counted, and harms nobody: the lease ends by itself.
+//! fails is logged and counted, and harms nobody: the lease ends by itself. How long an answer
+//! took, whatever it is, is measured here for all providers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,8 +76,23 @@ impl Retrying {
         }
     }
 
-    /// Asks until there is an answer, or an error that counts, or no time is left before `end`.
+    /// Asks, and measures how long that takes.
     async fn ask<'a>(
+        &'a self,
+        key: &'a Key,
+        end: Option<Duration>,
+        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> + Send,
+    ) -> Result<Option<Box<dyn Held>>, Error> {
+        let begin = self.parts.clock.monotonic();
+        let answer = self.ask_again(key, end, question).await;
+        let took = self.parts.clock.monotonic().saturating_sub(begin);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.parts.metrics.lock_wait.record(took_us);
+        answer
+    }
+
+    /// Asks until there is an answer, or an error that counts, or no time is left before `end`.
+    async fn ask_again<'a>(
         &'a self,
         key: &'a Key,
         end: Option<Duration>,

@@ -22,8 +22,11 @@ use crate::provider::{Error, Listed, LockProvider, Reach};
 /// How long a statement waits for other writers of the file.
 const BUSY: Duration = Duration::from_secs(2);
 
+/// How long whoever opens the file waits for others who lay it out.
+const OPENING: Duration = Duration::from_secs(30);
+
 /// How often it is tried to make a file keep a log, at 1 ms each.
-const LOG_TRIES: usize = 2_000;
+const LOG_TRIES: usize = 30_000;
 
 const SCHEMA: &str = "
     -- Locks need not survive a power cut: whoever held them does not, either.
@@ -83,8 +86,9 @@ fn connect(path: &Path) -> Result<Connection, Error> {
     }
     let connection = Connection::open(path).and_then(|connection| {
         keep_a_log(&connection)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(OPENING)?;
         connection.execute_batch(SCHEMA)?;
+        connection.busy_timeout(BUSY)?;
         Ok(connection)
     });
     connection.map_err(|error| of(&error, path))

@@ -67,13 +67,15 @@ const LOCK_WAIT: About = About {
     name: "windlass_lock_wait_seconds",
     kind: "histogram",
     labels: &[],
-    help: "How long the store waited for other processes before it could write a group.",
+    help: "How long locks were waited for: those of a provider, until it had answered, and the \
+        one that a store in SQLite writes a group under.",
 };
 const LEASE_LOST: About = About {
     name: "windlass_lease_lost_total",
     kind: "counter",
     labels: &[],
-    help: "How often this process lost its membership and had to join again.",
+    help: "Leases that this process lost: its membership, so that it had to join again, or the \
+        lock of a run.",
 };
 const LOCK_RETRIES: About = About {
     name: "windlass_lock_retries_total",
@@ -117,7 +119,7 @@ pub struct Metrics {
     pub commit_batch: Histogram,
     /// Microseconds.
     pub lock_wait: Histogram,
-    /// Memberships that were lost.
+    /// Memberships, and locks of runs, that were lost.
     pub lease_lost: Counter,
     /// Questions to a provider of locks that were repeated.
     pub lock_retries: Counter,

@@ -13,8 +13,9 @@ use windlass_locks::{Held, Key, LockProvider};
 
 use crate::error::Error;
 
-/// How long giving a lock back may take. After that its lease ends it.
-const RELEASE: Duration = Duration::from_secs(5);
+/// How long giving a lock back may take. After that its lease ends it. Longer than providers
+/// wait for their backends, so that they are the ones who give up, and count it.
+const RELEASE: Duration = Duration::from_secs(10);
 
 /// Takes locks for threads that may block.
 #[derive(Clone)]

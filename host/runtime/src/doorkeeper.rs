@@ -22,8 +22,9 @@ mod line;
 /// How long a claim is kept whose lock somebody else has, before it is given back.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long giving a lock back may take. After that its lease ends it.
-const RELEASE: Duration = Duration::from_secs(5);
+/// How long giving a lock back may take. After that its lease ends it. Longer than providers
+/// wait for their backends, so that they are the ones who give up, and count it.
+const RELEASE: Duration = Duration::from_secs(10);
 
 /// Carries out what shards want of locks.
 pub(crate) struct Doorkeeper {
@@ -31,20 +32,42 @@ pub(crate) struct Doorkeeper {
     io: Handle,
     /// Whoever asks for a lock here stands behind whoever asks for it, or gives it back, already.
     lines: Arc<Lines>,
-    releases: AtomicUsize,
+    /// Locks that are asked for, held, or given back.
+    busy: Arc<AtomicUsize>,
 }
 
 /// A lock that is held for a burst, and what watches over it.
 pub(crate) struct Door {
     lock: Box<dyn Held>,
     watch: Option<AbortHandle>,
+    busy: Option<Busy>,
+}
+
+/// Counts a lock from when it is asked for until it is given back, wherever it is meanwhile.
+struct Busy(Arc<AtomicUsize>);
+
+impl Busy {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Door {
     /// A lock that nobody watches.
     #[cfg(test)]
     pub(crate) fn unwatched(lock: Box<dyn Held>) -> Self {
-        Self { lock, watch: None }
+        Self {
+            lock,
+            watch: None,
+            busy: None,
+        }
     }
 
     /// What is held.
@@ -60,7 +83,7 @@ impl Doorkeeper {
             locks,
             io,
             lines: Arc::default(),
-            releases: AtomicUsize::new(0),
+            busy: Arc::default(),
         })
     }
 
@@ -74,20 +97,21 @@ impl Doorkeeper {
         }
     }
 
-    /// Whether no lock is being given back.
+    /// Whether no lock is asked for, held, or being given back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.releases.load(Ordering::Acquire) == 0
+        self.busy.load(Ordering::Acquire) == 0
     }
 
     fn take(self: &Arc<Self>, shard: &Arc<Shard>, no: InstanceNo, id: InstanceId, epoch: Epoch) {
         let (keeper, shard) = (Arc::clone(self), Arc::clone(shard));
         let mut place = self.lines.join(no);
+        let busy = Busy::new(&self.busy);
         self.io.spawn(async move {
             place.comes_up().await;
             let lock = keeper.acquire(&Key::instance(id)).await;
             drop(place);
             let taken = match lock {
-                Some(lock) => Taken::Held(keeper.watched(lock, &shard, no, epoch)),
+                Some(lock) => Taken::Held(keeper.watched((lock, busy), &shard, no, epoch)),
                 None => {
                     pause(PAUSE).await;
                     Taken::Refused
@@ -109,7 +133,7 @@ impl Doorkeeper {
 
     fn watched(
         &self,
-        lock: Box<dyn Held>,
+        (lock, busy): (Box<dyn Held>, Busy),
         shard: &Arc<Shard>,
         no: InstanceNo,
         epoch: Epoch,
@@ -123,17 +147,16 @@ impl Doorkeeper {
         Door {
             lock,
             watch: Some(watch.abort_handle()),
+            busy: Some(busy),
         }
     }
 
     fn give(self: &Arc<Self>, no: InstanceNo, door: Door) {
-        let Door { lock, watch } = door;
+        let Door { lock, watch, busy } = door;
         if let Some(watch) = watch {
             watch.abort();
         }
         let mut place = self.lines.join(no);
-        self.releases.fetch_add(1, Ordering::AcqRel);
-        let keeper = Arc::clone(self);
         self.io.spawn(async move {
             place.comes_up().await;
             let key = lock.key().clone();
@@ -147,7 +170,7 @@ impl Doorkeeper {
             }
             windlass_model::failpoint::pass("after-unlock");
             drop(place);
-            keeper.releases.fetch_sub(1, Ordering::AcqRel);
+            drop(busy);
         });
     }
 }
@@ -158,4 +181,53 @@ impl Doorkeeper {
 )]
 async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_locks::{InProcess, Parts};
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn a_lock_counts_from_when_it_is_asked_for_until_it_is_given_back() {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let locks = InProcess::new(Parts {
+            clock: Arc::new(SystemClock::new()),
+            runtime: tokio.handle().clone(),
+            owner: "test".to_owned(),
+            metrics: Arc::default(),
+        });
+        let keeper = Doorkeeper::new(Arc::new(locks), tokio.handle().clone());
+        let shard = Shard::new(0);
+        let (no, id, epoch) = (InstanceNo(7), InstanceId(uuid::Uuid::nil()), Epoch(1));
+        // Nothing of what is spawned goes on outside of this.
+        let go_on = || tokio.block_on(tokio::task::yield_now());
+        assert!(keeper.is_idle());
+        keeper.carry_out(&shard, vec![Order::Take { no, id, epoch }]);
+        assert!(!keeper.is_idle(), "it is asked for");
+        let mut heard = Vec::new();
+        while heard.is_empty() {
+            go_on();
+            shard.take(&mut heard);
+        }
+        let Some(Message::Locked {
+            taken: Taken::Held(door),
+            ..
+        }) = heard.pop()
+        else {
+            panic!("the lock is not held");
+        };
+        go_on();
+        assert!(!keeper.is_idle(), "it is held");
+        keeper.carry_out(&shard, vec![Order::Give { no, door }]);
+        assert!(!keeper.is_idle(), "it is being given back");
+        while !keeper.is_idle() {
+            go_on();
+        }
+    }
 }

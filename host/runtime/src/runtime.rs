@@ -71,6 +71,11 @@ enum Look {
 pub struct Drained {
     /// Whether everything that ran could be committed before the deadline.
     pub in_time: bool,
+    /// Triggers that were carried out meanwhile.
+    pub finished: u64,
+    /// Triggers that had been claimed and were not carried out: they were given back, or are
+    /// left to whoever finds out that this process is gone.
+    pub left: u64,
 }
 
 impl Runtime {
@@ -382,6 +387,12 @@ impl Runtime {
         self.shared.pause.now()
     }
 
+    /// Whether its lease in the store holds. While it does not, nothing is begun here, and
+    /// whatever has been claimed may be done elsewhere.
+    pub fn is_trusted(&self) -> bool {
+        self.membership.is_trusted(self.shared.now())
+    }
+
     /// Whether it is shutting down.
     pub fn is_draining(&self) -> bool {
         self.shared.is_draining()
@@ -390,6 +401,8 @@ impl Runtime {
     /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are
     /// interrupted and their triggers given back: a shutdown is never a failure of a run.
     pub async fn drain(&self, deadline: Duration) -> Drained {
+        let finished_before = self.shared.flow.finished();
+        let begun = u64::from(self.in_flight());
         self.shared.draining.store(true, Ordering::Release);
         self.stop_planning();
         self.shared.scheduler.send(Event::Drain);
@@ -403,18 +416,23 @@ impl Runtime {
         }
         windlass_model::failpoint::pass("drain-over");
         self.leave();
-        Drained { in_time }
+        let finished = self.shared.flow.finished() - finished_before;
+        Drained {
+            in_time,
+            finished,
+            left: begun.saturating_sub(finished),
+        }
     }
 
     async fn until_empty(&self, within: Duration) -> bool {
         let shared = &self.shared;
         let end = shared.clock.monotonic() + within;
         loop {
-            let unlocked = shared
-                .doorkeeper
-                .as_ref()
-                .is_none_or(|keeper| keeper.is_idle());
-            if unlocked && shared.shards.iter().all(|shard| shard.is_empty()) {
+            // A shard that is empty asks for no lock any more, so the locks come after it.
+            let keeper = shared.doorkeeper.as_ref();
+            if shared.shards.iter().all(|shard| shard.is_empty())
+                && keeper.is_none_or(|keeper| keeper.is_idle())
+            {
                 return true;
             }
             if shared.clock.monotonic() >= end {

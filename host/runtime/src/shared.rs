@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -104,6 +104,12 @@ impl Shared {
         self.draining.load(Ordering::Acquire)
     }
 
+    /// One that was in flight was carried out.
+    pub(crate) fn finished(&self) {
+        self.flow.finished.fetch_add(1, Ordering::AcqRel);
+        self.landed(1);
+    }
+
     /// Whether nothing new is begun: what is claimed is given back, and what follows is left
     /// for later.
     pub(crate) fn begins_nothing(&self) -> bool {
@@ -114,6 +120,8 @@ impl Shared {
 /// Counts the triggers that are claimed and not finished, and bounds them.
 pub(crate) struct Flow {
     in_flight: AtomicU32,
+    /// Those that were carried out, as far as it is for this process to say.
+    finished: AtomicU64,
     limit: u32,
     /// Somebody wants to know when there is room again.
     watched: AtomicBool,
@@ -123,6 +131,7 @@ impl Flow {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
             in_flight: AtomicU32::new(0),
+            finished: AtomicU64::new(0),
             limit,
             watched: AtomicBool::new(false),
         }
@@ -130,6 +139,11 @@ impl Flow {
 
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// How many were carried out so far.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Acquire)
     }
 
     /// Counts what was claimed already, whether or not there is room.

@@ -1,5 +1,9 @@
 //! How a run ended, as those who wait for it hear of it.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
@@ -36,7 +40,14 @@ pub(crate) enum Ended {
 /// Those who wait for runs to end.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    list: Mutex<Waiting>,
+    list: Arc<Mutex<Waiting>>,
+}
+
+/// Somebody who waits for a run, until this is dropped.
+pub(crate) struct Waiter {
+    instance: InstanceNo,
+    ended: oneshot::Receiver<Ended>,
+    list: Arc<Mutex<Waiting>>,
 }
 
 #[derive(Default)]
@@ -48,15 +59,28 @@ struct Waiting {
 
 impl Waiters {
     /// Hears how a run ends, if it ends in this process.
-    pub(crate) fn add(&self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
-        self.list.lock().add(instance)
+    pub(crate) fn add(&self, instance: InstanceNo) -> Waiter {
+        let ended = self.list.lock().add(instance);
+        self.waiter(instance, ended)
     }
 
     /// The same, for a run that is in one of the shards now: nobody has to look whether it has
     /// ended before.
-    pub(crate) fn add_if_here(&self, instance: InstanceNo) -> Option<oneshot::Receiver<Ended>> {
-        let mut list = self.list.lock();
-        list.here.contains(&instance).then(|| list.add(instance))
+    pub(crate) fn add_if_here(&self, instance: InstanceNo) -> Option<Waiter> {
+        let ended = {
+            let mut list = self.list.lock();
+            list.here.contains(&instance).then(|| list.add(instance))
+        };
+        ended.map(|ended| self.waiter(instance, ended))
+    }
+
+    fn waiter(&self, instance: InstanceNo, ended: oneshot::Receiver<Ended>) -> Waiter {
+        let list = Arc::clone(&self.list);
+        Waiter {
+            instance,
+            ended,
+            list,
+        }
     }
 
     /// A run is in a shard.
@@ -81,11 +105,30 @@ impl Waiters {
 impl Waiting {
     fn add(&mut self, instance: InstanceNo) -> oneshot::Receiver<Ended> {
         let (sender, receiver) = oneshot::channel();
-        let waiting = self.waiting.entry(instance).or_default();
-        // Those who have stopped waiting would pile up behind one who never does.
-        waiting.retain(|sender| !sender.is_closed());
-        waiting.push(sender);
+        self.waiting.entry(instance).or_default().push(sender);
         receiver
+    }
+}
+
+impl Future for Waiter {
+    type Output = Result<Ended, oneshot::error::RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.ended).poll(context)
+    }
+}
+
+impl Drop for Waiter {
+    /// Leaves nothing behind, also where nobody will ever say anything of the run again.
+    fn drop(&mut self) {
+        self.ended.close();
+        let mut list = self.list.lock();
+        if let Some(waiting) = list.waiting.get_mut(&self.instance) {
+            waiting.retain(|sender| !sender.is_closed());
+            if waiting.is_empty() {
+                list.waiting.remove(&self.instance);
+            }
+        }
     }
 }
 
@@ -102,24 +145,32 @@ mod tests {
         waiters.came(RUN);
         let mut early = waiters.add_if_here(RUN).unwrap();
         let mut other = waiters.add(RUN);
-        assert!(early.try_recv().is_err());
+        assert!(early.ended.try_recv().is_err());
         waiters.left(RUN);
         assert!(
             waiters.add_if_here(RUN).is_none(),
             "what is told may be missed"
         );
         waiters.tell(RUN, &Ended::GivenBack);
-        assert!(matches!(early.try_recv(), Ok(Ended::GivenBack)));
-        assert!(matches!(other.try_recv(), Ok(Ended::GivenBack)));
+        assert!(matches!(early.ended.try_recv(), Ok(Ended::GivenBack)));
+        assert!(matches!(other.ended.try_recv(), Ok(Ended::GivenBack)));
     }
 
     #[test]
     fn whoever_has_stopped_waiting_takes_no_room() {
         let waiters = Waiters::default();
+        let other = waiters.add(RUN);
         for _ in 0..100 {
             drop(waiters.add(RUN));
         }
-        let list = waiters.list.lock();
-        assert_eq!(list.waiting.get(&RUN).map(Vec::len), Some(1));
+        assert_eq!(waiters.list.lock().waiting[&RUN].len(), 1);
+        drop(other);
+        // As who looks once more when he has been told.
+        for run in (0..100).map(InstanceNo) {
+            let told = waiters.add(run);
+            waiters.tell(run, &Ended::GivenBack);
+            drop((waiters.add(run), told));
+        }
+        assert!(waiters.list.lock().waiting.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::{Semaphore, watch};
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
-use windlass_runtime::client::WorkflowClient;
+use windlass_runtime::client::{Turns, WorkflowClient};
 use windlass_store::Store;
 
 use crate::hub::Hub;
@@ -27,8 +27,8 @@ pub(crate) struct Inner {
     pub(crate) requests: Arc<Semaphore>,
     /// Requests that wait for runs.
     pub(crate) streams: Arc<Semaphore>,
-    /// Threads that are in the store.
-    blocking: Semaphore,
+    /// Threads that may be in the store: for the client's as well as for what is done here.
+    blocking: Turns,
     token: Option<Digest>,
     draining: AtomicBool,
     /// Raised when streams are to end.
@@ -47,11 +47,12 @@ impl App {
     pub(crate) fn new(options: Options) -> Self {
         let bounds = options.bounds;
         let token = options.token.as_deref();
+        let blocking = Turns::new(bounds.blocking);
         Self(Arc::new(Inner {
-            client: WorkflowClient::local(&options.runtime),
+            client: WorkflowClient::local(&options.runtime).with_turns(blocking.clone()),
             requests: Arc::new(Semaphore::new(bounds.requests)),
             streams: Arc::new(Semaphore::new(bounds.streams)),
-            blocking: Semaphore::new(bounds.blocking),
+            blocking,
             // Digests are of one length, so that comparing tells nothing of the token's.
             token: token.map(|token| Digest::of(token.as_bytes())),
             draining: AtomicBool::new(false),
@@ -60,21 +61,19 @@ impl App {
         }))
     }
 
-    /// Does something with the store, on a thread that may block.
+    /// Does something with the store, on a thread that may block. It goes on if whoever asked
+    /// goes away, and holds its turn until it is through.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         let patience = Duration::from_millis(self.bounds().timeout_ms);
-        let turn = tokio::time::timeout(patience, self.blocking.acquire()).await;
-        let Ok(Ok(_turn)) = turn else {
+        let Ok(turn) = tokio::time::timeout(patience, self.blocking.next()).await else {
             return Err(Problem::busy("the store is busy with other requests"));
         };
         let app = self.clone();
-        let asked = tokio::task::spawn_blocking(move || ask(&app));
-        asked
-            .await
-            .unwrap_or_else(|error| Err(Problem::bug(&error)))
+        let asked = turn.spend(move || ask(&app)).await;
+        asked.unwrap_or_else(|error| Err(Problem::bug(&error)))
     }
 }
 

@@ -34,6 +34,8 @@ pub const KEY_REUSED: Code = Code::new("WL-H014");
 pub const NO_HOOK: Code = Code::new("WL-H015");
 /// What was sent is no CloudEvent.
 pub const CLOUD_EVENT: Code = Code::new("WL-H016");
+/// The lease of the host in its store does not hold.
+pub const NO_LEASE: Code = Code::new("WL-H017");
 /// It would listen beyond this machine, without a token.
 pub const NO_TOKEN: Code = Code::new("WL-H020");
 /// The address cannot be listened on.

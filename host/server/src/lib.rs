@@ -20,6 +20,8 @@ mod page;
 mod problem;
 mod routes;
 mod service;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use error::Error;

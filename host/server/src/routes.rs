@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::{Response as Described, ResponseBuilder};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr};
 use utoipa::{Modify, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
@@ -35,15 +35,20 @@ use crate::problem::{MEDIA, Problem};
 )]
 struct Document;
 
-/// The token that requests bring.
+/// The token that requests bring, by its name in the document.
+const TOKEN: &str = "token";
+
+/// Says what requests bring, unless an operation says otherwise.
 struct Token;
 
 impl Modify for Token {
     fn modify(&self, document: &mut OpenApi) {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         if let Some(components) = &mut document.components {
-            components.add_security_scheme("token", SecurityScheme::Http(bearer));
+            components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
         }
+        let no_scopes: [String; 0] = [];
+        document.security = Some(vec![SecurityRequirement::new(TOKEN, no_scopes)]);
     }
 }
 
@@ -103,7 +108,6 @@ fn documented() -> OpenApiRouter<App> {
 pub fn openapi() -> OpenApi {
     let mut document = documented().into_openapi();
     for (path, item) in &mut document.paths.paths {
-        let free = matches!(path.as_str(), "/livez");
         let operations = [
             &mut item.get,
             &mut item.post,
@@ -112,8 +116,16 @@ pub fn openapi() -> OpenApi {
             &mut item.delete,
         ];
         for operation in operations.into_iter().flatten() {
-            if !free {
-                add_problems(operation);
+            if gate::is_open(path) {
+                operation.security = Some(Vec::new());
+            } else {
+                add(operation, &WITH_TOKEN);
+            }
+            if operation.request_body.is_some() {
+                add(operation, &WITH_BODY);
+            }
+            if path != "/livez" {
+                add(operation, &ANY);
             }
         }
     }
@@ -126,8 +138,11 @@ const ANY: [(&str, &str); 6] = [
         "400",
         "A parameter, a header or a part of the path cannot be understood.",
     ),
-    ("401", "The token is missing or wrong."),
     ("404", "It is not there."),
+    (
+        "422",
+        "What the request says is not of the right shape, or cannot be done.",
+    ),
     ("429", "As many requests wait for runs as may."),
     (
         "500",
@@ -139,20 +154,18 @@ const ANY: [(&str, &str); 6] = [
     ),
 ];
 
+/// What a request that needs a token may be answered with.
+const WITH_TOKEN: [(&str, &str); 1] = [("401", "The token is missing or wrong.")];
+
 /// What a request with a body may be answered with.
-const WITH_BODY: [(&str, &str); 4] = [
+const WITH_BODY: [(&str, &str); 3] = [
     ("408", "The body has not come in time."),
     ("413", "The body is larger than it may be."),
     ("415", "The body is of a media type that is not taken."),
-    (
-        "422",
-        "The body is not of the right shape, or what it says cannot be done.",
-    ),
 ];
 
-fn add_problems(operation: &mut Operation) {
-    let body: &[_] = &WITH_BODY;
-    for (status, description) in ANY.iter().chain(body) {
+fn add(operation: &mut Operation, problems: &[(&str, &str)]) {
+    for (status, description) in problems {
         let known = &mut operation.responses.responses;
         known
             .entry((*status).to_owned())

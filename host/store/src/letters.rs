@@ -107,7 +107,8 @@ pub struct LetterRow {
     pub no: LetterNo,
     /// What is in it. Stimuli are without their blobs.
     pub letter: NewDeadLetter,
-    /// Its instance, for people; none for a stimulus that was meant for none.
+    /// Its instance, for people; none for a stimulus that was meant for none, and if the
+    /// instance is gone.
     pub instance_id: Option<InstanceId>,
     /// When it was tried again, in epoch milliseconds. That happens once.
     pub replayed_ms: Option<i64>,

@@ -559,5 +559,12 @@ pub struct ClaimedInstance {
     pub scopes: Vec<(ScopeNo, Bytes)>,
 }
 
+impl ClaimedInstance {
+    /// How many triggers were claimed.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.claimed.len()).unwrap_or(u32::MAX)
+    }
+}
+
 /// The number of the newest run record of an instance, for walking back.
 pub type LastRun = Option<RunNo>;

@@ -112,20 +112,21 @@ impl Arguments {
         let waited = signals
             .unless(self.wait(context, store, runtime, started.no))
             .await;
-        if waited.is_none() && context.output.is_text() {
-            context
-                .output
-                .note("Interrupted: what runs is finished first. Once more ends it now.");
-        }
         let drain = runtime.drain(machine.config.scheduler.drain.duration());
-        let drained = signals.unless(drain).await;
-        match waited {
-            Some(result) => result
-                .map(|_| started)
-                .map_err(|error| source.explain(error)),
-            None if drained.is_none() => std::process::exit(i32::from(Exit::Interrupted.number())),
-            None => Ok(started),
-        }
+        let Some(result) = waited else {
+            if context.output.is_text() {
+                context
+                    .output
+                    .note("Interrupted: what runs is finished first. Once more ends it now.");
+            }
+            signals.end_at_next()?;
+            drain.await;
+            return Ok(started);
+        };
+        signals.unless(drain).await;
+        result
+            .map(|()| started)
+            .map_err(|error| source.explain(error))
     }
 
     /// Waits until the run has ended; or until it is suspended, if that is enough.

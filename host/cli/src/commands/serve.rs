@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use windlass_plugins::LoadEvent;
-use windlass_runtime::{Runtime, Scope};
+use windlass_runtime::{Drained, Runtime, Scope};
 use windlass_server::{Handle, Hub};
 
 use crate::app::Context;
@@ -88,7 +88,7 @@ impl Arguments {
         }
         let place = Place::of(&machine.config)?;
         tracing::info!(store = %place, "serving");
-        let in_time = machine
+        let drained = machine
             .tokio
             .block_on(serve(served, &machine, server, signals))?;
         drop(retention);
@@ -96,10 +96,19 @@ impl Arguments {
         drop(watch);
         drop(published);
         store.close();
+        let Drained {
+            in_time,
+            finished,
+            left,
+        } = drained;
         if in_time {
-            tracing::info!("drained");
+            tracing::info!(finished, left, "drained");
         } else {
-            tracing::warn!("drained; what was not finished in time goes on later");
+            tracing::warn!(
+                finished,
+                left,
+                "drained; what was not finished in time goes on later"
+            );
         }
         Ok(Exit::Done)
     }
@@ -138,27 +147,22 @@ async fn serve(
     machine: &Machine,
     server: Option<Handle>,
     mut signals: Signals,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Drained> {
     signals.next().await;
     tracing::info!(in_flight = runtime.in_flight(), "draining");
+    signals.end_at_next()?;
     // Nothing more is taken in before what is there is finished; whoever asks how it goes is
     // still answered meanwhile.
     if let Some(server) = &server {
         server.drain();
     }
-    let drain = async {
-        let drained = runtime
-            .drain(machine.config.scheduler.drain.duration())
-            .await;
-        if let Some(server) = server {
-            server.close().await;
-        }
-        drained
-    };
-    match signals.unless(drain).await {
-        Some(drained) => Ok(drained.in_time),
-        None => std::process::exit(i32::from(Exit::Interrupted.number())),
+    let drained = runtime
+        .drain(machine.config.scheduler.drain.duration())
+        .await;
+    if let Some(server) = server {
+        server.close().await;
     }
+    Ok(drained)
 }
 
 fn log(event: &LoadEvent) {

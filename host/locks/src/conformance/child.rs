@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::PATIENCE;
+use super::{PATIENCE, bridged};
 use crate::key::Key;
 use crate::provider::{Held, LockProvider};
 
@@ -24,6 +24,7 @@ const MARK: &str = "child: ";
 
 /// Does what its input says. To be called inside of a runtime.
 pub async fn main(provider: Arc<dyn LockProvider>) {
+    let provider = bridged(provider);
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

@@ -26,15 +26,24 @@ pub use self::stopping::{
 use crate::key::Key;
 use crate::parts::Parts;
 use crate::provider::{Held, LockProvider};
+use crate::retry::{Policy, Retrying};
 
-/// A lease that passes while a test waits.
-pub const SHORT: Duration = Duration::from_millis(900);
+/// A lease that passes while a test waits, but not while a machine stands still for a second or
+/// two.
+pub const SHORT: Duration = Duration::from_secs(5);
 
 /// A lease that does not pass while a test runs.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// Longer than anything takes that works.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Retries that do not take long.
+const QUICK: Policy = Policy {
+    retries: 3,
+    delay: Duration::from_millis(100),
+    deadline: Duration::from_secs(30),
+};
 
 /// Makes a provider with a lease of so long. Each is a party of its own to the same locks.
 pub type Open = Box<dyn Fn(Duration) -> Arc<dyn LockProvider> + Send + Sync>;
@@ -54,8 +63,18 @@ pub struct Subject {
 
 impl Subject {
     pub(crate) fn provider(&self) -> Arc<dyn LockProvider> {
-        (self.open)(LONG)
+        self.with_lease(LONG)
     }
+
+    pub(crate) fn with_lease(&self, lease: Duration) -> Arc<dyn LockProvider> {
+        bridged((self.open)(lease))
+    }
+}
+
+/// A provider that bridges troubles. A backend that does not answer for a while is the subject
+/// of few tests and may happen to all.
+pub(crate) fn bridged(provider: Arc<dyn LockProvider>) -> Arc<dyn LockProvider> {
+    Arc::new(Retrying::new(provider, QUICK, parts("conformance")))
 }
 
 /// The clock of the machine.

@@ -12,7 +12,7 @@ pub async fn a_dead_holder_frees_its_lock(subject: &Subject) {
     let Some(spawn) = &subject.spawn else {
         return;
     };
-    let us = (subject.open)(SHORT);
+    let us = subject.provider();
     let mut process = Process::start(spawn(SHORT));
     process.tell("take dying");
     assert!(process.hear().starts_with("took "));
@@ -28,7 +28,7 @@ pub async fn a_stopped_holder_loses_its_lease_or_keeps_it(subject: &Subject) {
     let Some(spawn) = &subject.spawn else {
         return;
     };
-    let (us, others) = ((subject.open)(SHORT), (subject.open)(SHORT));
+    let (us, others) = (subject.provider(), subject.provider());
     let mut process = Process::start(spawn(SHORT));
     process.tell("take stopping");
     let took = process.hear();

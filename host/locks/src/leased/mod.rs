@@ -113,21 +113,29 @@ impl<B: Backend> Inner<B> {
         (self.lease / 2).min(PATIENCE)
     }
 
+    /// One attempt, for somebody who waits for so long. That there is no answer by then is no
+    /// error: the backend has had less time than it may take.
     async fn take(
         self: &Arc<Self>,
         key: &Key,
         place: Place,
-        patience: Duration,
+        left: Duration,
     ) -> Result<Option<Box<dyn Held>>, Error> {
         let holder = self.holder(key);
         let begin = self.parts.clock.monotonic();
-        let asked = bounded(patience, &self.backend, self.backend.take(key, &holder)).await;
-        let token = match asked {
-            Ok(Some(token)) => token,
-            Ok(None) => return Ok(None),
-            Err(error) => {
+        let patience = self.patience();
+        let asked = bounded(patience, &self.backend, self.backend.take(key, &holder));
+        let token = match tokio::time::timeout(left, asked).await {
+            Ok(Ok(Some(token))) => token,
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Err(error)) => {
                 self.doubt(key, holder);
                 return Err(error);
+            }
+            Err(_) => {
+                tracing::debug!(%key, ?left, "a lock was asked for in vain: there was no answer");
+                self.doubt(key, holder);
+                return Ok(None);
             }
         };
         let lease = Lease {
@@ -166,8 +174,8 @@ impl<B: Backend> Inner<B> {
         loop {
             if let Some(place) = self.local.enter(key, caller)? {
                 // The last attempt, at the deadline, gets a moment too.
-                let patience = self.patience().min(left().max(PATIENCE / 50));
-                if let Some(held) = self.take(key, place, patience).await? {
+                let left_at_least = left().max(PATIENCE / 50);
+                if let Some(held) = self.take(key, place, left_at_least).await? {
                     return Ok(Some(held));
                 }
                 if left().is_zero() {
@@ -218,7 +226,7 @@ impl<B: Backend> LockProvider for Leased<B> {
                 return Ok(None);
             };
             let (inner, key) = (Arc::clone(&self.inner), key.clone());
-            let asking = async move { inner.take(&key, place, inner.patience()).await };
+            let asking = async move { inner.take(&key, place, Duration::MAX).await };
             self.inner.parts.run(asking).await
         }
         .boxed()

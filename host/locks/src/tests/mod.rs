@@ -6,3 +6,4 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod retries;
+mod silence;

@@ -80,7 +80,7 @@ fn the_table_is_as_large_as_what_is_held() {
             return;
         };
         let url = server.database().expect("a database");
-        let provider = (subject("postgres", &url).open)(conformance::LONG);
+        let provider = subject("postgres", &url).provider();
         let count = || {
             let sql = "select count(*) from windlass.windlass_lock";
             server.execute_in(&url, sql).expect("it answers")

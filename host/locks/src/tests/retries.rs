@@ -179,6 +179,15 @@ fn check(says: &[Says], attempts: usize, ends: &str) {
         assert_eq!(end, ends);
         assert_eq!(rig.told.attempts.lock().len(), attempts);
         assert_eq!(rig.metrics.lock_retries.get(), attempts as u64 - 1);
+        let waited = rig.time.monotonic().as_micros();
+        let waited = Duration::from_micros(u64::try_from(waited).expect("it is short"));
+        let sum = format!(
+            "\nwindlass_lock_wait_seconds_sum {}\n",
+            waited.as_secs_f64()
+        );
+        let text = rig.metrics.text();
+        assert!(text.contains(&sum), "{sum} is not in\n{text}");
+        assert_eq!(rig.metrics.lock_wait.count(), 1);
         for (index, wait) in rig.time.waits.lock().iter().enumerate() {
             let base = Duration::from_millis(500) * (1 << index);
             assert!(

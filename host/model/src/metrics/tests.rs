@@ -118,7 +118,8 @@ fn page() -> String {
 const PREFACE: &str = "\
 # Metrics
 
-`windlass serve --metrics FILE` and `windlass run --metrics FILE` write what the process counts and measures to a file, in the text format of Prometheus.
+`windlass serve` answers `GET /metrics` with what the process counts and measures, in the text format of Prometheus; where the server has a token, the scrape needs it, too.
+`windlass serve --metrics FILE` and `windlass run --metrics FILE` write the same to a file.
 The file is replaced as a whole every few seconds and once more at the end, so whoever reads it never sees half of it; the textfile collector of the node exporter takes it as it is.
 
 Times are in seconds.

@@ -20,6 +20,7 @@ mod starting;
 mod stimuli;
 mod times;
 mod triggers;
+mod turns;
 mod workflow;
 
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
@@ -40,6 +41,7 @@ pub(crate) use stimuli::send_here;
 pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
+pub use turns::{Turn, Turns};
 pub use workflow::WorkflowClient;
 
 use windlass_model::Numbers;

@@ -8,7 +8,7 @@ use windlass_store::rows::InstanceRow;
 use super::workflow::{Inner, WorkflowClient};
 use crate::error::Error;
 use crate::runtime::result_of;
-use crate::wait::RunResult;
+use crate::wait::{RunResult, Waiter};
 
 /// How long after the first look at a run the second one is, without any word of it.
 const SOON: Duration = Duration::from_millis(5);
@@ -103,7 +103,7 @@ impl Inner {
     }
 
     /// Hears of the end of a run, if this process runs it.
-    fn waiter(&self, no: InstanceNo) -> Option<tokio::sync::oneshot::Receiver<crate::wait::Ended>> {
+    fn waiter(&self, no: InstanceNo) -> Option<Waiter> {
         self.runtime().map(|runtime| runtime.shared.waiters.add(no))
     }
 }

@@ -7,7 +7,7 @@ use windlass_model::{Clock, Numbers};
 use windlass_plugins::Host;
 use windlass_store::{Listener, Store, Write, Wrote};
 
-use super::as_member;
+use super::{Turns, as_member};
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -22,10 +22,12 @@ use crate::scheduler::core::Event;
 /// happened; zero does not wait.
 ///
 /// Its futures are polled inside of a tokio runtime; what blocks is done on its threads for
-/// that. A clone is the same client.
+/// that, [`WorkflowClient::TURNS`] at once unless somebody says otherwise. A clone is the same
+/// client.
 #[derive(Clone)]
 pub struct WorkflowClient {
     pub(super) inner: Arc<Inner>,
+    turns: Turns,
 }
 
 pub(super) struct Inner {
@@ -51,6 +53,9 @@ struct Hints {
 }
 
 impl WorkflowClient {
+    /// How much of what a client is asked for is at the store at once. The rest waits.
+    pub const TURNS: usize = 64;
+
     /// A client in a process that runs workflows.
     pub fn local(runtime: &Arc<Runtime>) -> Self {
         let shared = &runtime.shared;
@@ -75,16 +80,23 @@ impl WorkflowClient {
         };
         Self {
             inner: Arc::new(inner),
+            turns: Turns::new(Self::TURNS),
         }
     }
 
-    /// Does something that blocks.
+    /// The same client, for somebody who has a bound for all that he does with the store.
+    #[must_use]
+    pub fn with_turns(self, turns: Turns) -> Self {
+        Self { turns, ..self }
+    }
+
+    /// Does something that blocks, when it is its turn.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let inner = Arc::clone(&self.inner);
-        let asked = tokio::task::spawn_blocking(move || ask(&inner));
+        let asked = self.turns.next().await.spend(move || ask(&inner));
         asked.await.map_err(std::io::Error::from)?
     }
 }
@@ -144,5 +156,49 @@ impl Inner {
             }
         });
         Arc::clone(&hints.heard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::sync::mpsc::channel;
+    use std::task::{Context, Poll, Waker};
+
+    use windlass_plugins::Options;
+    use windlass_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn whoever_goes_away_leaves_no_more_behind_than_there_are_turns() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        let _inside = tokio.enter();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let store = MemoryStore::new(Arc::clone(&clock));
+        let options = Options::in_dir(dir.path());
+        let host = Host::start(options, Arc::clone(&clock), tokio.handle().clone()).unwrap();
+        let client = WorkflowClient::detached(store, host, clock).with_turns(Turns::new(1));
+        let mut context = Context::from_waker(Waker::noop());
+        // Each question holds one of these for as long as it is there.
+        let alive = Arc::new(());
+        let (answer, answered) = channel::<()>();
+        let answered = Arc::new(parking_lot::Mutex::new(answered));
+        for _ in 0..1_000 {
+            let (alive, answered) = (Arc::clone(&alive), Arc::clone(&answered));
+            let asked = pin!(client.ask(move |_| {
+                let _ = answered.lock().recv();
+                drop(alive);
+                Ok(())
+            }));
+            assert!(matches!(asked.poll(&mut context), Poll::Pending));
+        }
+        assert_eq!(Arc::strong_count(&alive), 2, "this one, and that at work");
+        drop(answer);
+        tokio.block_on(client.ask(|_| Ok(()))).unwrap();
+        assert_eq!(Arc::strong_count(&alive), 1);
     }
 }

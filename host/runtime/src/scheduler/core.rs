@@ -230,6 +230,11 @@ impl Core {
             .is_some_and(|until| now.monotonic_ms < until)
     }
 
+    /// Until when this process may act as a member, on the monotonic clock, if it is one.
+    pub fn trusted_until_ms(&self) -> Option<u64> {
+        self.trusted_until_ms
+    }
+
     fn joined(&mut self, asked_ms: u64, now: Now, actions: &mut Vec<Action>) {
         self.renewed(asked_ms);
         self.claiming = false;

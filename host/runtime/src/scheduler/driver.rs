@@ -2,6 +2,7 @@
 //! claimed to the shards.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, Fence, NewMember};
 use windlass_store::{Sink, Ticket, Write, Wrote};
 
-use super::core::{Action, Core, Event};
+use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
 use crate::shard::{Arrival, Message};
 use crate::shared::Shared;
@@ -87,6 +88,8 @@ pub(crate) struct Membership {
     name: String,
     lease_ms: u64,
     numbers: Mutex<Arc<Numbers>>,
+    /// What the scheduler knows of the lease: until when it holds, on the monotonic clock.
+    trusted_until_ms: AtomicU64,
 }
 
 impl Membership {
@@ -102,6 +105,8 @@ impl Membership {
             name,
             lease_ms,
             numbers: Mutex::new(numbers),
+            // Who has just joined is trusted; the scheduler says for how long.
+            trusted_until_ms: AtomicU64::new(u64::MAX),
         })
     }
 
@@ -125,6 +130,11 @@ impl Membership {
     /// The numbers of the present incarnation.
     pub(crate) fn numbers(&self) -> Arc<Numbers> {
         Arc::clone(&self.numbers.lock())
+    }
+
+    /// Whether this process may still act as a member.
+    pub(crate) fn is_trusted(&self, now: Now) -> bool {
+        now.monotonic_ms < self.trusted_until_ms.load(Ordering::Acquire)
     }
 }
 
@@ -235,7 +245,12 @@ impl Driver {
 
     fn step(&mut self, event: Event) {
         let now = self.shared.now();
-        for action in self.core.step(event, now, self.shared.flow.in_flight()) {
+        let actions = self.core.step(event, now, self.shared.flow.in_flight());
+        // Before acting, which may wait for the store.
+        let until_ms = self.core.trusted_until_ms().unwrap_or(0);
+        let trusted = &self.membership.trusted_until_ms;
+        trusted.store(until_ms, Ordering::Release);
+        for action in actions {
             self.act(action);
         }
     }
@@ -340,8 +355,7 @@ impl Driver {
         let me = Some(self.membership.numbers().incarnation());
         // What was claimed by the member that this process was before is not held any more.
         for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
-            let count = u32::try_from(claimed.claimed.len()).unwrap_or(u32::MAX);
-            self.shared.flow.took(count);
+            self.shared.flow.took(claimed.count());
             for trigger in &claimed.claimed {
                 let late_ms = now.wall_ms.saturating_sub(trigger.due_ms);
                 let late_ms = u64::try_from(late_ms).unwrap_or(0);
@@ -400,6 +414,18 @@ impl Shared {
         self.owe(claimed, numbers);
     }
 
+    /// The same as [`Self::park`], for those who must not wait.
+    pub(crate) fn put_aside(
+        self: &Arc<Self>,
+        claimed: ClaimedInstance,
+        numbers: Arc<Numbers>,
+        reason: String,
+    ) {
+        let shared = Arc::clone(self);
+        let park = move || shared.park(&claimed, &numbers, &reason);
+        (self.aside)(&self.io, Box::new(park));
+    }
+
     /// Puts aside what cannot run here: its definition or one of its plugins is missing. It
     /// stays in the store and comes back when plugins change.
     fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
@@ -429,7 +455,7 @@ impl Shared {
         if let Some(shard) = self.shard(fence.instance) {
             shard.send(Message::Owed(fence));
         }
-        self.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+        self.landed(claimed.count());
     }
 }
 

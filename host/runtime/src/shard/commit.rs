@@ -147,7 +147,7 @@ impl Hot {
             before: step.before,
             now_ms,
         };
-        shared.landed(1);
+        shared.finished();
         self.burst.count(shared.burst, shared.clock.monotonic());
         let mut rows = Rows::default();
         for command in std::mem::take(&mut step.commands) {

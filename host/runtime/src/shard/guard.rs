@@ -16,6 +16,9 @@ use crate::scheduler::core::Event;
 use crate::shared::Shared;
 use crate::wait::Ended;
 
+/// After how long an instance that was shut out is claimed again, in milliseconds.
+const AGAIN_MS: i64 = 100;
+
 /// What stands before the execution of an instance.
 pub(crate) enum Guard {
     /// Nothing.
@@ -113,7 +116,9 @@ impl State {
         };
         self.push(pending, Write::Release { fence });
         shared.waiters.tell(no, &Ended::GivenBack);
-        shared.scheduler.send(Event::Due(shared.now().wall_ms));
+        // By then it is given back. Whoever has its lock may need some time yet.
+        let again_ms = shared.now().wall_ms.saturating_add(AGAIN_MS);
+        shared.scheduler.send(Event::Due(again_ms));
     }
 
     /// A burst is over: its lock goes.

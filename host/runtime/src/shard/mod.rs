@@ -10,6 +10,7 @@ mod burst;
 mod call;
 mod child;
 mod commit;
+mod early;
 mod execute;
 mod finish;
 mod guard;

@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
 use windlass_store::rows::{BORN_VERSION, Suspicion};
-use windlass_store::write::Fence;
+use windlass_store::write::{ClaimedInstance, Fence};
 use windlass_store::{Ticket, Write, Wrote};
 
+use super::early::Early;
 use super::guard::Order;
 use super::hot::{Held, Hot, Stage};
 use super::work::Work;
@@ -23,6 +24,8 @@ use crate::wait::{Ended, RunResult};
 #[derive(Default)]
 pub(crate) struct State {
     pub(super) hots: FxHashMap<InstanceNo, Hot>,
+    /// What was claimed of instances that are not here, or not any more.
+    pub(super) early: Early,
     /// What is to run next, in order, and in which burst: a later one has to line it up again,
     /// because it may have to wait for its lock, or for its turn as a suspect.
     pub(super) ready: VecDeque<(InstanceNo, Epoch, Seq)>,
@@ -92,7 +95,10 @@ impl State {
             Message::Locked { no, epoch, taken } => self.locked(no, epoch, taken, shared),
             Message::Forget => self.forget(shared),
             Message::Owed(fence) => self.release(fence),
-            Message::Retry => self.retry(),
+            Message::Retry => {
+                self.retry();
+                self.early.retry(shared);
+            }
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
@@ -126,6 +132,12 @@ impl State {
             && self.orders.is_empty()
     }
 
+    /// How many triggers are about to be executed.
+    #[cfg(test)]
+    pub(crate) fn lined_up(&self) -> usize {
+        self.ready.len()
+    }
+
     /// How many writes wait to be handed over.
     pub(super) fn waiting(&self) -> usize {
         self.out.len()
@@ -142,17 +154,22 @@ impl State {
             prepared,
             numbers,
         } = arrival;
-        let no = claimed.row.no;
+        let (no, epoch) = (claimed.row.no, claimed.row.epoch);
         if !claimed.taken {
             self.claimed_more(claimed, shared);
             return;
         }
+        if self.hots.get(&no).is_some_and(|hot| hot.epoch > epoch) {
+            // It was looked up for so long that the process has lost it, and claimed it again.
+            shared.landed(claimed.count());
+            return;
+        }
         let now = shared.clock.monotonic();
-        let hot = match Hot::from_claim(&claimed, prepared, numbers, now) {
+        let hot = match Hot::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
             Ok(hot) => hot,
             Err(reason) => {
-                tracing::error!(instance = %claimed.row.id, reason, "cannot understand a run");
-                shared.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+                // Perhaps another version of the host has written it, and understands it.
+                shared.put_aside(claimed, numbers, reason);
                 return;
             }
         };
@@ -168,19 +185,20 @@ impl State {
         for trigger in &claimed.claimed {
             self.make_ready(no, trigger.seq, shared);
         }
+        for more in self.early.of(no, epoch, shared) {
+            self.claimed_more(more, shared);
+        }
     }
 
-    /// Further triggers of an instance that is here already.
-    fn claimed_more(&mut self, claimed: windlass_store::write::ClaimedInstance, shared: &Shared) {
+    /// Further triggers of an instance that is here already, or about to be.
+    fn claimed_more(&mut self, claimed: ClaimedInstance, shared: &Shared) {
         let no = claimed.row.no;
         let Some(hot) = self
             .hots
             .get_mut(&no)
             .filter(|hot| !hot.leaving && hot.epoch == claimed.row.epoch)
         else {
-            // It was given back, or forgotten, while the claim was on its way. Giving back
-            // makes these pending again; they are found by the next claim.
-            shared.landed(u32::try_from(claimed.claimed.len()).unwrap_or(0));
+            self.early.add(claimed);
             shared.scheduler.send(Event::Due(shared.now().wall_ms));
             return;
         };
@@ -310,7 +328,9 @@ impl State {
                 tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
                 self.owed.push(fence);
             }
-            (Then::Released(_), Ok(_)) => {}
+            (Then::Released(fence), Ok(_)) => {
+                self.early.given_back(fence.instance, fence.epoch, shared);
+            }
             (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
             (then, Ok(Wrote::DoneDue)) => {
                 if matches!(then, Then::Committed { ended: Some(_), .. }) {
@@ -390,6 +410,7 @@ impl State {
                 }
                 if gone && let Some(hot) = self.hots.remove(&no) {
                     self.dismiss(hot, shared);
+                    self.early.given_back(no, epoch, shared);
                 }
                 if let Some(ended) = ended {
                     shared.ended(no, ended);
@@ -466,6 +487,7 @@ impl State {
     fn forget(&mut self, shared: &Shared) {
         self.owed.clear();
         self.ready.clear();
+        self.early.clear(shared);
         for (no, hot) in std::mem::take(&mut self.hots) {
             self.dismiss(hot, shared);
             shared.waiters.tell(no, &Ended::GivenBack);

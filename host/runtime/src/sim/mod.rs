@@ -17,6 +17,7 @@ mod guests;
 mod history;
 mod lists;
 mod locks;
+mod overtaking;
 mod planning;
 mod process;
 mod published;

@@ -225,9 +225,15 @@ impl Process {
     }
 
     /// The next piece of mail for the scheduler, if there is any; else that time has passed.
-    /// Answers false if it could have slept, and does not know it.
-    pub(super) fn scheduler(&mut self) -> bool {
+    /// Answers false if it could have slept, and does not know it. `late`: what was taken by a
+    /// delivery is only told after what was claimed since.
+    pub(super) fn scheduler(&mut self, late: bool) -> bool {
+        let is_late = |mail: &mut Mail| late && matches!(mail, Mail::Taken(_));
+        let taken = self.mail.pop_front_if(is_late);
         let mail = self.mail.pop_front();
+        if let Some(taken) = taken {
+            self.mail.push_front(taken);
+        }
         let woken = mail.is_none();
         let before = self.store.deferred();
         let mail = mail.unwrap_or(Mail::Event(Event::Tick));
@@ -381,6 +387,16 @@ impl Process {
         let shards = &self.parts.shared.shards;
         shards.iter().all(|shard| shard.is_empty())
             && self.errands.as_ref().is_none_or(Errands::is_empty)
+    }
+
+    /// Lets the shards look after what nobody has come for, as they do now and then.
+    pub(super) fn look_twice(&self) {
+        let shared = &self.parts.shared;
+        for shard in &shared.shards {
+            let mut state = shard.state.lock();
+            state.take(Message::Retry, shared);
+            state.take(Message::Retry, shared);
+        }
     }
 
     /// Signs off.

@@ -382,7 +382,7 @@ impl World {
         );
         match next {
             Move::Scheduler => {
-                if !process.scheduler() {
+                if !process.scheduler(self.dice.once_in(2)) {
                     let wrong = format!(
                         "the scheduler of process {} spins: {:?} at {:?}",
                         process.life,

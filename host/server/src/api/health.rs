@@ -1,11 +1,12 @@
 //! Health and metrics, for whoever looks after the host.
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use windlass_runtime::Error;
 
 use crate::app::App;
+use crate::codes;
 use crate::extract::Named;
 use crate::problem::Problem;
 
@@ -15,16 +16,31 @@ pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Answers whether the host takes in work: not while it is paused or shutting down.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, body = String)))]
+/// Answers whether the host takes in work.
+///
+/// Not while it is paused or shutting down, nor while its lease in the store does not hold:
+/// then it has lost its membership, or cannot reach its store. The body says which.
+#[utoipa::path(get, path = "/readyz", tag = "health",
+    responses(
+        (status = 200, body = String),
+        (status = 503, body = Problem, content_type = "application/problem+json",
+            description = "It is paused, shutting down, or without a lease."),
+    ))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<Problem>> {
     if app.is_draining() {
         return Err(Error::Draining.into());
     }
-    match app.runtime().paused() {
-        Some(_) => Err(Error::Paused.into()),
-        None => Ok("ok\n"),
+    if app.runtime().paused().is_some() {
+        return Err(Error::Paused.into());
     }
+    if !app.runtime().is_trusted() {
+        let detail = "the lease of this host in its store does not hold, and it begins nothing";
+        return Err(
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, &codes::NO_LEASE, detail)
+                .help("See whether the store can be reached: then the host goes on by itself."),
+        );
+    }
+    Ok("ok\n")
 }
 
 /// What the host counts and measures, in the text format of Prometheus.

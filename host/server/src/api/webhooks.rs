@@ -39,6 +39,11 @@ const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
         (status = 200, body = Outcome, description = "The run that was waited for has ended."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The workflow allows one run at a time, and there is one."),
+        // Whatever body comes, and none, is taken by each of the methods.
+        (status = 408, body = Problem, content_type = "application/problem+json",
+            description = "The body has not come in time."),
+        (status = 413, body = Problem, content_type = "application/problem+json",
+            description = "The body is larger than it may be."),
     ))]
 pub(crate) async fn hook(
     State(app): State<App>,

@@ -308,8 +308,7 @@ impl Data {
     /// after its owner looked (`known`), or any that the owner has not named.
     pub(super) fn bury_unheard(&mut self, no: TriggerNo, known: Option<Token>, at_ms: i64) {
         let unheard = self.triggers.get(&no).filter(|row| {
-            row.kind == TriggerType::Resume
-                && known.is_none_or(|token| row.token != token)
+            row.kind == TriggerType::Resume && known.is_none_or(|token| row.token != token)
         });
         let dead = unheard.and_then(|row| {
             Some(DeadTrigger {

@@ -33,7 +33,8 @@ const STATEMENT_CACHE: usize = 64;
 /// How long a writer's statement waits for another process before it gives up.
 pub(super) const WRITER_WAIT_MS: u64 = 200;
 
-/// A reader waits only while another process opens or closes the file, but then it must.
+/// How often, at 1 ms each, is waited for a process that has the file to itself: who opens a
+/// store meets one that closes it, and takes the log into it, for as long as its disk takes.
 const READER_WAITS: i32 = 10_000;
 
 /// How long emptying the log waits for readers: long enough for the short ones.
@@ -46,7 +47,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
     let told = |error: rusqlite::Error| explain(path, &error);
     let mut connection = Connection::open(path).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    wait_as_writer(&connection).map_err(told)?;
+    // Nobody waits for this writer yet, so it can wait for long.
+    wait_as_reader(&connection).map_err(told)?;
     if connection.is_readonly("main").map_err(told)? {
         let text = format!("{} cannot be written", path.display());
         return Err(Error::new(codes::READ_ONLY, text)
@@ -79,6 +81,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
         .pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)
         .map_err(told)?;
     migrate(path, &mut connection)?;
+    wait_as_writer(&connection).map_err(told)?;
     if let Some(bytes) = options.max_bytes {
         let page: u64 = connection
             .pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0))

@@ -38,7 +38,9 @@ macro_rules! select_letter {
         concat!(
             "SELECT l.no, l.kind, l.reason, l.at_ms, l.failure, l.instance, l.seq, l.trigger, ",
             "l.node, l.priority, l.payload, l.detail, l.stimulus, l.input, l.input_meta, ",
-            "l.replayed_ms, i.id FROM dead_letter l LEFT JOIN instance i ON i.no = l.instance ",
+            "l.replayed_ms, i.id FROM dead_letter l LEFT JOIN (origin o JOIN instance i ",
+            // Without an origin it is deleted, or being forgotten.
+            "ON i.no = o.instance) ON o.instance = l.instance ",
             $rest
         )
     };

@@ -3,13 +3,14 @@
 //! Every process watches one small file, `<store>-members/wake`, of 64 slots of eight bytes.
 //! To notify is to write another number into one's own slot: one `pwrite`, about a
 //! microsecond, whoever listens. The operating system reports the change (inotify, on Linux),
-//! and a listener compares the slots with what it saw last, all but its own, so that nobody
-//! wakes itself. A file works at any length of path, between containers, and without anybody
-//! knowing who the others are; sockets do not.
+//! and a listener compares the slots with what it saw last. Numbers that it has written itself
+//! say nothing, so that nobody wakes itself. A file works at any length of path, between
+//! containers, and without anybody knowing who the others are; sockets do not.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use notify::{RecursiveMode, Watcher as _};
@@ -29,12 +30,26 @@ pub(super) struct Wake {
     path: PathBuf,
     file: Option<File>,
     slot: usize,
-    count: AtomicU64,
+    own: Own,
+}
+
+/// The numbers that one store object has written: from one to another, counted around.
+#[derive(Clone)]
+struct Own {
+    first: u64,
+    last: Arc<AtomicU64>,
+}
+
+/// What a listener knows of the wake file.
+struct Ears {
+    file: File,
+    own: Own,
+    seen: Mutex<Slots>,
 }
 
 impl Wake {
-    /// `nonce` differs between store objects. Two that share a slot do not wake each other at
-    /// once, and find what is new by their scans.
+    /// `nonce` is random. Two that share a slot wake each other like others. One that writes
+    /// over a number that it has not seen yet finds what is new by its scans.
     pub(super) fn new(store: &Path, nonce: u64) -> Self {
         let path = locks::directory(store).join("wake");
         let mut options = File::options();
@@ -47,17 +62,22 @@ impl Wake {
             .open(&path)
             .ok();
         let slot = usize::try_from(nonce % SLOTS as u64).unwrap_or(0);
+        let own = Own {
+            first: nonce,
+            last: Arc::new(AtomicU64::new(nonce)),
+        };
         Self {
             path,
             file,
             slot,
-            count: AtomicU64::new(nonce),
+            own,
         }
     }
 
     /// Wakes the others.
     pub(super) fn notify(&self) {
-        let count = self.count.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        // Counted first, so that no listener takes the number for somebody else's.
+        let count = self.own.last.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
         let Some(file) = &self.file else { return };
         let _ = file.write_at(&count.to_le_bytes(), (self.slot * SLOT_BYTES) as u64);
     }
@@ -71,20 +91,9 @@ impl Wake {
             )
             .help("Other processes' work is still found, by the scans.")
         };
-        let own = self.slot;
-        let file = File::open(&self.path).map_err(|error| failed(&error))?;
-        let seen = Mutex::new(read_slots(&file));
+        let ears = self.ears().map_err(|error| failed(&error))?;
         let changed = move |event: notify::Result<notify::Event>| {
-            if !event.is_ok_and(|event| event.kind.is_modify()) {
-                return;
-            }
-            let now = read_slots(&file);
-            let before = std::mem::replace(&mut *seen.lock(), now);
-            let others = now.iter().zip(&before).enumerate();
-            if others
-                .into_iter()
-                .any(|(slot, (now, before))| slot != own && now != before)
-            {
+            if event.is_ok_and(|event| event.kind.is_modify()) && ears.hear() {
                 wake();
             }
         };
@@ -94,6 +103,34 @@ impl Wake {
             .map_err(|error| failed(&error))?;
         Ok(Box::new(Mutex::new(watcher)))
     }
+
+    fn ears(&self) -> std::io::Result<Ears> {
+        let file = File::open(&self.path)?;
+        Ok(Ears {
+            seen: Mutex::new(read_slots(&file)),
+            own: self.own.clone(),
+            file,
+        })
+    }
+}
+
+impl Ears {
+    /// Whether somebody else has notified since the last look.
+    fn hear(&self) -> bool {
+        let mut seen = self.seen.lock();
+        let before = std::mem::replace(&mut *seen, read_slots(&self.file));
+        let slots = seen.iter().zip(&before);
+        slots
+            .into_iter()
+            .any(|(now, before)| now != before && !self.own.has(u64::from_le_bytes(*now)))
+    }
+}
+
+impl Own {
+    fn has(&self, number: u64) -> bool {
+        let written = self.last.load(Ordering::SeqCst).wrapping_sub(self.first);
+        number.wrapping_sub(self.first) <= written
+    }
 }
 
 /// A slot that cannot be read is zero; the file may be shorter than all slots.
@@ -101,4 +138,39 @@ fn read_slots(file: &File) -> Slots {
     let mut slots: Slots = [[0; SLOT_BYTES]; SLOTS];
     let _ = file.read_at(slots.as_flattened_mut(), 0);
     slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two store objects that are told apart by these numbers, and by nothing else.
+    fn check(nonces: [u64; 2]) {
+        let directory = tempfile::TempDir::new().unwrap();
+        let store = directory.path().join("windlass.db");
+        std::fs::create_dir(locks::directory(&store)).unwrap();
+        let both = nonces.map(|nonce| Wake::new(&store, nonce));
+        let ears = both.each_ref().map(|wake| wake.ears().unwrap());
+        let heard = || ears.each_ref().map(Ears::hear);
+        assert_eq!(heard(), [false, false]);
+        for _ in 0..100 {
+            both[0].notify();
+            assert_eq!(heard(), [false, true], "{nonces:?}");
+            both[1].notify();
+            assert_eq!(heard(), [true, false], "{nonces:?}");
+            both[1].notify();
+            both[1].notify();
+            assert_eq!(heard(), [true, false], "{nonces:?}");
+        }
+        assert_eq!(heard(), [false, false]);
+    }
+
+    #[test]
+    fn others_are_woken_whatever_their_slot_and_nobody_wakes_itself() {
+        let far = 1 << 32;
+        check([far, 2 * far + 1]);
+        check([far, 2 * far]);
+        // One of them counts around.
+        check([u64::MAX - 64, far - 1]);
+    }
 }

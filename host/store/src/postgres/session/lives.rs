@@ -153,7 +153,7 @@ impl Session<'_> {
     }
 
     /// The number of an instance that somebody can find, with its head held.
-    async fn standing(&mut self, instance: InstanceId) -> Done<Option<i64>> {
+    pub(super) async fn standing(&mut self, instance: InstanceId) -> Done<Option<i64>> {
         let Some(no) = self.instance_no(instance).await? else {
             return Ok(None);
         };

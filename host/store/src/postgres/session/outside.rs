@@ -142,7 +142,7 @@ impl Session<'_> {
         kind: TriggerType,
         at_ms: i64,
     ) -> Done<Wrote> {
-        let touched = match self.instance_no(instance).await? {
+        let touched = match self.standing(instance).await? {
             None => Touched::NotFound,
             Some(instance) if self.is_over(instance).await? => Touched::Closed,
             Some(instance) => {

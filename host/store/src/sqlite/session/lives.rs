@@ -149,7 +149,7 @@ impl Session<'_> {
     }
 
     /// The number of an instance that somebody can find.
-    fn standing(&mut self, instance: InstanceId) -> Done<Option<i64>> {
+    pub(super) fn standing(&mut self, instance: InstanceId) -> Done<Option<i64>> {
         let Some(no) = self.instance_no(instance)? else {
             return Ok(None);
         };

@@ -129,7 +129,7 @@ impl Session<'_> {
         kind: TriggerType,
         at_ms: i64,
     ) -> Done<Wrote> {
-        let touched = match self.instance_no(instance)? {
+        let touched = match self.standing(instance)? {
             None => Touched::NotFound,
             Some(instance) if self.is_over(instance)? => Touched::Closed,
             Some(instance) => {

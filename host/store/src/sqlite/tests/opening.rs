@@ -5,10 +5,11 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::open::STEPS;
+use super::super::open::{STEPS, WRITER_WAIT_MS};
 use super::super::{SqliteOptions, SqliteStore};
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
@@ -66,6 +67,22 @@ fn an_empty_file_is_laid_out() {
     drop(connection);
     assert!(visit(&disk.path()).is_ok());
     assert!(!disk.directory.path().join("windlass.db-wal").exists());
+}
+
+#[test]
+fn who_opens_a_file_waits_for_a_process_that_closes_it() {
+    let disk = filled();
+    // As the last to close it has it, until the log is in it.
+    let closing = Connection::open(disk.path()).unwrap();
+    closing
+        .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
+        .unwrap();
+    let path = disk.path();
+    let visit = std::thread::spawn(move || visit(&path));
+    // Longer than one who only writes would wait.
+    std::thread::park_timeout(Duration::from_millis(5 * WRITER_WAIT_MS));
+    drop(closing);
+    visit.join().unwrap().unwrap();
 }
 
 fn check_refused(disk: &OnDisk, code: &windlass_model::Code) {

@@ -1,0 +1,239 @@
+//! Words that come in another order than what they tell of: each case by hand, where the seeds
+//! would meet it only now and then.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use windlass_model::{Clock, InstanceId, InstanceNo, Payload, TriggerState};
+use windlass_store::write::{Claim, ClaimScope, ClaimedInstance};
+use windlass_store::{MemoryStore, Reader as _, Store, Write, Wrote};
+
+use super::clock::SimClock;
+use super::graphs::ALL;
+use crate::client::{self, Schedule};
+use crate::options::{Options, Scope};
+use crate::parts::Parts;
+use crate::request::StartRequest;
+use crate::scheduler::core::{Event, Settings};
+use crate::scheduler::driver::Mail;
+use crate::shard::{Arrival, BurstBounds, Message};
+use crate::topology::Topology;
+
+/// A process whose only shard is driven by hand.
+struct Process {
+    store: Arc<MemoryStore>,
+    clock: Arc<SimClock>,
+    parts: Parts,
+}
+
+impl Process {
+    fn new() -> Self {
+        let clock = SimClock::new();
+        let store = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let options = Options {
+            store: Arc::<MemoryStore>::clone(&store),
+            plugins: Arc::clone(&ALL.host),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            io: ALL.tokio.handle().clone(),
+            name: "process".to_owned(),
+            scope: Scope::All,
+            scheduler: Settings::default(),
+            workers: 1,
+            spare_workers: 0,
+            burst: BurstBounds::default(),
+            beside: None,
+            topology: Topology::Local,
+            max_steps: 1_000,
+            observer: None,
+            plugins_came: None,
+        };
+        let parts = Parts::join(options, |_, work| work()).unwrap();
+        Self {
+            store,
+            clock,
+            parts,
+        }
+    }
+
+    /// A run that nobody has, with so many triggers that are due besides those that begin it.
+    fn run(&self, besides: usize) -> InstanceId {
+        let prepared = &ALL.workflows[0];
+        let numbers = self.parts.membership.numbers();
+        let request = StartRequest {
+            definition: (*prepared.definition).clone(),
+            input: Payload::null(),
+            id: None,
+            correlation: None,
+        };
+        let now_ms = self.clock.wall_ms();
+        let (new, _) = request.instance(prepared, &numbers, None, now_ms).unwrap();
+        let id = new.id;
+        let (_, plan) = prepared.graph.nodes().next().unwrap();
+        self.store.write(Write::Create(Box::new(new))).unwrap();
+        for _ in 0..besides {
+            let wish = Schedule {
+                id: None,
+                instance: id,
+                node: plan.name.clone(),
+                due_ms: None,
+                payload: None,
+                priority: 0,
+            };
+            client::schedule(&*self.store, now_ms, &wish).unwrap();
+        }
+        id
+    }
+
+    /// Claims so many triggers at most of the only run, and counts them.
+    fn claim(&self, triggers: u32) -> ClaimedInstance {
+        let claim = Claim {
+            incarnation: self.parts.membership.numbers().incarnation(),
+            now_ms: self.clock.wall_ms(),
+            instances: 1,
+            triggers,
+            scope: ClaimScope::All,
+        };
+        let wrote = self.store.write(Write::Claim(claim)).unwrap();
+        let Wrote::Claimed(mut claims) = wrote else {
+            panic!("{wrote:?}");
+        };
+        let claimed = claims.instances.pop().unwrap();
+        self.parts.shared.flow.took(claimed.count());
+        claimed
+    }
+
+    fn take(&self, message: Message) {
+        let shard = &self.parts.shared.shards[0];
+        shard.state.lock().take(message, &self.parts.shared);
+    }
+
+    fn arrive(&self, claimed: ClaimedInstance) {
+        self.take(Message::Arrived(Box::new(Arrival {
+            claimed,
+            prepared: Arc::clone(&ALL.workflows[0]),
+            numbers: self.parts.membership.numbers(),
+        })));
+    }
+
+    /// Carries out what the shard wants to be written, after what it was sent.
+    fn write(&self) {
+        let shard = &self.parts.shared.shards[0];
+        let mut messages = Vec::new();
+        shard.take(&mut messages);
+        messages.into_iter().for_each(|message| self.take(message));
+        let writes = shard.state.lock().take_out();
+        let written = writes
+            .into_iter()
+            .map(|(ticket, write)| (ticket, self.store.write(write)));
+        let answers = written.collect();
+        self.take(Message::Answers(answers));
+    }
+
+    /// How many triggers the shard is about to execute.
+    fn lined_up(&self) -> usize {
+        let state = self.parts.shared.shards[0].state.lock();
+        state.lined_up()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.parts.shared.flow.in_flight() as usize
+    }
+
+    /// Whether the scheduler was told since the last time that something is due.
+    fn is_due(&self) -> bool {
+        let mail = std::iter::from_fn(|| self.parts.inbox.next());
+        mail.filter(|mail| matches!(mail, Mail::Event(Event::Due(_))))
+            .count()
+            > 0
+    }
+
+    fn owner(&self, no: InstanceNo) -> Option<windlass_model::Incarnation> {
+        self.store.instance_by_no(no).unwrap().unwrap().owner
+    }
+}
+
+#[test]
+fn what_is_claimed_further_may_come_before_its_run() {
+    let process = Process::new();
+    process.run(20);
+    let (taken, more) = (process.claim(1), process.claim(64));
+    assert!(taken.taken && !more.taken);
+    let all = taken.claimed.len() + more.claimed.len();
+    assert!(all > 20);
+    process.arrive(more);
+    assert_eq!(process.lined_up(), 0);
+    process.arrive(taken);
+    assert_eq!((process.lined_up(), process.in_flight()), (all, all));
+}
+
+#[test]
+fn what_was_looked_up_for_too_long_replaces_nothing() {
+    let process = Process::new();
+    process.run(1);
+    let first = process.claim(64);
+    // Meanwhile the process gives everything back, as it does when it has lost its membership.
+    let fence = windlass_store::write::Fence {
+        incarnation: first.row.owner.unwrap(),
+        instance: first.row.no,
+        epoch: first.row.epoch,
+        version: first.row.version,
+    };
+    process.store.write(Write::Release { fence }).unwrap();
+    let second = process.claim(64);
+    assert!(second.taken && second.row.epoch > first.row.epoch);
+    let present = second.claimed.len();
+    process.arrive(second);
+    process.arrive(first);
+    assert_eq!(
+        (process.lined_up(), process.in_flight()),
+        (present, present)
+    );
+}
+
+#[test]
+fn what_is_claimed_of_a_run_that_is_being_given_back_is_claimed_again() {
+    let process = Process::new();
+    process.run(20);
+    let (taken, more) = (process.claim(1), process.claim(64));
+    let no = taken.row.no;
+    process.arrive(taken);
+    process.take(Message::Drain);
+    process.arrive(more);
+    process.is_due();
+    process.write();
+    assert_eq!(process.owner(no), None);
+    assert!(
+        process.is_due(),
+        "the scheduler is told when they are pending"
+    );
+    assert_eq!((process.lined_up(), process.in_flight()), (0, 0));
+}
+
+#[test]
+fn what_nobody_comes_for_is_forgotten() {
+    let process = Process::new();
+    process.run(20);
+    let (taken, more) = (process.claim(1), process.claim(64));
+    process.parts.shared.landed(taken.count());
+    let waiting = more.claimed.len();
+    process.arrive(more);
+    process.take(Message::Retry);
+    assert_eq!(process.in_flight(), waiting, "it may be on its way");
+    process.take(Message::Retry);
+    assert_eq!(process.in_flight(), 0);
+}
+
+#[test]
+fn what_this_version_does_not_understand_is_left_to_another() {
+    let process = Process::new();
+    process.run(0);
+    let mut claimed = process.claim(64);
+    let no = claimed.row.no;
+    claimed.row.state = Bytes::from_static(&[250]);
+    process.arrive(claimed);
+    process.write();
+    assert_eq!((process.owner(no), process.in_flight()), (None, 0));
+    let rows = process.store.triggers(no).unwrap();
+    assert!(!rows.is_empty());
+    assert!(rows.iter().all(|row| row.state == TriggerState::Parked));
+}

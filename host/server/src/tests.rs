@@ -1,0 +1,222 @@
+//! A server on a host of its own, asked without a socket.
+
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use tower::ServiceExt as _;
+use windlass_model::Clock;
+use windlass_plugins::Host;
+use windlass_runtime::definitions::{self, Definitions};
+use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, Topology};
+use windlass_store::MemoryStore;
+use windlass_store::memory::Fault;
+
+use crate::app::App;
+use crate::hub::Hub;
+use crate::options::{Bounds, Options};
+use crate::problem::Problem;
+use crate::{openapi, routes};
+
+const TOKEN: &str = "a-token-of-this-test";
+
+/// A clock that stands still unless somebody moves it.
+#[derive(Default)]
+struct Still(AtomicU64);
+
+impl Still {
+    fn go_on(&self, by: Duration) {
+        let by_ms = u64::try_from(by.as_millis()).unwrap();
+        self.0.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Still {
+    fn wall_ms(&self) -> i64 {
+        1_800_000_000_000 + i64::try_from(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct Rig {
+    app: App,
+    store: Arc<MemoryStore>,
+    clock: Arc<Still>,
+    tokio: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new(bounds: Bounds) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        let io = tokio.handle().clone();
+        let clock = Arc::new(Still::default());
+        let store = MemoryStore::new(Arc::clone(&clock) as _);
+        let options = windlass_plugins::Options::in_dir(dir.path());
+        let plugins = Host::start(options, Arc::clone(&clock) as _, io.clone()).unwrap();
+        let runtime = Runtime::start(windlass_runtime::Options {
+            store: Arc::clone(&store) as _,
+            plugins: Arc::clone(&plugins),
+            clock: Arc::clone(&clock) as _,
+            io: io.clone(),
+            name: "test".to_owned(),
+            scope: Scope::All,
+            scheduler: Settings::default(),
+            workers: 1,
+            spare_workers: 0,
+            burst: BurstBounds::default(),
+            beside: None,
+            topology: Topology::Local,
+            max_steps: 1,
+            observer: None,
+            plugins_came: None,
+        })
+        .unwrap();
+        let definitions = Definitions::new(
+            Arc::clone(&store) as _,
+            Arc::clone(&plugins),
+            Arc::clone(&clock) as _,
+            io,
+            &Topology::Local,
+            definitions::Options::default(),
+        );
+        let app = App::new(Options {
+            listen: ([127, 0, 0, 1], 0).into(),
+            token: Some(TOKEN.to_owned()),
+            public_url: None,
+            bounds,
+            store: Arc::clone(&store) as _,
+            plugins,
+            definitions: Arc::new(definitions),
+            runtime,
+            clock: Arc::clone(&clock) as _,
+            locks: None,
+            hub: Hub::new(),
+            page: |_| None,
+        });
+        Self {
+            app,
+            store,
+            clock,
+            tokio,
+            _dir: dir,
+        }
+    }
+
+    fn asked(&self, method: &Method, path: &str) -> StatusCode {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.body(Body::empty()).unwrap();
+        let answered = routes::router(&self.app).oneshot(request);
+        self.tokio.block_on(answered).unwrap().status()
+    }
+
+    fn ready(&self) -> StatusCode {
+        self.asked(&Method::GET, "/readyz")
+    }
+}
+
+#[test]
+fn requests_that_are_given_up_leave_no_more_behind_than_may_be_in_the_store() {
+    let rig = Rig::new(Bounds {
+        blocking: 1,
+        ..Bounds::default()
+    });
+    let _inside = rig.tokio.enter();
+    let mut context = Context::from_waker(Waker::noop());
+    let alive = Arc::new(());
+    let (answer, answered) = channel::<()>();
+    let answered = Arc::new(parking_lot::Mutex::new(answered));
+    for _ in 0..1_000 {
+        let (alive, answered) = (Arc::clone(&alive), Arc::clone(&answered));
+        let asked = pin!(rig.app.ask(move |_| {
+            let _ = answered.lock().recv();
+            drop(alive);
+            Ok::<_, Box<Problem>>(())
+        }));
+        assert!(asked.poll(&mut context).is_pending());
+        // What the client does counts, too.
+        let exists = rig
+            .app
+            .client
+            .exists(windlass_model::InstanceId(uuid::Uuid::nil()));
+        assert!(pin!(exists).poll(&mut context).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&alive), 2, "this one, and that at work");
+    drop(answer);
+}
+
+#[test]
+fn a_request_has_its_room_until_it_is_answered() {
+    let rig = Rig::new(Bounds {
+        blocking: 1,
+        ..Bounds::default()
+    });
+    let _inside = rig.tokio.enter();
+    let mut context = Context::from_waker(Waker::noop());
+    let before = rig.app.requests.available_permits();
+    let (answer, answered) = channel::<()>();
+    let mut busy = Box::pin(rig.app.ask(move |_| {
+        let _ = answered.recv();
+        Ok::<_, Box<Problem>>(())
+    }));
+    assert!(busy.as_mut().poll(&mut context).is_pending());
+    let request = Request::builder()
+        .uri("/api/v1/locks")
+        .header("Authorization", format!("Bearer {TOKEN}"));
+    let request = request.body(Body::empty()).unwrap();
+    let mut waiting = Box::pin(routes::router(&rig.app).oneshot(request));
+    assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Pending));
+    assert_eq!(rig.app.requests.available_permits(), before - 1);
+    drop(answer);
+    assert_eq!(
+        rig.tokio.block_on(waiting).unwrap().status(),
+        StatusCode::OK
+    );
+    assert_eq!(rig.app.requests.available_permits(), before);
+}
+
+#[test]
+fn a_host_is_ready_while_its_lease_holds() {
+    let rig = Rig::new(Bounds::default());
+    assert_eq!(rig.ready(), StatusCode::OK);
+    rig.store.set_faults(Some(Box::new(|_| Some(Fault::Full))));
+    while rig.ready() == StatusCode::OK {
+        rig.clock.go_on(Duration::from_secs(60));
+    }
+    assert_eq!(rig.ready(), StatusCode::SERVICE_UNAVAILABLE);
+    rig.store.set_faults(None);
+    while rig.ready() != StatusCode::OK {
+        // It tries again after a while.
+        rig.clock.go_on(Duration::from_secs(1));
+        rig.app.runtime().wake();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_the_document_says_of_the_token_is_so() {
+    let rig = Rig::new(Bounds::default());
+    let document = serde_json::to_value(openapi()).unwrap();
+    assert_eq!(document["security"], serde_json::json!([{ "token": [] }]));
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let address = path.replace(['{', '}'], "");
+        for (method, operation) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let refused = rig.asked(&method, &address) == StatusCode::UNAUTHORIZED;
+            let open = operation["security"] == serde_json::json!([]);
+            assert_ne!(refused, open, "{method} {path}");
+            let said = operation["responses"].get("401").is_some();
+            assert_eq!(refused, said, "{method} {path}");
+        }
+    }
+}
