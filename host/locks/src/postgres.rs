@@ -101,10 +101,10 @@ impl Statements {
                 schema.replace('\'', "''")
             ),
             // Alone, because several processes may make it at once, and PostgreSQL's own
-            // `IF NOT EXISTS` does not keep them apart.
+            // `IF NOT EXISTS` does not keep them apart. Statements that are sent together are
+            // one transaction, and one that fails leaves none open.
             make: format!(
-                "BEGIN;
-                SELECT pg_advisory_xact_lock(hashtextextended('windlass_lock', 0));
+                "SELECT pg_advisory_xact_lock(hashtextextended('windlass_lock', 0));
                 CREATE SCHEMA IF NOT EXISTS {schema};
                 CREATE SEQUENCE IF NOT EXISTS {schema}.windlass_lock_token;
                 CREATE TABLE IF NOT EXISTS {schema}.windlass_lock (
@@ -114,8 +114,7 @@ impl Statements {
                     token bigint NOT NULL,
                     until timestamptz NOT NULL
                 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0,
-                    autovacuum_vacuum_threshold = 1000);
-                COMMIT;"
+                    autovacuum_vacuum_threshold = 1000);"
             ),
             take: format!(
                 "INSERT INTO {schema}.windlass_lock AS lock (key, holder, owner, token, until)

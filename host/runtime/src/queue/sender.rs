@@ -60,6 +60,8 @@ impl Sender {
                 }
                 // Another process has.
                 Ok(None) => {}
+                // That is no fault of the stimulus: it stays where it is for the next round.
+                Err(Error::Store(error)) if error.transient => return Err(error.into()),
                 Err(error) => {
                     failing.extend(row.source);
                     let retried = self.put_off(row, &error, now_ms)?;

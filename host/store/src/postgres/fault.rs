@@ -23,6 +23,15 @@ pub(super) fn explain(place: &str, error: &Fault) -> Error {
     told
 }
 
+/// A server takes connections, and says nothing.
+pub(super) fn silent(place: &str) -> Error {
+    let meaning = passes(Kind::Unreachable);
+    let text = format!("{} ({place}: it does not answer)", meaning.what);
+    Error::new(meaning.code, text)
+        .help(meaning.help)
+        .transient()
+}
+
 /// For these it helps to do something.
 fn meaning(kind: Kind) -> Meaning {
     let of = |code, what, help| Meaning {

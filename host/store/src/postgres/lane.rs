@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_model::failpoint;
 
 use super::connect::Connection;
-use super::fault::{Fault, explain, is_conflict, is_gone};
+use super::fault::{Fault, explain, is_conflict, is_gone, silent};
 use super::listen::pause;
 use super::session::{Done, Failed, Session, Trace};
 use super::shared::Shared;
@@ -28,6 +28,16 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 
 /// The longest.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+
+/// How often a connection is made again for a transaction during which it is lost. More than
+/// that looks like what the transaction itself does to the server.
+const LOSSES: u32 = 20;
+
+/// After so many losses each further attempt waits for a while.
+const CHANCE: u32 = 3;
+
+/// How long making a connection may take, in which the server may say nothing at all.
+const GREETING: Duration = Duration::from_secs(15);
 
 /// How often a connection that is lost again is made again to look for a trace.
 const QUESTIONS: u32 = 100;
@@ -147,7 +157,7 @@ impl Lane {
         work: &mut W,
     ) -> std::result::Result<W::Answer, Refused> {
         let place = shared.target.place();
-        let mut conflicts = 0;
+        let (mut conflicts, mut losses) = (0, 0);
         loop {
             self.trace += 1;
             let trace = Trace {
@@ -160,6 +170,13 @@ impl Lane {
                 Attempt::Gone(fault) => {
                     tracing::warn!("the connection to {place} is lost: {fault}");
                     self.connection = None;
+                    losses += 1;
+                    if losses > LOSSES {
+                        return Err(Refused::RolledBack(explain(place, &fault)));
+                    }
+                    if losses > CHANCE {
+                        pause(BACK_OFF * losses).await;
+                    }
                 }
                 Attempt::Conflict(error) => {
                     conflicts += 1;
@@ -196,17 +213,15 @@ impl Lane {
     }
 
     async fn connect(&self, shared: &Shared) -> Result<Connection> {
-        let target = &shared.target;
-        let told = |fault: Fault| explain(target.place(), &fault);
         if self.unreachable {
-            return traced(shared, self.process).await.map_err(told);
+            return greeted(shared, self.process).await;
         }
         let mut wait = BACK_OFF;
         let mut waited = Duration::ZERO;
         loop {
-            let fault = match traced(shared, self.process).await {
+            let fault = match greeted(shared, self.process).await {
                 Ok(connection) => return Ok(connection),
-                Err(fault) => told(fault),
+                Err(fault) => fault,
             };
             let bound = Duration::from_millis(shared.options.reconnect_ms);
             if !fault.transient || waited >= bound {
@@ -254,6 +269,15 @@ impl Lane {
             }
         }
         Err(unknown("the connection is lost again and again"))
+    }
+}
+
+/// A new connection, from a server that answers in time.
+async fn greeted(shared: &Shared, process: i64) -> Result<Connection> {
+    let place = shared.target.place();
+    match tokio::time::timeout(GREETING, traced(shared, process)).await {
+        Ok(connection) => connection.map_err(|fault| explain(place, &fault)),
+        Err(_) => Err(silent(place)),
     }
 }
 

@@ -10,6 +10,7 @@ use super::lane::{Lane, Plain, Refused, Single};
 use super::lanes::Next;
 use super::session::is_plain;
 use super::shared::Shared;
+use crate::codes;
 use crate::error::{Error, Result};
 use crate::queue::Batch;
 use crate::write::{Sink, Ticket, Write, Wrote};
@@ -51,6 +52,8 @@ struct Round {
     items: Vec<Item>,
     /// Everything before this is answered.
     next: usize,
+    /// Why nothing more of this round is tried.
+    lost: Option<Error>,
 }
 
 impl Round {
@@ -60,7 +63,11 @@ impl Round {
         while self.next < self.items.len() {
             let clock = shared.options.clock.as_ref();
             let begun = clock.monotonic();
-            let size = runtime.block_on(self.run_group(shared, lane));
+            let size = match &self.lost {
+                // Each would look for the server anew, one after the other.
+                Some(error) => self.refuse(error.clone()),
+                None => runtime.block_on(self.run_group(shared, lane)),
+            };
             let took = clock.monotonic().saturating_sub(begun);
             let metrics = &shared.options.metrics;
             metrics.commit.record(micros(took));
@@ -73,6 +80,7 @@ impl Round {
         self.items.clear();
         self.sinks.clear();
         self.next = 0;
+        self.lost = None;
         for batch in batches {
             let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
             let sink = known.unwrap_or_else(|| {
@@ -123,6 +131,7 @@ impl Round {
                 for item in self.items.iter_mut().skip(self.next).take(plain) {
                     item.answer = Some(Err(error.clone()));
                 }
+                self.note(&error);
                 plain
             }
         }
@@ -139,10 +148,39 @@ impl Round {
 
     /// Runs writes each in a transaction of its own.
     async fn run_singly(&mut self, shared: &Shared, lane: &mut Lane, size: usize) {
-        for item in self.items.iter_mut().skip(self.next).take(size) {
+        for at in self.next..self.next.saturating_add(size).min(self.items.len()) {
+            let Some(item) = self.items.get_mut(at) else {
+                return;
+            };
+            if let Some(error) = &self.lost {
+                item.answer = Some(Err(error.clone()));
+                continue;
+            }
             let answer = lane.run(shared, &mut Single(&item.write)).await;
+            let lost = match &answer {
+                Err(Refused::Lost(error)) => Some(error.clone()),
+                _ => None,
+            };
             item.answer = Some(answer.map_err(Refused::error));
+            if let Some(error) = lost {
+                self.note(&error);
+            }
         }
+    }
+
+    /// The database cannot be reached: nothing more of this round is tried. What is only not
+    /// known of one write says nothing about the others.
+    fn note(&mut self, error: &Error) {
+        if error.code != codes::UNKNOWN_OUTCOME {
+            self.lost = Some(error.clone());
+        }
+    }
+
+    /// Refuses all that is left, and says how many writes it was.
+    fn refuse(&mut self, error: Error) -> usize {
+        let left = self.items.iter_mut().skip(self.next);
+        left.map(|item| item.answer = Some(Err(error.clone())))
+            .count()
     }
 
     /// Hands out the answers of the next `size` writes, as many as possible at a time.

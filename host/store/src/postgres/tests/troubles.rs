@@ -9,7 +9,7 @@ use windlass_test_servers::PostgreSql;
 
 use super::{InDatabase, Line, in_database};
 use crate::conformance::TestClock;
-use crate::conformance::world::{Held, Member, is_done};
+use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
 use crate::{Store as _, Write, codes};
@@ -49,7 +49,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
     let firsts: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
     let (over, harmed, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let steps: Vec<_> = std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let harming = scope.spawn(|| {
             let mut next = STEPS_BETWEEN;
             while !over.load(Ordering::Acquire) {
                 if done.load(Ordering::Acquire) >= next {
@@ -64,13 +64,15 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
             .iter()
             .enumerate()
             .map(|(no, first)| {
-                let (store, member, harmed, done) = (&store, &member, &harmed, &done);
+                let (store, member, done) = (&store, &member, &done);
+                // Also when doing harm has failed, which the scope says.
+                let is_enough = || harmed.load(Ordering::Acquire) >= 3 || harming.is_finished();
                 scope.spawn(move || {
                     let line = Line::new(no);
                     let mut held = *first;
                     let mut steps = 0;
                     // Until there was both enough work and enough harm.
-                    while steps < STEPS || harmed.load(Ordering::Acquire) < 3 {
+                    while steps < STEPS || !is_enough() {
                         let step = member.chained(&held, steps + 2);
                         let wrote = line.write(store, Write::Commit(Box::new(step))).unwrap();
                         assert!(is_done(&wrote), "{wrote:?} at {steps}");
@@ -164,4 +166,41 @@ fn what_cannot_be_asked_for_is_answered_as_unknown() {
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
     let error = store.counts().unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
+}
+
+#[test]
+fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
+    let Some(server) = PostgreSql::for_test().unwrap() else {
+        return;
+    };
+    let harness = InDatabase {
+        clock: Arc::default(),
+        url: Some(server.database().unwrap()),
+    };
+    let options = PostgresOptions {
+        reconnect_ms: 100,
+        ..harness.options()
+    };
+    let url = harness.url.as_deref().unwrap();
+    let store = PostgresStore::open(url, options).unwrap();
+    let port = url
+        .rsplit(':')
+        .next()
+        .and_then(|rest| rest.split('/').next());
+    let port: u16 = port.unwrap().parse().unwrap();
+    server.kill().unwrap();
+    // Something else is there now, which only hangs up.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    std::thread::spawn(move || {
+        for _ in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    for answer in batch(&*store, vec![Write::Unpark; 200]) {
+        assert!(answer.unwrap_err().transient);
+    }
+    let calls = calls.load(Ordering::SeqCst);
+    assert!((1..50).contains(&calls), "{calls} attempts");
 }
