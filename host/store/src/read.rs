@@ -31,7 +31,8 @@ pub trait Reader {
     /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>>;
 
-    /// Instances, newest first.
+    /// Instances, the highest number first: those of the process that joined the store last come
+    /// first, and of one process, the one that was written down last.
     fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>>;
 
     /// What an instance works on.

@@ -317,8 +317,8 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     assert_eq!(member.delete(row.id), Lived::NotFound);
 }
 
-/// How often somebody deletes an instance while it ends.
-const RACES: usize = 2_000;
+/// How often two people, or one and a run, do something at the same moment.
+pub(super) const RACES: usize = 2_000;
 
 /// A commit that ends an instance and somebody who deletes it, at the same moment: it is gone
 /// in any case, and nobody was told otherwise.
@@ -342,4 +342,60 @@ pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
         assert_eq!(member.store.instance(id).unwrap(), None);
         assert_eq!(member.triggers(no), []);
     }
+}
+
+/// A commit that ends an instance and somebody who cancels it, at the same moment: it ends as it
+/// ended, and whoever asked was in time to ask, or was told that it was over.
+pub(super) fn cancelling_races_the_last_commit(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = Member::join(harness);
+    let mut late = 0;
+    for _ in 0..RACES {
+        let held = member.born();
+        let no = held.fence.instance;
+        let id = member.head(no).id;
+        let (ended, asked) = std::thread::scope(|scope| {
+            let end = scope.spawn(|| member.commit(member.last(&held)));
+            let cancel = scope.spawn(|| other.asked(id, TriggerType::Cancel, 50));
+            (end.join().unwrap(), cancel.join().unwrap())
+        });
+        assert!(is_done(&ended), "{ended:?}");
+        assert!(
+            matches!(asked, Touched::Done | Touched::Closed),
+            "{asked:?}"
+        );
+        late += u32::from(asked == Touched::Closed);
+        assert_eq!(member.head(no).status, Status::Completed);
+        assert_eq!(member.triggers(no), []);
+    }
+    println!("{late} of {RACES} cancelled too late");
+}
+
+/// A run that is cancelled while it is resumed: whoever resumed it was told that nobody waits, or
+/// finds what he sent among the dead letters.
+pub(super) fn resuming_races_cancelling(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let other = Member::join(harness);
+    let mut heard = 0;
+    for _ in 0..RACES {
+        let (no, id) = member.waiting_for(|held| vec![member.bookmark(held, "go")]);
+        let waits = member.only_trigger(no);
+        assert_eq!(member.asked(id, TriggerType::Cancel, 50), Touched::Done);
+        let cancel = member.claim_all(60)[0];
+        let mut end = member.last(&cancel);
+        end.status = Status::Cancelled;
+        end.removed = vec![waits.fence()];
+        let (ended, sent) = std::thread::scope(|scope| {
+            let end = scope.spawn(|| member.commit(end));
+            let send = scope.spawn(|| other.send(stimulus("go", Delivery::Resume)));
+            (end.join().unwrap(), send.join().unwrap())
+        });
+        assert!(is_done(&ended), "{ended:?}");
+        heard += sent.resumed.len() as u64;
+        assert_eq!(member.head(no).status, Status::Cancelled);
+        let counts = member.store.counts().unwrap();
+        let left = (counts.triggers, counts.bookmarks, counts.dead_letters);
+        assert_eq!(left, (0, 0, heard), "{sent:?}");
+    }
+    println!("{heard} of {RACES} resumed in time");
 }

@@ -176,7 +176,8 @@ macro_rules! conformance {
                 what_is_at_work_when_its_instance_is_paused_is_kept,
                 of_pausing_and_going_on_the_last_counts,
                 a_pause_that_a_claim_passed_by_does_not_undo_its_end, a_deleted_instance_is_found_by_nobody,
-                deleting_ends_what_has_not_ended, deleting_races_the_last_commit;
+                deleting_ends_what_has_not_ended, deleting_races_the_last_commit,
+                cancelling_races_the_last_commit, resuming_races_cancelling;
             reopening: what_failed_is_taken_up_again_once,
                 a_child_that_has_reported_is_not_taken_up_again,
                 a_dead_letter_takes_its_run_up_again_once;

@@ -9,6 +9,7 @@ use windlass_model::{
 
 use super::Harness;
 use super::forgetting::full;
+use super::living::RACES;
 use super::waiting::stimulus;
 use super::world::{Member, is_done, is_fenced};
 use crate::lives::{LifeOp, Lived};
@@ -482,7 +483,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
     let (mut replaced, mut owned) = (0, 0);
-    for _ in 0..300 {
+    for _ in 0..RACES {
         let mut new = member.draft(1);
         let id = new.id;
         new.triggers[0].due_ms = 10;
@@ -515,7 +516,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
             member.commit(member.last(&held));
         }
     }
-    assert_eq!(replaced + owned, 300);
+    assert_eq!(replaced + owned, RACES);
 }
 
 /// Claims one instance and steps it three times, and gives it back. Which steps counted.

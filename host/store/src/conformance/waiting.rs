@@ -60,7 +60,7 @@ impl Member {
         self.waiting_for(|held| vec![self.bookmark(held, name)])
     }
 
-    fn waiting_for(
+    pub(super) fn waiting_for(
         &self,
         bookmarks: impl FnOnce(&Held) -> Vec<NewBookmark>,
     ) -> (InstanceNo, InstanceId) {

@@ -49,7 +49,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
     let firsts: Vec<Held> = (0..CHAINS).map(|_| member.born()).collect();
     let (over, harmed, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let steps: Vec<_> = std::thread::scope(|scope| {
-        let harming = scope.spawn(|| {
+        let harming = Arc::new(scope.spawn(|| {
             let mut next = STEPS_BETWEEN;
             while !over.load(Ordering::Acquire) {
                 if done.load(Ordering::Acquire) >= next {
@@ -59,20 +59,22 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
                 }
                 std::thread::yield_now();
             }
-        });
+        }));
         let chains: Vec<_> = firsts
             .iter()
             .enumerate()
             .map(|(no, first)| {
-                let (store, member, done) = (&store, &member, &done);
-                // Also when doing harm has failed, which the scope says.
-                let is_enough = || harmed.load(Ordering::Acquire) >= 3 || harming.is_finished();
+                let (store, member, harmed, done) = (&store, &member, &harmed, &done);
+                let harming = Arc::clone(&harming);
                 scope.spawn(move || {
                     let line = Line::new(no);
                     let mut held = *first;
                     let mut steps = 0;
-                    // Until there was both enough work and enough harm.
-                    while steps < STEPS || !is_enough() {
+                    // Until there was both enough work and enough harm, or whoever does it has
+                    // panicked, which the scope tells.
+                    while steps < STEPS
+                        || (harmed.load(Ordering::Acquire) < 3 && !harming.is_finished())
+                    {
                         let step = member.chained(&held, steps + 2);
                         let wrote = line.write(store, Write::Commit(Box::new(step))).unwrap();
                         assert!(is_done(&wrote), "{wrote:?} at {steps}");
