@@ -184,7 +184,14 @@ impl<'p> Flight<'p, '_, '_> {
             .heads
             .iter()
             .filter(|(_, head)| head.created.is_none());
-        let (steps, ends): (Vec<_>, Vec<_>) = there.partition(|(_, head)| head.owner.is_some());
+        let (steps, ends): (Vec<_>, Vec<_>) =
+            there.clone().partition(|(_, head)| head.owner.is_some());
+        if !steps.is_empty() && !ends.is_empty() {
+            // Each of the two updates takes heads in their order; together they would not.
+            let all: Vec<i64> = there.map(|(no, _)| *no).collect();
+            let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
+            self.add(sql, None, vec![Box::new(all)]).await?;
+        }
         let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
             last_run = coalesce(u.last_run, i.last_run), state = u.state \
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \

@@ -6,12 +6,12 @@ use std::sync::{Arc, Barrier};
 use windlass_model::{Delivery, Status, TriggerState};
 
 use super::in_database;
-use crate::Wrote;
 use crate::conformance::Harness as _;
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Held, Member, is_done};
+use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::stimuli::NewStimulus;
 use crate::write::Commit;
+use crate::{Write, Wrote};
 
 /// Stores on each side, with connections of their own, as other processes have them.
 const SIDES: usize = 4;
@@ -139,4 +139,40 @@ fn what_has_begun_to_wait_since_it_was_seen_is_not_claimed() {
         let sent = slow.send(stimulus("paid", Delivery::Resume));
         assert_eq!(sent.resumed.len(), 1);
     }
+}
+
+/// Whoever holds several runs takes them in the order of their numbers, those that go on with
+/// those that end.
+#[test]
+fn a_batch_and_a_broadcast_never_wait_for_each_other() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let (runs, sender) = (Member::join(&database), Member::join(&database));
+    for _ in 0..300 {
+        let [ends, goes_on] = [(); 2].map(|()| {
+            let held = runs.born();
+            let bookmarks = vec![runs.bookmark(&held, "go")];
+            let step = Commit {
+                bookmarks,
+                ..runs.chained(&held, 2)
+            };
+            assert!(is_done(&runs.commit(step)));
+            held.next()
+        });
+        let commits = [runs.chained(&goes_on, 3), runs.last(&ends)];
+        let writes = commits.map(|commit| Write::Commit(Box::new(commit)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| sender.send(stimulus("go", Delivery::Resume)));
+            for wrote in batch(&*runs.store, writes.into()) {
+                assert!(is_done(&wrote.unwrap()));
+            }
+        });
+        assert!(is_done(&runs.commit(runs.last(&goes_on.next()))));
+    }
+    runs.store.close();
+    sender.store.close();
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(database.ask(deadlocks).trim(), "0");
 }
