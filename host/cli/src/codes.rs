@@ -52,6 +52,8 @@ pub(crate) const NO_WORKFLOW: Code = Code::new("WL-U011");
 pub(crate) const CONFIRM: Code = Code::new("WL-U012");
 /// There is no such trigger.
 pub(crate) const NO_TRIGGER: Code = Code::new("WL-U013");
+/// A run waits at several bookmarks, and it was not said at which it is meant.
+pub(crate) const SEVERAL_BOOKMARKS: Code = Code::new("WL-U017");
 /// There is no such bookmark, or nobody waits there any more.
 pub(crate) const NO_BOOKMARK: Code = Code::new("WL-U014");
 /// There is no such dead letter.

@@ -71,7 +71,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(triggers::fire))
         .routes(routes!(triggers::cancel))
         .routes(routes!(triggers::reschedule))
-        .routes(routes!(stimuli::send))
+        .routes(routes!(stimuli::send, stimuli::list))
         .routes(routes!(bookmarks::list))
         .routes(routes!(bookmarks::resume))
         .routes(routes!(letters::list))

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long a server may take to start or to stop.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take to start or to stop: far longer than it does.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Ends what `pid` names and removes the folder, once the pipe to the test process breaks.
 const WATCHDOG: &str = r#"

@@ -4,13 +4,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 
 use crate::places;
-use crate::process::Server;
+use crate::process::{PATIENCE, Server};
 
 /// A Redis server that keeps nothing on disk: killing and starting it empties it.
 #[derive(Debug)]
@@ -155,10 +154,9 @@ impl Redis {
     }
 
     fn answers(&self, command: &str) -> Result<()> {
-        let patience = Duration::from_secs(1);
         let address = SocketAddr::from(([127, 0, 0, 1], self.port));
-        let mut stream = TcpStream::connect_timeout(&address, patience)?;
-        stream.set_read_timeout(Some(patience))?;
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
         write!(stream, "{command}\r\n")?;
         let mut answer = [0; 5];
         stream.read_exact(&mut answer)?;

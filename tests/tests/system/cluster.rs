@@ -263,11 +263,18 @@ impl<'a> Cluster<'a> {
         self.nodes[at].run_for(Duration::from_millis(dice.between(100, 500)));
         if dice.once_in(8) {
             self.stop_beyond_its_lease(at);
-        } else if dice.once_in(4) && trouble(dice) {
+        } else if dice.once_in(4) && self.disturb(dice, trouble) {
             self.counts.others += 1;
         } else {
             self.kill(at);
         }
+    }
+
+    /// Lets something go wrong besides the hosts, at a good moment: a database may be away for
+    /// longer than a lease, and then all hosts are dead to each other.
+    fn disturb(&self, dice: &mut Dice, trouble: Trouble<'_>) -> bool {
+        until("nobody would be blamed", || self.is_good_moment());
+        trouble(dice)
     }
 
     /// Kills a host at a good moment, and starts another one in its place.

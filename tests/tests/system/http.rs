@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_model::stimulus::resume_token;
 use windlass_store::stimuli::BookmarkQuery;
-use windlass_tests::harness::{Gate, Place, Signal, Web, until, until_some};
+use windlass_tests::harness::{Gate, Line, Place, Signal, Web, until, until_some};
 
 fn two() -> Value {
     json!({
@@ -34,14 +34,22 @@ fn code(code: &str, status: u16) -> (u16, String) {
     (status, code.to_owned())
 }
 
-/// Everything that a stream says until it ends, as kinds of events and their ids.
-fn stream(web: &Web, id: &str, headers: &[&str]) -> Vec<(String, Option<i64>)> {
+/// A connection over which a stream comes.
+fn follow(web: &Web, id: &str, headers: &[&str]) -> Line {
     let mut line = web.line();
     let path = format!("/api/v1/instances/{id}/events");
     let mut headers = headers.to_vec();
     headers.push("connection: close");
     line.send(windlass_tests::harness::request("GET", &path, &headers, "").as_bytes());
-    let text = line.rest();
+    line
+}
+
+/// Everything that a stream says until it ends, as kinds of events and their ids.
+fn stream(web: &Web, id: &str, headers: &[&str]) -> Vec<(String, Option<i64>)> {
+    events(&follow(web, id, headers).rest())
+}
+
+fn events(text: &str) -> Vec<(String, Option<i64>)> {
     let mut events = Vec::new();
     for line in text.lines() {
         if let Some(kind) = line.strip_prefix("event: ") {
@@ -100,6 +108,53 @@ fn a_stream_follows_a_run_to_its_end_and_goes_on_where_it_was_broken_off() {
     let later: Vec<i64> = again.iter().filter_map(|(_, id)| *id).collect();
     assert_eq!(later, nodes[1..], "{again:?}");
     assert_eq!(again.last(), Some(&("end".to_owned(), None)));
+}
+
+/// Each process numbers what it executes, and the numbers of one that has joined earlier are
+/// smaller, also of what it executes later.
+#[test]
+fn a_stream_goes_on_with_what_another_process_executes() {
+    const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
+    let place = Place::new(&["steps"]);
+    let web = Web::serve(&place);
+    let workflow = json!({
+        "workflow": "relay",
+        "nodes": {
+            "first": { "use": "steps/effect" },
+            "ask": { "event": "go" },
+            "second": { "use": "steps/effect" },
+        },
+        "edges": ["first -> ask", "ask -> second"],
+    });
+    let file = place.workflow("relay", &workflow).display().to_string();
+    let run = place.start(&["run", &file, "--id", ID]);
+    until("the run waits", || {
+        web.get("/api/v1/bookmarks")["items"][0]["instance"] == *ID
+    });
+    let mut line = follow(&web, ID, &[]);
+    let mut text = String::new();
+    while text.matches("\nid: ").count() < 2 {
+        text += &line.read_line().expect("it goes on");
+        text.push('\n');
+    }
+    run.kill();
+    let happened = json!({ "name": "go", "instance": ID });
+    assert_eq!(web.post("/api/v1/stimuli", &happened).status, 200);
+    text += &line.rest();
+
+    let nodes: Vec<i64> = events(&text).iter().filter_map(|(_, id)| *id).collect();
+    assert_eq!(
+        nodes.len(),
+        4,
+        "two before it was killed, and two behind: {text}"
+    );
+    assert!(nodes[2] < nodes[1], "another goes on: {nodes:?}");
+    assert_eq!(events(&text).last(), Some(&("end".to_owned(), None)));
+    for (at, last) in nodes.iter().enumerate() {
+        let again = stream(&web, ID, &[&format!("last-event-id: {last}")]);
+        let later: Vec<i64> = again.iter().filter_map(|(_, id)| *id).collect();
+        assert_eq!(later, nodes[at + 1..], "{again:?}");
+    }
 }
 
 #[test]

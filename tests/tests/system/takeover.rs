@@ -12,7 +12,7 @@ use windlass_tests::harness::{Gate, Place, Process, Signal, Starter, until};
 const HELD: usize = 24;
 
 /// In milliseconds.
-const LEASE_MS: i64 = 3_000;
+const LEASE_MS: i64 = 10_000;
 /// In milliseconds.
 const SCAN_MS: i64 = 1_000;
 

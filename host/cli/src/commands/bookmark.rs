@@ -110,7 +110,7 @@ pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
 }
 
 /// A bookmark as it is shown: without its token, which only whoever was given it has.
-fn item(row: &BookmarkRow) -> Value {
+pub(crate) fn item(row: &BookmarkRow) -> Value {
     let bookmark = &row.bookmark;
     let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
     json!({
@@ -127,6 +127,15 @@ fn item(row: &BookmarkRow) -> Value {
     })
 }
 
+/// There is no such bookmark any more.
+pub(crate) fn nobody(bookmark: &str) -> Expected {
+    let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
+                list` shows what runs wait for.";
+    Expected::new(codes::NO_BOOKMARK, format!("Nobody waits at `{bookmark}`"))
+        .help(help)
+        .exit(Exit::NotFound)
+}
+
 impl Resume {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let input = Payload::of(&input::parse(&self.input)?);
@@ -139,11 +148,7 @@ impl Resume {
         };
         store.close();
         if sent.dropped {
-            let text = format!("Nobody waits at `{}`", self.bookmark);
-            let help = "It was resumed already, it has expired, or the run is over. `windlass \
-                        bookmark list` shows what runs wait for.";
-            let expected = Expected::new(codes::NO_BOOKMARK, text).help(help);
-            return Err(expected.exit(Exit::NotFound).into());
+            return Err(nobody(&self.bookmark).into());
         }
         let output = &context.output;
         output.show(&event::item(&sent), || event::text(&sent))?;

@@ -5,15 +5,17 @@ use serde_json::{Value, json};
 use windlass_model::Payload;
 use windlass_model::file::parse_duration_ms;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_runtime::client;
+use windlass_runtime::client::{self, Waiting};
+use windlass_store::Store;
 use windlass_store::stimuli::Sent;
 
 use crate::app::Context;
 use crate::codes;
-use crate::commands::find;
+use crate::commands::{find, moment, value};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::input;
+use crate::output::{Output, columns_of};
 use crate::wire::Machine;
 
 /// What to do with events.
@@ -21,6 +23,16 @@ use crate::wire::Machine;
 pub(crate) enum Command {
     /// Send an event: what it starts is started, who waits for it goes on
     Send(Send),
+    /// List events that wait, to be delivered or until somebody waits for them, the oldest first
+    List(List),
+}
+
+/// The arguments of `event list`.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// How many
+    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    pub(crate) limit: u32,
 }
 
 /// The arguments of `event send`.
@@ -77,8 +89,86 @@ impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Self::Send(send) => send.run(context),
+            Self::List(list) => list.run(context),
         }
     }
+}
+
+impl List {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let machine = Machine::new(context.configure("warn")?)?;
+        let store = machine.existing_store()?;
+        let rows = client::waiting(store.as_ref(), None, self.limit)?;
+        let items = rows.iter().map(|row| waiting(store.as_ref(), row));
+        let items: Vec<Value> = items.collect::<Result<_, _>>()?;
+        store.close();
+        tell(&context.output, &items)
+    }
+}
+
+/// The members of an event that waits.
+pub(crate) const ORDER: [&str; 15] = [
+    "no",
+    "state",
+    "id",
+    "name",
+    "match",
+    "correlation",
+    "instance",
+    "source",
+    "delivery",
+    "input",
+    "sent",
+    "expires",
+    "ready",
+    "attempts",
+    "failure",
+];
+
+/// Shows a list of events that wait.
+pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+    let columns = [
+        ("no", "no"),
+        ("state", "state"),
+        ("name", "name"),
+        ("match", "match"),
+        ("correlation", "correlation"),
+        ("run", "instance"),
+        ("sent", "sent"),
+        ("expires", "expires"),
+        ("attempts", "attempts"),
+    ];
+    output.list(items, || columns_of(items, &columns))?;
+    Ok(Exit::Done)
+}
+
+fn waiting(store: &dyn Store, waiting: &Waiting) -> anyhow::Result<Value> {
+    let stimulus = waiting.stimulus();
+    let (queued, expires_ms) = match waiting {
+        Waiting::Queued(row) => (Some(row), None),
+        Waiting::Buffered(row) => (None, Some(row.expires_ms)),
+    };
+    let source = match queued.and_then(|row| row.source) {
+        Some(no) => store.instance_by_no(no)?.map(|row| row.id),
+        None => None,
+    };
+    Ok(json!({
+        "no": waiting.no(),
+        "state": queued.map_or("buffered", |_| "queued"),
+        "id": stimulus.id,
+        "name": stimulus.name,
+        "match": serde_json::from_slice::<Value>(&stimulus.matches).unwrap_or_default(),
+        "correlation": stimulus.correlation,
+        "instance": stimulus.instance,
+        "source": source,
+        "delivery": stimulus.delivery.name(),
+        "input": value(store, &stimulus.input)?,
+        "sent": moment(stimulus.at_ms),
+        "expires": expires_ms.map(moment),
+        "ready": queued.map(|row| moment(row.ready_ms)),
+        "attempts": queued.map(|row| row.attempts),
+        "failure": queued.and_then(|row| row.last_error.as_ref()),
+    }))
 }
 
 impl Send {
@@ -123,6 +213,18 @@ pub(crate) fn item(sent: &Sent) -> Value {
         "dropped": sent.dropped,
         "more": sent.more,
     })
+}
+
+/// What two stimuli did, for programs.
+pub(crate) fn both(mut all: Value, mut more: Value) -> Value {
+    for (key, did) in all.as_object_mut().into_iter().flatten() {
+        match (did, more.get_mut(key).map(Value::take)) {
+            (Value::Array(all), Some(Value::Array(more))) => all.extend(more),
+            (did @ Value::Bool(_), Some(Value::Bool(true))) => *did = Value::Bool(true),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// What a stimulus did, for people.

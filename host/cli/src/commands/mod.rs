@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Schedule triggers, and look after them
     #[command(subcommand)]
     Trigger(trigger::Command),
-    /// Tell workflows what has happened
+    /// Tell workflows what has happened, and look at what waits
     #[command(subcommand)]
     Event(event::Command),
     /// Look at what runs wait for, and resume them

@@ -86,6 +86,7 @@ impl Asking<'_> {
                 let patience = unpause.wait.patience();
                 self.control(&unpause.id, "unpause", patience, control::UNPAUSE)
             }
+            Command::Resume(resume) => self.resume(&resume),
             Command::Retry(retry) => self.retry(&retry),
             Command::Delete(delete) => self.delete(&delete),
             Command::Exists(exists) => self.exists(&exists),

@@ -15,7 +15,7 @@ pub(crate) use server::Server;
 
 use crate::app::Context;
 use crate::codes;
-use crate::commands::{Command, event, lock, workflow};
+use crate::commands::{Command, lock, workflow};
 use crate::error::Expected;
 use crate::exit::Exit;
 use asking::Asking;
@@ -45,7 +45,7 @@ fn ask(command: Command, context: &Context, server: &Server) -> anyhow::Result<E
         Command::Run(run) => asking.run(run),
         Command::Instance(command) => asking.instance(command),
         Command::Trigger(command) => asking.trigger(command),
-        Command::Event(event::Command::Send(send)) => asking.send(send),
+        Command::Event(command) => asking.event(command),
         Command::Bookmark(command) => asking.bookmark(command),
         Command::DeadLetter(command) => asking.dead_letter(command),
         // Files are read here, whoever runs them.

@@ -5,13 +5,24 @@ use serde_json::{Value, json};
 
 use super::asking::{Asking, picked, text};
 use super::server::unusable;
+use crate::commands::instance::resume;
 use crate::commands::{bookmark, dead_letter, event};
 use crate::exit::Exit;
 use crate::input;
 use crate::output::members;
 
 impl Asking<'_> {
-    pub(super) fn send(&self, send: event::Send) -> anyhow::Result<Exit> {
+    pub(super) fn event(&self, command: event::Command) -> anyhow::Result<Exit> {
+        match command {
+            event::Command::Send(send) => self.send(send),
+            event::Command::List(list) => {
+                let items = self.list(&["stimuli"], &[], list.limit, &event::ORDER)?;
+                event::tell(&self.context.output, &items)
+            }
+        }
+    }
+
+    fn send(&self, send: event::Send) -> anyhow::Result<Exit> {
         let matches = send.matches.as_deref();
         let matches = matches
             .map(|text| event::json_argument("--match", text))
@@ -37,12 +48,39 @@ impl Asking<'_> {
     }
 
     fn sent(&self, path: &[&str], wish: &Value) -> anyhow::Result<Exit> {
+        let sent = self.did(path, wish)?;
+        self.context.output.show(&sent, || event::text_of(&sent))?;
+        Ok(Exit::Done)
+    }
+
+    /// Sends something, and answers what it did.
+    fn did(&self, path: &[&str], wish: &Value) -> anyhow::Result<Value> {
         let sent = self.server.post(path, wish)?;
         if !sent.get("started").is_some_and(Value::is_array) {
             return Err(unusable("it has no `started`").into());
         }
-        self.context.output.show(&sent, || event::text_of(&sent))?;
-        Ok(Exit::Done)
+        Ok(sent)
+    }
+
+    /// Resumes a run by what it waits for.
+    pub(super) fn resume(&self, resume: &resume::Arguments) -> anyhow::Result<Exit> {
+        let wish = json!({ "input": input::parse(&resume.input)? });
+        let id = self.id(&resume.id)?;
+        let numbers = resume.numbers(|name| {
+            let mut filter = vec![("instance", id.clone())];
+            filter.extend(name.map(|name| ("name", name.to_owned())));
+            self.list(
+                &["bookmarks"],
+                &filter,
+                resume::CANDIDATES,
+                &bookmark::ORDER,
+            )
+        })?;
+        let did = numbers.into_iter().map(|no| {
+            let path = ["bookmarks", &no.to_string(), "resume"];
+            self.did(&path, &wish)
+        });
+        resume::tell(&self.context.output, did.collect::<Result<_, _>>()?)
     }
 
     pub(super) fn bookmark(&self, command: bookmark::Command) -> anyhow::Result<Exit> {

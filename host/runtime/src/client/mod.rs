@@ -21,6 +21,7 @@ mod stimuli;
 mod times;
 mod triggers;
 mod turns;
+mod waiting;
 mod workflow;
 
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
@@ -42,6 +43,7 @@ pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
 pub use turns::{Turn, Turns};
+pub use waiting::{Waiting, waiting};
 pub use workflow::WorkflowClient;
 
 use windlass_model::Numbers;

@@ -70,7 +70,24 @@ impl WorkflowClient {
     /// As for [`Self::create`]; or the process is draining.
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
         let started = match self.inner.runtime() {
-            Some(runtime) => runtime.run(&request).await?,
+            Some(runtime) => {
+                let (catalog, plugins) = (&runtime.shared.catalog, &self.inner.plugins);
+                if catalog
+                    .current(request.definition.digest, plugins)
+                    .is_none()
+                {
+                    // Here, because compiling takes a turn.
+                    let definition = request.definition.clone();
+                    let compile = |inner: &Inner| {
+                        inner
+                            .catalog()
+                            .prepare(definition, &inner.plugins)
+                            .map(drop)
+                    };
+                    self.ask(compile).await?;
+                }
+                runtime.run(&request).await?
+            }
             None => {
                 let due = Due::Now;
                 self.ask(move |inner| inner.create(&request, due)).await?

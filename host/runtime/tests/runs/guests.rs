@@ -17,7 +17,6 @@ use crate::rig::{Running, Setup, json as read};
 fn start(components: &'static [&'static str]) -> Running {
     let setup = Setup {
         components,
-        deadline: Duration::from_millis(250),
         ..Setup::default()
     };
     setup.start()
@@ -217,7 +216,12 @@ fn a_trigger_from_outside_that_its_consumer_handles_runs_nothing() {
 
 #[test]
 fn a_consumer_that_hangs_loses_no_trigger_and_keeps_nobody_from_cancelling() {
-    let running = start(&["gate"]);
+    let setup = Setup {
+        components: &["gate"],
+        deadline: Duration::from_secs(1),
+        ..Setup::default()
+    };
+    let running = setup.start();
     let (started, due_ms) = ordered(&running, &json!("hang"));
     running.until("it is put off", |store| {
         let rows = outside(store, &started);

@@ -32,7 +32,8 @@ pub(crate) struct Filter {
     id: Option<String>,
 }
 
-/// Lists runs, the newest first.
+/// Lists runs, the last number first: by the process that wrote them down, the one that joined
+/// last first, and then the newest first.
 #[utoipa::path(get, path = "/api/v1/instances", tag = "instances", params(PageAsked, Filter),
     responses((status = 200, body = Page<Instance>)))]
 pub(crate) async fn list(

@@ -2,17 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use windlass_model::{Delivery, InstanceId, Payload, Stimulus};
-use windlass_runtime::client::new_stimulus_id;
+use windlass_model::{Delivery, InstanceId, Payload, Stimulus, StimulusNo};
+use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
-use crate::app::App;
-use crate::extract::{Document, check_optional, check_text};
+use crate::app::{App, Inner};
+use crate::extract::{Asked, Document, check_optional, check_text};
+use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
-use crate::view::Sent;
+use crate::view::{Failure, Sent, moment, read, value};
 
 /// How long a stimulus is kept that nobody waits for, unless somebody says otherwise, in
 /// milliseconds.
@@ -75,4 +76,86 @@ pub(crate) async fn send(
     };
     let sent = app.client.send(new_stimulus_id(), stimulus).await?;
     Ok(Json(sent.into()))
+}
+
+/// A stimulus that waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WaitingStimulus {
+    /// Its number: later ones are larger.
+    no: i64,
+    /// `queued`, if it is to be delivered, or `buffered`, if it waits for its bookmark.
+    state: &'static str,
+    /// Its id.
+    id: Uuid,
+    /// What it is called.
+    name: String,
+    /// What it is about.
+    #[serde(rename = "match")]
+    matches: Value,
+    /// Only for who waits with this correlation.
+    correlation: Option<String>,
+    /// Only for this run.
+    instance: Option<Uuid>,
+    /// The run that sent it.
+    source: Option<Uuid>,
+    /// What is done with it.
+    delivery: &'static str,
+    /// What it brings.
+    input: Value,
+    /// When it happened.
+    sent: String,
+    /// Until when it waits for its bookmark.
+    expires: Option<String>,
+    /// From when on it is delivered.
+    ready: Option<String>,
+    /// How often that has failed.
+    attempts: Option<u32>,
+    /// Why, the last time.
+    failure: Option<Failure>,
+}
+
+fn item(app: &Inner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Problem>> {
+    let stimulus = waiting.stimulus();
+    let (queued, expires_ms) = match waiting {
+        Waiting::Queued(row) => (Some(row), None),
+        Waiting::Buffered(row) => (None, Some(row.expires_ms)),
+    };
+    let source = match queued.and_then(|row| row.source) {
+        Some(no) => app.store().instance_by_no(no)?.map(|row| row.id.0),
+        None => None,
+    };
+    Ok(WaitingStimulus {
+        no: waiting.no().0,
+        state: queued.map_or("buffered", |_| "queued"),
+        id: stimulus.id.0,
+        name: stimulus.name.clone(),
+        matches: read(&stimulus.matches),
+        correlation: stimulus.correlation.clone(),
+        instance: stimulus.instance.map(|id| id.0),
+        source,
+        delivery: stimulus.delivery.name(),
+        input: value(app, &stimulus.input)?,
+        sent: moment(stimulus.at_ms),
+        expires: expires_ms.map(moment),
+        ready: queued.map(|row| moment(row.ready_ms)),
+        attempts: queued.map(|row| row.attempts),
+        failure: queued.and_then(|row| row.last_error.as_ref().map(Failure::from)),
+    })
+}
+
+/// Lists stimuli that wait, to be delivered or for a bookmark, the oldest first.
+#[utoipa::path(get, path = "/api/v1/stimuli", tag = "stimuli", params(PageAsked),
+    responses((status = 200, body = Page<WaitingStimulus>)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Asked(page): Asked<PageAsked>,
+) -> Result<Json<Page<WaitingStimulus>>, Box<Problem>> {
+    app.ask(move |app| {
+        let after = page.after_number("stimuli")?.map(StimulusNo);
+        let rows = client::waiting(app.store(), after, page.look()?)?;
+        let place = |row: &Waiting| row.no().to_string();
+        page.page("stimuli", rows, place, |row| item(app, &row))
+    })
+    .await
+    .map(Json)
 }

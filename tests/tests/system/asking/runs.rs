@@ -93,6 +93,23 @@ fn a_run_that_failed_is_tried_again_and_one_of_a_file_is_run_to_its_end() {
         "instance", "retry", &two, "--from", "nowhere", "--input", "a=1",
     ];
     both.same(&from);
+    let picky = json!({
+        "workflow": "picky",
+        "nodes": {
+            "ask": { "use": "echo/echo" },
+            "refuse": { "use": "steps/fail", "with": { "class": "permanent" } },
+        },
+        "edges": [{ "from": "ask", "to": "refuse", "when": "nodes.ask.output.by == 1" }],
+        "output": "{{ nodes.ask.output }}",
+    });
+    let (one, two) = both.two_runs(&both.file("picky", &picky));
+    both.place.look().ended(&one);
+    both.place.look().ended(&two);
+    let edited = ["--from", "ask", "--input", "by=2", "--wait=60s"];
+    let of = |id| [&["-o", "jsonl", "instance", "retry", id], &edited[..]].concat();
+    let again = both.alike(&of(&one), &of(&two)).1;
+    assert_eq!(again.exit, Some(0), "{again:?}");
+    assert_eq!(again.json()["output"], json!({ "by": 2 }));
     let file = both.file("done", &done());
     let run = both.twice(&["run", &file, "--input", "name=Ada"]).1;
     assert_eq!(run.json()["output"], json!({ "name": "Ada" }));

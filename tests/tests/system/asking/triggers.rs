@@ -1,5 +1,6 @@
 //! Triggers, events, bookmarks and dead letters.
 
+use serde_json::json;
 use windlass_tests::harness::{Said, until, until_some};
 
 use super::{Both, held};
@@ -129,4 +130,55 @@ fn triggers_events_and_what_could_not_be_delivered_are_the_same() {
         &["bookmark", "resume", &second, "--input", "a=1"],
     );
     both.same(&["bookmark", "resume", &second]);
+}
+
+#[test]
+fn events_that_wait_are_listed_and_runs_are_resumed_by_what_they_wait_for() {
+    let both = Both::new();
+    both.same(&["event", "list"]);
+    both.twice(&[
+        "event",
+        "send",
+        "later",
+        "--correlation",
+        "c",
+        "--input",
+        "a=1",
+    ]);
+    both.same(&["event", "list"]);
+    let oldest = both.same(&["event", "list", "--limit", "1"]).json();
+    assert_eq!(oldest["state"], "buffered");
+    assert_eq!(oldest["input"], json!({ "a": 1 }));
+    let (one, two) = both.two_runs(&both.file("held", &held("held")));
+    both.until_waiting(&one);
+    both.until_waiting(&two);
+    let missing = both.same(&["instance", "resume", &two, "nothing"]);
+    assert_eq!(missing.exit, Some(41), "{missing:?}");
+    both.alike(
+        &["instance", "resume", &one[..35], "--input", "a=1"],
+        &["instance", "resume", &two[..35], "--input", "a=1"],
+    );
+    for id in [&one, &two] {
+        both.place.look().ended(id);
+        both.same(&["instance", "resume", id]);
+    }
+    let several = json!({
+        "workflow": "several",
+        "nodes": { "a": { "event": "first" }, "b": { "event": "second" } },
+    });
+    let (one, two) = both.two_runs(&both.file("several", &several));
+    both.until_waiting(&one);
+    both.until_waiting(&two);
+    let unsaid = both.same(&["instance", "resume", &two]);
+    assert_eq!(unsaid.exit, Some(2), "{unsaid:?}");
+    let of = |id| {
+        [
+            "-o", "jsonl", "instance", "resume", id, "first", "second", "--input", "a=1",
+        ]
+    };
+    let did = both.alike(&of(&one), &of(&two)).1.json();
+    assert_eq!(did["resumed"], json!([two, two]));
+    for id in [&one, &two] {
+        both.place.look().ended(id);
+    }
 }

@@ -16,6 +16,10 @@ use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "They are listed by their numbers, which are those of the process that wrote a \
+    run down: first the process that joined the store last, and of each the newest run first."
+)]
 pub(crate) struct Arguments {
     /// Only runs in this status; may be repeated
     #[arg(long, value_parser = status, value_name = "STATUS")]

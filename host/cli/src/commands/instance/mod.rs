@@ -7,6 +7,7 @@ pub(crate) mod exists;
 mod find;
 pub(crate) mod list;
 mod result;
+pub(crate) mod resume;
 pub(crate) mod retry;
 mod show;
 pub(crate) mod start;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Pause(control::Pause),
     /// Let a paused run go on, with what has come meanwhile
     Unpause(control::Unpause),
+    /// Let a run go on that waits for something
+    Resume(resume::Arguments),
     /// Try a run again that failed or was cancelled
     Retry(retry::Arguments),
     /// Delete a run for good; one that has not ended is cancelled first
@@ -58,7 +61,7 @@ pub(crate) enum Command {
     Exists(exists::Arguments),
     /// Print what came out of a run
     Result(result::Arguments),
-    /// List runs, the newest first
+    /// List runs, the newest of each process first
     List(list::Arguments),
     /// Show one run
     Show(show::Arguments),
@@ -74,6 +77,7 @@ impl Command {
             Self::Cancel(arguments) => arguments.run(context),
             Self::Pause(arguments) => arguments.run(context),
             Self::Unpause(arguments) => arguments.run(context),
+            Self::Resume(arguments) => arguments.run(context),
             Self::Retry(arguments) => arguments.run(context),
             Self::Delete(arguments) => arguments.run(context),
             Self::Export(arguments) => arguments.run(context),
