@@ -45,10 +45,11 @@ fn hosts_that_share_a_database_end_every_run_once() {
     let Some(postgres) = PostgreSql::for_test().expect("PostgreSQL starts") else {
         return;
     };
-    let place = database(&postgres);
+    let (place, executions) = database(&postgres);
     storm("cluster on PostgreSQL", &place, &mut |dice| {
         shake(&postgres, dice)
     });
+    executions.check();
 }
 
 #[test]
@@ -58,7 +59,8 @@ fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
     let (Some(postgres), Some(redis)) = (postgres, redis) else {
         return;
     };
-    let place = database(&postgres)
+    let (place, executions) = database(&postgres);
+    let place = place
         .with("locks.provider", "redis")
         .with("locks.url", &redis.url());
     storm(
@@ -73,6 +75,7 @@ fn hosts_that_share_a_database_and_lock_in_redis_end_every_run_once() {
             true
         },
     );
+    executions.check();
 }
 
 #[test]
@@ -134,10 +137,51 @@ fn a_workflow_is_published_when_its_plugin_arrives_through_the_store() {
     });
 }
 
-/// A place whose hosts share a database of this server.
-fn database(postgres: &PostgreSql) -> Place {
+/// A place whose hosts share a database of this server, which notes who executes what.
+fn database(postgres: &PostgreSql) -> (Place, Executions<'_>) {
     let url = postgres.database().expect("a database can be made");
-    place().with_database(&url)
+    let place = place().with_database(&url);
+    // It lays the database out.
+    drop(Starter::of(&place));
+    postgres.execute_in(&url, NOTE).expect("it is noted");
+    (place, Executions { postgres, url })
+}
+
+/// Writes down in which epoch of its run each execution is recorded. The upper half of its
+/// number says who executed it.
+const NOTE: &str = "
+    create table public.executed (instance bigint, epoch bigint, by bigint);
+    create function public.note() returns trigger language plpgsql as $$ begin
+        insert into public.executed select new.instance, epoch, new.no >> 32
+            from windlass.instance where no = new.instance;
+        return null;
+    end $$;
+    create trigger note after insert on windlass.run for each row
+        execute function public.note()";
+
+/// What a database has noted.
+struct Executions<'a> {
+    postgres: &'a PostgreSql,
+    url: String,
+}
+
+impl Executions<'_> {
+    /// Nobody has executed anything of a run in an epoch of somebody else.
+    fn check(&self) {
+        let ask = |sql: &str| {
+            let answer = self.postgres.execute_in(&self.url, sql);
+            let answer = answer.expect("the database answers");
+            answer.trim().parse::<u64>().expect("a number")
+        };
+        let epochs = "select count(*) from (select from public.executed group by instance, epoch";
+        let all = ask(&format!("{epochs}) as epochs"));
+        let shared = ask(&format!(
+            "{epochs} having count(distinct by) > 1) as epochs"
+        ));
+        assert!(all > 0, "something was executed");
+        assert_eq!(shared, 0, "two have executed in one epoch");
+        eprintln!("{all} epochs in which something was executed, each by one host");
+    }
 }
 
 /// Restarts PostgreSQL, or ends all connections to it.
