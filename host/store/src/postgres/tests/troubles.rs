@@ -142,20 +142,28 @@ fn a_commit_that_is_cut_off_is_asked_for() {
     check_trouble(&[Trouble::Written, Trouble::NotWritten]);
 }
 
-#[test]
-fn what_cannot_be_asked_for_is_answered_as_unknown() {
-    let Some(server) = PostgreSql::for_test().unwrap() else {
-        return;
-    };
+/// A server that can be killed, a store in it that does not look for it for long, and where that
+/// is.
+fn on_a_server_of_its_own() -> Option<(PostgreSql, Arc<PostgresStore>, String)> {
+    let server = PostgreSql::for_test().unwrap()?;
+    let url = server.database().unwrap();
     let harness = InDatabase {
         clock: Arc::default(),
-        url: Some(server.database().unwrap()),
+        url: Some(url.clone()),
     };
     let options = PostgresOptions {
         reconnect_ms: 100,
         ..harness.options()
     };
-    let store = PostgresStore::open(harness.url.as_deref().unwrap(), options).unwrap();
+    let store = PostgresStore::open(&url, options).unwrap();
+    Some((server, store, url))
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_answered_as_unknown() {
+    let Some((server, store, _)) = on_a_server_of_its_own() else {
+        return;
+    };
     let member = Member::of(Arc::<PostgresStore>::clone(&store));
     let held = member.born();
     *store.shared.before_trouble.lock() = Some(Box::new(move || server.kill().unwrap()));
@@ -172,19 +180,9 @@ fn what_cannot_be_asked_for_is_answered_as_unknown() {
 
 #[test]
 fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
-    let Some(server) = PostgreSql::for_test().unwrap() else {
+    let Some((server, store, url)) = on_a_server_of_its_own() else {
         return;
     };
-    let harness = InDatabase {
-        clock: Arc::default(),
-        url: Some(server.database().unwrap()),
-    };
-    let options = PostgresOptions {
-        reconnect_ms: 100,
-        ..harness.options()
-    };
-    let url = harness.url.as_deref().unwrap();
-    let store = PostgresStore::open(url, options).unwrap();
     let port = url
         .rsplit(':')
         .next()
