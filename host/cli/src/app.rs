@@ -171,7 +171,7 @@ pub(crate) fn main() -> Exit {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Errors of the command line itself come before its `-o` is known.
     let format = guess_format(&arguments);
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&Output::new(format), &error),
     };
@@ -204,6 +204,29 @@ pub(crate) fn main() -> Exit {
     };
     report(&output, &error);
     error.exit
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut cli = Cli::try_parse_from(arguments)?;
+    // Of an option of all commands that may be repeated, clap keeps what is behind the command
+    // and forgets what is before it.
+    cli.common.set = settings(arguments);
+    Ok(cli)
+}
+
+/// Each `--set` of a command line that makes sense, in order.
+fn settings(arguments: &[OsString]) -> Vec<String> {
+    let texts = arguments.iter().filter_map(|argument| argument.to_str());
+    let mut texts = texts.take_while(|text| *text != "--");
+    let mut settings = Vec::new();
+    while let Some(text) = texts.next() {
+        if text == "--set" {
+            settings.extend(texts.next().map(str::to_owned));
+        } else if let Some(setting) = text.strip_prefix("--set=") {
+            settings.push(setting.to_owned());
+        }
+    }
+    settings
 }
 
 fn guess_format(arguments: &[OsString]) -> Format {
@@ -248,4 +271,25 @@ fn usage(output: &Output, error: &clap::Error) -> Exit {
         report(output, &expected);
     }
     if asked { Exit::Done } else { Exit::Usage }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_count_wherever_they_stand() {
+        let check = |line: &str, expected: &[&str]| {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let cli = parse(&arguments).map_err(|error| error.to_string());
+            assert_eq!(cli.map(|cli| cli.common.set).unwrap(), expected, "{line}");
+        };
+        check("windlass serve", &[]);
+        check(
+            "windlass --set a=1 --set=b=2 serve --set c=3 --set=d=4",
+            &["a=1", "b=2", "c=3", "d=4"],
+        );
+        check("windlass --set a=1 run w.yaml --input b=2", &["a=1"]);
+        check("windlass run --set a=1 -- --set", &["a=1"]);
+    }
 }
