@@ -224,6 +224,9 @@ pub struct Returned<T> {
     pub took: Duration,
     /// The linear memory of the instance after the call.
     pub memory_bytes: u64,
+    /// Set if the guest was not called, and can be after this time: the call is to be made
+    /// again then, and is no attempt. The result says why.
+    pub put_off: Option<Duration>,
 }
 
 impl<T> Returned<T> {
@@ -237,6 +240,15 @@ impl<T> Returned<T> {
             progress: None,
             took: Duration::ZERO,
             memory_bytes: 0,
+            put_off: None,
+        }
+    }
+
+    /// A call that is to be made again after this time.
+    pub(crate) fn put_off(failure: Failure, after: Duration) -> Self {
+        Self {
+            put_off: Some(after),
+            ..Self::refused(failure)
         }
     }
 }

@@ -65,7 +65,7 @@ pub const PERMANENT: Code = Code::new("WL-R040");
 pub const OTHER: Code = Code::new("WL-R041");
 /// The host itself failed while it served the guest.
 pub const HOST: Code = Code::new("WL-R042");
-/// The plugin crashed too often in a row and rests.
+/// The plugin crashed too often in a row under one workflow, whose calls of it are delayed.
 pub const QUARANTINED: Code = Code::new("WL-R043");
 /// No instance of the plugin could be made.
 pub const INSTANTIATE: Code = Code::new("WL-R044");

@@ -46,5 +46,7 @@ pub use options::{
     Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secrets, Settings,
 };
 pub use plugin::{Plugin, Purity};
+#[cfg(feature = "doubles")]
+pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};
 pub use watch::{LoadEvent, Watch};

@@ -34,7 +34,8 @@ pub struct Options {
     pub http: HttpPolicy,
     /// The values that grants name.
     pub secrets: Secrets,
-    /// How many traps in a row put a plugin in quarantine. None: never.
+    /// How many traps of a plugin in a row under one workflow delay its calls there. None: any
+    /// number.
     pub quarantine_after: Option<u32>,
     /// The largest component file, in bytes.
     pub max_component_bytes: u64,

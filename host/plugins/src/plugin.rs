@@ -156,9 +156,11 @@ impl Plugin {
         self.slots.isolation()
     }
 
-    /// How long it still rests, if it crashed too often in a row.
-    pub fn quarantined_for(&self) -> Option<Duration> {
-        self.quarantine.resting(self.shared.clock.monotonic())
+    /// How long calls under this workflow are put off, because they crashed too often in a
+    /// row.
+    pub fn quarantined_for(&self, workflow: &str) -> Option<Duration> {
+        self.quarantine
+            .delay(workflow, self.shared.clock.monotonic())
     }
 }
 

@@ -1,71 +1,132 @@
-//! Gives a plugin that keeps crashing a rest.
+//! Delays the calls of a workflow whose calls of a plugin keep crashing.
 //!
-//! Crashes in a row put it in quarantine for a second; if the first call afterwards crashes
-//! too, for two, then four, up to five minutes. One call that ends well clears it.
+//! Crashes are counted by plugin and workflow: a workflow that feeds a plugin what it crashes
+//! on delays itself and no other. Crashes in a row put the pair in quarantine for a second;
+//! each time its calls crash again afterwards, for twice as long, up to five minutes. One call
+//! that ends well clears the pair.
+//!
+//! A quarantine is an interval, and the next one of the same pair begins no sooner than
+//! [`OPEN`] after the last has ended. So whatever was put off to its end gets through then,
+//! however much it is, and no call is put off again and again while others crash before it.
+//!
+//! Bounded by [`MAX_WORKFLOWS`] for each plugin. A state machine without a clock: the caller
+//! brings the time, and puts the call off.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
-/// The first rest.
+/// The first quarantine of a pair.
 const FIRST: Duration = Duration::from_secs(1);
-/// The longest rest.
+/// The longest quarantine.
 const LONGEST: Duration = Duration::from_secs(300);
+/// How long calls get through after a quarantine, at least.
+const OPEN: Duration = Duration::from_secs(1);
+/// Crashes that are further apart are not in a row.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+/// Workflows whose crashes one plugin remembers. The one that crashed longest ago makes room.
+const MAX_WORKFLOWS: usize = 1_024;
 
-/// How one plugin has crashed of late.
-pub(crate) struct Quarantine {
+/// How one plugin has crashed of late, by workflow.
+pub struct Quarantine {
     after: Option<u32>,
-    state: Mutex<State>,
+    /// How many workflows are remembered: calls of a plugin that does not crash read this and
+    /// nothing else.
+    remembered: AtomicUsize,
+    workflows: Mutex<FxHashMap<Arc<str>, Crashes>>,
 }
 
-#[derive(Default)]
-struct State {
-    crashes: u32,
-    rest: Duration,
-    until: Duration,
+/// How the plugin has crashed under one workflow.
+#[derive(Clone, Copy, Default)]
+struct Crashes {
+    in_a_row: u32,
+    last: Duration,
+    /// How long the quarantine lasts, or the last one did.
+    length: Duration,
+    /// From when to when the quarantine lasts, or the last one did.
+    begins: Duration,
+    ends: Duration,
 }
 
 impl Quarantine {
-    pub(crate) fn new(after: Option<u32>) -> Self {
+    /// Quarantines begin after so many crashes in a row. None: never.
+    pub fn new(after: Option<u32>) -> Self {
         Self {
             after,
-            state: Mutex::default(),
+            remembered: AtomicUsize::new(0),
+            workflows: Mutex::default(),
         }
     }
 
-    /// How long it still rests.
-    pub(crate) fn resting(&self, now: Duration) -> Option<Duration> {
-        self.state
-            .lock()
-            .until
-            .checked_sub(now)
-            .filter(|left| !left.is_zero())
-    }
-
-    /// A call ended without a crash.
-    pub(crate) fn well(&self) {
-        let mut state = self.state.lock();
-        if state.crashes > 0 {
-            *state = State::default();
-        }
-    }
-
-    /// A call crashed. Says how long the plugin rests if this begins a rest.
-    pub(crate) fn crashed(&self, now: Duration) -> Option<Duration> {
-        let after = self.after?;
-        let mut state = self.state.lock();
-        state.crashes = state.crashes.saturating_add(1);
-        // Calls that were under way when the rest began do not make it longer.
-        if state.crashes < after || state.until > now {
+    /// How long a call under this workflow has to be put off, if it has to.
+    pub fn delay(&self, workflow: &str, now: Duration) -> Option<Duration> {
+        if self.remembered.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        state.rest = if state.rest.is_zero() {
-            FIRST
+        let workflows = self.workflows.lock();
+        let crashes = workflows.get(workflow)?;
+        (crashes.begins <= now && now < crashes.ends).then(|| crashes.ends - now)
+    }
+
+    /// A call under this workflow ended without a crash.
+    pub fn well(&self, workflow: &str) {
+        if self.remembered.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut workflows = self.workflows.lock();
+        workflows.remove(workflow);
+        self.remembered.store(workflows.len(), Ordering::Relaxed);
+    }
+
+    /// A call under this workflow crashed. Says how long the quarantine lasts if this begins
+    /// one.
+    pub fn crashed(&self, workflow: &Arc<str>, now: Duration) -> Option<Duration> {
+        let after = self.after?;
+        let mut workflows = self.workflows.lock();
+        if !workflows.contains_key(workflow) && workflows.len() >= MAX_WORKFLOWS {
+            make_room(&mut workflows);
+        }
+        let crashes = workflows.entry(Arc::clone(workflow)).or_default();
+        let begun = crashes.crash(after, now);
+        self.remembered.store(workflows.len(), Ordering::Relaxed);
+        begun
+    }
+}
+
+impl Crashes {
+    fn crash(&mut self, after: u32, now: Duration) -> Option<Duration> {
+        if now.saturating_sub(self.last.max(self.ends)) > FORGOTTEN {
+            *self = Self::default();
+        }
+        self.last = now;
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        // What was under way when a quarantine began does not make it longer, and one that is
+        // to come is enough.
+        if self.in_a_row < after || now < self.ends {
+            return None;
+        }
+        self.begins = now;
+        if self.length.is_zero() {
+            self.length = FIRST;
         } else {
-            (state.rest * 2).min(LONGEST)
-        };
-        state.until = now + state.rest;
-        Some(state.rest)
+            self.length = (self.length * 2).min(LONGEST);
+            self.begins = now.max(self.ends + OPEN);
+        }
+        self.ends = self.begins + self.length;
+        Some(self.length)
+    }
+}
+
+fn make_room(workflows: &mut FxHashMap<Arc<str>, Crashes>) {
+    let oldest = workflows
+        .iter()
+        .min_by_key(|(_, crashes)| crashes.last)
+        .map(|(workflow, _)| Arc::clone(workflow));
+    if let Some(oldest) = oldest {
+        workflows.remove(&oldest);
     }
 }
 
@@ -77,26 +138,82 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn named(name: &str) -> Arc<str> {
+        name.into()
+    }
+
     #[test]
-    fn rests_grow_until_a_call_ends_well() {
+    fn quarantines_grow_until_a_call_ends_well() {
         let quarantine = Quarantine::new(Some(2));
-        assert_eq!(quarantine.crashed(at(10)), None);
-        assert_eq!(quarantine.crashed(at(10)), Some(at(1)));
-        assert_eq!(quarantine.resting(at(10)), Some(at(1)));
-        assert_eq!(quarantine.resting(at(11)), None);
-        assert_eq!(quarantine.crashed(at(11)), Some(at(2)));
-        assert_eq!(quarantine.crashed(at(12)), None);
-        assert_eq!(quarantine.crashed(at(13)), Some(at(4)));
-        quarantine.well();
-        assert_eq!(quarantine.resting(at(13)), None);
-        assert_eq!(quarantine.crashed(at(20)), None);
+        let bad = named("bad");
+        assert_eq!(quarantine.crashed(&bad, at(10)), None);
+        assert_eq!(quarantine.crashed(&bad, at(10)), Some(at(1)));
+        assert_eq!(quarantine.delay("bad", at(10)), Some(at(1)));
+        assert_eq!(quarantine.delay("bad", at(11)), None);
+        assert_eq!(quarantine.crashed(&bad, at(12)), Some(at(2)));
+        assert_eq!(quarantine.crashed(&bad, at(13)), None);
+        assert_eq!(quarantine.delay("bad", at(13)), Some(at(1)));
+        assert_eq!(quarantine.crashed(&bad, at(15)), Some(at(4)));
+        quarantine.well("bad");
+        assert_eq!(quarantine.delay("bad", at(15)), None);
+        assert_eq!(quarantine.crashed(&bad, at(20)), None);
+    }
+
+    #[test]
+    fn crashes_of_one_workflow_delay_no_other() {
+        let quarantine = Quarantine::new(Some(1));
+        assert_eq!(quarantine.crashed(&named("bad"), at(1)), Some(at(1)));
+        assert_eq!(quarantine.delay("good", at(1)), None);
+        // Nor does a call that ends well elsewhere clear it.
+        quarantine.well("good");
+        assert_eq!(quarantine.delay("bad", at(1)), Some(at(1)));
+    }
+
+    #[test]
+    fn what_was_put_off_gets_through_although_others_crash_before_it() {
+        let quarantine = Quarantine::new(Some(1));
+        let bad = named("bad");
+        let mut now = at(1);
+        for _ in 0..12 {
+            let length = quarantine.crashed(&bad, now).unwrap();
+            let left = quarantine.delay("bad", now).unwrap_or_default();
+            assert!(left <= length && length <= LONGEST);
+            // The first that was put off crashes at once, and the next one is called all the
+            // same.
+            now += left;
+            let crashed = quarantine.crashed(&bad, now);
+            assert!(crashed.is_some());
+            assert_eq!(quarantine.delay("bad", now + OPEN / 2), None);
+            now += OPEN + crashed.unwrap();
+        }
+    }
+
+    #[test]
+    fn long_ago_is_not_in_a_row() {
+        let quarantine = Quarantine::new(Some(2));
+        let bad = named("bad");
+        assert_eq!(quarantine.crashed(&bad, at(1)), None);
+        assert_eq!(quarantine.crashed(&bad, at(602)), None);
+        assert_eq!(quarantine.crashed(&bad, at(603)), Some(at(1)));
+    }
+
+    #[test]
+    fn the_workflows_that_are_remembered_are_bounded() {
+        let quarantine = Quarantine::new(Some(1));
+        for second in 0..2 * MAX_WORKFLOWS as u64 {
+            quarantine.crashed(&named(&second.to_string()), at(second));
+        }
+        assert_eq!(quarantine.workflows.lock().len(), MAX_WORKFLOWS);
+        let last = 2 * MAX_WORKFLOWS as u64 - 1;
+        assert!(quarantine.delay(&last.to_string(), at(last)).is_some());
     }
 
     #[test]
     fn it_can_be_switched_off() {
         let quarantine = Quarantine::new(None);
         for _ in 0..100 {
-            assert_eq!(quarantine.crashed(at(1)), None);
+            assert_eq!(quarantine.crashed(&named("bad"), at(1)), None);
         }
+        assert_eq!(quarantine.delay("bad", at(1)), None);
     }
 }

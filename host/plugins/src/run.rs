@@ -180,22 +180,24 @@ impl Plugin {
         wanted.map_or(limit, |wanted| wanted.min(limit))
     }
 
-    fn rested(&self) -> Result<(), Failure> {
-        let Some(left) = self.quarantined_for() else {
-            return Ok(());
-        };
-        let message = format!("{} crashed too often in a row and rests", self.name());
-        let mut failure = Failure::new(Class::Retryable, codes::QUARANTINED, message);
-        failure.retry_after_ms = Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1));
-        Err(failure)
+    /// Refuses a call that has to be put off.
+    fn quarantined<T>(&self, cx: &CallContext) -> Option<Returned<T>> {
+        let left = self.quarantined_for(&cx.workflow)?;
+        let message = format!(
+            "{} crashed too often in a row under the workflow `{}`; its calls there are delayed",
+            self.name(),
+            cx.workflow
+        );
+        let failure = Failure::new(Class::Retryable, codes::QUARANTINED, message);
+        Some(Returned::put_off(failure, left))
     }
 
     fn inline<Q: Question>(&self, order: Order<Q>) -> Returned<Q::Output> {
         if self.waits {
             return Returned::refused(wrong("it may wait, and cannot be called inline"));
         }
-        if let Err(failure) = self.rested() {
-            return Returned::refused(failure);
+        if let Some(put_off) = self.quarantined(&order.cx) {
+            return put_off;
         }
         // A slot that is lost to a panic is dropped while it unwinds, as after any crash.
         let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<Q>(order)));
@@ -243,8 +245,8 @@ impl Plugin {
     }
 
     async fn on_task<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
-        if let Err(failure) = self.rested() {
-            return Returned::refused(failure);
+        if let Some(put_off) = self.quarantined(&order.cx) {
+            return put_off;
         }
         let io = self.shared.io.clone();
         let mut task = EndWithMe(io.spawn(self.on_fiber::<Q>(order)));
@@ -381,7 +383,9 @@ impl Plugin {
                 true => crowded(),
                 false => classify::failure(&error, store.data_mut().limiter.take_refused()),
             };
-            self.note_failure(&failure);
+            if let Some(call) = &store.data().call {
+                self.note_failure(&failure, &call.cx.workflow);
+            }
             failure
         })?;
         let calls = self.shared.options.pool.slot_calls.max(1);
@@ -428,7 +432,7 @@ impl Plugin {
         let logs = call.log.take();
         let result = match result {
             Ok((returned,)) => {
-                self.quarantine.well();
+                self.quarantine.well(&call.cx.workflow);
                 if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
                     self.terms.track.quick();
                 }
@@ -451,7 +455,7 @@ impl Plugin {
                 // The store is poisoned: it goes with everything in it.
                 drop(slot);
                 let failure = classify::failure(&error, refused);
-                self.note_failure(&failure);
+                self.note_failure(&failure, &call.cx.workflow);
                 Err(failure)
             }
         };
@@ -470,20 +474,24 @@ impl Plugin {
             progress: call.progress.take(),
             took,
             memory_bytes,
+            put_off: None,
         }
     }
 
-    fn note_failure(&self, failure: &Failure) {
+    fn note_failure(&self, failure: &Failure, workflow: &Arc<str>) {
         if failure.class != Class::Trap {
             return;
         }
-        if let Some(rest) = self.quarantine.crashed(self.shared.clock.monotonic()) {
+        let now = self.shared.clock.monotonic();
+        if let Some(length) = self.quarantine.crashed(workflow, now) {
             tracing::warn!(
+                code = %codes::QUARANTINED,
                 plugin = self.name(),
+                workflow = &**workflow,
                 digest = %self.digest,
                 file = %self.file.display(),
-                rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX),
-                "the plugin crashed too often in a row and rests"
+                delay_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX),
+                "the plugin crashed too often in a row under this workflow; its calls there are delayed"
             );
         }
     }

@@ -21,7 +21,8 @@ pub(crate) struct Plugins {
     pub(crate) cache: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
-    /// How many traps in a row put a plugin in quarantine; 0 means never.
+    /// How many traps of a plugin in a row under one workflow delay its calls there; 0 means
+    /// never.
     pub(crate) quarantine_after: u32,
     /// How much processor time a call may take before it counts as slow and gives way to
     /// others.

@@ -172,20 +172,29 @@ fn a_table_that_grows_without_end_is_stopped() {
 }
 
 #[test]
-fn a_plugin_that_keeps_crashing_rests() {
+fn a_plugin_that_keeps_crashing_under_one_workflow_is_put_off_there_alone() {
     let rig = Rig::with(|options| options.quarantine_after = Some(3));
     let hostile = rig.plugin("hostile");
     for _ in 0..3 {
-        failure(
-            rig.fiber(&hostile, bare("hostile/trap")),
-            Class::Trap,
-            "WL-R030",
-        );
+        let returned = rig.fiber(&hostile, bare("hostile/trap"));
+        assert_eq!(returned.put_off, None);
+        failure(returned, Class::Trap, "WL-R030");
     }
-    assert!(hostile.quarantined_for().is_some());
-    let returned = rig.fiber(&hostile, bare("hostile/port"));
-    let failure = failure(returned, Class::Retryable, "WL-R043");
-    assert!(failure.retry_after_ms.is_some_and(|ms| ms <= 1000));
+    assert!(hostile.quarantined_for("flow").is_some());
+    for inline in [false, true] {
+        let returned = match inline {
+            true => hostile.execute_inline(bare("hostile/port")),
+            false => rig.fiber(&hostile, bare("hostile/port")),
+        };
+        let after = returned.put_off.unwrap();
+        assert!(!after.is_zero() && after <= Duration::from_secs(1));
+        failure(returned, Class::Retryable, "WL-R043");
+    }
+    let mut elsewhere = bare("hostile/port");
+    elsewhere.cx.workflow = "another".into();
+    let returned = rig.fiber(&hostile, elsewhere);
+    assert_eq!(returned.put_off, None);
+    failure(returned, Class::Permanent, "WL-R047");
 }
 
 #[test]

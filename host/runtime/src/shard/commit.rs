@@ -348,20 +348,32 @@ impl Hot {
             .graph
             .node(open.node)
             .map_or(0, |plan| plan.priority);
-        let trigger = NewTrigger {
-            no: TriggerNo(0),
-            seq: open.seq,
-            kind: open.kind,
-            node: Some(open.node.0),
-            due_ms,
-            claimed,
-            attempt: open.attempt,
-            detail: Bytes::from(open.encode_detail()),
-            payload,
-            priority,
+        // One from outside that was put off is still what it was.
+        let outside = used
+            .held
+            .outside
+            .as_ref()
+            .filter(|_| open.seq.is_outside());
+        let trigger = match outside {
+            Some(outside) => outside_row(outside, open.seq, due_ms, payload),
+            None => NewTrigger {
+                no: TriggerNo(0),
+                seq: open.seq,
+                kind: open.kind,
+                node: Some(open.node.0),
+                due_ms,
+                claimed,
+                attempt: open.attempt,
+                detail: Bytes::from(open.encode_detail()),
+                payload,
+                priority,
+            },
         };
         rows.same_phase |= same_phase;
         let no = self.write_trigger(trigger, &used.held, rows)?;
+        if let Some(held) = self.held.get_mut(&open.seq) {
+            held.outside = outside.cloned();
+        }
         if run.is_some() && matches!(open.kind, TriggerType::Resume | TriggerType::Child) {
             rows.waits = Some((no, open.seq));
         }

@@ -1,12 +1,14 @@
 //! Runs the node that a trigger is aimed at, or asks a guest to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_engine::expr::Template;
 use windlass_engine::{Open, PlanKind, waited_too_long};
 use windlass_model::{Bookmark, Class, Failure, Outcome, Payload, Resumption, TriggerType};
 use windlass_plugins::Returned as Back;
 
+use super::about::{TriggerContext, log_about};
 use super::call::gone;
 use super::hot::Hot;
 use super::memory::{Unread, json_of, take_apart};
@@ -77,6 +79,10 @@ impl State {
         patch: Patch,
         shared: &Arc<Shared>,
     ) {
+        if let Some(after) = back.put_off {
+            self.deferred_call(to, after, back.result.err(), shared);
+            return;
+        }
         let ran = Ran {
             took_us: u64::try_from(back.took.as_micros()).unwrap_or(u64::MAX),
             logs: back.logs,
@@ -106,6 +112,41 @@ impl State {
             Err(failure) => Settled::Failed(failure),
         };
         self.settle(to, settled, ran, shared);
+    }
+
+    /// The plugin takes no call of this workflow now. The trigger is put off, which is neither
+    /// an attempt nor an execution.
+    fn deferred_call(
+        &mut self,
+        to: Address,
+        after: Duration,
+        why: Option<Failure>,
+        shared: &Arc<Shared>,
+    ) {
+        if let Some(hot) = self.hots.get_mut(&to.instance) {
+            // The consumer is asked again when the trigger is due, and asks for effects again.
+            if let Some(held) = hot.held.get_mut(&to.seq) {
+                held.asked = None;
+            }
+            log_put_off(&hot.about(to.seq), after, why.as_ref());
+        }
+        let until_ms = put_off_until(shared, after);
+        self.settle(to, Settled::Later { until_ms }, Ran::default(), shared);
+    }
+}
+
+/// When a trigger is due again that is put off for this long, in epoch milliseconds.
+pub(super) fn put_off_until(shared: &Shared, after: Duration) -> i64 {
+    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+    // A whole millisecond later: never before the time is over.
+    let after_ms = after_ms.saturating_add(1);
+    shared.clock.wall_ms().saturating_add_unsigned(after_ms)
+}
+
+pub(super) fn log_put_off(about: &TriggerContext<'_>, after: Duration, why: Option<&Failure>) {
+    if let Some(why) = why {
+        let delay_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        log_about!(debug, about, code = %why.code, delay_ms, %why, "putting a trigger off");
     }
 }
 

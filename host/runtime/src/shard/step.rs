@@ -9,6 +9,7 @@ use windlass_store::Write;
 
 use super::about::log_about;
 use super::call::patch_of;
+use super::execute::{log_put_off, put_off_until};
 use super::hot::{Asked, Hot, Stage};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
@@ -183,6 +184,11 @@ impl State {
             });
         }
         let outside = hot.outside(to.seq).is_some();
+        if let Some(after) = back.put_off {
+            log_put_off(&hot.about(to.seq), after, back.result.as_ref().err());
+            self.put_off(to, put_off_until(shared, after), shared);
+            return None;
+        }
         match back.result {
             Ok(Disposition::Execute { vars }) => self.admitted(to, vars, shared),
             Ok(Disposition::Handled) if outside => {

@@ -537,6 +537,9 @@ impl Instance {
         }
         self.begun.insert(run.first);
         if let Some(failure) = &run.failure {
+            if failure.code == windlass_plugins::codes::QUARANTINED {
+                wrong.push(format!("being put off failed node {node} of {no}"));
+            }
             if failure.class == Class::Cancelled {
                 wrong.push(format!("being interrupted failed node {node} of {no}"));
             }

@@ -1,7 +1,10 @@
 //! What simulated guests answer: everything that a real one can, by chance.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use windlass_model::{Again, Bookmark, Class, Code, Done, Failure, Outcome, Payload, Suspension};
-use windlass_plugins::{Cancel, Disposition, Effects, Returned as Back};
+use windlass_plugins::{Cancel, Disposition, Effects, Quarantine, Returned as Back, codes};
 
 use super::dice::Dice;
 use super::graphs::OFTEN;
@@ -20,6 +23,59 @@ pub(super) struct Calling {
     pub(super) ready_ms: u64,
     cancel: Cancel,
     reply: Reply,
+    workflow: Arc<str>,
+    /// The plugin takes no call of the workflow for so long.
+    pub(super) put_off: Option<Duration>,
+}
+
+/// Guests that crash again and again, and the quarantine that one process keeps of them.
+pub(super) struct Crashing {
+    quarantine: Quarantine,
+    dice: Dice,
+}
+
+/// Crashes in a row until there is a quarantine.
+const QUARANTINE_AFTER: u32 = 3;
+
+impl Crashing {
+    pub(super) fn new(dice: Dice) -> Self {
+        Self {
+            quarantine: Quarantine::new(Some(QUARANTINE_AFTER)),
+            dice,
+        }
+    }
+
+    /// How long the call is put off, if it is; else it may crash.
+    fn meet(&mut self, workflow: &str, now_ms: u64, reply: &mut Reply) -> Option<Duration> {
+        let now = Duration::from_millis(now_ms);
+        if let Some(left) = self.quarantine.delay(workflow, now) {
+            let message = "simulated: put off".to_owned();
+            reply.fail(Failure::new(Class::Retryable, codes::QUARANTINED, message));
+            return Some(left);
+        }
+        let crashes = match reply {
+            Reply::Decide(_) => 40,
+            Reply::Execute(..) => 90,
+        };
+        if self.dice.below(100) < crashes {
+            reply.fail(failure(Class::Trap));
+        }
+        None
+    }
+
+    fn hear(&self, calling: &Calling, now_ms: u64) {
+        if calling.put_off.is_some() {
+            return;
+        }
+        match calling.reply.class() {
+            None => self.quarantine.well(&calling.workflow),
+            Some(Class::Trap) => {
+                let now = Duration::from_millis(now_ms);
+                self.quarantine.crashed(&calling.workflow, now);
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 enum Reply {
@@ -29,18 +85,35 @@ enum Reply {
 
 impl Calling {
     /// Hands a call to a guest.
-    pub(super) fn begin(work: Work, (now_ms, wall_ms): (u64, i64), dice: &mut Dice) -> Self {
-        let (timeout, cancel, mut reply) = match work.ask {
+    pub(super) fn begin(
+        work: Work,
+        (now_ms, wall_ms): (u64, i64),
+        dice: &mut Dice,
+        crashing: Option<&mut Crashing>,
+    ) -> Self {
+        let (timeout, cx, mut reply) = match work.ask {
             Ask::Accept(accept) => (
                 accept.timeout,
-                accept.cx.cancel,
+                accept.cx,
                 Reply::Decide(disposition(dice)),
             ),
             Ask::Execute(call, patch) => {
                 let outcome = outcome(call.cx.phase, wall_ms, dice);
-                (call.timeout, call.cx.cancel, Reply::Execute(outcome, patch))
+                (call.timeout, call.cx, Reply::Execute(outcome, patch))
             }
         };
+        let put_off =
+            crashing.and_then(|crashing| crashing.meet(&cx.workflow, now_ms, &mut reply));
+        if put_off.is_some() {
+            return Self {
+                to: work.to,
+                ready_ms: now_ms,
+                cancel: cx.cancel,
+                reply,
+                workflow: cx.workflow,
+                put_off,
+            };
+        }
         let takes_ms = match dice.below(100) {
             0..80 => dice.below(3),
             80..93 => dice.between(3, 500),
@@ -57,8 +130,10 @@ impl Calling {
         Self {
             to: work.to,
             ready_ms: now_ms + takes_ms.min(limit_ms),
-            cancel,
+            cancel: cx.cancel,
             reply,
+            workflow: cx.workflow,
+            put_off: None,
         }
     }
 
@@ -68,13 +143,17 @@ impl Calling {
     }
 
     /// What it returns.
-    pub(super) fn end(mut self, now_ms: u64) -> Returned {
+    pub(super) fn end(mut self, now_ms: u64, crashing: Option<&Crashing>) -> Returned {
         if self.cancel.is_cancelled() && now_ms < self.ready_ms {
             self.reply.fail(failure(Class::Cancelled));
         }
+        if let Some(crashing) = crashing {
+            crashing.hear(&self, now_ms);
+        }
+        let put_off = self.put_off;
         let answer = match self.reply {
-            Reply::Decide(result) => Answer::Accepted(back(result)),
-            Reply::Execute(result, patch) => Answer::Executed(back(result), patch),
+            Reply::Decide(result) => Answer::Accepted(back(result, put_off)),
+            Reply::Execute(result, patch) => Answer::Executed(back(result, put_off), patch),
         };
         Returned {
             to: self.to,
@@ -84,6 +163,14 @@ impl Calling {
 }
 
 impl Reply {
+    /// Of its failure, if it is one.
+    fn class(&self) -> Option<Class> {
+        match self {
+            Self::Decide(result) => result.as_ref().err().map(|failure| failure.class),
+            Self::Execute(result, _) => result.as_ref().err().map(|failure| failure.class),
+        }
+    }
+
     fn fail(&mut self, failure: Failure) {
         match self {
             Self::Decide(result) => *result = Err(failure),
@@ -92,7 +179,7 @@ impl Reply {
     }
 }
 
-fn back<T>(result: Result<T, Failure>) -> Back<T> {
+fn back<T>(result: Result<T, Failure>, put_off: Option<Duration>) -> Back<T> {
     Back {
         result,
         logs: Vec::new(),
@@ -101,6 +188,7 @@ fn back<T>(result: Result<T, Failure>) -> Back<T> {
         progress: None,
         took: std::time::Duration::from_micros(10),
         memory_bytes: 0,
+        put_off,
     }
 }
 

@@ -17,7 +17,7 @@ use windlass_store::{Listener, MemoryStore, Store, Write, Wrote};
 use super::checker::{Checker, Life};
 use super::dice::Dice;
 use super::graphs::{self, ALL};
-use super::guests::Calling;
+use super::guests::{Calling, Crashing};
 use super::locks::{Errands, Provider, Server};
 use super::planning::Planning;
 use super::sweeping::{KEEP_MS, Sweeping};
@@ -48,6 +48,8 @@ pub(super) struct Process {
     /// What the scheduler has received and not taken in.
     pub(super) mail: VecDeque<Mail>,
     pub(super) calls: Vec<Calling>,
+    /// What it knows of guests that crash, where some do.
+    pub(super) crashing: Option<Crashing>,
     /// What it is doing about the locks of bursts, where they have any.
     pub(super) errands: Option<Errands>,
     /// What plans schedules, where there are any.
@@ -116,6 +118,8 @@ pub(super) struct Birthplace<'a> {
     pub(super) plans: bool,
     /// Whether what is over is forgotten.
     pub(super) forgets: bool,
+    /// The chances of guests that crash again and again, where some do.
+    pub(super) crashing: Option<Dice>,
 }
 
 impl Birthplace<'_> {
@@ -206,6 +210,7 @@ impl Process {
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
+            crashing: from.crashing.clone().map(Crashing::new),
             errands: from
                 .provider()
                 .map(|provider| Errands::new(life, provider, careless)),
@@ -319,7 +324,7 @@ impl Process {
     /// Hands the result of a call to its shard.
     pub(super) fn returns(&mut self, call: usize, now_ms: u64) {
         let calling = self.calls.swap_remove(call);
-        let returned = calling.end(now_ms);
+        let returned = calling.end(now_ms, self.crashing.as_ref());
         if let Some(shard) = self.parts.shared.shard(returned.to.instance) {
             shard.send(Message::Returned(Box::new(returned)));
         }

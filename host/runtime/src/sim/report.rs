@@ -24,6 +24,8 @@ pub(super) struct Report {
     pub(super) retries: u64,
     pub(super) troubles_of_locks: u64,
     pub(super) lost_locks: u64,
+    /// Calls of guests that crash too often.
+    pub(super) put_off: u64,
 }
 
 impl Report {
@@ -48,5 +50,6 @@ impl Report {
         self.retries += other.retries;
         self.troubles_of_locks += other.troubles_of_locks;
         self.lost_locks += other.lost_locks;
+        self.put_off += other.put_off;
     }
 }

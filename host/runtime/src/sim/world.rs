@@ -40,6 +40,9 @@ const TROUBLED_MS: u64 = 90_000;
 /// How long everything may take after that.
 const PATIENCE_MS: u64 = 6 * 3_600_000;
 
+/// Tells the chances of guests that crash from all others.
+const CRASHES: u64 = 0x6372_6173_6866;
+
 /// Moves that a run may take.
 const MOVES: u64 = 200_000;
 
@@ -96,6 +99,8 @@ pub(super) struct World {
     publisher: Option<Publisher>,
     /// Whether what is over is forgotten soon.
     forgets: bool,
+    /// Guests crash again and again; the chances of those of the next process.
+    crashing: Option<Dice>,
     something_happened: bool,
     report: Report,
 }
@@ -196,6 +201,7 @@ impl World {
             often_ms: 0,
             publisher: Publisher::new(seed),
             forgets: Dice(seed ^ 0x666f_7267_6574).once_in(4),
+            crashing: Dice(seed ^ CRASHES).once_in(4).then_some(Dice(!seed)),
             something_happened: false,
             report: Report::default(),
             dice,
@@ -317,6 +323,7 @@ impl World {
                 locks: self.locks.as_ref(),
                 plans: self.publisher.is_some(),
                 forgets: self.forgets,
+                crashing: self.crashing.as_mut().map(|dice| Dice(dice.roll())),
             };
             self.slots[at].process = Process::begin(self.lives, &from);
             if self.slots[at].process.is_none() {
@@ -397,7 +404,9 @@ impl World {
                 let locks_ms = now_ms + self.dice.below(10);
                 for work in process.turn(shard, locks_ms) {
                     process.check_begun(work.to, &self.root, &self.checker);
-                    let calling = Calling::begin(work, now, &mut self.dice);
+                    let crashing = process.crashing.as_mut();
+                    let calling = Calling::begin(work, now, &mut self.dice, crashing);
+                    self.report.put_off += u64::from(calling.put_off.is_some());
                     process.calls.push(calling);
                 }
             }

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) components: &'static [&'static str],
     /// How long a call of a guest may take.
     pub(crate) deadline: Duration,
+    /// After how many crashes in a row calls are put off.
+    pub(crate) quarantine_after: Option<u32>,
 }
 
 impl Default for Setup {
@@ -43,6 +45,7 @@ impl Default for Setup {
             beside: Vec::new(),
             components: &[],
             deadline: windlass_plugins::Limits::default().deadline,
+            quarantine_after: Some(10),
         }
     }
 }
@@ -91,6 +94,7 @@ impl Setup {
         plugins.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
         plugins.threads = 2;
         plugins.limits.deadline = self.deadline;
+        plugins.quarantine_after = self.quarantine_after;
         for name in self.components {
             let mut settings = windlass_plugins::Settings::default();
             settings.grants.events = true;
@@ -169,6 +173,11 @@ impl Setup {
 }
 
 impl Running {
+    /// What was handed over to the store so far.
+    pub(crate) fn commits(&self) -> Vec<Commit> {
+        self.commits.lock().clone()
+    }
+
     /// Starts a run that takes no input.
     pub(crate) fn run(&self, workflow: &str) -> Started {
         self.run_on(workflow, Payload::null())
