@@ -3,8 +3,14 @@
 //! Every hint that something changed leads to one look at the folders; the difference to the
 //! last look is what is acted on. A hint that is lost, or a file system that gives none, costs
 //! two seconds.
+//!
+//! A file that the system does not let the host read or keep is tried again, after a second at
+//! first and a minute at last: what is mended may be elsewhere (permissions, a full disk), and
+//! then nothing about the file changes. A folder that cannot be read holds what it held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -24,6 +30,10 @@ use crate::plugin::Plugin;
 const QUIET: Duration = Duration::from_millis(200);
 /// How often it is looked at without a hint.
 const UNASKED: Duration = Duration::from_secs(2);
+/// After how long a file is tried again that could not be read or kept. Twice as long each time.
+const FIRST_AGAIN: Duration = Duration::from_secs(1);
+/// The longest time until it is tried again.
+const LAST_AGAIN: Duration = Duration::from_secs(60);
 /// Files looked at in one folder.
 const MAX_FILES: usize = 10_000;
 
@@ -159,6 +169,12 @@ fn keep_looking(
         } else {
             UNASKED
         };
+        let wait = eyes.next_again().map_or(wait, |again| {
+            let Some(host) = host.upgrade() else {
+                return wait;
+            };
+            wait.min(again.saturating_sub(host.shared.clock.monotonic()))
+        });
         if hinted.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
@@ -171,6 +187,8 @@ fn keep_looking(
 #[derive(Default)]
 struct Eyes {
     seen: BTreeMap<PathBuf, Seen>,
+    /// Folders that could not be read.
+    unread: BTreeSet<PathBuf>,
     looks: u64,
 }
 
@@ -182,12 +200,35 @@ struct Stamp {
 }
 
 struct Seen {
-    stamp: Stamp,
+    /// None: the system did not say.
+    stamp: Option<Stamp>,
     /// It was damaged, perhaps because it is still being written. If it stays as it is, it is
     /// reported at the next look.
     suspect: Option<Error>,
     /// Another file offers the same version of the same package.
     conflict: bool,
+    /// It could not be read or kept.
+    again: Option<Again>,
+}
+
+/// When a file is tried again.
+struct Again {
+    /// By the monotonic clock.
+    at: Duration,
+    delay: Duration,
+    /// Why it could not be read or kept: told once.
+    error: Error,
+}
+
+impl Again {
+    fn after(last: Option<&Self>, error: Error, now: Duration) -> Self {
+        let delay = last.map_or(FIRST_AGAIN, |last| (last.delay * 2).min(LAST_AGAIN));
+        Self {
+            at: now + delay,
+            delay,
+            error,
+        }
+    }
 }
 
 impl Eyes {
@@ -195,12 +236,19 @@ impl Eyes {
         self.seen.values().any(|seen| seen.suspect.is_some())
     }
 
+    /// When a file is tried again next.
+    fn next_again(&self) -> Option<Duration> {
+        let again = self.seen.values().filter_map(|seen| seen.again.as_ref());
+        again.map(|again| again.at).min()
+    }
+
     fn look(&mut self, host: &Host, dirs: &[PathBuf], on_event: &mut dyn FnMut(LoadEvent)) {
-        let present = present(dirs);
+        let present = self.present(dirs);
+        let unread = |file: &Path| file.parent().is_some_and(|dir| self.unread.contains(dir));
         let gone: Vec<PathBuf> = self
             .seen
             .keys()
-            .filter(|file| !present.contains_key(*file))
+            .filter(|file| !present.contains_key(*file) && !unread(file))
             .cloned()
             .collect();
         // Removals first: a file that was renamed is not in conflict with itself.
@@ -215,26 +263,52 @@ impl Eyes {
                 });
             }
         }
+        let now = host.shared.clock.monotonic();
         for (file, stamp) in present {
-            match self.seen.get_mut(&file) {
-                Some(seen) if seen.stamp == stamp => {
+            let same = |seen: &&mut Seen| stamp.is_none() || seen.stamp == stamp;
+            match self.seen.get_mut(&file).filter(same) {
+                Some(seen) => {
                     if let Some(error) = seen.suspect.take() {
                         on_event(failed(host, file, error));
+                    } else if seen.again.as_ref().is_some_and(|again| again.at <= now) {
+                        self.take_in(host, file, stamp, on_event);
                     }
                 }
-                _ => self.take_in(host, file, stamp, on_event),
+                None => self.take_in(host, file, stamp, on_event),
             }
         }
         self.looks += 1;
+    }
+
+    /// The files that are there, and which folders the system did not let the host read.
+    fn present(&mut self, dirs: &[PathBuf]) -> BTreeMap<PathBuf, Option<Stamp>> {
+        let mut present = BTreeMap::new();
+        for dir in dirs {
+            match files(dir) {
+                Ok(files) => {
+                    self.unread.remove(dir);
+                    present.extend(files);
+                }
+                Err(error) => {
+                    if self.unread.insert(dir.clone()) {
+                        let dir = dir.display();
+                        tracing::warn!(%dir, %error, "the folder cannot be read; the plugins of its files stay");
+                    }
+                }
+            }
+        }
+        present
     }
 
     fn take_in(
         &mut self,
         host: &Host,
         file: PathBuf,
-        stamp: Stamp,
+        stamp: Option<Stamp>,
         on_event: &mut dyn FnMut(LoadEvent),
     ) {
+        let last = self.seen.remove(&file).and_then(|seen| seen.again);
+        let mut again = None;
         let replaced = host.registry().file(&file).map(|plugin| plugin.digest);
         let loaded = host
             .load_file(&file)
@@ -256,7 +330,15 @@ impl Eyes {
             Err(error) if error.code == codes::MALFORMED && self.looks > 0 => {
                 suspect = Some(error);
             }
-            Err(error) => on_event(failed(host, file.clone(), error)),
+            Err(error) => {
+                if last.as_ref().is_none_or(|last| last.error != error) {
+                    on_event(failed(host, file.clone(), error.clone()));
+                }
+                if error.code == codes::FILE {
+                    let now = host.shared.clock.monotonic();
+                    again = Some(Again::after(last.as_ref(), error, now));
+                }
+            }
         }
         self.seen.insert(
             file,
@@ -264,6 +346,7 @@ impl Eyes {
                 stamp,
                 suspect,
                 conflict,
+                again,
             },
         );
     }
@@ -274,14 +357,28 @@ fn failed(host: &Host, file: PathBuf, error: Error) -> LoadEvent {
     LoadEvent::Failed { file, error, kept }
 }
 
-fn present(dirs: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
-    let entries = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok());
-    entries
-        .flat_map(|entries| entries.take(MAX_FILES).flatten())
-        .map(|entry| entry.path())
-        .filter(|file| is_plugin(file))
-        .filter_map(|file| stamp(&file).map(|stamp| (file, stamp)))
-        .collect()
+/// The files of plugins in a folder, with their stamps where the system says. A folder that
+/// does not exist has none.
+fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Option<Stamp>)>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries.take(MAX_FILES) {
+        let file = entry?.path();
+        if !is_plugin(&file) {
+            continue;
+        }
+        match std::fs::metadata(&file) {
+            Ok(there) if there.is_file() => files.push((file, Some(stamp(&there)))),
+            // A folder, or a link to nothing.
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(_) => files.push((file, None)),
+        }
+    }
+    Ok(files)
 }
 
 fn is_plugin(file: &Path) -> bool {
@@ -291,15 +388,14 @@ fn is_plugin(file: &Path) -> bool {
     !hidden && file.extension().is_some_and(|ending| ending == "wasm")
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
-    let there = std::fs::metadata(file).ok()?;
+fn stamp(there: &Metadata) -> Stamp {
     #[cfg(unix)]
-    let id = std::os::unix::fs::MetadataExt::ino(&there);
+    let id = std::os::unix::fs::MetadataExt::ino(there);
     #[cfg(not(unix))]
     let id = 0;
-    there.is_file().then(|| Stamp {
+    Stamp {
         bytes: there.len(),
         modified: there.modified().ok(),
         id,
-    })
+    }
 }

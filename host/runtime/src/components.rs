@@ -106,8 +106,26 @@ struct Exchange {
     known: FxHashSet<Digest>,
     /// What the store has not taken.
     refused: FxHashSet<Digest>,
+    /// What could not be read or kept here, to be tried again.
+    missed: Vec<Offer>,
     /// When to say again what is used.
     upkeep: Duration,
+}
+
+/// A component that the store has.
+struct Offer {
+    digest: Digest,
+    name: String,
+    version: String,
+}
+
+/// What became of an offer.
+enum Taking {
+    Taken,
+    /// It is of no use here.
+    Left,
+    /// It could not be read or kept.
+    Missed,
 }
 
 impl Exchange {
@@ -120,6 +138,7 @@ impl Exchange {
             generation: 0,
             known: FxHashSet::default(),
             refused: FxHashSet::default(),
+            missed: Vec::new(),
             upkeep,
         }
     }
@@ -127,15 +146,16 @@ impl Exchange {
     /// Takes what is new, and gives what nobody has given. Answers whether something was taken.
     fn round(&mut self) -> Result<bool, Error> {
         let now = self.clock.monotonic();
+        let mut taken = self.take_missed()?;
         if now < self.upkeep {
-            let taken = self.look(&mut FxHashSet::default())?;
+            taken |= self.look(&mut FxHashSet::default())?;
             self.give_all()?;
             return Ok(taken);
         }
         // From the beginning, to see what is not there any more.
         self.generation = 0;
         let mut there = FxHashSet::default();
-        let taken = self.look(&mut there)?;
+        taken |= self.look(&mut there)?;
         self.known = there;
         self.refused.clear();
         self.drop_forgotten();
@@ -154,7 +174,11 @@ impl Exchange {
                 // What was seen before and is not used was left, or its file was taken away.
                 let is_new = self.known.insert(row.digest);
                 if is_new && self.plugins.registry().by_digest(&row.digest).is_none() {
-                    taken |= self.take(row.digest, &row.name, &row.version)?;
+                    taken |= self.take(Offer {
+                        digest: row.digest,
+                        name: row.name.clone(),
+                        version: row.version.clone(),
+                    })?;
                 }
                 self.generation = row.generation;
                 there.insert(row.digest);
@@ -238,24 +262,58 @@ impl Exchange {
         }
     }
 
+    /// Takes what somebody else has given, and answers whether it did.
+    fn take(&mut self, offer: Offer) -> Result<bool, Error> {
+        let taking = self.load(&offer);
+        if matches!(taking, Ok(Taking::Missed) | Err(_)) {
+            self.missed.push(offer);
+        }
+        taking.map(|taking| matches!(taking, Taking::Taken))
+    }
+
+    /// Takes what could not be read or kept before.
+    fn take_missed(&mut self) -> Result<bool, Error> {
+        let mut taken = false;
+        let mut offers = std::mem::take(&mut self.missed).into_iter();
+        while let Some(offer) = offers.next() {
+            match self.take(offer) {
+                Ok(one) => taken |= one,
+                Err(error) => {
+                    self.missed.extend(offers);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
     /// Loads what somebody else has given. What cannot be used is said once.
-    fn take(&self, digest: Digest, name: &str, version: &str) -> Result<bool, Error> {
-        let plugin = match find(self.store.as_ref(), &self.plugins, &digest) {
+    fn load(&self, offer: &Offer) -> Result<Taking, Error> {
+        let Offer {
+            digest,
+            name,
+            version,
+        } = offer;
+        let plugin = match find(self.store.as_ref(), &self.plugins, digest) {
             Ok(plugin) => plugin,
             Err(Error::Store(error)) => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(plugin = name, version, %digest, %error, "cannot load a plugin that another process has");
-                return Ok(false);
+                return Ok(if error.code() == windlass_plugins::codes::FILE {
+                    Taking::Missed
+                } else {
+                    Taking::Left
+                });
             }
         };
         match self.plugins.registry().insert(&place(&plugin), &plugin) {
             Ok(()) => {
                 tracing::info!(plugin = name, version, %digest, "loaded from the store");
-                Ok(true)
+                Ok(Taking::Taken)
             }
             Err(error) => {
                 tracing::debug!(plugin = name, version, %digest, %error, "a file of this process is used instead");
-                Ok(false)
+                Ok(Taking::Left)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Files come and go while calls are in flight.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -12,6 +12,8 @@ use crate::rig::{Rig, bare, built, call, output};
 struct Folder {
     rig: Rig,
     dir: PathBuf,
+    /// A link to a folder, which is watched as well.
+    linked: PathBuf,
     events: Receiver<LoadEvent>,
     _watch: Watch,
 }
@@ -20,13 +22,17 @@ fn folder() -> Folder {
     let rig = Rig::new();
     let dir = rig.dir.path().join("plugins");
     std::fs::create_dir(&dir).unwrap();
+    let linked = rig.dir.path().join("linked");
+    link(&real(&rig), &linked);
+    std::fs::create_dir(real(&rig)).unwrap();
     let (sender, events) = channel();
     let on_event = Box::new(move |event| sender.send(event).unwrap());
     let on_event: Box<dyn Fn(LoadEvent) + Send + Sync> = on_event;
-    let watch = rig.host.watch(vec![dir.clone()], on_event).unwrap();
+    let watch = rig.host.watch(vec![dir.clone(), linked.clone()], on_event).unwrap();
     Folder {
         rig,
         dir,
+        linked,
         events,
         _watch: watch,
     }
@@ -147,4 +153,56 @@ fn calls_in_flight_end_with_the_plugin_that_they_began_with() {
     let weak = Arc::downgrade(&slow);
     drop(slow);
     assert!(weak.upgrade().is_none(), "the old plugin is still held");
+}
+
+#[test]
+fn a_file_that_could_not_be_kept_is_loaded_when_the_trouble_is_over() {
+    let folder = folder();
+    let store = folder.rig.dir.path().join("components");
+    std::fs::remove_dir(&store).unwrap();
+    std::fs::write(&store, b"in the way").unwrap();
+    std::fs::copy(built("echo"), folder.dir.join("x.wasm")).unwrap();
+    let LoadEvent::Failed { error, .. } = folder.next() else {
+        panic!("loaded")
+    };
+    assert_eq!(error.code.as_str(), "WL-P010");
+    // Nothing about the file of the plugin changes.
+    std::fs::remove_file(&store).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Loaded { .. }));
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_holds_what_it_held() {
+    let folder = folder();
+    std::fs::copy(built("echo"), folder.linked.join("x.wasm")).unwrap();
+    let LoadEvent::Loaded { plugin: echo, .. } = folder.next() else {
+        panic!("not loaded")
+    };
+    let no_folder = folder.rig.dir.path().join("file");
+    std::fs::write(&no_folder, b"no folder").unwrap();
+    link(&no_folder, &folder.linked);
+    std::fs::copy(built("counter"), folder.dir.join("c.wasm")).unwrap();
+    let LoadEvent::Loaded {
+        plugin: counter, ..
+    } = folder.next()
+    else {
+        panic!("the folder is taken for an empty one")
+    };
+    assert_eq!(folder.packages(), [counter.name(), echo.name()]);
+    link(&real(&folder.rig), &folder.linked);
+    std::fs::remove_file(folder.linked.join("x.wasm")).unwrap();
+    assert!(matches!(folder.next(), LoadEvent::Removed { .. }));
+}
+
+/// What the linked folder is in truth.
+fn real(rig: &Rig) -> PathBuf {
+    rig.dir.path().join("real")
+}
+
+/// Makes a link, in one step in the place of what is there.
+fn link(to: &Path, place: &Path) {
+    let new = place.with_extension("new");
+    std::os::unix::fs::symlink(to, &new).unwrap();
+    std::fs::rename(&new, place).unwrap();
 }

@@ -119,3 +119,20 @@ fn what_one_has_the_others_get_and_nobody_uses_is_forgotten() {
     assert!(lacks.round().unwrap());
     assert_eq!(names(&lacks), ["counter", "echo", "steps"]);
 }
+
+#[test]
+fn what_could_not_be_kept_is_taken_when_the_trouble_is_over() {
+    let world = World::new();
+    world.process("brings", &["echo"]).round().unwrap();
+    let mut lacks = world.process("lacks", &[]);
+    let store = world.dir.path().join("lacks/components");
+    std::fs::remove_dir(&store).unwrap();
+    std::fs::write(&store, b"in the way").unwrap();
+    for _ in 0..2 {
+        assert!(!lacks.round().unwrap(), "it cannot be kept");
+    }
+    std::fs::remove_file(&store).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    assert!(lacks.round().unwrap());
+    assert_eq!(names(&lacks), ["echo"]);
+}
