@@ -194,7 +194,7 @@ fn a_plugin_that_keeps_crashing_under_one_workflow_is_put_off_there_alone() {
     elsewhere.cx.workflow = "another".into();
     let returned = rig.fiber(&hostile, elsewhere);
     assert_eq!(returned.put_off, None);
-    failure(returned, Class::Permanent, "WL-R047");
+    failure(returned, Class::Invalid, "WL-R047");
 }
 
 #[test]

@@ -28,7 +28,10 @@ fn folder() -> Folder {
     let (sender, events) = channel();
     let on_event = Box::new(move |event| sender.send(event).unwrap());
     let on_event: Box<dyn Fn(LoadEvent) + Send + Sync> = on_event;
-    let watch = rig.host.watch(vec![dir.clone(), linked.clone()], on_event).unwrap();
+    let watch = rig
+        .host
+        .watch(vec![dir.clone(), linked.clone()], on_event)
+        .unwrap();
     Folder {
         rig,
         dir,

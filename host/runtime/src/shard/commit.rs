@@ -349,11 +349,7 @@ impl Hot {
             .node(open.node)
             .map_or(0, |plan| plan.priority);
         // One from outside that was put off is still what it was.
-        let outside = used
-            .held
-            .outside
-            .as_ref()
-            .filter(|_| open.seq.is_outside());
+        let outside = used.held.outside.as_ref().filter(|_| open.seq.is_outside());
         let trigger = match outside {
             Some(outside) => outside_row(outside, open.seq, due_ms, payload),
             None => NewTrigger {

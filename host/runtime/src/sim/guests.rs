@@ -92,18 +92,13 @@ impl Calling {
         crashing: Option<&mut Crashing>,
     ) -> Self {
         let (timeout, cx, mut reply) = match work.ask {
-            Ask::Accept(accept) => (
-                accept.timeout,
-                accept.cx,
-                Reply::Decide(disposition(dice)),
-            ),
+            Ask::Accept(accept) => (accept.timeout, accept.cx, Reply::Decide(disposition(dice))),
             Ask::Execute(call, patch) => {
                 let outcome = outcome(call.cx.phase, wall_ms, dice);
                 (call.timeout, call.cx, Reply::Execute(outcome, patch))
             }
         };
-        let put_off =
-            crashing.and_then(|crashing| crashing.meet(&cx.workflow, now_ms, &mut reply));
+        let put_off = crashing.and_then(|crashing| crashing.meet(&cx.workflow, now_ms, &mut reply));
         if put_off.is_some() {
             return Self {
                 to: work.to,

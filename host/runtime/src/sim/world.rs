@@ -41,7 +41,7 @@ const TROUBLED_MS: u64 = 90_000;
 const PATIENCE_MS: u64 = 6 * 3_600_000;
 
 /// Tells the chances of guests that crash from all others.
-const CRASHES: u64 = 0x6372_6173_6866;
+const CRASHES: u64 = 0x6372_6173_6938;
 
 /// Moves that a run may take.
 const MOVES: u64 = 200_000;
@@ -201,7 +201,7 @@ impl World {
             often_ms: 0,
             publisher: Publisher::new(seed),
             forgets: Dice(seed ^ 0x666f_7267_6574).once_in(4),
-            crashing: Dice(seed ^ CRASHES).once_in(4).then_some(Dice(!seed)),
+            crashing: Dice(seed ^ CRASHES).once_in(6).then_some(Dice(!seed)),
             something_happened: false,
             report: Report::default(),
             dice,
