@@ -17,6 +17,6 @@ mod process;
 mod redis;
 mod tls;
 
-pub use postgres::{Options, PostgreSql};
+pub use postgres::{Options, PostgreSql, Snapshot};
 pub use redis::Redis;
 pub use tls::Authority;

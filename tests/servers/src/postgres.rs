@@ -1,8 +1,10 @@
 //! PostgreSQL.
 
 use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -38,6 +40,17 @@ pub struct PostgreSql {
     databases: AtomicU32,
     options: Options,
     speaks_tls: bool,
+}
+
+/// A transaction that is open until this is dropped.
+#[derive(Debug)]
+pub struct Snapshot(Child);
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Where its programs are.
@@ -189,6 +202,32 @@ impl PostgreSql {
             String::from_utf8_lossy(&output.stderr).trim_end()
         );
         Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+    }
+
+    /// Opens a transaction in the database of that address that has a snapshot and does nothing:
+    /// row versions that it could still see are not cleared away.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    pub fn hold_snapshot(&self, url: &str) -> Result<Snapshot> {
+        let mut child = std::process::Command::new(&self.programs.psql)
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
+            .args(["--set", "ON_ERROR_STOP=1", "--dbname", url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run psql")?;
+        let mut stdin = child.stdin.take().context("it is piped")?;
+        let stdout = child.stdout.take().context("it is piped")?;
+        let mut snapshot = Snapshot(child);
+        stdin.write_all(b"begin isolation level repeatable read; select 'held';\n")?;
+        let mut said = String::new();
+        BufReader::new(stdout).read_line(&mut said)?;
+        ensure!(said.trim() == "held", "psql has not begun a transaction");
+        // psql waits for more for as long as this is open.
+        snapshot.0.stdin = Some(stdin);
+        Ok(snapshot)
     }
 
     /// Ends all connections of clients, and says how many those were.

@@ -73,7 +73,8 @@ pub async fn measure(scenario: &Scenario, plan: &Plan) -> Result<Record> {
     })
 }
 
-async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
+/// Lets one run take place.
+pub(super) async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
     let started = runtime.run(request).await?;
     let result = runtime.wait(started.no).await?;
     if result.status != Status::Completed {
@@ -82,15 +83,16 @@ async fn one(runtime: &Runtime, request: &StartRequest) -> Result<()> {
     Ok(())
 }
 
-struct Measured {
-    runs: u64,
-    elapsed: Duration,
+/// What came of keeping runs in flight.
+pub(super) struct Measured {
+    pub(super) runs: u64,
+    pub(super) elapsed: Duration,
     /// Microseconds.
-    times: Histogram<u64>,
+    pub(super) times: Histogram<u64>,
 }
 
 /// Keeps so many runs in flight until the time is over.
-async fn drive(
+pub(super) async fn drive(
     runtime: &Arc<Runtime>,
     request: &Arc<StartRequest>,
     plan: &Plan,

@@ -12,6 +12,7 @@ pub mod idle;
 pub mod locking;
 pub mod long_run;
 pub mod measure;
+pub mod open_transaction;
 pub mod resumes;
 pub mod retention;
 pub mod rig;
@@ -92,6 +93,13 @@ pub struct Record {
     /// The longest slice of a sweep, the wait for the writer included, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub worst_slice_ms: Option<f64>,
+    /// Runs per second while a transaction is open, as a share of those without it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub share_of_alternating: Option<f64>,
+    /// Pages that the database looks at for each transaction that it commits: without a
+    /// transaction that is open, in the first round with it, and in the last one.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub buffers_per_commit: Vec<f64>,
     /// The size of the store and its log after each part of the load, in MiB.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub file_mb: Vec<f64>,
@@ -116,6 +124,7 @@ impl Record {
 
     /// What only this scenario measures, for people.
     pub fn extras(&self) -> String {
+        let buffers = |at: usize| self.buffers_per_commit.get(at).copied();
         let named = [
             ("pending", self.pending.map(|count| count as f64), 0),
             ("recovery s", self.recovery_s, 2),
@@ -129,6 +138,10 @@ impl Record {
             ("CPU ms/min", self.cpu_ms_per_minute, 0),
             ("statements/min", self.statements_per_minute, 0),
             ("worst slice ms", self.worst_slice_ms, 1),
+            ("share of alternating", self.share_of_alternating, 2),
+            ("buffers/commit without", buffers(0), 0),
+            ("at first", buffers(1), 0),
+            ("at last", buffers(2), 0),
             ("file MiB at first", self.file_mb.first().copied(), 1),
             ("file MiB at last", self.file_mb.last().copied(), 1),
         ];

@@ -6,7 +6,7 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -14,8 +14,8 @@ use windlass_test_servers::PostgreSql;
 use windlass_tests::bench::measure::{Plan, measure};
 use windlass_tests::bench::rig::Setup;
 use windlass_tests::bench::{
-    Record, burn_down, http_resume, idle, locking, long_run, resumes, retention, scaling, scenario,
-    start_up, steady, table, timers,
+    Record, burn_down, http_resume, idle, locking, long_run, open_transaction, resumes, retention,
+    scaling, scenario, start_up, steady, table, timers,
 };
 
 fn main() -> Result<()> {
@@ -143,6 +143,11 @@ fn single(arguments: &Arguments, only: &str) -> Result<()> {
             let say = |line: &str| eprintln!("{line}");
             runtime.block_on(steady::measure(&setup, in_flight.parse()?, time, &say))?
         }
+        open_transaction::NAME => {
+            let time = Duration::from_secs_f64(arguments.seconds);
+            let say = |line: &str| eprintln!("{line}");
+            runtime.block_on(open_transaction::measure(&setup, time, &say))?
+        }
         name if name.starts_with(locking::NAME) => {
             let time = Duration::from_secs_f64(arguments.seconds);
             runtime.block_on(locking::measure(&setup, name, in_flight.parse()?, time))?
@@ -217,7 +222,7 @@ fn on_postgres(name: &str) -> bool {
     !name.contains("normal") && !name.starts_with(locking::NAME)
 }
 
-/// What only several processes on one database show.
+/// What only PostgreSQL shows, and only several processes on one database.
 fn clusters(arguments: &Arguments) -> Result<Vec<Record>> {
     let is_wanted = |name: &str| match &arguments.filter {
         Some(filter) => format!("{name}/full/warm").contains(filter.as_str()),
@@ -233,6 +238,12 @@ fn clusters(arguments: &Arguments) -> Result<Vec<Record>> {
             let start = || command(arguments, Some(&url));
             records.push(scaling::measure(processes, &arguments.dir, start)?);
         }
+    }
+    if is_wanted(open_transaction::NAME) {
+        let (name, in_flight) = (open_transaction::NAME, open_transaction::IN_FLIGHT);
+        eprintln!("measuring {name} on PostgreSQL");
+        let name = format!("{name}/{in_flight}/full/warm");
+        records.push(child(arguments, &name, None)?);
     }
     for processes in idle::PROCESSES {
         let name = format!("{}{processes}", idle::NAME);
@@ -284,9 +295,13 @@ fn plans() -> Vec<String> {
 }
 
 fn child(arguments: &Arguments, name: &str, url: Option<&str>) -> Result<Record> {
-    let output = command(arguments, url)?.args(["--only", name]).output()?;
+    let mut command = command(arguments, url)?;
+    let output = command
+        .args(["--only", name])
+        .stderr(Stdio::inherit())
+        .output()?;
     if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr));
+        bail!("{name} failed");
     }
     serde_json::from_slice(&output.stdout).with_context(|| format!("{name} printed no record"))
 }

@@ -116,6 +116,8 @@ impl Connection {
         &mut self,
         sql: &'static str,
     ) -> std::result::Result<Statement, Fault> {
+        #[cfg(test)]
+        super::tests::plans::PREPARED.lock().insert((true, sql));
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }

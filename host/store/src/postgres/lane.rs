@@ -2,9 +2,11 @@
 //!
 //! A connection that is lost before COMMIT was sent has written nothing: it is made again, and
 //! the transaction done again. One that is lost after that leaves the outcome unknown. So every
-//! transaction leaves a number in the lane's row of `trace`, which is looked for by the next
-//! connection: the row is held by the transaction as long as the server is at that. Only if
-//! nobody can be asked is the outcome answered as unknown.
+//! transaction inserts its number into `trail`, and the next connection looks for that: it inserts
+//! the same number as void, waits for as long as the server is at the first transaction, and reads
+//! which of the two rows is there. A number that is void stays void: a transaction that the server
+//! comes to later fails with its second row. Only if nobody can be asked is the outcome answered
+//! as unknown.
 
 use std::time::Duration;
 
@@ -15,7 +17,6 @@ use super::fault::{Fault, explain, is_conflict, is_gone, silent};
 use super::listen::pause;
 use super::session::{Done, Failed, Session, Trace};
 use super::shared::Shared;
-use super::values::get;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::write::{Write, Wrote};
@@ -117,7 +118,8 @@ impl Work for Plain<'_> {
 
 /// What became of one attempt at a transaction.
 enum Attempt<T> {
-    Done(T),
+    /// It is written, and has left a trace or not.
+    Done(T, Option<i64>),
     /// Nothing is written, and the connection is gone.
     Gone(Fault),
     /// Nothing is written, and doing it again may help.
@@ -130,13 +132,15 @@ enum Attempt<T> {
 
 /// A connection that writes, made as it is needed.
 pub(super) struct Lane {
-    /// Whose row of `trace` it marks.
+    /// Whose rows of `trail` it inserts.
     process: i64,
     connection: Option<Connection>,
     /// The last attempt to connect has failed: the next work is refused by one more.
     unreachable: bool,
     /// The newest trace that was left.
     trace: i64,
+    /// The newest trace that is deleted, with all before it.
+    swept: i64,
 }
 
 impl Lane {
@@ -147,6 +151,7 @@ impl Lane {
             connection: None,
             unreachable: false,
             trace: 0,
+            swept: 0,
         }
     }
 
@@ -162,11 +167,15 @@ impl Lane {
             self.trace += 1;
             let trace = Trace {
                 process: self.process,
-                last: self.trace,
+                no: self.trace,
+                swept: self.swept,
             };
             let connection = self.connected(shared).await.map_err(Refused::Lost)?;
             match attempt(shared, connection, work, trace).await {
-                Attempt::Done(answer) => return Ok(answer),
+                Attempt::Done(answer, left) => {
+                    self.left(trace, left);
+                    return Ok(answer);
+                }
                 Attempt::Gone(fault) => {
                     tracing::warn!("the connection to {place} is lost: {fault}");
                     self.connection = None;
@@ -186,14 +195,22 @@ impl Lane {
                     pause(Duration::from_millis(u64::from(conflicts))).await;
                 }
                 Attempt::RolledBack(error) => return Err(Refused::RolledBack(error)),
-                Attempt::Unknown(answer, trace, fault) => {
+                Attempt::Unknown(answer, left, fault) => {
                     tracing::warn!("the connection to {place} is lost during a commit: {fault}");
                     self.connection = None;
-                    if self.is_committed(shared, trace, &fault).await? {
+                    if self.is_committed(shared, left, &fault).await? {
+                        self.left(trace, left);
                         return Ok(answer);
                     }
                 }
             }
+        }
+    }
+
+    /// Notes what a transaction that is written has left.
+    fn left(&mut self, trace: Trace, left: Option<i64>) {
+        if left.is_some() && trace.sweeps() {
+            self.swept = trace.no - 1;
         }
     }
 
@@ -259,8 +276,9 @@ impl Lane {
             let process = self.process;
             let connection = self.connected(shared).await;
             let connection = connection.map_err(|error| unknown(&error.message))?;
-            match last_trace(&mut Session::new(connection, shared), process).await {
-                Ok(last) => return Ok(last == Some(trace)),
+            let mut session = Session::new(connection, shared);
+            match session.is_written(process, trace).await {
+                Ok(written) => return Ok(written),
                 Err(Failed::Sql(fault)) if is_gone(&fault) => self.connection = None,
                 Err(failed) => {
                     self.connection = None;
@@ -281,27 +299,16 @@ async fn greeted(shared: &Shared, process: i64) -> Result<Connection> {
     }
 }
 
-/// A new connection on which traces can be left: the lane's row is in place, as one that is only
-/// being written could neither be seen nor waited for.
+/// A new connection on which traces can be left: the lane is known, so that its traces are swept
+/// if the process dies.
 async fn traced(shared: &Shared, process: i64) -> std::result::Result<Connection, Fault> {
     let connection = shared.target.writer().await?;
     let sql = format!(
         "BEGIN READ WRITE; INSERT INTO trace (process, last) VALUES ({process}, 0) \
-            ON CONFLICT DO NOTHING; COMMIT"
+            ON CONFLICT (process) DO UPDATE SET at = now(); COMMIT"
     );
     connection.client.batch_execute(&sql).await?;
     Ok(connection)
-}
-
-/// The last trace that is left in a row. While the server is still at a transaction that leaves
-/// one, that holds the row.
-async fn last_trace(session: &mut Session<'_>, process: i64) -> Done<Option<i64>> {
-    session.begin().await?;
-    let sql = "SELECT last FROM trace WHERE process = $1 FOR UPDATE";
-    let row = session.one(sql, &[&process]).await?;
-    let last = row.map(|row| get(&row, 0)).transpose()?;
-    session.commit().await?;
-    Ok(last)
 }
 
 async fn attempt<W: Work>(
@@ -316,16 +323,16 @@ async fn attempt<W: Work>(
         Err(Failed::Sql(fault)) if is_gone(&fault) => return Attempt::Gone(fault),
         Err(failed) => return roll_back(shared, session.connection, failed).await,
     };
-    let trace = session.trace;
+    let left = session.trace;
     failpoint::pass("store-before-commit");
     let committed = commit(shared, &mut session).await;
     match committed {
         Ok(()) => {
             failpoint::pass("store-after-commit");
             session.settle();
-            Attempt::Done(answer)
+            Attempt::Done(answer, left)
         }
-        Err(Failed::Sql(fault)) if is_gone(&fault) => Attempt::Unknown(answer, trace, fault),
+        Err(Failed::Sql(fault)) if is_gone(&fault) => Attempt::Unknown(answer, left, fault),
         Err(failed) => roll_back(shared, session.connection, failed).await,
     }
 }

@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("schema.sql"),
     include_str!("schema_components.sql"),
     include_str!("schema_component_use.sql"),
+    include_str!("schema_snapshots.sql"),
 ];
 
 /// `wlas`: names the lock, with the schema.

@@ -119,6 +119,7 @@ impl PostgresStore {
             known: Mutex::default(),
             made_pending: AtomicU64::new(0),
             seen_pending: AtomicU64::new(0),
+            burials: AtomicU64::new(0),
             scans: Mutex::new(FxHashMap::default()),
             documents: Mutex::default(),
             joined: Mutex::default(),
@@ -309,7 +310,12 @@ fn end(shared: &Shared, pool: &ReadPool) {
         let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
         let _ = pool.rows(sql, values::params![joined]);
     }
-    let sql = "DELETE FROM trace WHERE process = ANY($1) OR at < now() - interval '30 days'";
+    // Lanes of processes that died long ago have left theirs. What is younger than that may be
+    // what a living lane is about to look for.
+    let sql = "WITH gone AS (DELETE FROM trace \
+            WHERE process = ANY($1) OR at < now() - interval '30 days' RETURNING process) \
+        DELETE FROM trail WHERE process = ANY (ARRAY(SELECT process FROM gone)) \
+        AND (process = ANY($1) OR at < now() - interval '30 days')";
     let _ = pool.rows(sql, values::params![shared.tracers.clone()]);
 }
 

@@ -81,7 +81,7 @@ impl ReadPool {
     }
 }
 
-async fn read(pool: &Pool, place: &str, sql: &str, params: &[Param]) -> Result<Vec<Row>> {
+async fn read(pool: &Pool, place: &str, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
     // The server may have been away while connections were not in use. Reading again does no
     // harm.
     for _ in 0..pool.status().max_size {
@@ -97,9 +97,11 @@ async fn read(pool: &Pool, place: &str, sql: &str, params: &[Param]) -> Result<V
 async fn attempt(
     pool: &Pool,
     place: &str,
-    sql: &str,
+    sql: &'static str,
     params: &[Param],
 ) -> Result<Result<Vec<Row>, Fault>> {
+    #[cfg(test)]
+    super::tests::plans::PREPARED.lock().insert((false, sql));
     let client = pool.get().await.map_err(|error| lent(place, error))?;
     let params: Vec<&(dyn ToSql + Sync)> = params
         .iter()
@@ -151,6 +153,8 @@ async fn attempt_moment(
         .await?;
     let mut found = Vec::with_capacity(statements.len());
     for (sql, params) in statements {
+        #[cfg(test)]
+        super::tests::plans::PREPARED.lock().insert((false, *sql));
         let params: Vec<&(dyn ToSql + Sync)> = params
             .iter()
             .map(|param| &**param as &(dyn ToSql + Sync))

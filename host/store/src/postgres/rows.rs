@@ -19,8 +19,9 @@ macro_rules! select_instance {
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
             "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
             "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, ",
-            "i.extras FROM instance i JOIN origin o ON o.instance = i.no ",
-            "JOIN definition d ON d.no = i.definition JOIN pins p ON p.no = i.pins ",
+            "i.extras FROM instance i JOIN origin o ON o.instance = ANY (ARRAY[i.no]) ",
+            "JOIN definition d ON d.no = ANY (ARRAY[i.definition]) ",
+            "JOIN pins p ON p.no = ANY (ARRAY[i.pins]) ",
             $rest
         )
     };

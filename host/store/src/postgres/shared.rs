@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) made_pending: AtomicU64,
     /// How much that was when it was looked for last what is pending.
     pub(super) seen_pending: AtomicU64,
+    /// How often the dead were buried through this store object.
+    pub(super) burials: AtomicU64,
     /// By incarnation: how far its walk through the due index has come.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
     /// How far the sweep of documents has come.

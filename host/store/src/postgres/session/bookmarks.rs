@@ -17,13 +17,14 @@ use crate::stimuli::{NewBookmark, Resume, Sent};
 use crate::write::{Commit, Wrote};
 
 /// Of these hashes, those of which a stimulus waits for its bookmark.
-pub(super) const BUFFERED: &str =
-    "SELECT DISTINCT hash FROM stimulus WHERE hash = ANY($1) AND expires_ms IS NOT NULL";
+pub(super) const BUFFERED: &str = "SELECT DISTINCT u.hash FROM unnest($1::bytea[]) AS u (hash) \
+    WHERE EXISTS (SELECT 1 FROM stimulus s WHERE s.hash = u.hash AND s.expires_ms IS NOT NULL \
+        OFFSET 0)";
 
 /// Ends the bookmarks of node runs, each named by its instance and its first trigger.
 pub(super) const BURN: &str = "DELETE FROM bookmark b \
     USING unnest($1::bigint[], $2::bigint[]) AS g (instance, first) \
-    WHERE b.instance = g.instance AND b.first = g.first";
+    WHERE b.instance = ANY (ARRAY[g.instance]) AND b.first = g.first";
 
 /// Ends all bookmarks of instances.
 pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)";
@@ -70,8 +71,8 @@ macro_rules! select_met {
             "SELECT b.no, b.instance, i.id, b.first, b.trigger, b.name, b.auto_burn, b.metadata, ",
             "t.state = 0 AND t.kind = 8 AND t.payload IS NULL FROM ",
             $from,
-            " JOIN instance i ON i.no = b.instance ",
-            "LEFT JOIN trigger t ON t.no = b.trigger AND t.instance + 0 = b.instance",
+            " JOIN instance i ON i.no = ANY (ARRAY[b.instance]) ",
+            "LEFT JOIN trigger t ON t.no = ANY (ARRAY[b.trigger]) AND t.instance + 0 = b.instance",
             $rest
         )
     };
@@ -265,8 +266,8 @@ impl Session<'_> {
         let documents: Vec<&[u8]> = documents.iter().map(|document| &document[..]).collect();
         let sql = "UPDATE trigger t SET due_ms = $4, token = t.token + 1, payload = u.payload \
             FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS u (no, instance, payload) \
-            WHERE t.no = u.no AND t.instance + 0 = u.instance AND t.state = 0 AND t.kind = 8 \
-            AND t.payload IS NULL";
+            WHERE t.no = ANY (ARRAY[u.no]) AND t.instance + 0 = u.instance AND t.state = 0 \
+            AND t.kind = 8 AND t.payload IS NULL";
         self.aftermath.made_pending += met.len() as u64;
         let params: Params<'_> = &[&nos, &instances, &documents, &at_ms];
         self.later_all(sql, params, met.len()).await

@@ -27,7 +27,7 @@ impl Session<'_> {
     pub(super) async fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.instance.0;
         let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth \
-            FROM origin o JOIN instance i ON i.no = o.instance WHERE o.instance = $1";
+            FROM origin o JOIN instance i ON i.no = ANY (ARRAY[o.instance]) WHERE o.instance = $1";
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(false);
         };

@@ -17,7 +17,7 @@ use crate::stimuli::{Sent, Taker};
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
 /// The triggers of instances.
-const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no");
+const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no + 0");
 
 /// Holds the heads of instances that are free, or the member's own.
 macro_rules! hold_claimable {
@@ -83,7 +83,7 @@ const TAKE: &str = take_triggers!("$1");
 /// What is due of instances, and so much of each.
 const TAKE_DUE: &str = take_triggers!(concat!(
     "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) ",
-    "JOIN instance i ON i.no = u.instance AND i.owner = $4",
+    "JOIN instance i ON i.no = ANY (ARRAY[u.instance]) AND i.owner IS NOT DISTINCT FROM $4",
     join_due!(),
     ")"
 ));

@@ -133,7 +133,7 @@ impl Session<'_> {
     }
 
     pub(super) async fn reserved_by(&mut self, key: &str) -> Done<Option<InstanceId>> {
-        let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = r.instance \
+        let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = ANY (ARRAY[r.instance]) \
             WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
         let row = self.one(sql, &[&key]).await?;
         let id = row.map(|row| crate::postgres::values::uuid(&row, 0));

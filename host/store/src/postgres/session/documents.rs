@@ -27,8 +27,8 @@ const TABLES: [Table; 2] = [
     Table {
         page: "SELECT no FROM definition WHERE no > $1 ORDER BY no LIMIT $2 FOR UPDATE",
         look: "SELECT d.no, d.unused_ms, octet_length(d.json)::bigint, \
-            EXISTS (SELECT 1 FROM instance i WHERE i.definition = d.no) \
-            OR EXISTS (SELECT 1 FROM publication p WHERE p.definition = d.no) \
+            EXISTS (SELECT 1 FROM instance i WHERE i.definition = d.no OFFSET 0) \
+            OR EXISTS (SELECT 1 FROM publication p WHERE p.definition = d.no OFFSET 0) \
             FROM definition d WHERE d.no = ANY($1) ORDER BY d.no",
         note: "UPDATE definition SET unused_ms = $2 WHERE no = $1",
         delete: "DELETE FROM definition WHERE no = $1",
@@ -36,7 +36,7 @@ const TABLES: [Table; 2] = [
     Table {
         page: "SELECT no FROM pins WHERE no > $1 ORDER BY no LIMIT $2 FOR UPDATE",
         look: "SELECT d.no, d.unused_ms, octet_length(d.json)::bigint, \
-            EXISTS (SELECT 1 FROM instance i WHERE i.pins = d.no) \
+            EXISTS (SELECT 1 FROM instance i WHERE i.pins = d.no OFFSET 0) \
             FROM pins d WHERE d.no = ANY($1) ORDER BY d.no",
         note: "UPDATE pins SET unused_ms = $2 WHERE no = $1",
         delete: "DELETE FROM pins WHERE no = $1",

@@ -6,7 +6,9 @@ use tokio_postgres::types::ToSql;
 use super::batch::{Batch, Head, Row};
 use super::bookmarks::{BUFFERED, BURN, BURN_ALL};
 use super::letters::UNHEARD;
-use super::{Done, LOCK, Session, TRACE, Trace, extras, lock_keys, pipeline};
+use super::{
+    Done, KEEP_LANE, LOCK, SWEEP_TRACES, Session, TRACE, Trace, extras, lock_keys, pipeline,
+};
 use crate::columns::{json, json_list, payload};
 use crate::rows::bounded;
 
@@ -83,10 +85,16 @@ impl Session<'_> {
         flight.records(batch).await?;
         flight.scoped(batch).await?;
         flight.blobs(batch).await?;
-        let columns: Vec<Column<'_>> = vec![Box::new(trace.process), Box::new(trace.last)];
+        let columns: Vec<Column<'_>> = vec![Box::new(trace.process), Box::new(trace.no)];
         flight.add(TRACE, Some(1), columns).await?;
+        if trace.sweeps() {
+            let (process, swept, no) = (trace.process, trace.swept, trace.no);
+            let columns: Vec<Column<'_>> = vec![Box::new(process), Box::new(swept), Box::new(no)];
+            flight.add(SWEEP_TRACES, None, columns).await?;
+            flight.add(KEEP_LANE, None, vec![Box::new(process)]).await?;
+        }
         let sent = flight.sent;
-        self.trace = Some(trace.last);
+        self.trace = Some(trace.no);
         let pending = batch.rows.values().filter_map(|row| row.now);
         let pending = pending.filter(|now| !now.claimed).count();
         self.aftermath.made_pending += pending as u64;
@@ -197,8 +205,8 @@ impl<'p> Flight<'p, '_, '_> {
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::smallint[], $6::bigint[], $7::bigint[], $8::bytea[]) \
                 AS u (no, owner, epoch, was, status, version, last_run, state) \
-            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
-            AND i.status <> 3";
+            WHERE i.no = ANY (ARRAY[u.no]) AND i.owner IS NOT DISTINCT FROM u.owner \
+            AND i.epoch = u.epoch AND i.version = u.was AND i.status <> 3";
         if !steps.is_empty() {
             let columns = columns!(steps,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
@@ -215,8 +223,8 @@ impl<'p> Flight<'p, '_, '_> {
                 $10::text[], $11::bytea[], $12::text[], $13::smallint[]) \
                 AS u (no, owner, epoch, was, status, version, last_run, state, finished_ms, \
                     failure, output, output_meta, carries) \
-            WHERE i.no = u.no AND i.owner = u.owner AND i.epoch = u.epoch AND i.version = u.was \
-            AND i.status <> 3 AND (i.extras & ~u.carries = 0 OR u.finished_ms IS NULL)";
+            WHERE i.no = ANY (ARRAY[u.no]) AND i.owner IS NOT DISTINCT FROM u.owner \
+            AND i.epoch = u.epoch AND i.version = u.was AND i.status <> 3 AND (i.extras & ~u.carries = 0 OR u.finished_ms IS NULL)";
         if !ends.is_empty() {
             let columns = columns!(ends,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
@@ -278,7 +286,7 @@ impl<'p> Flight<'p, '_, '_> {
             // all that an instance has.
             let sql = "DELETE FROM trigger AS t USING \
                 unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
-                WHERE t.no = u.no AND t.token = u.was AND t.instance + 0 = u.instance \
+                WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
                 AND t.state = 1";
             let columns = columns!(gone, row => row.0, row => row.1, row => row.2);
             self.add(sql, number(gone.len()), columns).await?;
@@ -293,7 +301,7 @@ impl<'p> Flight<'p, '_, '_> {
                 $10::bigint[], $11::bytea[], $12::bytea[], $13::integer[]) \
                 AS u (no, instance, token, was, state, seq, kind, node, due_ms, attempt, \
                     detail, payload, priority) \
-            WHERE t.no = u.no AND t.token = u.was AND t.instance + 0 = u.instance \
+            WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
             AND t.state = 1";
         let there = all.clone().filter(|(_, row)| row.was_token.is_some());
         let there: Vec<_> = there.filter_map(plan).collect();
@@ -429,9 +437,11 @@ impl<'p> Flight<'p, '_, '_> {
         if !closed.is_empty() {
             for sql in [
                 "DELETE FROM scope AS s USING unnest($1::bigint[], $2::bigint[]) \
-                    AS u (instance, scope) WHERE s.instance = u.instance AND s.scope = u.scope",
+                    AS u (instance, scope) \
+                    WHERE s.instance = ANY (ARRAY[u.instance]) AND s.scope = u.scope",
                 "DELETE FROM var AS s USING unnest($1::bigint[], $2::bigint[]) \
-                    AS u (instance, scope) WHERE s.instance = u.instance AND s.scope = u.scope",
+                    AS u (instance, scope) \
+                    WHERE s.instance = ANY (ARRAY[u.instance]) AND s.scope = u.scope",
             ] {
                 let columns = columns!(closed, row => row.0.0, row => row.0.1);
                 self.add(sql, None, columns).await?;
@@ -464,7 +474,8 @@ impl<'p> Flight<'p, '_, '_> {
         let lists: Vec<_> = batch.lists.iter().collect();
         if !lists.is_empty() {
             let sql = "DELETE FROM item AS s USING unnest($1::bigint[], $2::bigint[]) \
-                AS u (instance, list) WHERE s.instance = u.instance AND s.list = u.list";
+                AS u (instance, list) \
+                WHERE s.instance = ANY (ARRAY[u.instance]) AND s.list = u.list";
             let columns = columns!(lists, row => row.0, row => row.1);
             self.add(sql, None, columns).await?;
         }
@@ -497,7 +508,7 @@ impl<'p> Flight<'p, '_, '_> {
         if !refs.is_empty() {
             let sql = "WITH u AS (SELECT * FROM unnest($1::bigint[], $2::bytea[]) \
                     AS u (instance, digest)), \
-                held AS (SELECT no, digest FROM blob WHERE digest IN (SELECT digest FROM u) \
+                held AS (SELECT no, digest FROM blob WHERE digest = ANY ($2) \
                     ORDER BY digest FOR KEY SHARE) \
                 INSERT INTO blob_ref (instance, blob) SELECT u.instance, held.no \
                 FROM u JOIN held ON held.digest = u.digest ON CONFLICT DO NOTHING";

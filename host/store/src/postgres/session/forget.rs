@@ -11,13 +11,20 @@ use crate::write::Wrote;
 /// What hangs on an instance besides its head, its records and its blobs: deletes so many
 /// rows of one.
 const HANGING: &[&str] = &[
-    "DELETE FROM trigger WHERE ctid IN (SELECT ctid FROM trigger WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM var WHERE ctid IN (SELECT ctid FROM var WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM scope WHERE ctid IN (SELECT ctid FROM scope WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM item WHERE ctid IN (SELECT ctid FROM item WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM bookmark WHERE ctid IN (SELECT ctid FROM bookmark WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM outside WHERE ctid IN (SELECT ctid FROM outside WHERE instance = $1 LIMIT $2)",
-    "DELETE FROM journal WHERE ctid IN (SELECT ctid FROM journal WHERE instance = $1 LIMIT $2)",
+    "DELETE FROM trigger WHERE ctid = ANY (ARRAY(SELECT ctid FROM trigger \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM var WHERE ctid = ANY (ARRAY(SELECT ctid FROM var \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM scope WHERE ctid = ANY (ARRAY(SELECT ctid FROM scope \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM item WHERE ctid = ANY (ARRAY(SELECT ctid FROM item \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM bookmark WHERE ctid = ANY (ARRAY(SELECT ctid FROM bookmark \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM outside WHERE ctid = ANY (ARRAY(SELECT ctid FROM outside \
+        WHERE instance = $1 LIMIT $2))",
+    "DELETE FROM journal WHERE ctid = ANY (ARRAY(SELECT ctid FROM journal \
+        WHERE instance = $1 LIMIT $2))",
 ];
 
 impl Session<'_> {
@@ -115,8 +122,8 @@ impl Session<'_> {
         let sql = "WITH RECURSIVE back (no, previous, place) AS ( \
                 SELECT no, previous, 1::bigint FROM run WHERE no = $1 \
                 UNION ALL SELECT r.no, r.previous, b.place + 1 FROM back b \
-                JOIN run r ON r.no = b.previous WHERE b.place < $2), \
-            gone AS (DELETE FROM run WHERE no IN (SELECT no FROM back)) \
+                JOIN run r ON r.no = ANY (ARRAY[b.previous]) WHERE b.place < $2), \
+            gone AS (DELETE FROM run WHERE no = ANY (ARRAY(SELECT no FROM back))) \
             SELECT previous, place FROM back ORDER BY place DESC LIMIT 1";
         let row = self.one(sql, &[&last_run, &bound]).await?;
         let (previous, deleted): (Option<i64>, i64) = match row {
@@ -133,8 +140,8 @@ impl Session<'_> {
         if bound <= 0 {
             return Ok(0);
         }
-        let sql = "WITH gone AS (DELETE FROM blob_ref WHERE instance = $1 AND blob IN \
-                (SELECT blob FROM blob_ref WHERE instance = $1 ORDER BY blob LIMIT $2) \
+        let sql = "WITH gone AS (DELETE FROM blob_ref WHERE instance = $1 AND blob = ANY (ARRAY( \
+                SELECT blob FROM blob_ref WHERE instance = $1 ORDER BY blob LIMIT $2)) \
                 RETURNING blob), \
             loose AS (INSERT INTO blob_loose (blob, since_ms) SELECT blob, $3 FROM gone \
                 ORDER BY blob ON CONFLICT (blob) DO UPDATE \
@@ -172,8 +179,8 @@ impl Session<'_> {
         self.later(sql, &[&nos]).await?;
         // What was written until they were held is seen by another statement only.
         let sql = "SELECT l.blob, coalesce(octet_length(b.content), 0)::bigint, \
-            coalesce(b.touched_ms, 0), EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob) \
-            FROM blob_loose l LEFT JOIN blob b ON b.no = l.blob \
+            coalesce(b.touched_ms, 0), EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob OFFSET 0) \
+            FROM blob_loose l LEFT JOIN blob b ON b.no = ANY (ARRAY[l.blob]) \
             WHERE l.blob = ANY($1) ORDER BY l.since_ms, l.blob";
         let loose = self.rows(sql, &[&nos]).await?;
         let (mut bytes, mut gone, mut tight) = (0, Vec::new(), Vec::new());

@@ -47,8 +47,8 @@ impl Session<'_> {
     /// is reserved.
     async fn lock_import(&mut self, import: &Import) -> Done<()> {
         let id: &[u8] = import.new.id.0.as_bytes();
-        let sql = "SELECT DISTINCT b.hash FROM bookmark b JOIN instance i ON i.no = b.instance \
-            WHERE i.id = $1";
+        let sql = "SELECT DISTINCT b.hash FROM instance i \
+            JOIN bookmark b ON b.instance = ANY (ARRAY[i.no]) WHERE i.id = $1";
         let rows = self.rows(sql, &[&id]).await?;
         let before = rows.iter().map(|row| digest(row, 0));
         let mut hashes: Vec<Digest> = before.collect::<Result<_, _>>()?;
@@ -96,7 +96,7 @@ impl Session<'_> {
         if parent.is_some() && !head.status.is_final() {
             return Ok(Err(Imported::Child));
         }
-        let sql = "SELECT 1 FROM origin o JOIN instance i ON i.no = o.instance \
+        let sql = "SELECT 1 FROM origin o JOIN instance i ON i.no = ANY (ARRAY[o.instance]) \
             WHERE o.parent = $1 AND i.status < 4 LIMIT 1";
         if self.one(sql, &[&no]).await?.is_some() {
             return Ok(Err(Imported::Children));
@@ -125,7 +125,7 @@ impl Session<'_> {
     /// Whatever else of the store does not go together with what is put in.
     async fn in_the_way(&mut self, import: &Import, old: Option<i64>) -> Done<Option<Imported>> {
         if let Some(key) = &import.new.exclusive {
-            let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = r.instance \
+            let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = ANY (ARRAY[r.instance]) \
                 WHERE r.key = $1 AND r.instance IS DISTINCT FROM $2 ORDER BY r.instance LIMIT 1";
             if let Some(row) = self.one(sql, &[key, &old]).await? {
                 let by = InstanceId(uuid(&row, 0)?);

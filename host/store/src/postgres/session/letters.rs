@@ -28,7 +28,7 @@ macro_rules! stale_letters {
 pub(super) const UNHEARD: &str = concat!(
     stale_letters!("u.at_ms"),
     "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
-    "JOIN trigger t ON t.instance = u.instance ",
+    "JOIN trigger t ON t.instance = ANY (ARRAY[u.instance]) ",
     "WHERE t.kind = 8 AND t.payload IS NOT NULL ORDER BY u.place, t.no"
 );
 

@@ -3,6 +3,8 @@
 //! A lease is kept on the database's clock, so the clocks of machines need not agree. Whoever
 //! holds one counts it from before it asked, on its own monotonic clock.
 
+use std::sync::atomic::Ordering;
+
 use windlass_model::Incarnation;
 
 use super::{Done, Session, get};
@@ -15,6 +17,21 @@ const INCARNATIONS: i64 = 0x7fff_ffff;
 
 /// Leases are capped at a day, so that no arithmetic overflows.
 const LEASE_MS: u64 = 86_400_000;
+
+/// Of so many burials, one goes through all owners. The first one does.
+const SEARCH: u64 = 720;
+
+/// Notes owners that are no members. It goes from one owner to the next; where an old snapshot
+/// keeps what is dead, it reads an entry for each instance that has ended since.
+const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
+        (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
+        UNION ALL \
+        SELECT (SELECT i.owner FROM instance i WHERE i.owner > owners.owner \
+            ORDER BY i.owner LIMIT 1) \
+        FROM owners WHERE owners.owner IS NOT NULL) \
+    INSERT INTO grave (incarnation) SELECT owner FROM owners WHERE owner IS NOT NULL \
+    AND NOT EXISTS (SELECT 1 FROM member m WHERE m.incarnation = owner) \
+    ON CONFLICT DO NOTHING";
 
 impl Session<'_> {
     pub(super) async fn join(&mut self, member: &NewMember) -> Done<Wrote> {
@@ -67,33 +84,43 @@ impl Session<'_> {
             self.aftermath.made_pending += self.execute(sql, &[&held]).await?;
             let sql = "UPDATE instance SET owner = NULL WHERE no = ANY($1)";
             self.later(sql, &[&held]).await?;
+            let sql = "INSERT INTO grave (incarnation) SELECT $1 \
+                WHERE EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0) \
+                ON CONFLICT DO NOTHING";
+            self.later(sql, &[&incarnation.0]).await?;
         }
         Ok(Wrote::Done)
     }
 
     pub(super) async fn bury(&mut self, asking: Incarnation, limit: u32) -> Done<Wrote> {
-        let sql = "DELETE FROM member WHERE incarnation <> $1 \
-            AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
-            RETURNING incarnation";
+        let sql = "WITH gone AS (DELETE FROM member WHERE incarnation <> $1 \
+                AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
+                RETURNING incarnation), \
+            noted AS (INSERT INTO grave (incarnation) SELECT incarnation FROM gone \
+                ON CONFLICT DO NOTHING) \
+            SELECT incarnation FROM gone";
         let ahead_ms = self.shared.ahead_ms();
         for row in self.rows(sql, &[&asking.0, &ahead_ms]).await? {
             self.aftermath.gone.push(get(&row, 0)?);
         }
-        // Owners are few, so going from one to the next costs little.
-        let sql = "WITH RECURSIVE owners (owner) AS ( \
-                (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
-                UNION ALL \
-                SELECT (SELECT i.owner FROM instance i WHERE i.owner > owners.owner \
-                    ORDER BY i.owner LIMIT 1) \
-                FROM owners WHERE owners.owner IS NOT NULL) \
-            SELECT owner FROM owners WHERE owner IS NOT NULL \
-            AND NOT EXISTS (SELECT 1 FROM member m WHERE m.incarnation = owner)";
+        // A process of the version before removes members and notes nothing.
+        let burials = self.shared.burials.load(Ordering::Relaxed);
+        if burials.is_multiple_of(SEARCH) {
+            self.later(SEARCH_OWNERS, &[]).await?;
+        }
+        self.aftermath.burials += 1;
         let mut freed = 0;
+        let sql = "SELECT incarnation FROM grave ORDER BY incarnation";
         for row in self.rows(sql, &[]).await? {
             if freed >= limit {
                 break;
             }
-            freed += self.free_of_dead(get(&row, 0)?, limit - freed).await?;
+            let owner: i64 = get(&row, 0)?;
+            freed += self.free_of_dead(owner, limit - freed).await?;
+            // What somebody else is at is left, and so is the grave.
+            let sql = "DELETE FROM grave WHERE incarnation = $1 \
+                AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0)";
+            self.later(sql, &[&owner]).await?;
         }
         Ok(Wrote::Freed(freed))
     }

@@ -109,18 +109,45 @@ impl From<Error> for Failed {
 
 pub(super) type Done<T> = Result<T, Failed>;
 
-/// What a transaction leaves in `trace`.
+/// Traces of a lane that are kept before one transaction sweeps them together.
+const TRACES: i64 = 256;
+
+/// What a transaction leaves in `trail`.
 #[derive(Clone, Copy)]
 pub(super) struct Trace {
-    /// In whose row.
+    /// The lane that leaves it.
     pub(super) process: i64,
-    /// The number.
-    pub(super) last: i64,
+    /// The number of the transaction within the lane.
+    pub(super) no: i64,
+    /// The lane's traces up to this number are deleted. The outcome of every transaction before
+    /// `no` is known, so that its trace may go.
+    pub(super) swept: i64,
 }
 
-/// Leaves a trace of a transaction.
-const TRACE: &str = "INSERT INTO trace (process, last) VALUES ($1, $2) \
-    ON CONFLICT (process) DO UPDATE SET last = excluded.last, at = now()";
+impl Trace {
+    /// Whether the transaction that leaves this one deletes those before it.
+    pub(super) fn sweeps(&self) -> bool {
+        self.no - self.swept > TRACES
+    }
+}
+
+/// Leaves a trace of a transaction. A transaction whose number is void fails here.
+const TRACE: &str = "INSERT INTO trail (process, no) VALUES ($1, $2)";
+
+/// Deletes a lane's traces behind one number and before another one.
+const SWEEP_TRACES: &str = "DELETE FROM trail WHERE process = $1 AND no > $2 AND no < $3";
+
+/// Says that a lane is still at work.
+const KEEP_LANE: &str = "UPDATE trace SET at = now() \
+    WHERE process = $1 AND at < now() - interval '1 day'";
+
+/// Makes a number void, unless its transaction is written. Waits for a transaction that the
+/// server is still at: both write the same key.
+const VOID_TRACE: &str = "INSERT INTO trail (process, no, void) VALUES ($1, $2, true) \
+    ON CONFLICT (process, no) DO NOTHING";
+
+/// Whether a number is void.
+const IS_VOID: &str = "SELECT void FROM trail WHERE process = $1 AND no = $2";
 
 /// Takes advisory locks, in the order of the list: nothing sorts or joins what it goes through.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
@@ -166,6 +193,7 @@ pub(super) struct Aftermath {
     /// Instances, and their [`extras`].
     pub(super) carrying: Vec<(i64, i16)>,
     pub(super) made_pending: u64,
+    pub(super) burials: u64,
     pub(super) scan: Option<(i64, Option<Scan>)>,
     pub(super) documents: Option<Place>,
 }
@@ -175,7 +203,7 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) shared: &'a Shared,
     pub(super) aftermath: Aftermath,
-    /// What this transaction leaves in `trace`, unless it has nothing to write.
+    /// What this transaction leaves in `trail`, unless it has nothing to write.
     pub(super) trace: Option<i64>,
     later: Later,
 }
@@ -194,9 +222,24 @@ impl<'a> Session<'a> {
     /// Leaves something to recognise the transaction by, should it not be known whether it is
     /// written.
     pub(super) async fn leave_trace(&mut self, trace: Trace) -> Done<()> {
-        self.later(TRACE, &[&trace.process, &trace.last]).await?;
-        self.trace = Some(trace.last);
+        self.later(TRACE, &[&trace.process, &trace.no]).await?;
+        self.trace = Some(trace.no);
+        if trace.sweeps() {
+            let Trace { process, no, swept } = trace;
+            self.later(SWEEP_TRACES, &[&process, &swept, &no]).await?;
+            self.later(KEEP_LANE, &[&process]).await?;
+        }
         Ok(())
+    }
+
+    /// Finds out whether a transaction of the lane is written. If it is not, it never will be.
+    pub(super) async fn is_written(&mut self, process: i64, no: i64) -> Done<bool> {
+        self.begin().await?;
+        self.later(VOID_TRACE, &[&process, &no]).await?;
+        let row = self.row(IS_VOID, &[&process, &no]).await?;
+        let void: bool = get(&row, 0)?;
+        self.commit().await?;
+        Ok(!void)
     }
 
     /// Carries out as many writes from the first as make a batch, as a transaction up to its
@@ -264,6 +307,9 @@ impl<'a> Session<'a> {
         joined.extend(after.joined);
         joined.retain(|member| !after.gone.contains(member));
         drop(joined);
+        self.shared
+            .burials
+            .fetch_add(after.burials, Ordering::Relaxed);
         // What a walk saw or not is told by this: it counts only what can be seen.
         self.shared
             .made_pending

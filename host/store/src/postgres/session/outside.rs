@@ -175,8 +175,8 @@ impl Session<'_> {
 
     /// Closes what was named from outside and has not come to its turn.
     pub(super) async fn close_outside(&mut self, instance: i64) -> Done<()> {
-        let sql = "UPDATE outside SET closed = true WHERE instance = $1 AND trigger IN \
-            (SELECT no FROM trigger WHERE instance = $1 AND seq < 0)";
+        let sql = "UPDATE outside SET closed = true WHERE instance = $1 AND trigger = ANY (ARRAY( \
+            SELECT no FROM trigger WHERE instance = $1 AND seq < 0))";
         self.later(sql, &[&instance]).await?;
         Ok(())
     }

@@ -30,10 +30,10 @@ macro_rules! meeting {
     ($from:expr, $place:literal, $after:literal, $until:literal, $which:literal) => {
         (
             hold!(concat!(
-                "no IN (SELECT b.instance FROM ",
+                "no = ANY (ARRAY(SELECT b.instance FROM ",
                 $from,
                 meeting!(@ $place, $after, $until, $which),
-                ")"
+                "))"
             )),
             select_met!(from $from, meeting!(@ $place, $after, $until, $which)),
         )
@@ -221,9 +221,9 @@ impl Session<'_> {
                 let params: Params<'_> = &[&hash, &after, &until, &send.at_ms, &limit, correlation];
                 let (hold, meet) = meeting!(
                     "bookmark b",
-                    "b.hash, b.correlation, b.no",
-                    "$1, $6, $2",
-                    "$1, $6, $3",
+                    "b.correlation, b.hash, b.no",
+                    "$6, $1, $2",
+                    "$6, $1, $3",
                     " AND b.correlation IS NOT NULL"
                 );
                 self.all([(hold, params), (meet, params)]).await?

@@ -50,7 +50,7 @@ macro_rules! select_page {
             "AND rank = ",
             $rank,
             " ORDER BY wake_ms, instance, no LIMIT $5) AS t ",
-            "LEFT JOIN instance i ON i.no = t.instance AND i.status < 4 ",
+            "LEFT JOIN instance i ON i.no = ANY (ARRAY[t.instance]) AND i.status < 4 ",
             "AND (i.owner IS NULL OR i.owner = $6) ORDER BY t.wake_ms, t.instance, t.no"
         )
     };

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use windlass_test_servers::PostgreSql;
 
 use super::{InDatabase, in_database};
-use crate::Write;
 use crate::conformance::world::{Held, Member, batch, is_done};
 use crate::postgres::PostgresStore;
+use crate::{Store as _, Write, Wrote};
 
 /// Changes of the rows of a table, and those of them that wrote no index.
 fn updates(url: &str, table: &str, at_least: u64) -> (u64, u64) {
@@ -110,16 +110,10 @@ fn steps_leave_nothing_behind_that_is_not_taken_again() {
     load(&member, &mut chains);
     let steady = alone.pages();
 
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (client, connection) = runtime
-        .block_on(tokio_postgres::connect(alone.url(), tokio_postgres::NoTls))
-        .unwrap();
-    runtime.spawn(connection);
-    let begin = "begin isolation level repeatable read; select count(*) from windlass.instance";
-    runtime.block_on(client.batch_execute(begin)).unwrap();
+    let snapshot = alone.server.hold_snapshot(alone.url()).unwrap();
     load(&member, &mut chains);
     let held_up = alone.pages();
-    runtime.block_on(client.batch_execute("commit")).unwrap();
+    drop(snapshot);
 
     alone.ask("vacuum windlass.instance");
     alone.ask("vacuum windlass.trigger");
@@ -137,4 +131,79 @@ fn steps_leave_nothing_behind_that_is_not_taken_again() {
             "room is not taken again"
         );
     }
+}
+
+/// Runs that are under way at the same time.
+const RUNS: usize = 24;
+
+/// Steps of each before its last one.
+const RUN_STEPS: u64 = 20;
+
+impl Alone {
+    /// Pages of the store's tables and indexes that statements have looked at so far.
+    fn buffers(&self) -> u64 {
+        let gone = "select count(*) = 0 from pg_stat_activity where application_name = 'windlass'";
+        // A connection counts what it has looked at when it ends.
+        while self.ask(gone) != "t" {}
+        let sql = "select coalesce(sum(heap_blks_hit + heap_blks_read \
+            + coalesce(idx_blks_hit, 0) + coalesce(idx_blks_read, 0)), 0) \
+            from pg_statio_user_tables where schemaname = 'windlass'";
+        self.ask(sql).parse().unwrap()
+    }
+
+    /// Lets runs begin, take their steps and end, again and again, by a process that comes and
+    /// goes, and says how many pages that has looked at for each group of writes.
+    fn buffers_per_group(&self, rounds: u64) -> u64 {
+        let before = self.buffers();
+        let store = self.database.store();
+        let member = Member::of(Arc::<PostgresStore>::clone(&store));
+        let all = |writes| {
+            for answer in batch(&*member.store, writes) {
+                let answer = answer.unwrap();
+                assert!(matches!(answer, Wrote::Created | Wrote::Done), "{answer:?}");
+            }
+        };
+        for _ in 0..rounds {
+            let mut new: Vec<_> = (0..RUNS).map(|_| member.draft(1)).collect();
+            for new in &mut new {
+                new.owner = Some(member.incarnation);
+                new.triggers[0].claimed = true;
+            }
+            let mut held: Vec<Held> = new.iter().map(Held::born).collect();
+            let create = |new| Write::Create(Box::new(new));
+            all(new.into_iter().map(create).collect());
+            for seq in 0..RUN_STEPS {
+                let step = |held: &Held| Write::Commit(Box::new(member.chained(held, seq + 2)));
+                all(held.iter().map(step).collect());
+                held.iter_mut().for_each(|held| *held = held.next());
+            }
+            let last = |held: &Held| Write::Commit(Box::new(member.last(held)));
+            all(held.iter().map(last).collect());
+            assert!(member.claim_all(i64::MAX - 1).is_empty());
+            assert_eq!(member.bury(u32::MAX), 0);
+        }
+        member.write(Write::Leave {
+            incarnation: member.incarnation,
+        });
+        store.close();
+        (self.buffers() - before) / (rounds * (RUN_STEPS + 2))
+    }
+}
+
+#[test]
+fn an_open_transaction_makes_no_step_dearer_than_the_one_before() {
+    const ROUNDS: u64 = 3;
+    let Some(alone) = Alone::start() else {
+        return;
+    };
+    // The tables are laid out, and what is written once is there.
+    alone.buffers_per_group(1);
+    let _snapshot = alone.server.hold_snapshot(alone.url()).unwrap();
+    let first = alone.buffers_per_group(ROUNDS);
+    alone.buffers_per_group(ROUNDS * 10);
+    // From here on the server takes the tables for almost empty.
+    alone.ask("vacuum analyze");
+    let last = alone.buffers_per_group(ROUNDS);
+    eprintln!("pages for each group of {RUNS} steps: {first}, and {last} after ten times as many");
+    assert!(last * 2 <= first * 3, "{first} and {last}");
 }

@@ -8,6 +8,7 @@ mod encrypted;
 mod lanes;
 mod opening;
 mod pipeline;
+pub(super) mod plans;
 mod racing;
 pub(super) mod troubles;
 mod upkeep;

@@ -10,6 +10,8 @@ use windlass_test_servers::PostgreSql;
 use super::{InDatabase, Line, in_database};
 use crate::conformance::TestClock;
 use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::postgres::connect::Connection;
+use crate::postgres::session::{Done, Session, Trace};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
 use crate::{Store as _, Write, codes};
@@ -203,4 +205,91 @@ fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
     }
     let calls = calls.load(Ordering::SeqCst);
     assert!((1..50).contains(&calls), "{calls} attempts");
+}
+
+/// The lane of the transactions of the next test.
+const LANE: i64 = 7;
+
+/// A transaction that leaves a trace, up to its COMMIT.
+async fn leave<'a>(
+    connection: &'a mut Connection,
+    store: &'a PostgresStore,
+    no: i64,
+) -> Done<Session<'a>> {
+    let mut session = Session::new(connection, &store.shared);
+    session.begin().await?;
+    let trace = Trace {
+        process: LANE,
+        no,
+        swept: 0,
+    };
+    session.leave_trace(trace).await?;
+    session.one("SELECT 1", &[]).await?;
+    Ok(session)
+}
+
+async fn is_written(connection: &mut Connection, store: &PostgresStore, no: i64) -> bool {
+    let mut session = Session::new(connection, &store.shared);
+    session.is_written(LANE, no).await.unwrap()
+}
+
+#[test]
+fn a_transaction_that_was_given_up_is_not_written_later() {
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    let store = harness.store();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut old = store.shared.target.writer().await.unwrap();
+        let mut new = store.shared.target.writer().await.unwrap();
+        // The server has not come to it, and from here on it is too late.
+        assert!(!is_written(&mut new, &store, 1).await);
+        assert!(leave(&mut old, &store, 1).await.is_err());
+        old.client.batch_execute("ROLLBACK").await.unwrap();
+        assert!(!is_written(&mut new, &store, 1).await);
+        // The server is at it: the question waits for its end.
+        for (no, ends_well) in [(2, true), (3, false)] {
+            let mut session = leave(&mut old, &store, no).await.ok().unwrap();
+            let end = async {
+                let waiting = "select count(*) from pg_locks l join pg_stat_activity a \
+                    using (pid) where not l.granted and a.datname = current_database()";
+                while harness.ask(waiting) != "1" {
+                    tokio::task::yield_now().await;
+                }
+                if ends_well {
+                    session.commit().await.unwrap();
+                } else {
+                    let client = &session.connection.client;
+                    client.batch_execute("ROLLBACK").await.unwrap();
+                }
+            };
+            let asked = is_written(&mut new, &store, no);
+            let (written, ()) = futures::future::join(asked, end).await;
+            assert_eq!(written, ends_well);
+        }
+    });
+}
+
+#[test]
+fn traces_are_swept() {
+    const STEPS: u64 = 600;
+    let harness = in_database();
+    if harness.url.is_none() {
+        return;
+    }
+    let member = Member::of(harness.store());
+    let mut held = member.born();
+    for seq in 0..STEPS {
+        assert!(is_done(&member.commit(member.chained(&held, seq + 2))));
+        held = held.next();
+    }
+    let traces = || -> u64 {
+        let count = harness.ask("select count(*) from windlass.trail");
+        count.parse().unwrap()
+    };
+    assert!((1..STEPS / 2).contains(&traces()), "{}", traces());
+    member.die();
+    assert_eq!(traces(), 0);
 }

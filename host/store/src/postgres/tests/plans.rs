@@ -1,0 +1,274 @@
+//! How the server finds the rows of each statement, where tables are full of dead versions.
+//!
+//! While a transaction with an old snapshot is open, tables and indexes keep all that was ever in
+//! them, and statistics know only the few rows that live. A plan that reads a table as a whole
+//! looks cheap then, and costs more with each commit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio_postgres::SimpleQueryMessage;
+use windlass_test_servers::{PostgreSql, Snapshot};
+
+use super::{InDatabase, in_database};
+use crate::conformance::{CASES, Harness as _};
+use crate::postgres::connect::{Connection, Target};
+
+/// Every statement that a store of this process has prepared, and whether a connection that
+/// writes has.
+pub(in crate::postgres) static PREPARED: Mutex<BTreeSet<(bool, &'static str)>> =
+    Mutex::new(BTreeSet::new());
+
+/// Rows that each table has had.
+const ROWS: u32 = 20_000;
+
+/// Rows that each table has.
+const LIVE: u32 = 23;
+
+/// Fills every table, whatever its columns are.
+const FILL: &str = "DO $fill$ DECLARE t record; columns text; vals text; BEGIN \
+    FOR t IN SELECT c.oid, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+        WHERE n.nspname = 'windlass' AND c.relkind = 'r' AND c.relname NOT IN ('own', 'layout') \
+    LOOP \
+        SELECT string_agg(quote_ident(attname), ', '), string_agg(CASE atttypid \
+            WHEN 'int2'::regtype THEN '(n % 3)::int2' WHEN 'int4'::regtype THEN '0' \
+            WHEN 'int8'::regtype THEN 'n' WHEN 'bool'::regtype THEN 'false' \
+            WHEN 'bytea'::regtype THEN 'sha256(n::text::bytea)' \
+            WHEN 'timestamptz'::regtype THEN 'now()' ELSE 'n::text' END, ', ') \
+        INTO columns, vals FROM pg_attribute WHERE attrelid = t.oid AND attnum > 0 \
+        AND NOT attisdropped AND attgenerated = ''; \
+        EXECUTE format('INSERT INTO windlass.%I (%s) SELECT %s FROM generate_series(1, ROWS) n', \
+            t.relname, columns, vals); \
+        EXECUTE format('DELETE FROM windlass.%I WHERE NOT ctid = ANY (ARRAY(SELECT ctid \
+            FROM windlass.%I LIMIT LIVE))', t.relname, t.relname); \
+    END LOOP; END $fill$";
+
+/// Tables that steps do not write: they grow with what people publish and set.
+const QUIET: &[&str] = &[
+    "binding",
+    "component",
+    "component_use",
+    "definition",
+    "draft",
+    "duty",
+    "grave",
+    "layout",
+    "member",
+    "own",
+    "pins",
+    "publication",
+    "schedule",
+    "setting",
+    "source",
+    "trace",
+    "upkeep",
+];
+
+/// Statements of connections that write which go through an index in its order and not by a key,
+/// by a part of their text, and why they may.
+const WALKS: &[(&str, &str)] = &[
+    (
+        "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2",
+        "brings back what is parked: once, when a host begins",
+    ),
+    (
+        "WITH RECURSIVE owners",
+        "looks for owners that are no members: one burial in several hundred",
+    ),
+    (
+        "WITH RECURSIVE ranks",
+        "a claim looks for the priorities of which something is pending",
+    ),
+    (
+        "(SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1)",
+        "a claim reads what is due in its order",
+    ),
+    ("FROM bookmark_no_seq", "a sequence has one row"),
+    (
+        "FROM dead_letter WHERE at_ms < $1 ORDER BY at_ms",
+        "a duty deletes old letters, the oldest first",
+    ),
+    (
+        "WHERE ready_ms IS NOT NULL AND at_ms < $1 ORDER BY at_ms",
+        "a duty looks for stimuli that wait for too long",
+    ),
+    (
+        "WHERE expires_ms <= $1 ORDER BY expires_ms",
+        "a duty looks for stimuli that have expired",
+    ),
+    (
+        "FROM blob_loose l WHERE l.since_ms < $1 ORDER BY",
+        "a duty sweeps large values, the oldest first",
+    ),
+];
+
+/// Cases that do again and again what others do once.
+const REPEATS: &[&str] = &[
+    "at_once",
+    "crowded",
+    "histories",
+    "large_batches",
+    "many_",
+    "never",
+    "of_others",
+    "races",
+];
+
+/// A server with all the tables, and a connection as writers have it.
+struct Bloated {
+    server: PostgreSql,
+    url: String,
+    runtime: Runtime,
+    writer: Connection,
+}
+
+impl Bloated {
+    fn start() -> Option<Self> {
+        let server = PostgreSql::for_test().unwrap()?;
+        let url = server.database().unwrap();
+        let database = InDatabase {
+            clock: Arc::default(),
+            url: Some(url.clone()),
+        };
+        drop(database.store());
+        let runtime = Runtime::new().unwrap();
+        let target = Target::new(&url, &database.options()).unwrap();
+        let writer = runtime.block_on(target.writer()).unwrap();
+        Some(Self {
+            server,
+            url,
+            writer,
+            runtime,
+        })
+    }
+
+    /// Makes tables of which almost everything is dead, and cannot be cleared away.
+    fn bloat(&self) -> Snapshot {
+        let snapshot = self.server.hold_snapshot(&self.url).unwrap();
+        let fill = FILL.replace("ROWS", &ROWS.to_string());
+        let fill = fill.replace("LIVE", &LIVE.to_string());
+        for sql in [fill.as_str(), "VACUUM ANALYZE"] {
+            self.server.execute_in(&self.url, sql).unwrap();
+        }
+        snapshot
+    }
+
+    /// The plan that is kept for a statement.
+    fn plan(&self, sql: &str) -> Value {
+        let statement = self
+            .runtime
+            .block_on(self.writer.client.prepare(sql))
+            .unwrap();
+        let nulls = vec!["NULL"; statement.params().len()].join(", ");
+        let nulls = if nulls.is_empty() {
+            nulls
+        } else {
+            format!("({nulls})")
+        };
+        let all = format!(
+            "PREPARE asked AS {sql}; EXPLAIN (FORMAT JSON) EXECUTE asked{nulls}; DEALLOCATE asked"
+        );
+        let said = self.runtime.block_on(self.writer.client.simple_query(&all));
+        let said = said.unwrap_or_else(|error| panic!("{error:?}: {sql}"));
+        let mut rows = said.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        serde_json::from_str(rows.next().unwrap()).unwrap()
+    }
+}
+
+/// What reads more of a table than the rows of a key, in a plan.
+fn wide(plan: &Value, found: &mut Vec<String>) {
+    match plan {
+        Value::Array(parts) => parts.iter().for_each(|part| wide(part, found)),
+        Value::Object(node) => {
+            let text = |name: &str| node.get(name).and_then(Value::as_str).unwrap_or_default();
+            let (kind, table) = (text("Node Type"), text("Relation Name"));
+            let cond = text("Index Cond");
+            let between = cond.contains("> ROW(") && cond.contains("<= ROW(");
+            let by_key = cond.contains(" = ") || between || text("TID Cond").contains('=');
+            let loud = !table.is_empty() && !QUIET.contains(&table);
+            if loud && kind.contains("Scan") && !by_key {
+                let index = text("Index Name");
+                found.push(format!("{kind} of {table} by `{index}` ({cond})"));
+            }
+            if text("Filter").contains("hashed SubPlan") {
+                found.push(format!("hashed SubPlan at {kind} of {table}"));
+            }
+            node.values().for_each(|part| wide(part, found));
+        }
+        _ => {}
+    }
+}
+
+/// Lets cases run until every statement has been prepared.
+fn run_all_cases() {
+    let once = CASES
+        .iter()
+        .filter(|(name, _)| !REPEATS.iter().any(|part| name.contains(part)));
+    let next = Mutex::new(once);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let Some((_, case)) = next.lock().next() else {
+                        return;
+                    };
+                    let harness = in_database();
+                    if harness.is_there() {
+                        case(&harness);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_statement_finds_its_rows_by_key_whatever_statistics_say() {
+    let Some(bloated) = Bloated::start() else {
+        return;
+    };
+    run_all_cases();
+    let statements: Vec<_> = PREPARED.lock().iter().copied().collect();
+    let writing = statements.iter().filter(|(writes, _)| *writes);
+    let writing: Vec<&str> = writing.map(|(_, sql)| *sql).collect();
+    assert!(writing.len() > 120, "{} statements", writing.len());
+    for (part, why) in WALKS {
+        assert!(
+            writing.iter().any(|sql| sql.contains(part)),
+            "{part}: {why}"
+        );
+    }
+    let mut wrong = BTreeSet::new();
+    let mut look = |state: &str| {
+        for sql in &writing {
+            if sql.starts_with("BEGIN") || WALKS.iter().any(|(part, _)| sql.contains(part)) {
+                continue;
+            }
+            let mut found = Vec::new();
+            wide(&bloated.plan(sql), &mut found);
+            wrong.extend(
+                found
+                    .into_iter()
+                    .map(|what| format!("{state}: {what}\n    {sql}")),
+            );
+        }
+    };
+    look("new tables");
+    let snapshot = bloated.bloat();
+    look("dead rows");
+    drop(snapshot);
+    // What is dead is cleared away; the indexes are as large as they were.
+    bloated
+        .server
+        .execute_in(&bloated.url, "VACUUM ANALYZE")
+        .unwrap();
+    look("cleared tables");
+    let wrong: Vec<String> = wrong.into_iter().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
