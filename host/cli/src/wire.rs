@@ -20,7 +20,7 @@ use windlass_store::{PostgresOptions, PostgresStore, Store};
 
 use crate::codes;
 use crate::config::plugins::{Grant, Isolation, Limits};
-use crate::config::{self, Config, SecretSource};
+use crate::config::{self, Config, SecretSource, Share};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -295,6 +295,10 @@ fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
     options.slow = section.slow.duration();
     options.quarantine_after = (section.quarantine_after > 0).then_some(section.quarantine_after);
     options.max_component_bytes = section.max_component.0;
+    options.memory_bytes = match section.memory {
+        Share::Bytes(size) => size.0,
+        Share::Percent(percent) => plugins::machine_memory() / 100 * u64::from(percent),
+    };
     options.pool = plugins::PoolSize {
         instances: section.pool.instances,
         fibers: section.pool.fibers,

@@ -95,6 +95,30 @@ const PLUGIN_CALL: About = About {
     labels: &["plugin"],
     help: "How long calls of plugins took, by package; waiting for an instance is not included.",
 };
+const PLUGIN_MEMORY: About = About {
+    name: "windlass_plugin_memory_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory that instances of plugins, idle ones included, and their calls hold.",
+};
+const PLUGIN_MEMORY_LIMIT: About = About {
+    name: "windlass_plugin_memory_limit_bytes",
+    kind: "gauge",
+    labels: &[],
+    help: "Memory that all plugins together may hold.",
+};
+const PLUGIN_MEMORY_WAITING: About = About {
+    name: "windlass_plugin_memory_waiting",
+    kind: "gauge",
+    labels: &[],
+    help: "Calls of plugins that wait for memory.",
+};
+const PLUGIN_MEMORY_REFUSED: About = About {
+    name: "windlass_plugin_memory_refused_total",
+    kind: "counter",
+    labels: &[],
+    help: "How often a call of a plugin found no memory to grow, and was made again or failed.",
+};
 const DEAD_TRIGGERS: About = About {
     name: "windlass_dead_triggers",
     kind: "gauge",
@@ -125,6 +149,14 @@ pub struct Metrics {
     pub lock_retries: Counter,
     /// Locks that ended with their lease.
     pub lock_release_failures: Counter,
+    /// Bytes.
+    pub plugin_memory: Gauge,
+    /// Bytes.
+    pub plugin_memory_limit: Gauge,
+    /// Calls.
+    pub plugin_memory_waiting: Gauge,
+    /// Calls.
+    pub plugin_memory_refused: Counter,
     /// In the store.
     pub dead_triggers: Gauge,
 }
@@ -143,6 +175,10 @@ impl Default for Metrics {
             lease_lost: Counter::default(),
             lock_retries: Counter::default(),
             lock_release_failures: Counter::default(),
+            plugin_memory: Gauge::default(),
+            plugin_memory_limit: Gauge::default(),
+            plugin_memory_waiting: Gauge::default(),
+            plugin_memory_refused: Counter::default(),
             dead_triggers: Gauge::default(),
         }
     }
@@ -175,13 +211,17 @@ impl Metrics {
         text.counter(&LOCK_RETRIES, &self.lock_retries);
         text.counter(&LOCK_RELEASE_FAILURES, &self.lock_release_failures);
         text.family(&PLUGIN_CALL, &self.plugin_calls);
+        text.gauge(&PLUGIN_MEMORY, &self.plugin_memory);
+        text.gauge(&PLUGIN_MEMORY_LIMIT, &self.plugin_memory_limit);
+        text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
+        text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
         text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
         text.into_string()
     }
 }
 
 /// Every metric there is, in the order of the text.
-pub const ALL: [About; 12] = [
+pub const ALL: [About; 16] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -193,6 +233,10 @@ pub const ALL: [About; 12] = [
     LOCK_RETRIES,
     LOCK_RELEASE_FAILURES,
     PLUGIN_CALL,
+    PLUGIN_MEMORY,
+    PLUGIN_MEMORY_LIMIT,
+    PLUGIN_MEMORY_WAITING,
+    PLUGIN_MEMORY_REFUSED,
     DEAD_TRIGGERS,
 ];
 

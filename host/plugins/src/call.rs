@@ -8,6 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use windlass_model::{Digest, Failure, InstanceId, LogLine, Payload, Seq, TriggerType};
 
+use crate::budget::Hold;
+
 /// One execution of one node.
 #[derive(Debug)]
 pub struct Call {
@@ -227,6 +229,8 @@ pub struct Returned<T> {
     /// Set if the guest was not called, and can be after this time: the call is to be made
     /// again then, and is no attempt. The result says why.
     pub put_off: Option<Duration>,
+    /// What a large result counts in the budget of memory, as long as this lives.
+    pub hold: Option<Hold>,
 }
 
 impl<T> Returned<T> {
@@ -241,6 +245,7 @@ impl<T> Returned<T> {
             took: Duration::ZERO,
             memory_bytes: 0,
             put_off: None,
+            hold: None,
         }
     }
 

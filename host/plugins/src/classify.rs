@@ -38,6 +38,7 @@ pub(crate) fn stopped(stop: Stop) -> Failure {
     match stop {
         Stop::Deadline => Failure::new(Class::Deadline, codes::DEADLINE, stop.to_string()),
         Stop::Cancelled => Failure::new(Class::Cancelled, codes::CANCELLED, stop.to_string()),
+        Stop::NoMemory => Failure::new(Class::Limit, codes::BUDGET, stop.to_string()),
     }
 }
 

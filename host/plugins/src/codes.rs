@@ -73,5 +73,7 @@ pub const INSTANTIATE: Code = Code::new("WL-R044");
 pub const RESULT: Code = Code::new("WL-R045");
 /// The plugin does not do what it is asked for.
 pub const WRONG_KIND: Code = Code::new("WL-R046");
+/// The call needs more memory than all plugins together may have.
+pub const BUDGET: Code = Code::new("WL-R150");
 /// The node took a port that it does not declare.
 pub const PORT: Code = Code::new("WL-R047");

@@ -59,7 +59,8 @@ pub(crate) fn make(options: &Options) -> Result<Engine, Error> {
             // What is kept resident is kept per slot that was ever used: little of it keeps
             // the process small, and a warm instance never comes this way.
             .max_unused_warm_slots(64)
-            .decommit_batch_size(16)
+            // What is dropped is given back at once: the budget counts it as free.
+            .decommit_batch_size(1)
             .linear_memory_keep_resident(0)
             .table_keep_resident(0)
             .async_stack_keep_resident(16 * 1024);

@@ -12,6 +12,7 @@ use wasmtime::{StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use windlass_model::{BlobRef, Digest};
 
+use crate::budget::{Account, Hold};
 use crate::call::CallContext;
 use crate::host::Shared;
 use crate::imports::EventWork;
@@ -42,6 +43,10 @@ pub(crate) struct Ongoing {
     pub(crate) events: EventWork,
     pub(crate) http_requests: u32,
     pub(crate) progress: Option<(f64, String)>,
+    /// Bytes that the account of the instance counts until the call ends.
+    pub(crate) charged: u64,
+    /// Bytes of bodies that it counts until the next request.
+    pub(crate) bodies: u64,
 }
 
 /// The blobs that a call writes.
@@ -68,6 +73,8 @@ pub(crate) enum Stop {
     Deadline,
     #[error("the call was cancelled")]
     Cancelled,
+    #[error("there is no memory for the call within what all plugins may take (`plugins.memory`)")]
+    NoMemory,
 }
 
 impl Ongoing {
@@ -83,6 +90,8 @@ impl Ongoing {
             events: EventWork::default(),
             http_requests: 0,
             progress: None,
+            charged: 0,
+            bodies: 0,
         }
     }
 
@@ -95,8 +104,13 @@ impl Ongoing {
 }
 
 impl Guest {
-    pub(crate) fn new(shared: Arc<Shared>, terms: Arc<Terms>) -> Self {
-        let limiter = Limiter::new(terms.limits.memory_bytes, terms.limits.table_elements);
+    pub(crate) fn new(shared: Arc<Shared>, terms: Arc<Terms>, hold: Hold) -> Self {
+        let evict = Arc::<Shared>::clone(&shared);
+        let limiter = Limiter::new(
+            Account::new(hold, evict),
+            terms.limits.memory_bytes,
+            terms.limits.table_elements,
+        );
         Self {
             shared,
             terms,

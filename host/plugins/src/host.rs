@@ -1,7 +1,7 @@
 //! The host: what all plugins share, and the door through which they come in.
 
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use wasmtime::component::Linker;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, Digest};
 
+use crate::budget::core::PluginNo;
+use crate::budget::{Budget, Evict};
 use crate::codes;
 use crate::engine;
 use crate::error::{Error, chain};
@@ -25,6 +27,9 @@ use crate::load;
 use crate::options::Options;
 use crate::plugin::Plugin;
 use crate::registry::Registry;
+
+/// Looks at idle instances, one each second, after which what calls have used is forgotten.
+const LOOKS_OF_PEAK: u64 = 60;
 
 /// Hosts plugins. One per process is enough.
 pub struct Host {
@@ -50,9 +55,13 @@ pub(crate) struct Shared {
     pub(crate) instances: Arc<Semaphore>,
     /// Calls that wait for one more instance than there may be.
     pub(crate) waiting_for_instances: Arc<AtomicUsize>,
+    /// How often idle instances were looked at.
+    looks: AtomicU64,
     /// Inline calls that are slow at this moment.
     pub(crate) slow_inline: Arc<AtomicUsize>,
     pub(crate) http: Client,
+    /// The memory that guests may take.
+    pub(crate) budget: Arc<Budget>,
     pub(crate) compiles: load::Bench,
     /// Every plugin that is alive, by its digest.
     pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
@@ -98,8 +107,14 @@ impl Host {
             fibers: Arc::new(Semaphore::new(options.pool.fibers as usize)),
             instances: Arc::new(Semaphore::new(options.pool.instances as usize)),
             waiting_for_instances: Arc::default(),
+            looks: AtomicU64::new(0),
             slow_inline: Arc::default(),
             http: Client::new(options.http.clone())?,
+            budget: Budget::new(
+                options.memory_bytes,
+                options.most_memory(),
+                Arc::clone(&options.metrics),
+            ),
             compiles: load::Bench::new(options.pool.compiles),
             plugins: Mutex::default(),
             options,
@@ -211,14 +226,32 @@ impl Shared {
 
     /// Drops instances that have idled for too long, and forgets plugins that are gone.
     pub(crate) fn reap(&self) {
+        self.peaks_pass();
         let idle = self.options.pool.slot_idle;
         if let Some(before) = self.clock.monotonic().checked_sub(idle) {
             self.drop_idle(before);
         }
     }
 
+    /// What calls used more than two minutes ago says nothing about the next.
+    fn peaks_pass(&self) {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        if looks.is_multiple_of(LOOKS_OF_PEAK) {
+            for plugin in self.living_plugins() {
+                plugin.peak.pass();
+            }
+        }
+    }
+
     /// Drops the instances of all plugins that have idled since before this moment.
     pub(crate) fn drop_idle(&self, before: Duration) {
+        for plugin in self.living_plugins() {
+            plugin.slots.reap(before);
+        }
+    }
+
+    /// All plugins that somebody holds. Those that are gone are forgotten.
+    fn living_plugins(&self) -> Vec<Arc<Plugin>> {
         let mut living = Vec::new();
         self.plugins
             .lock()
@@ -229,8 +262,32 @@ impl Shared {
                 }
                 None => false,
             });
-        for plugin in living {
-            plugin.slots.reap(before);
+        living
+    }
+}
+
+impl Evict for Shared {
+    /// Drops first what is large and has idled for long.
+    fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool {
+        let mut living = self.living_plugins();
+        living.retain(|plugin| of.is_none_or(|no| plugin.terms.track.id == no));
+        let now = self.clock.monotonic();
+        let mut freed = 0;
+        while freed < bytes {
+            let oldest = living.iter().filter_map(|plugin| {
+                let (since, held) = plugin.slots.oldest()?;
+                let idle_ms = now.saturating_sub(since).as_millis() + 1;
+                Some((u128::from(held).saturating_mul(idle_ms), since, plugin))
+            });
+            let Some((_, since, plugin)) = oldest.max_by_key(|(weight, ..)| *weight) else {
+                break;
+            };
+            // It may have been taken meanwhile: then there is another one, or none.
+            if let Some(slot) = plugin.slots.take_oldest(since) {
+                freed += slot.store.data().limiter.account.held();
+                drop(slot);
+            }
         }
+        freed > 0
     }
 }

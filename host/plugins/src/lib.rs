@@ -9,6 +9,7 @@
 //! back in [`Returned`], and the caller commits it or throws it away.
 
 mod bindings;
+mod budget;
 pub mod call;
 mod classify;
 pub mod codes;
@@ -29,11 +30,13 @@ mod log;
 pub mod options;
 mod plugin;
 mod quarantine;
+mod question;
 mod registry;
 mod run;
 mod slot;
 mod watch;
 
+pub use budget::{Hold, machine_memory};
 pub use call::{
     Accept, BlobError, Blobs, Call, CallContext, Cancel, Disposition, Effects, Memory, MemoryError,
     Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger, SentStimulus,

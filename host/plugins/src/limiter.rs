@@ -3,12 +3,20 @@
 //! wasmtime's own limiter counts each memory by itself; a component may have several, so the
 //! sums are kept here. A refused growth is remembered: what the guest makes of it, usually a
 //! crash, is then reported as the limit that it is.
+//!
+//! What grows is also charged to the budget of the process. If there is no room in it, the
+//! guest is ended: the same call may find room a moment later, so that what the guest would
+//! make of it is of no use.
 
 use wasmtime::ResourceLimiter;
 
+use crate::budget::Account;
+use crate::guest::Stop;
+
 /// What an instance has, and what it may have.
-#[derive(Debug)]
 pub(crate) struct Limiter {
+    /// What it holds of the budget.
+    pub(crate) account: Account,
     memory: usize,
     max_memory: usize,
     elements: usize,
@@ -17,8 +25,9 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    pub(crate) fn new(max_memory: usize, max_elements: usize) -> Self {
+    pub(crate) fn new(account: Account, max_memory: usize, max_elements: usize) -> Self {
         Self {
+            account,
             memory: 0,
             max_memory,
             elements: 0,
@@ -49,6 +58,9 @@ impl ResourceLimiter for Limiter {
         if total > self.max_memory || maximum.is_some_and(|maximum| desired > maximum) {
             self.refused |= total > self.max_memory;
             return Ok(false);
+        }
+        if !self.account.charge((total - self.memory) as u64) {
+            return Err(Stop::NoMemory.into());
         }
         self.memory = total;
         Ok(true)
@@ -94,10 +106,24 @@ pub(crate) const MAX_MEMORIES: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::tests::account;
+
+    fn limiter(total: u64) -> Limiter {
+        Limiter::new(account(total), 100, 10)
+    }
+
+    #[test]
+    fn what_the_budget_has_no_room_for_ends_the_guest() {
+        // All of it is for the instance itself.
+        let mut limiter = limiter(crate::budget::INSTANCE_BYTES);
+        assert!(limiter.memory_growing(0, 60, None).is_err());
+        assert_eq!(limiter.memory(), 0);
+        assert!(limiter.account.look().1);
+    }
 
     #[test]
     fn memories_are_summed() {
-        let mut limiter = Limiter::new(100, 10);
+        let mut limiter = limiter(1 << 20);
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         assert!(!limiter.memory_growing(0, 60, None).unwrap());
         assert!(limiter.take_refused());
@@ -108,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_memorys_own_maximum_is_no_limit_of_the_host() {
-        let mut limiter = Limiter::new(100, 10);
+        let mut limiter = limiter(1 << 20);
         assert!(!limiter.memory_growing(0, 60, Some(50)).unwrap());
         assert!(!limiter.take_refused());
     }

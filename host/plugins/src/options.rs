@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use windlass_model::metrics::Metrics;
 
+use crate::budget::{INSTANCE_BYTES, machine_memory};
+
 pub use crate::http::grant::Grant;
 
 /// How plugins are hosted.
@@ -24,6 +26,9 @@ pub struct Options {
     pub settings: BTreeMap<String, Settings>,
     /// How much of everything there is at once.
     pub pool: PoolSize,
+    /// The memory that all plugins together may take, in bytes: instances, those that idle
+    /// included, and what their calls have in hand.
+    pub memory_bytes: u64,
     /// How much processor time a call may take before it counts as slow.
     pub slow: Duration,
     /// With so many slow calls inline at once, nothing is called inline any more.
@@ -54,6 +59,7 @@ impl Options {
             limits: Limits::default(),
             settings: BTreeMap::new(),
             pool: PoolSize::default(),
+            memory_bytes: machine_memory() / 2,
             slow: Duration::from_millis(20),
             max_slow_inline: (threads / 2).max(1),
             threads,
@@ -67,6 +73,16 @@ impl Options {
 }
 
 impl Options {
+    /// The most that a call of any package can take of the budget of memory.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let own = self
+            .settings
+            .values()
+            .filter_map(|settings| settings.limits.as_ref());
+        let most = own.chain([&self.limits]).map(Limits::most_memory);
+        most.fold(0, u64::max)
+    }
+
     /// The most that any package may have of something.
     pub(crate) fn most(&self, of: impl Fn(&Limits) -> usize) -> usize {
         let own = self
@@ -104,6 +120,19 @@ pub struct Limits {
     pub events: usize,
     /// Bytes of them, names and values together.
     pub event_bytes: usize,
+}
+
+impl Limits {
+    /// The most that a call within these limits can take of the budget of memory: its input,
+    /// its output and a body in each direction are payloads.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let payloads = self.payload_bytes.saturating_mul(4);
+        let bytes = self
+            .memory_bytes
+            .saturating_add(payloads)
+            .saturating_add(self.blob_bytes);
+        (bytes as u64).saturating_add(INSTANCE_BYTES)
+    }
 }
 
 /// The longest name of a stimulus or a node, and the longest correlation, that a guest may

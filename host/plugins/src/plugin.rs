@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -11,6 +11,7 @@ use windlass_model::Digest;
 use windlass_model::metrics::Histogram;
 
 use crate::bindings::{consumer, node};
+use crate::budget::Peak;
 use crate::description::{Consumer, Description, NodeType};
 use crate::guest::Guest;
 use crate::host::Shared;
@@ -39,6 +40,10 @@ pub struct Plugin {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) entries: Entries,
     pub(crate) slots: Slots,
+    /// The memory that its calls take.
+    pub(crate) peak: Peak,
+    /// A plain call has found no room: the next ones wait for it on fibers.
+    pub(crate) found_no_room: AtomicBool,
     pub(crate) quarantine: Quarantine,
     /// How long its calls take, in microseconds.
     pub(crate) calls: Arc<Histogram>,
@@ -139,7 +144,11 @@ impl Plugin {
     pub fn lane(&self) -> Lane {
         let crowded =
             self.shared.slow_inline.load(Ordering::Relaxed) >= self.shared.options.max_slow_inline;
-        if self.waits || crowded || !self.terms.track.trusted() {
+        // A plain call cannot wait for room.
+        let full = self.found_no_room.load(Ordering::Relaxed)
+            || self.shared.budget.is_short()
+            || self.shared.waiting_for_instances.load(Ordering::Relaxed) > 0;
+        if self.waits || crowded || full || !self.terms.track.trusted() {
             Lane::Fiber
         } else {
             Lane::Inline

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
-use wasmtime::component::{Lift, Lower, TypedFunc};
 use windlass_model::{Class, Failure, Outcome, Payload};
 
 use crate::bindings::{consumer, node};
+use crate::budget::{Evict, Hold, SMALL};
 use crate::call::{Accept, Call, CallContext, Cancel, Disposition, Effects, Returned};
 use crate::classify;
 use crate::codes;
@@ -22,55 +22,14 @@ use crate::guest::{Guest, Ongoing, Stop};
 use crate::host::Shared;
 use crate::lane::{Lane, Pace};
 use crate::plugin::{Exports, Plugin, Terms};
+use crate::question::{Back, Question};
 use crate::slot::Slot;
 
 /// What hosts need of the guest besides payloads: names, texts, records.
 const SLACK_BYTES: usize = 64 * 1024;
 
-/// What a plugin can be asked, by the record that its export takes.
-trait Question: Lower + Send + Sync + Sized + 'static {
-    type Answer: Lift + Send + Sync + 'static;
-    type Error: Lift + Into<Failure> + Send + Sync + 'static;
-    type Output: Send + 'static;
-    /// The export, if the plugin has it.
-    fn export(exports: &Exports) -> Option<&Export<Self>>;
-
-    /// What the guest answered, as the host understands it.
-    fn read(answer: Self::Answer, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
-}
-
-type Back<Q> = (Result<<Q as Question>::Answer, <Q as Question>::Error>,);
-type Export<Q> = TypedFunc<(Q,), Back<Q>>;
-
-impl Question for node::NodeRequest {
-    type Answer = node::Outcome;
-    type Error = node::NodeError;
-    type Output = Outcome;
-
-    fn export(exports: &Exports) -> Option<&Export<Self>> {
-        exports.execute.as_ref()
-    }
-
-    fn read(answer: node::Outcome, reader: &Reader<'_>) -> Result<Outcome, Failure> {
-        reader.outcome(answer)
-    }
-}
-
-impl Question for consumer::Trigger {
-    type Answer = consumer::Disposition;
-    type Error = consumer::ConsumerError;
-    type Output = Disposition;
-
-    fn export(exports: &Exports) -> Option<&Export<Self>> {
-        exports.accept.as_ref()
-    }
-
-    fn read(answer: consumer::Disposition, reader: &Reader<'_>) -> Result<Disposition, Failure> {
-        reader.disposition(answer)
-    }
-}
-
 /// A call on its way.
+#[derive(Clone)]
 struct Order<Q> {
     question: Q,
     /// Which of the plugin's node types is asked, if one is.
@@ -201,24 +160,46 @@ impl Plugin {
         }
         // A slot that is lost to a panic is dropped while it unwinds, as after any crash.
         let called = std::panic::catch_unwind(AssertUnwindSafe(|| self.inline_in::<Q>(order)));
-        called.unwrap_or_else(|_| Returned::refused(host_failed()))
+        let returned = called.unwrap_or_else(|_| Returned::refused(host_failed()));
+        // A plain call cannot wait for room. It is made again, on a fiber while there is none.
+        match returned.result {
+            Err(failure) if is_crowded(&failure) => {
+                self.found_no_room.store(true, Ordering::Relaxed);
+                Returned::put_off(failure, SOON)
+            }
+            _ => returned,
+        }
     }
 
     fn inline_in<Q: Question>(&self, order: Order<Q>) -> Returned<Q::Output> {
         let (key, node) = (order.slot_key, order.node);
+        let needs = self.needs(&order);
         let mut slot = match self.slots.take(key) {
-            Some(slot) => slot,
+            Some(mut slot) => {
+                if !slot.account().prepare(needs) {
+                    self.slots.put_back(slot, key);
+                    return Returned::refused(no_memory());
+                }
+                slot
+            }
             None => {
                 let Some(permit) = self.permit_now() else {
                     return Returned::refused(crowded());
                 };
-                match self.make_inline(permit, &order) {
+                let (budget, no) = (&self.shared.budget, self.terms.track.id);
+                let Some(hold) = budget.reserve_now(no, needs, self.evict()) else {
+                    return Returned::refused(no_memory());
+                };
+                match self.make_inline(permit, hold, &order) {
                     Ok(slot) => slot,
                     Err(failure) => return Returned::refused(failure),
                 }
             }
         };
-        let question = self.begin(&mut slot.store, order, Lane::Inline, None);
+        let question = match self.begin(&mut slot.store, order, Lane::Inline, None) {
+            Ok(question) => question,
+            Err(failure) => return Returned::refused(failure),
+        };
         let result = match Q::export(&slot.exports) {
             Some(function) => function.call(&mut slot.store, (question,)),
             None => return Returned::refused(wrong("it does not do that")),
@@ -226,12 +207,23 @@ impl Plugin {
         self.end::<Q>(slot, key, node, result)
     }
 
+    /// What is reserved for a call: as much as calls of late have taken.
+    fn needs<Q: Question>(&self, order: &Order<Q>) -> u64 {
+        let input = order.question.bytes() as u64;
+        self.peak.expected().max(input)
+    }
+
+    fn evict(&self) -> &dyn Evict {
+        &*self.shared
+    }
+
     fn make_inline<Q: Question>(
         &self,
         permit: OwnedSemaphorePermit,
+        hold: Hold,
         order: &Order<Q>,
     ) -> Result<Slot, Failure> {
-        let mut store = store(&self.shared, &self.terms);
+        let mut store = store(&self.shared, &self.terms, hold);
         self.attend(
             &mut store,
             order.cx.clone(),
@@ -249,16 +241,45 @@ impl Plugin {
             return put_off;
         }
         let io = self.shared.io.clone();
-        let mut task = EndWithMe(io.spawn(self.on_fiber::<Q>(order)));
+        let mut task = EndWithMe(io.spawn(self.on_fibers::<Q>(order)));
         (&mut task.0)
             .await
             .unwrap_or_else(|_| Returned::refused(host_failed()))
     }
 
-    async fn on_fiber<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
+    /// A call that finds no room while it grows is made again with more reserved, and then with
+    /// all that it may take; it has left nothing behind. If that is not enough, there never is
+    /// enough.
+    async fn on_fibers<Q: Question>(self: Arc<Self>, order: Order<Q>) -> Returned<Q::Output> {
+        let most = self.terms.limits.most_memory();
+        let mut needs = self.needs(&order);
+        let mut returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
+        for all in [false, true] {
+            if !matches!(&returned.result, Err(failure) if failure.code == codes::BUDGET) {
+                break;
+            }
+            // By now the calls that grew beside it have shown what they need.
+            let more = self.peak.expected().max(needs.saturating_mul(2));
+            needs = if all {
+                most
+            } else {
+                more.saturating_mul(2).min(most)
+            };
+            // What it holds is given back before it waits for more.
+            drop(returned);
+            returned = Arc::clone(&self).on_fiber::<Q>(order.clone(), needs).await;
+        }
+        returned
+    }
+
+    async fn on_fiber<Q: Question>(
+        self: Arc<Self>,
+        order: Order<Q>,
+        needs: u64,
+    ) -> Returned<Q::Output> {
         let cancel = order.cx.cancel.clone();
         let entry = tokio::select! {
-            entry = self.enter(order.slot_key) => entry,
+            entry = self.enter(order.slot_key, needs) => entry,
             () = cancel.cancelled() => {
                 return Returned::refused(classify::stopped(Stop::Cancelled));
             }
@@ -271,14 +292,20 @@ impl Plugin {
         let mut turn = entry.turn;
         let slot = match entry.room {
             Room::Slot(slot) => Ok(slot),
-            Room::Permit(permit) => self.make_on_fiber(permit, &order, turn.take()).await,
+            Room::New(permit, hold) => {
+                let turn = turn.take();
+                self.make_on_fiber((permit, hold), &order, turn).await
+            }
         };
         let mut slot = match slot {
             Ok(slot) => slot,
             Err(failure) => return Returned::refused(failure),
         };
         let (key, node, timeout) = (order.slot_key, order.node, order.timeout);
-        let question = self.begin(&mut slot.store, order, Lane::Fiber, turn);
+        let question = match self.begin(&mut slot.store, order, Lane::Fiber, turn) {
+            Ok(question) => question,
+            Err(failure) => return Returned::refused(failure),
+        };
         let Some(function) = Q::export(&slot.exports) else {
             return Returned::refused(wrong("it does not do that"));
         };
@@ -288,14 +315,14 @@ impl Plugin {
     }
 
     /// Waits until there is room for one more call.
-    async fn enter(&self, slot_key: i64) -> Option<Entry> {
+    async fn enter(&self, slot_key: i64, needs: u64) -> Option<Entry> {
         // One's own share first: waiting for it keeps nobody else waiting.
         let share = Arc::clone(&self.fibers).acquire_owned().await.ok()?;
         let fiber = Arc::clone(&self.shared.fibers).acquire_owned().await.ok()?;
-        let room = match self.slots.take(slot_key) {
-            Some(slot) => Room::Slot(slot),
-            None => Room::Permit(self.permit().await?),
-        };
+        let room = self.room(slot_key, needs).await?;
+        if self.found_no_room.load(Ordering::Relaxed) {
+            self.found_no_room.store(false, Ordering::Relaxed);
+        }
         // The turn last: whoever has one can run. A call that waited for room with a turn in
         // its hands would wait for those who have room and wait for a turn.
         let turn = match self.terms.track.takes_turns() {
@@ -309,13 +336,34 @@ impl Plugin {
         })
     }
 
+    /// An instance, or room for one, that holds what the call needs. Nothing of the budget is
+    /// held while this waits.
+    async fn room(&self, slot_key: i64, needs: u64) -> Option<Room> {
+        if let Some(mut slot) = self.slots.take(slot_key) {
+            if slot.account().prepare(needs) {
+                return Some(Room::Slot(slot));
+            }
+            self.slots.put_back(slot, slot_key);
+        }
+        let permit = self.permit().await?;
+        let (budget, no) = (&self.shared.budget, self.terms.track.id);
+        let hold = budget.reserve(no, needs, self.evict()).await;
+        Some(match self.slots.take(slot_key) {
+            Some(mut slot) => {
+                slot.account().join(hold, needs);
+                Room::Slot(slot)
+            }
+            None => Room::New(permit, hold),
+        })
+    }
+
     async fn make_on_fiber<Q: Question>(
         &self,
-        permit: OwnedSemaphorePermit,
+        (permit, hold): (OwnedSemaphorePermit, Hold),
         order: &Order<Q>,
         turn: Option<Turn>,
     ) -> Result<Slot, Failure> {
-        let mut store = store(&self.shared, &self.terms);
+        let mut store = store(&self.shared, &self.terms, hold);
         self.attend(
             &mut store,
             order.cx.clone(),
@@ -383,6 +431,8 @@ impl Plugin {
                 true => crowded(),
                 false => classify::failure(&error, store.data_mut().limiter.take_refused()),
             };
+            let (used, _) = store.data_mut().limiter.account.look();
+            self.peak.note(used);
             if let Some(call) = &store.data().call {
                 self.note_failure(&failure, &call.cx.workflow);
             }
@@ -405,14 +455,23 @@ impl Plugin {
         order: Order<Q>,
         lane: Lane,
         turn: Option<Turn>,
-    ) -> Q {
+    ) -> Result<Q, Failure> {
         if store.data().call.is_none() {
             self.attend(store, order.cx, order.timeout, lane, turn);
         }
-        if let Some(call) = &mut store.data_mut().call {
+        let input = order.question.bytes();
+        let guest = store.data_mut();
+        if let Some(call) = &mut guest.call {
             call.blobs.given = order.given;
+            if input > SMALL {
+                let input = input as u64;
+                if !guest.limiter.account.charge(input) {
+                    return Err(no_memory());
+                }
+                call.charged = input;
+            }
         }
-        order.question
+        Ok(order.question)
     }
 
     fn end<Q: Question>(
@@ -430,35 +489,55 @@ impl Plugin {
             return Returned::refused(host_failed());
         };
         let logs = call.log.take();
-        let result = match result {
-            Ok((returned,)) => {
-                self.quarantine.well(&call.cx.workflow);
-                if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
-                    self.terms.track.quick();
-                }
-                self.slots.give_back(slot, key, now);
-                if self.shared.waiting_for_instances.load(Ordering::SeqCst) > 0 {
-                    self.shared.drop_idle(Duration::MAX);
-                }
+        let account = &mut guest.limiter.account;
+        account.discharge(call.charged + call.bodies);
+        let (result, is_well) = match result {
+            Ok((Ok(answer),)) => {
                 let node = node.and_then(|node| self.description.nodes.get(node));
                 let reader = Reader {
                     limits: &self.terms.limits,
                     blobs: &call.blobs,
                     ports: node.map(|node| node.ports.as_slice()),
                 };
-                match returned {
-                    Ok(answer) => Q::read(answer, &reader),
-                    Err(error) => Err(error.into()),
-                }
+                (Q::read(answer, &reader), true)
             }
-            Err(error) => {
-                // The store is poisoned: it goes with everything in it.
-                drop(slot);
-                let failure = classify::failure(&error, refused);
-                self.note_failure(&failure, &call.cx.workflow);
-                Err(failure)
-            }
+            Ok((Err(error),)) => (Err(error.into()), true),
+            Err(error) => (Err(classify::failure(&error, refused)), false),
         };
+        let finished = call.blobs.finished.iter().map(|(_, bytes)| bytes.len());
+        let output = result.as_ref().map_or(0, |output| {
+            Q::answer_bytes(output) + finished.sum::<usize>()
+        });
+        let hold = account.split(output);
+        let (used, denied) = account.look();
+        self.peak.note(used);
+        // Whatever the guest made of it: what it was refused it may have a moment later.
+        let result = if denied { Err(no_memory()) } else { result };
+        if is_well {
+            if !denied {
+                self.quarantine.well(&call.cx.workflow);
+            }
+            if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
+                self.terms.track.quick();
+            }
+            if account.rest() {
+                self.slots.give_back(slot, key, now);
+            } else {
+                drop(slot);
+            }
+            if self.shared.waiting_for_instances.load(Ordering::SeqCst) > 0 {
+                self.shared.drop_idle(Duration::MAX);
+            }
+            if self.shared.budget.is_short() {
+                self.shared.budget.make_room(self.evict());
+            }
+        } else {
+            // The store is poisoned: it goes with everything in it.
+            drop(slot);
+            if let Err(failure) = &result {
+                self.note_failure(failure, &call.cx.workflow);
+            }
+        }
         let (blobs, effects) = match &result {
             Ok(_) => (call.blobs.finished, call.events.effects),
             Err(_) => (Vec::new(), Effects::default()),
@@ -475,6 +554,7 @@ impl Plugin {
             took,
             memory_bytes,
             put_off: None,
+            hold,
         }
     }
 
@@ -507,7 +587,7 @@ struct Entry {
 
 enum Room {
     Slot(Slot),
-    Permit(OwnedSemaphorePermit),
+    New(OwnedSemaphorePermit, Hold),
 }
 
 /// Counts one who waits, while it waits.
@@ -536,10 +616,10 @@ impl<T> Drop for EndWithMe<T> {
 }
 
 /// A store with everything that bounds what happens in it.
-pub(crate) fn store(shared: &Arc<Shared>, terms: &Arc<Terms>) -> Store<Guest> {
+pub(crate) fn store(shared: &Arc<Shared>, terms: &Arc<Terms>, hold: Hold) -> Store<Guest> {
     let mut store = Store::new(
         &shared.engine,
-        Guest::new(Arc::clone(shared), Arc::clone(terms)),
+        Guest::new(Arc::clone(shared), Arc::clone(terms), hold),
     );
     store.limiter(|guest| &mut guest.limiter);
     store.set_hostcall_fuel(terms.limits.payload_bytes.saturating_add(SLACK_BYTES));
@@ -577,6 +657,17 @@ fn crowded() -> Failure {
     );
     failure.retry_after_ms = Some(50);
     failure
+}
+
+/// After how long a plain call is made again for which there was no room.
+const SOON: Duration = Duration::from_millis(20);
+
+fn is_crowded(failure: &Failure) -> bool {
+    failure.code == codes::INSTANTIATE || failure.code == codes::BUDGET
+}
+
+fn no_memory() -> Failure {
+    classify::stopped(Stop::NoMemory)
 }
 
 fn host_failed() -> Failure {

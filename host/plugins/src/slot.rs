@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::OwnedSemaphorePermit;
 use wasmtime::Store;
 
+use crate::budget::Account;
 use crate::guest::Guest;
 use crate::options::Isolation;
 use crate::plugin::Exports;
@@ -34,6 +35,13 @@ pub(crate) struct Slot {
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
+impl Slot {
+    /// What it holds of the budget of memory.
+    pub(crate) fn account(&mut self) -> &mut Account {
+        &mut self.store.data_mut().limiter.account
+    }
+}
+
 /// The idle slots of one plugin.
 pub(crate) struct Slots {
     isolation: Isolation,
@@ -52,6 +60,42 @@ impl Slots {
 
     pub(crate) fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// Puts back a slot that was taken and not used.
+    pub(crate) fn put_back(&self, slot: Slot, key: i64) {
+        let since = slot.idle_since;
+        let calls_left = slot.calls_left.saturating_add(1);
+        self.give_back(Slot { calls_left, ..slot }, key, since);
+    }
+
+    /// Which slot has idled longest: since when, and what it holds of the budget.
+    pub(crate) fn oldest(&self) -> Option<(Duration, u64)> {
+        let about = |slot: &Slot| {
+            let account = &slot.store.data().limiter.account;
+            (slot.idle_since, account.held())
+        };
+        let shards = self.shards.iter();
+        let shards = shards.filter_map(|shard| shard.lock().first().map(about));
+        let runs = self.runs.lock();
+        let runs = runs.values().filter_map(|slots| slots.first().map(about));
+        shards.chain(runs).min()
+    }
+
+    /// Takes out a slot that has idled since then or longer.
+    pub(crate) fn take_oldest(&self, since: Duration) -> Option<Slot> {
+        let old = |slots: &mut Vec<Slot>| {
+            let is_old = slots.first().is_some_and(|slot| slot.idle_since <= since);
+            is_old.then(|| slots.remove(0))
+        };
+        let mut shards = self.shards.iter();
+        let found = shards.find_map(|shard| old(&mut shard.lock()));
+        found.or_else(|| {
+            let mut runs = self.runs.lock();
+            let found = runs.values_mut().find_map(old);
+            runs.retain(|_, slots| !slots.is_empty());
+            found
+        })
     }
 
     /// The slot given back last, if there is one that this call may use.

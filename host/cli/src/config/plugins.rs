@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Millis, Size};
+use super::{Millis, Share, Size};
 
 /// Which plugins there are, and what they may do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,10 @@ pub(crate) struct Plugins {
     pub(crate) slow: Millis,
     /// Threads that run plugins; 0 means one for each core.
     pub(crate) threads: u32,
+    /// The memory that all plugins together may take: instances, those that idle included, and
+    /// what their calls have in hand. A size, or a share in percent of the machine's memory or
+    /// of what its control group allows.
+    pub(crate) memory: Share,
     /// What one call may use, unless its grant says otherwise.
     pub(crate) limits: Limits,
     /// How much of everything there is at once, over all plugins.
@@ -181,6 +185,7 @@ impl Default for Plugins {
             quarantine_after: 10,
             slow: Millis(20),
             threads: 0,
+            memory: Share::Percent(50),
             limits: Limits::default(),
             pool: Pool::default(),
             http: Http::default(),

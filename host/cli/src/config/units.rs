@@ -16,6 +16,36 @@ pub(crate) struct Millis(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Size(pub(crate) u64);
 
+/// A size in bytes, or a share of the machine's memory in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    Bytes(Size),
+    Percent(u8),
+}
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hint = "a size like `512MiB` or `4GiB`, or a share like `50%`";
+        let Some(percent) = text.trim().strip_suffix('%') else {
+            return text.parse().map(Self::Bytes).map_err(|_| hint);
+        };
+        let percent = percent.trim().parse().ok();
+        let percent = percent.filter(|percent| (1..=100).contains(percent));
+        percent.map(Self::Percent).ok_or(hint)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(size) => size.fmt(f),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
 const TIMES: [(&str, u64); 5] = [
     ("d", 86_400_000),
     ("h", 3_600_000),
@@ -62,22 +92,8 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::
     write!(f, "{}{unit}", value / factor)
 }
 
-macro_rules! unit {
-    ($name:ident, $parse:path, $units:ident, $hint:literal) => {
-        impl FromStr for $name {
-            type Err = &'static str;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $parse(text).map(Self).ok_or($hint)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write(f, self.0, &$units)
-            }
-        }
-
+macro_rules! text {
+    ($name:ident) => {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -104,6 +120,28 @@ macro_rules! unit {
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!({ "type": "string" })
+            }
+        }
+    };
+}
+
+text!(Share);
+
+macro_rules! unit {
+    ($name:ident, $parse:path, $units:ident, $hint:literal) => {
+        text!($name);
+
+        impl FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $parse(text).map(Self).ok_or($hint)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write(f, self.0, &$units)
             }
         }
     };
@@ -155,6 +193,16 @@ mod tests {
         }
         for bytes in [0, 1, 1024, 1536, 64 << 20, 3 << 30] {
             assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+        for share in [Share::Percent(50), Share::Bytes(Size(3 << 30))] {
+            assert_eq!(share.to_string().parse(), Ok(share));
+        }
+    }
+
+    #[test]
+    fn a_share_is_a_part_of_the_whole() {
+        for text in ["0%", "101%", "-1%", "50", "%", "1.5%"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use reqwest::redirect::Policy;
 use tokio::sync::Semaphore;
@@ -15,6 +16,7 @@ use url::{Host, Url};
 
 use super::request::{Ready, without_secrets};
 use crate::bindings::host::windlass::http::http::{HttpError, Request, Response};
+use crate::budget::Account;
 use crate::codes;
 use crate::error::Error;
 use crate::options::{Grants, HttpPolicy, Secrets};
@@ -46,6 +48,28 @@ pub(crate) struct Ask<'a> {
     pub(crate) requests: &'a mut u32,
     pub(crate) max_requests: u32,
     pub(crate) max_body: usize,
+    /// Counts the bodies.
+    pub(crate) bodies: Bodies<'a>,
+}
+
+/// Counts bodies in the budget of memory before they are there.
+pub(crate) struct Bodies<'a> {
+    pub(crate) account: &'a mut Account,
+    /// What is counted and has to be given back.
+    pub(crate) charged: &'a mut u64,
+}
+
+impl Bodies<'_> {
+    fn charge(&mut self, bytes: usize) -> Result<(), HttpError> {
+        let bytes = bytes as u64;
+        if !self.account.charge(bytes) {
+            return Err(HttpError::Other(
+                "there is no memory for the body".to_owned(),
+            ));
+        }
+        *self.charged += bytes;
+        Ok(())
+    }
 }
 
 impl Client {
@@ -86,6 +110,8 @@ impl Client {
 
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
         let mut ready = Ready::new(request, &self.policy, ask.grants, ask.secrets, ask.max_body)?;
+        ask.bodies
+            .charge(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());
         let _permit = self.sending.acquire().await.map_err(closed)?;
         let mut redirects = 0;
@@ -107,12 +133,12 @@ impl Client {
                 Some(to) if matches!(status, 301 | 302 | 303 | 307 | 308) => {
                     if redirects >= ready.max_redirects {
                         // The guest wanted to see it, or has seen enough of them.
-                        return self.read(response, &ready).await;
+                        return self.read(response, &ready, &mut ask.bodies).await;
                     }
                     redirects += 1;
                     ready.follow(status, to)?;
                 }
-                _ => return self.read(response, &ready).await,
+                _ => return self.read(response, &ready, &mut ask.bodies).await,
             }
         }
     }
@@ -136,6 +162,7 @@ impl Client {
         &self,
         mut response: reqwest::Response,
         ready: &Ready,
+        bodies: &mut Bodies<'_>,
     ) -> Result<Response, HttpError> {
         let status = response.status().as_u16();
         let headers = response.headers();
@@ -157,10 +184,22 @@ impl Client {
         if response.content_length().is_some_and(|length| length > max) {
             return Err(HttpError::TooLarge(max));
         }
+        let length = response.content_length().unwrap_or_default().min(max);
         let mut body = Vec::new();
+        let mut room = 0;
+        let mut wanted = usize::try_from(length).unwrap_or_default();
         while let Some(chunk) = response.chunk().await.map_err(|e| broken(&e, &ready.url))? {
-            if (body.len() + chunk.len()) as u64 > max {
+            let filled = body.len() + chunk.len();
+            if filled as u64 > max {
                 return Err(HttpError::TooLarge(max));
+            }
+            if filled > room {
+                // As long as it says that it is, and else twice as long each time.
+                let more = wanted.max(filled) - room;
+                bodies.charge(more)?;
+                room += more;
+                body.reserve_exact(room - body.len());
+                wanted = room.saturating_mul(2).min(as_size(max));
             }
             body.extend_from_slice(&chunk);
         }
@@ -227,6 +266,10 @@ fn make(
         builder.tls_certs_only([])
     };
     builder.build()
+}
+
+fn as_size(max: u64) -> usize {
+    usize::try_from(max).unwrap_or(usize::MAX)
 }
 
 /// The addresses of a host that some grant lets this request reach.

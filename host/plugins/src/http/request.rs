@@ -1,5 +1,6 @@
 //! A request as the guest wrote it, checked and made ready to be sent.
 
+use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
@@ -36,7 +37,7 @@ pub(super) struct Ready {
     pub(super) secret_headers: Vec<HeaderName>,
     /// The secrets in them, by name: they are not to come back.
     pub(super) used: Vec<(String, String)>,
-    pub(super) body: Option<Vec<u8>>,
+    pub(super) body: Option<Bytes>,
     pub(super) max_redirects: u32,
     pub(super) max_response: u64,
 }
@@ -104,7 +105,7 @@ impl Ready {
             headers,
             secret_headers,
             used,
-            body: request.body,
+            body: request.body.map(Bytes::from),
             max_redirects: request.max_redirects.min(policy.max_redirects),
             max_response: request
                 .max_response_bytes

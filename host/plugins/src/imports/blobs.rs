@@ -56,7 +56,10 @@ impl Host for Guest {
 
     async fn append(&mut self, writer: u32, bytes: Vec<u8>) -> Result<(), BlobError> {
         let max = self.terms.limits.blob_bytes;
-        let work = self.work()?;
+        let account = &mut self.limiter.account;
+        let call = self.call.as_deref_mut();
+        let call = call.ok_or_else(|| BlobError::Other("no call".to_owned()))?;
+        let work = &mut call.blobs;
         if work.bytes.saturating_add(bytes.len()) > max {
             return Err(BlobError::Limit(format!("{max} bytes in one call")));
         }
@@ -64,6 +67,11 @@ impl Host for Guest {
         let Some((_, written)) = there else {
             return Err(no_writer(writer));
         };
+        let more = bytes.len() as u64;
+        if !account.charge(more) {
+            return Err(BlobError::Other("there is no memory for it".to_owned()));
+        }
+        call.charged += more;
         written.extend_from_slice(&bytes);
         work.bytes += bytes.len();
         Ok(())

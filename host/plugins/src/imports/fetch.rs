@@ -2,7 +2,7 @@
 
 use crate::bindings::host::windlass::http::http::{Host, HttpError, Request, Response};
 use crate::guest::Guest;
-use crate::http::client::Ask;
+use crate::http::client::{Ask, Bodies};
 
 impl Host for Guest {
     async fn fetch(&mut self, request: Request) -> Result<Response, HttpError> {
@@ -12,12 +12,19 @@ impl Host for Guest {
             .as_mut()
             .ok_or_else(|| HttpError::Other("no call".to_owned()))?;
         call.pause();
+        let account = &mut self.limiter.account;
+        // The body of the last response is the guest's own by now.
+        account.discharge(std::mem::take(&mut call.bodies));
         let left = call.deadline.saturating_sub(self.shared.clock.monotonic());
         let mut ask = Ask {
             grants,
             secrets: &self.shared.options.secrets,
             left,
             requests: &mut call.http_requests,
+            bodies: Bodies {
+                account,
+                charged: &mut call.bodies,
+            },
             max_requests: limits.http_requests,
             max_body: limits.payload_bytes,
         };

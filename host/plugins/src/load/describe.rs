@@ -8,6 +8,7 @@ use wasmtime::component::InstancePre;
 use windlass_model::{InstanceId, Seq};
 
 use crate::bindings::node::Body;
+use crate::budget::{Evict, Hold, INSTANCE_BYTES};
 use crate::call::CallContext;
 use crate::classify;
 use crate::codes;
@@ -41,11 +42,17 @@ pub(super) fn ask(
         grants: Grants::default(),
         track: Arc::new(Track::new()),
     };
+    // What was not described for lack of memory would not be asked again: so all that it may
+    // take is waited for.
+    let needs = terms.limits.memory_bytes as u64 + INSTANCE_BYTES;
+    let evict: &dyn Evict = &**shared;
+    let hold = shared.budget.reserve(terms.track.id, needs, evict);
+    let hold = shared.io.block_on(hold);
     let asking = ask_in(
         Arc::clone(shared),
         Arc::new(terms),
-        pre.clone(),
-        entries.clone(),
+        (pre.clone(), entries.clone()),
+        hold,
     );
     // On a task of its own, so that a panic of a host function ends there.
     let task = shared.io.spawn(asking);
@@ -72,10 +79,10 @@ pub(super) fn ask(
 async fn ask_in(
     shared: Arc<Shared>,
     terms: Arc<Terms>,
-    pre: InstancePre<Guest>,
-    entries: Entries,
+    (pre, entries): (InstancePre<Guest>, Entries),
+    hold: Hold,
 ) -> Result<Body, (wasmtime::Error, bool)> {
-    let mut store = run::store(&shared, &terms);
+    let mut store = run::store(&shared, &terms, hold);
     let started = shared.clock.monotonic();
     let call = Ongoing::new(nobody(), Lane::Fiber, started, DEADLINE);
     store.data_mut().call = Some(Box::new(call));

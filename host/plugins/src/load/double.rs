@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
@@ -10,6 +11,7 @@ use windlass_model::Digest;
 
 use super::{grants, limits, share};
 use crate::Host;
+use crate::budget::Peak;
 use crate::codes;
 use crate::description::Description;
 use crate::error::{Error, chain};
@@ -55,6 +57,8 @@ impl Host {
             pre: shared.plain.instantiate_pre(&component).map_err(fault)?,
             entries: Entries::default(),
             slots: Slots::new(Isolation::Warm),
+            peak: Peak::new(0),
+            found_no_room: AtomicBool::new(false),
             quarantine: Quarantine::new(None),
             calls,
             fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),

@@ -16,12 +16,14 @@ pub(crate) use cache::clean;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
 
+use crate::budget::{INSTANCE_BYTES, Peak};
 use crate::codes;
 use crate::description::Description;
 use crate::error::{Error, chain};
@@ -174,6 +176,8 @@ fn build(
         pre,
         entries,
         slots: Slots::new(isolation),
+        peak: Peak::new(initial_memory(&component)),
+        found_no_room: AtomicBool::new(false),
         quarantine: Quarantine::new(shared.options.quarantine_after),
         calls,
         fibers: Arc::new(Semaphore::new(share(shared.options.pool.fibers))),
@@ -219,6 +223,16 @@ fn check_needs(shared: &Shared, component: &Component, subject: &str) -> Result<
         return Err(Error::new(codes::NEEDS_TOO_MUCH, subject, message));
     }
     Ok(())
+}
+
+/// What an instance takes before it has done anything.
+fn initial_memory(component: &Component) -> u64 {
+    let needs = component.resources_required();
+    let memories = needs.map_or(0, |needs| {
+        let initial = needs.max_initial_memory_size.unwrap_or_default();
+        initial.saturating_mul(u64::from(needs.num_memories))
+    });
+    memories.saturating_add(INSTANCE_BYTES)
 }
 
 /// The description and the exports have to agree.

@@ -14,6 +14,8 @@ mod limits;
 #[cfg(test)]
 mod loading;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod slots;

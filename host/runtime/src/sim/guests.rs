@@ -184,6 +184,7 @@ fn back<T>(result: Result<T, Failure>, put_off: Option<Duration>) -> Back<T> {
         took: std::time::Duration::from_micros(10),
         memory_bytes: 0,
         put_off,
+        hold: None,
     }
 }
 

@@ -1,0 +1,449 @@
+//! The memory that guests may take of this process, over all plugins.
+//!
+//! Counted are the linear memories of instances, idle ones included, with [`INSTANCE_BYTES`]
+//! for what else belongs to one; bodies of HTTP requests while they are under way; blobs that
+//! are written; and inputs and outputs of more than [`SMALL`] bytes. [`core`] decides who gets
+//! how much; here are the threads, and [`Account`], in which an instance counts for itself: a
+//! call that stays within what its instance holds asks nobody.
+
+pub(crate) mod core;
+mod machine;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+use windlass_model::metrics::Metrics;
+
+use self::core::{Asked, Core, Lack, PluginNo, Ticket};
+
+pub use machine::machine_memory;
+
+/// What an instance takes besides its linear memories: its stack, tables and records.
+pub(crate) const INSTANCE_BYTES: u64 = 64 * 1024;
+/// Inputs and outputs up to this size count with the instance.
+pub(crate) const SMALL: usize = 16 * 1024;
+/// What is asked for at once at least when an instance grows.
+const GRAIN: u64 = 256 * 1024;
+
+/// The budget of one host.
+pub(crate) struct Budget {
+    state: Mutex<State>,
+    /// Somebody waits.
+    short: AtomicBool,
+    most: u64,
+    metrics: Arc<Metrics>,
+}
+
+struct State {
+    core: Core,
+    waiting: FxHashMap<Ticket, oneshot::Sender<()>>,
+}
+
+/// Makes room by dropping what idles: of one plugin, or of any.
+pub(crate) trait Evict: Send + Sync {
+    /// Drops idle instances until so much is free. False: there are none.
+    fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool;
+}
+
+impl Budget {
+    /// `most_of_one` is the most that a single call can take.
+    pub(crate) fn new(total: u64, most_of_one: u64, metrics: Arc<Metrics>) -> Arc<Self> {
+        let core = Core::new(total, most_of_one);
+        metrics.plugin_memory_limit.set(total);
+        Arc::new(Self {
+            most: core.most(),
+            state: Mutex::new(State {
+                core,
+                waiting: FxHashMap::default(),
+            }),
+            short: AtomicBool::new(false),
+            metrics,
+        })
+    }
+
+    /// Whether somebody waits.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody waits for what this plugin holds.
+    pub(crate) fn is_wanted(&self, no: PluginNo) -> bool {
+        self.is_short() && self.state.lock().core.is_wanted(no)
+    }
+
+    /// Waits until so much is reserved; [`Budget::most`] at the most.
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        no: PluginNo,
+        bytes: u64,
+        evict: &dyn Evict,
+    ) -> Hold {
+        let bytes = bytes.min(self.most);
+        let (ticket, granted) = {
+            let mut state = self.state.lock();
+            let asked = state.core.ask(no, bytes);
+            let waits = match asked {
+                Asked::Granted => None,
+                Asked::Waits(ticket) => {
+                    let (sender, granted) = oneshot::channel();
+                    state.waiting.insert(ticket, sender);
+                    Some((ticket, granted))
+                }
+            };
+            self.note(&state);
+            match waits {
+                None => return self.hold(no, bytes),
+                Some(waits) => waits,
+            }
+        };
+        let mut place = Place {
+            budget: Arc::clone(self),
+            no,
+            ticket,
+            bytes,
+            waits: true,
+        };
+        self.make_room(evict);
+        // The sender lives until it has sent, so an error cannot occur.
+        let _ = granted.await;
+        place.waits = false;
+        self.hold(no, bytes)
+    }
+
+    /// Reserves so much without waiting and without overtaking anybody.
+    pub(crate) fn reserve_now(
+        self: &Arc<Self>,
+        no: PluginNo,
+        bytes: u64,
+        evict: &dyn Evict,
+    ) -> Option<Hold> {
+        let bytes = bytes.min(self.most);
+        self.take(no, 0, bytes, evict, Core::ask_now)
+            .then(|| self.hold(no, bytes))
+    }
+
+    /// Drops what idles as long as that gives the next one what it waits for.
+    pub(crate) fn make_room(&self, evict: &dyn Evict) {
+        let own = self.state.lock().core.own_lacks();
+        for (no, bytes) in own {
+            evict.evict(Some(no), bytes);
+        }
+        let next = || self.state.lock().core.next_lack();
+        while let Some(bytes) = next() {
+            if !evict.evict(None, bytes) {
+                return;
+            }
+        }
+    }
+
+    /// Takes so much more by a rule, if need be in the place of what idles.
+    fn take(
+        &self,
+        no: PluginNo,
+        own: u64,
+        bytes: u64,
+        evict: &dyn Evict,
+        rule: fn(&mut Core, PluginNo, u64, u64) -> bool,
+    ) -> bool {
+        loop {
+            let lack = {
+                let mut state = self.state.lock();
+                if rule(&mut state.core, no, own, bytes) {
+                    let granted = state.core.pump();
+                    self.tell(&mut state, granted);
+                    return true;
+                }
+                state.core.lack(no, own, bytes)
+            };
+            let dropped = match lack {
+                Lack { own: 0, any: 0 } => false,
+                Lack { own: 0, any } => evict.evict(None, any),
+                Lack { own, .. } => evict.evict(Some(no), own),
+            };
+            if !dropped {
+                return false;
+            }
+        }
+    }
+
+    fn borrow(&self, holder: u64, bytes: u64) -> bool {
+        let mut state = self.state.lock();
+        let borrowed = state.core.borrow(holder, bytes);
+        self.note(&state);
+        borrowed
+    }
+
+    fn repay(&self, holder: u64) {
+        let mut state = self.state.lock();
+        state.core.repay(holder);
+        self.note(&state);
+    }
+
+    fn give_back(&self, no: PluginNo, bytes: u64) {
+        if bytes > 0 {
+            let mut state = self.state.lock();
+            let granted = state.core.give_back(no, bytes);
+            self.tell(&mut state, granted);
+        }
+    }
+
+    fn cancel(&self, place: &Place) {
+        let mut state = self.state.lock();
+        state.waiting.remove(&place.ticket);
+        let (waited, granted) = state.core.cancel(place.no, place.ticket);
+        self.tell(&mut state, granted);
+        if !waited {
+            // It was granted, and nobody has seen that.
+            let granted = state.core.give_back(place.no, place.bytes);
+            self.tell(&mut state, granted);
+        }
+    }
+
+    fn tell(&self, state: &mut State, granted: Vec<Ticket>) {
+        for ticket in granted {
+            if let Some(sender) = state.waiting.remove(&ticket) {
+                // One who is gone gives it back by its place.
+                let _ = sender.send(());
+            }
+        }
+        self.note(state);
+    }
+
+    fn note(&self, state: &State) {
+        let waiting = state.waiting.len();
+        self.short.store(waiting > 0, Ordering::Relaxed);
+        self.metrics.plugin_memory.set(state.core.held());
+        self.metrics.plugin_memory_waiting.set(waiting as u64);
+    }
+
+    fn hold(self: &Arc<Self>, no: PluginNo, bytes: u64) -> Hold {
+        Hold {
+            budget: Arc::clone(self),
+            no,
+            bytes,
+        }
+    }
+}
+
+/// A place in the line, until it is granted or nobody waits any more.
+struct Place {
+    budget: Arc<Budget>,
+    no: PluginNo,
+    ticket: Ticket,
+    bytes: u64,
+    waits: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.waits {
+            self.budget.cancel(self);
+        }
+    }
+}
+
+/// Memory that is counted as in use. Dropping it gives it back.
+pub struct Hold {
+    budget: Arc<Budget>,
+    no: PluginNo,
+    bytes: u64,
+}
+
+impl Hold {
+    fn into_bytes(mut self) -> u64 {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.budget.give_back(self.no, self.bytes);
+    }
+}
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hold").field(&self.bytes).finish()
+    }
+}
+
+/// What one instance holds and uses. Dropping it gives everything back.
+pub(crate) struct Account {
+    budget: Arc<Budget>,
+    evict: Arc<dyn Evict>,
+    no: PluginNo,
+    /// Tells those apart who draw on the reserve.
+    id: u64,
+    held: u64,
+    borrowed: u64,
+    used: u64,
+    /// The most that was used, or wanted, since the last look.
+    high: u64,
+    /// Something was refused since the last look.
+    denied: bool,
+}
+
+impl Account {
+    pub(crate) fn new(hold: Hold, evict: Arc<dyn Evict>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let (budget, no) = (Arc::clone(&hold.budget), hold.no);
+        let mut account = Self {
+            budget,
+            evict,
+            no,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            held: hold.into_bytes(),
+            borrowed: 0,
+            used: 0,
+            high: 0,
+            denied: false,
+        };
+        // What cannot be had here is refused when the memory is.
+        account.charge(INSTANCE_BYTES);
+        account
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Counts something before it is there. False: there is no room for it.
+    pub(crate) fn charge(&mut self, bytes: u64) -> bool {
+        let used = self.used.saturating_add(bytes);
+        self.high = self.high.max(used);
+        let lack = used.saturating_sub(self.held + self.borrowed);
+        if lack > 0 && !self.grow(lack) {
+            self.denied = true;
+            self.budget.metrics.plugin_memory_refused.add(1);
+            return false;
+        }
+        self.used = used;
+        true
+    }
+
+    /// Something that was counted is gone.
+    pub(crate) fn discharge(&mut self, bytes: u64) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    fn grow(&mut self, lack: u64) -> bool {
+        if self.take(lack.max(GRAIN), Core::grow) || self.take(lack, Core::grow) {
+            return true;
+        }
+        let borrowed = self.budget.borrow(self.id, lack);
+        self.borrowed += if borrowed { lack } else { 0 };
+        borrowed
+    }
+
+    /// Sees to it that so much is held before a call begins, without overtaking anybody.
+    pub(crate) fn prepare(&mut self, bytes: u64) -> bool {
+        let lack = bytes.min(self.budget.most).saturating_sub(self.held);
+        lack == 0 || self.take(lack, Core::ask_now)
+    }
+
+    fn take(&mut self, bytes: u64, rule: fn(&mut Core, PluginNo, u64, u64) -> bool) -> bool {
+        let evict = &*self.evict;
+        let taken = self.budget.take(self.no, self.held, bytes, evict, rule);
+        self.held += if taken { bytes } else { 0 };
+        taken
+    }
+
+    /// Takes over what was reserved for the call that begins, as far as it needs it.
+    pub(crate) fn join(&mut self, hold: Hold, bytes: u64) {
+        self.held += hold.into_bytes();
+        self.keep(bytes);
+    }
+
+    /// Splits off what an output takes that outlives the call. None: it counts with the
+    /// instance, or there is no room for it, which [`Account::look`] says.
+    pub(crate) fn split(&mut self, bytes: usize) -> Option<Hold> {
+        if bytes <= SMALL || !self.charge(bytes as u64) {
+            return None;
+        }
+        self.discharge(bytes as u64);
+        // Of what is borrowed nothing leaves.
+        let bytes = (bytes as u64).min(self.held);
+        self.held -= bytes;
+        Some(self.budget.hold(self.no, bytes))
+    }
+
+    /// What the call used at the most, and whether it was refused anything.
+    pub(crate) fn look(&mut self) -> (u64, bool) {
+        let high = std::mem::replace(&mut self.high, self.used);
+        (high, std::mem::take(&mut self.denied))
+    }
+
+    /// A call is over whose instance stays. False: it cannot, because somebody waits for what
+    /// it holds, or because it holds some of the reserve.
+    pub(crate) fn rest(&mut self) -> bool {
+        if self.borrowed > 0 {
+            let lack = self.used.saturating_sub(self.held);
+            if lack > 0 && !self.take(lack, Core::grow) {
+                return false;
+            }
+            self.repay();
+        }
+        !self.budget.is_wanted(self.no)
+    }
+
+    /// Gives back what is held beyond this and beyond what is used.
+    fn keep(&mut self, bytes: u64) {
+        let surplus = self.held.saturating_sub(bytes.max(self.used));
+        self.held -= surplus;
+        self.budget.give_back(self.no, surplus);
+    }
+
+    fn repay(&mut self) {
+        if std::mem::take(&mut self.borrowed) > 0 {
+            self.budget.repay(self.id);
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.repay();
+        self.budget.give_back(self.no, self.held);
+    }
+}
+
+/// What calls of one plugin have used at the most, of late.
+#[derive(Debug)]
+pub(crate) struct Peak {
+    now: AtomicU64,
+    before: AtomicU64,
+}
+
+impl Peak {
+    pub(crate) fn new(initial: u64) -> Self {
+        Self {
+            now: AtomicU64::new(initial),
+            before: AtomicU64::new(initial),
+        }
+    }
+
+    /// What a call is expected to use.
+    pub(crate) fn expected(&self) -> u64 {
+        let before = self.before.load(Ordering::Relaxed);
+        before.max(self.now.load(Ordering::Relaxed))
+    }
+
+    /// A call has used so much.
+    pub(crate) fn note(&self, used: u64) {
+        if used > self.now.load(Ordering::Relaxed) {
+            self.now.fetch_max(used, Ordering::Relaxed);
+        }
+    }
+
+    /// A while has passed: what was before the last one is forgotten.
+    pub(crate) fn pass(&self) {
+        let now = self.now.swap(0, Ordering::Relaxed);
+        self.before.store(now, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

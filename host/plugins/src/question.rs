@@ -1,0 +1,93 @@
+//! What a plugin can be asked, and how its answers are read.
+
+use wasmtime::component::{Lift, Lower, TypedFunc};
+use windlass_model::{Failure, Outcome, Payload};
+
+use crate::bindings::{consumer, node};
+use crate::call::Disposition;
+use crate::convert::Reader;
+use crate::plugin::Exports;
+
+/// What a plugin can be asked, by the record that its export takes.
+pub(crate) trait Question: Lower + Clone + Send + Sync + Sized + 'static {
+    type Answer: Lift + Send + Sync + 'static;
+    type Error: Lift + Into<Failure> + Send + Sync + 'static;
+    type Output: Send + 'static;
+    /// The export, if the plugin has it.
+    fn export(exports: &Exports) -> Option<&Export<Self>>;
+
+    /// What the guest answered, as the host understands it.
+    fn read(answer: Self::Answer, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
+
+    /// How large what is asked is, in bytes.
+    fn bytes(&self) -> usize;
+
+    /// How large an answer is, in bytes.
+    fn answer_bytes(output: &Self::Output) -> usize;
+}
+
+fn inline_bytes(payload: &node::Payload) -> usize {
+    match &payload.body {
+        node::Body::Inline(bytes) => bytes.len(),
+        node::Body::Blob(_) => 0,
+    }
+}
+
+fn payload_bytes(payload: &Payload) -> usize {
+    payload.inline().map_or(0, |bytes| bytes.len())
+}
+
+pub(crate) type Back<Q> = (Result<<Q as Question>::Answer, <Q as Question>::Error>,);
+pub(crate) type Export<Q> = TypedFunc<(Q,), Back<Q>>;
+
+impl Question for node::NodeRequest {
+    type Answer = node::Outcome;
+    type Error = node::NodeError;
+    type Output = Outcome;
+
+    fn export(exports: &Exports) -> Option<&Export<Self>> {
+        exports.execute.as_ref()
+    }
+
+    fn read(answer: node::Outcome, reader: &Reader<'_>) -> Result<Outcome, Failure> {
+        reader.outcome(answer)
+    }
+
+    fn bytes(&self) -> usize {
+        inline_bytes(&self.config) + inline_bytes(&self.input)
+    }
+
+    fn answer_bytes(output: &Outcome) -> usize {
+        let state = |state: &Option<Payload>| state.as_ref().map_or(0, payload_bytes);
+        match output {
+            Outcome::Done(done) => payload_bytes(&done.output),
+            Outcome::Again(again) => state(&again.state),
+            Outcome::Suspend(suspension) => state(&suspension.state),
+        }
+    }
+}
+
+impl Question for consumer::Trigger {
+    type Answer = consumer::Disposition;
+    type Error = consumer::ConsumerError;
+    type Output = Disposition;
+
+    fn export(exports: &Exports) -> Option<&Export<Self>> {
+        exports.accept.as_ref()
+    }
+
+    fn read(answer: consumer::Disposition, reader: &Reader<'_>) -> Result<Disposition, Failure> {
+        reader.disposition(answer)
+    }
+
+    fn bytes(&self) -> usize {
+        self.payload.as_ref().map_or(0, inline_bytes)
+    }
+
+    fn answer_bytes(output: &Disposition) -> usize {
+        match output {
+            Disposition::Execute { vars: Some(vars) } => payload_bytes(vars),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The memory of all plugins together is bounded, and nobody waits for ever.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use windlass_model::Class;
+use windlass_plugins::Lane;
+
+use crate::rig::{Rig, bare, call, earn_trust, failure, output};
+
+const MIB: u64 = 1 << 20;
+
+fn rig(memory_bytes: u64) -> Rig {
+    Rig::with(|options| options.memory_bytes = memory_bytes)
+}
+
+#[test]
+fn idle_instances_make_room_for_calls() {
+    let rig = rig(24 * MIB);
+    let slow = rig.plugin("slow");
+    let config = json!({ "ms": 3 });
+    let calls: Vec<_> = (0..100)
+        .map(|_| {
+            let call = call("slow/slow", &config, &Value::Null);
+            rig.io.spawn(Arc::clone(&slow).execute(call))
+        })
+        .collect();
+    for running in calls {
+        output(rig.io.block_on(running).unwrap());
+    }
+    let held = || rig.host.metrics().plugin_memory.get();
+    assert!(held() <= 24 * MIB, "{}", held());
+    assert!(slow.idle_slots() > 0);
+    // Another plugin wants more than is left beside what idles.
+    let hostile = rig.plugin("hostile");
+    let large = call("hostile/output", &json!({ "bytes": 4 * MIB }), &Value::Null);
+    output(rig.fiber(&hostile, large));
+    assert!(held() <= 24 * MIB, "{}", held());
+}
+
+#[test]
+fn what_never_fits_is_a_limit() {
+    let rig = rig(40 * MIB);
+    let hostile = rig.plugin("hostile");
+    // Its own limit is 64 MiB, and there are not so many.
+    let returned = rig.fiber(&hostile, bare("hostile/memory"));
+    failure(returned, Class::Limit, "WL-R150");
+    assert_eq!(rig.host.metrics().plugin_memory_refused.get(), 3);
+    assert_eq!(rig.host.metrics().plugin_memory.get(), 0);
+    // Nothing is left of it, and the plugin works.
+    let fine = call("hostile/flood", &json!({ "lines": 1 }), &Value::Null);
+    output(rig.fiber(&hostile, fine));
+}
+
+#[test]
+fn a_plain_call_without_room_is_put_off_and_waits_on_a_fiber() {
+    let rig = rig(2 * MIB + MIB / 2);
+    let (hostile, echo) = (rig.plugin("hostile"), rig.plugin("echo"));
+    earn_trust(&rig, &echo, || bare("echo/echo"));
+    // An instance takes more than one mebibyte: this one leaves no room for another.
+    let call = bare("hostile/loop");
+    let cancel = call.cx.cancel.clone();
+    let endless = rig.io.spawn(Arc::clone(&hostile).execute(call));
+    let metrics = Arc::clone(rig.host.metrics());
+    while metrics.plugin_memory.get() < MIB || echo.idle_slots() > 0 {
+        std::thread::yield_now();
+    }
+    let returned = echo.execute_inline(bare("echo/echo"));
+    assert!(returned.put_off.is_some());
+    failure(returned, Class::Limit, "WL-R150");
+    assert_eq!(echo.lane(), Lane::Fiber);
+    let waits = rig.io.spawn(Arc::clone(&echo).execute(bare("echo/echo")));
+    cancel.cancel();
+    failure(
+        rig.io.block_on(endless).unwrap(),
+        Class::Cancelled,
+        "WL-R037",
+    );
+    output(rig.io.block_on(waits).unwrap());
+}
