@@ -3,6 +3,7 @@
 //! Data goes to stdout; everything else (progress, notes, warnings, errors, logs) goes to
 //! stderr. So a command can be piped without care. A reader that goes away is no error.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
+use crate::visible;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -130,9 +132,15 @@ impl Output {
         }
     }
 
-    /// Text on stdout, with a line break at its end.
+    /// Text on stdout, with a line break at its end. On a terminal nothing in it is a command
+    /// to the terminal; what reads a pipe gets every byte.
     pub(crate) fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut out = stdout().lock();
+        let text = if out.is_terminal() {
+            self.safe(self.data, text)
+        } else {
+            Cow::Borrowed(text)
+        };
         let end = if text.is_empty() || text.ends_with('\n') {
             ""
         } else {
@@ -154,8 +162,25 @@ impl Output {
         }
     }
 
-    /// A line for the person at the terminal, on stderr.
+    /// A text in which nothing is a command to a terminal.
+    fn safe<'a>(&self, paint: Paint, text: &'a str) -> Cow<'a, str> {
+        match self.format {
+            Format::Text if paint.0 => visible::coloured(text),
+            Format::Text => visible::visible(text),
+            Format::Json | Format::Jsonl => visible::json(text),
+        }
+    }
+
+    /// A line for the person at the terminal, on stderr. Nothing in it is a command to the
+    /// terminal.
     pub(crate) fn note(&self, text: &str) {
+        let text = match self.format {
+            Format::Text => self.safe(self.notes, text),
+            // Not all notes are JSON.
+            _ if text.starts_with('{') => self.safe(self.notes, text),
+            _ if self.notes.0 => visible::coloured(text),
+            _ => visible::visible(text),
+        };
         // Where stderr cannot be written, there is nowhere left to say so.
         let _ = writeln!(stderr().lock(), "{text}");
     }

@@ -2,12 +2,14 @@
 
 use std::fmt::{self, Write as _};
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan};
 use serde_json::{Map, Value, json};
 use windlass_model::{Diagnostic, Place};
 
 use crate::error::{Expected, Problems};
 use crate::output::{Format, Output};
+use crate::snippet::{Lines, Snippet};
+use crate::visible::visible;
 
 /// Prints an error in the format that data would have been printed in.
 pub(crate) fn report(output: &Output, error: &Expected) {
@@ -32,9 +34,9 @@ fn text(output: &Output, error: &Expected) -> String {
         kind
     };
     // Writing into a string cannot fail.
-    let _ = writeln!(text, "{kind} {}", paint.strong(&error.message));
+    let _ = writeln!(text, "{kind} {}", paint.strong(visible(&error.message)));
     if let Some(help) = &error.help {
-        let _ = writeln!(text, "{}", indented("help: ", help));
+        let _ = writeln!(text, "{}", indented("help: ", &visible(help)));
     }
     if error.problems.is_none() {
         let more = format!("  more: windlass explain {}", error.code);
@@ -63,56 +65,69 @@ pub(crate) fn drawn(problems: &Problems, colour: bool) -> String {
         .with_width(100)
         .with_links(false);
     let mut text = String::new();
+    let lines = Lines::new(&problems.text);
     for diagnostic in &problems.diagnostics {
-        let shown = Shown::new(problems, diagnostic);
+        let shown = Shown::new(problems, &lines, diagnostic);
         if handler.render_report(&mut text, &shown).is_err() {
-            let _ = writeln!(text, "{}: {}", problems.name, diagnostic.message);
+            let _ = writeln!(text, "{}: {}", shown.name, shown.message);
         }
         text.push('\n');
     }
     text
 }
 
-/// One diagnostic, in the terms of the library that draws it.
-struct Shown<'a> {
-    diagnostic: &'a Diagnostic,
-    source: NamedSource<String>,
-    labels: Vec<LabeledSpan>,
-    message: String,
-}
+/// Characters of a message that are shown.
+const MESSAGE: usize = 4_000;
 
-impl<'a> Shown<'a> {
-    fn new(problems: &'a Problems, diagnostic: &'a Diagnostic) -> Self {
-        let place = &diagnostic.place;
-        let mut labels = Vec::new();
-        labels.extend(label(&problems.text, place, None));
-        for (place, word) in &diagnostic.related {
-            labels.extend(label(&problems.text, place, Some(word.clone())));
-        }
-        // Without a span the pointer has to say where it is.
-        let message = match (&place.span, place.pointer.as_str()) {
-            (None, pointer) if !pointer.is_empty() => {
-                format!("{} (at {pointer} of {})", diagnostic.message, problems.name)
-            }
-            _ => diagnostic.message.clone(),
-        };
-        let source = NamedSource::new(&problems.name, problems.text.to_string());
-        Self {
-            diagnostic,
-            source,
-            labels,
-            message,
-        }
+/// A message from outside, as far as it is shown.
+fn message(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE) {
+        Some((end, _)) => visible(text.get(..end).unwrap_or_default()).into_owned() + "…",
+        None => visible(text).into_owned(),
     }
 }
 
-fn label(text: &str, place: &Place, word: Option<String>) -> Option<LabeledSpan> {
-    let span = place.span.clone()?;
-    // A span must not reach over the text, or nothing at all would be drawn.
-    let start = span.start.min(text.len());
-    let end = span.end.clamp(start, text.len());
-    let span: SourceSpan = (start..end).into();
-    Some(LabeledSpan::new_with_span(word, span))
+/// One diagnostic, in the terms of the library that draws it.
+struct Shown<'a> {
+    diagnostic: &'a Diagnostic,
+    name: String,
+    snippet: Snippet,
+    labels: Vec<LabeledSpan>,
+    message: String,
+    help: Option<String>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(problems: &Problems, lines: &Lines, diagnostic: &'a Diagnostic) -> Self {
+        let place = &diagnostic.place;
+        let related = diagnostic.related.iter();
+        let related = related.map(|(place, word)| (place, Some(word)));
+        let (spans, words): (Vec<_>, Vec<_>) = std::iter::once((place, None))
+            .chain(related)
+            .filter_map(|(place, word)| Some((place.span.clone()?, word)))
+            .unzip();
+        let name = visible(&problems.name).into_owned();
+        let snippet = Snippet::new(name.clone(), &problems.text, lines, &spans);
+        let labels = snippet
+            .labels()
+            .zip(words)
+            .map(|(span, word)| LabeledSpan::new_with_span(word.map(|word| message(word)), span));
+        // Without a span the pointer has to say where it is.
+        let text = match (&place.span, place.pointer.as_str()) {
+            (None, pointer) if !pointer.is_empty() => {
+                format!("{} (at {pointer} of {name})", diagnostic.message)
+            }
+            _ => diagnostic.message.clone(),
+        };
+        Self {
+            labels: labels.collect(),
+            diagnostic,
+            name,
+            snippet,
+            message: message(&text),
+            help: diagnostic.help.as_deref().map(message),
+        }
+    }
 }
 
 impl fmt::Debug for Shown<'_> {
@@ -131,16 +146,16 @@ impl std::error::Error for Shown<'_> {}
 
 impl miette::Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(&self.diagnostic.code))
+        Some(Box::new(message(self.diagnostic.code.as_str())))
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        let help = self.diagnostic.help.as_ref()?;
+        let help = self.help.as_ref()?;
         Some(Box::new(help))
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        Some(&self.source)
+        Some(&self.snippet)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
@@ -212,3 +227,6 @@ pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
         + 1;
     (line, column)
 }
+
+#[cfg(test)]
+mod tests;

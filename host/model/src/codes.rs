@@ -58,3 +58,12 @@ pub const UNKNOWN_ZONE: Code = Code::new("WL-D121");
 pub const NEVER_DUE: Code = Code::new("WL-D122");
 /// A schedule with a bound that it does not keep.
 pub const BAD_SCHEDULE: Code = Code::new("WL-D123");
+
+/// A JSON Schema would take too long to use.
+pub const SCHEMA_BOUNDS: Code = Code::new("WL-D155");
+/// A pattern in a JSON Schema cannot be looked for in linear time.
+pub const SCHEMA_PATTERN: Code = Code::new("WL-D156");
+/// A reference in a JSON Schema leads out of it, to nothing, or to itself.
+pub const SCHEMA_REFERENCE: Code = Code::new("WL-D157");
+/// A value would take too long to check against its schema.
+pub const SCHEMA_STEPS: Code = Code::new("WL-D158");

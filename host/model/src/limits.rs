@@ -60,3 +60,45 @@ pub const COMPONENTS_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// Triggers that start one workflow.
 pub const TRIGGERS: usize = 1_000;
+
+/// Values in one JSON Schema.
+pub const SCHEMA_VALUES: u64 = 100_000;
+
+/// How deep a JSON Schema may nest.
+pub const SCHEMA_NESTING: usize = 64;
+
+/// Subschemas in one JSON Schema, those that can be reached.
+pub const SCHEMA_PARTS: usize = 10_000;
+
+/// How long the pointers to all keywords of a JSON Schema may be together, in bytes.
+pub const SCHEMA_PATHS_BYTES: usize = 32 * 1024 * 1024;
+
+/// Subschemas of a JSON Schema that may apply to one value, each counted as often as it does.
+pub const SCHEMA_EXPANSIONS: u64 = 4_096;
+
+/// How deep they may apply each other.
+pub const SCHEMA_CHAIN: usize = 64;
+
+/// Steps of the search for what a JSON Schema needs while it is compiled.
+pub const SCHEMA_PREPARATION: u64 = 1_000_000;
+
+/// Steps that checking one value against a JSON Schema may take.
+pub const SCHEMA_STEPS: u64 = 100_000_000;
+
+/// How deep subschemas may apply each other to a value and to what is in it.
+pub const SCHEMA_DEPTH: usize = 512;
+
+/// How large the compiled patterns of one JSON Schema may be together, in bytes.
+pub const PATTERNS_BYTES: usize = 4 * 1024 * 1024;
+
+/// How large the compiled patterns in all schemas of one plugin may be, in bytes.
+pub const PLUGIN_PATTERNS_BYTES: usize = 16 * 1024 * 1024;
+
+/// How long a pattern may be, in bytes.
+pub const PATTERN_BYTES: usize = 1024;
+
+/// How large a compiled pattern may be, in bytes.
+pub const PATTERN_PROGRAM_BYTES: usize = 256 * 1024;
+
+/// How much memory looking for a pattern may take besides, in bytes.
+pub const PATTERN_CACHE_BYTES: usize = 256 * 1024;

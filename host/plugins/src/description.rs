@@ -9,6 +9,8 @@ use std::sync::Arc;
 use semver::Version;
 use serde::Deserialize;
 use serde_json::Value;
+use windlass_model::limits;
+use windlass_model::schema::Schema;
 
 use crate::codes;
 use crate::error::Error;
@@ -134,6 +136,8 @@ impl Description {
 struct Reader {
     faults: Vec<String>,
     only_schemas: bool,
+    /// The compiled patterns in all schemas so far.
+    patterns_bytes: usize,
 }
 
 impl Default for Reader {
@@ -141,6 +145,7 @@ impl Default for Reader {
         Self {
             faults: Vec::new(),
             only_schemas: true,
+            patterns_bytes: 0,
         }
     }
 }
@@ -354,20 +359,48 @@ impl Reader {
         let Some(schema) = node.get(member) else {
             return Value::Bool(true);
         };
-        if schema.is_object() || schema == &Value::Bool(true) {
-            if let Some(reference) = foreign_reference(schema) {
+        let mut schema = schema.clone();
+        if let Value::Object(members) = &mut schema {
+            // The format knows one draft.
+            members.remove("$schema");
+        }
+        let schema = schema;
+        if schema.is_object() || schema == Value::Bool(true) {
+            if let Some(reference) = foreign_reference(&schema) {
                 self.faults.push(format!(
                     "{at}/{member}: `{reference}` does not refer to the schema's own $defs"
                 ));
-            } else if let Err(error) = jsonschema::draft202012::options().build(schema) {
-                self.faults
-                    .push(format!("{at}/{member}: no JSON Schema: {error}"));
+            } else {
+                self.compiles(&schema, member, at);
             }
         } else {
             self.faults
                 .push(format!("{at}/{member}: a schema is an object or `true`"));
         }
-        schema.clone()
+        schema
+    }
+}
+
+impl Reader {
+    /// Schemas are compiled here as they are where they are used, so that none is refused there.
+    fn compiles(&mut self, schema: &Value, member: &str, at: &str) {
+        if self.patterns_bytes > limits::PLUGIN_PATTERNS_BYTES {
+            return;
+        }
+        match Schema::compile(schema) {
+            Ok(schema) => self.patterns_bytes += schema.patterns_bytes(),
+            Err(refused) if refused.code == windlass_model::codes::BAD_SCHEMA => {
+                self.faults
+                    .push(format!("{at}/{member}: no JSON Schema: {refused}"));
+            }
+            Err(refused) => self.faults.push(format!("{at}/{member}: {refused}")),
+        }
+        if self.patterns_bytes > limits::PLUGIN_PATTERNS_BYTES {
+            self.faults.push(format!(
+                "{at}/{member}: the patterns of all schemas compile to over {} KiB together",
+                limits::PLUGIN_PATTERNS_BYTES / 1024
+            ));
+        }
     }
 }
 

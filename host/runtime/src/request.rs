@@ -61,8 +61,13 @@ impl StartRequest {
             Some(Err(error)) => return Err(input_error(&format!("it is not JSON: {error}"))),
             None => return Err(input_error("it is a reference to a blob")),
         };
-        let Some(schema) = &prepared.input else {
-            return Ok(());
+        let schema = match &prepared.input {
+            Some(Ok(schema)) => schema,
+            Some(Err(refused)) => {
+                let reason = format!("the schema of the input cannot be used: {refused}");
+                return Err(input_error(&reason));
+            }
+            None => return Ok(()),
         };
         let wrong: Vec<_> = schema
             .check(&value, "")

@@ -90,7 +90,8 @@ pub fn read(text: &str, name: &str) -> Read {
     }
 }
 
-/// Reads the canonical form, as [`Read::canonical`] gives it.
+/// Reads the canonical form, as [`Read::canonical`] gives it. The schema of the input is not
+/// compiled: [`crate::schema::Schema::compile`] may refuse it.
 ///
 /// # Errors
 ///
@@ -105,6 +106,7 @@ pub fn read_canonical(json: &[u8]) -> Result<Definition, Vec<Diagnostic>> {
     })?;
     let tree = tree::Node::from_value(value);
     let mut reader = Reader::new();
+    reader.stored = true;
     let definition = workflow::read(&mut reader, &tree);
     reader.diagnostics.truncate(DIAGNOSTICS);
     if reader.diagnostics.is_empty() {

@@ -17,6 +17,9 @@ const NAME_BYTES: usize = 128;
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Whether a definition is read that has been accepted before: what it says about its input
+    /// is checked where a run begins, so that runs that have begun go on whatever the bounds.
+    pub(super) stored: bool,
     /// Nodes and edges met so far, those of bodies included.
     pub(super) nodes: usize,
     pub(super) edges: usize,

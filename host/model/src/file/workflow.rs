@@ -65,10 +65,18 @@ pub(super) fn name(reader: &mut Reader, node: &Node) -> String {
 fn schema(reader: &mut Reader, node: &Node) -> serde_json::Value {
     let value = node.to_value();
     match node.kind {
+        Kind::Map(_) | Kind::Bool(_) if reader.stored => {}
         Kind::Map(_) | Kind::Bool(_) => {
             if let Err(error) = Schema::compile(&value) {
-                let message = format!("this is not a JSON Schema: {error}");
-                reader.report(codes::BAD_SCHEMA, message, node);
+                let message = if error.code == codes::BAD_SCHEMA {
+                    format!("this is not a JSON Schema: {error}")
+                } else {
+                    error.to_string()
+                };
+                let report = reader.report(error.code, message, node);
+                if let Some(help) = error.help {
+                    report.help(help);
+                }
             }
         }
         _ => reader

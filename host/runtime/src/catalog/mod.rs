@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
-use windlass_model::schema::Schema;
+use windlass_model::schema::{Refused, Schema};
 use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::rows::{DefinitionRow, PinsRow};
@@ -38,7 +38,9 @@ pub(crate) struct Prepared {
     pub(crate) nodes: Vec<Executor>,
     /// Which component each use was pinned to.
     pub(crate) uses: Vec<(UseRef, Digest)>,
-    pub(crate) input: Option<Schema>,
+    /// What its input has to fit. A run that was started earlier goes on although the schema
+    /// is refused now; none starts.
+    pub(crate) input: Option<Result<Schema, Refused>>,
     /// Whether incidents start it: what such a run comes to is not announced in turn.
     pub(crate) hears_incidents: bool,
     /// The values that `vars` begin with, as JSON.
@@ -54,7 +56,7 @@ pub(crate) struct Executor {
     /// The node type as the plugin knows it.
     pub(crate) node_type: Arc<str>,
     /// What the rendered configuration has to fit.
-    pub(crate) config: Option<Schema>,
+    pub(crate) config: Option<Arc<Schema>>,
     /// Whether the plugin can ask for memory or blobs.
     pub(crate) reads: bool,
     /// Whether an execution that is done again, because the host died before it was durable,

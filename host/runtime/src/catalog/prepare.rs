@@ -1,13 +1,13 @@
 //! From a definition to something that can run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 use windlass_engine::{Graph, PlanKind};
 use windlass_model::definition::{NodeKind, StartTrigger, UseRef};
-use windlass_model::schema::Schema;
+use windlass_model::schema::{Refused, Schema};
 use windlass_model::{Definition, Diagnostic, Digest, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity};
 use windlass_store::Store;
@@ -66,6 +66,9 @@ pub(super) fn assemble(
 ) -> Result<Prepared, Error> {
     let uses = pinned(definition, &pins, None, plugins)?;
     let prepared = build(definition, row, pins, &uses)?;
+    if let Some(Err(refused)) = &prepared.input {
+        return Err(Error::Definition(vec![input_refused(refused)]));
+    }
     let wrong = check_configs(&prepared.graph, &uses);
     if wrong.is_empty() {
         Ok(prepared)
@@ -171,17 +174,11 @@ fn build(
 ) -> Result<Prepared, Error> {
     let graph =
         Graph::compile(definition, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
+    let schemas = schemas(uses);
     let nodes = graph
         .nodes()
-        .map(|(_, plan)| executor(&plan.name, &plan.kind, uses))
+        .map(|(_, plan)| executor(&plan.name, &plan.kind, uses, &schemas))
         .collect();
-    let input = match &definition.input {
-        Some(schema) => Some(Schema::compile(schema).map_err(|reason| {
-            let place = Place::at("/input");
-            Error::Definition(vec![Diagnostic::new(codes::INPUT_INVALID, reason, place)])
-        })?),
-        None => None,
-    };
     let vars = definition
         .vars
         .iter()
@@ -198,7 +195,7 @@ fn build(
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
         nodes,
-        input,
+        input: definition.input.as_ref().map(Schema::compile),
         vars,
     })
 }
@@ -207,13 +204,36 @@ fn hears_incidents(trigger: &StartTrigger) -> bool {
     matches!(trigger, StartTrigger::Event { name, .. } if name == INCIDENT)
 }
 
-fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
+/// What configurations have to fit, compiled once for all nodes of a type. The plugin's schemas
+/// were checked when it was loaded.
+type Schemas<'a> = HashMap<&'a UseRef, Arc<Schema>>;
+
+fn schemas(uses: &Uses) -> Schemas<'_> {
+    uses.iter()
+        .filter_map(|(asked, (_, node))| {
+            let schema = Schema::compile(&node.config).ok()?;
+            Some((asked, Arc::new(schema)))
+        })
+        .collect()
+}
+
+/// What is wrong with the schema of the input of a workflow.
+fn input_refused(refused: &Refused) -> Diagnostic {
+    let place = Place::at(format!("/input{}", refused.pointer));
+    let diagnostic = Diagnostic::new(refused.code.clone(), refused.message.clone(), place);
+    match &refused.help {
+        Some(help) => diagnostic.help(help.clone()),
+        None => diagnostic,
+    }
+}
+
+fn executor(name: &str, kind: &PlanKind, uses: &Uses, schemas: &Schemas<'_>) -> Executor {
     let name = Arc::from(name);
     let found = match kind {
-        PlanKind::Use { node_type, .. } => uses.get(node_type),
+        PlanKind::Use { node_type, .. } => uses.get_key_value(node_type),
         _ => None,
     };
-    let Some((plugin, node)) = found else {
+    let Some((asked, (plugin, node))) = found else {
         return Executor {
             name,
             plugin: None,
@@ -228,8 +248,7 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses) -> Executor {
         name,
         plugin: Some(Arc::clone(plugin)),
         node_type: Arc::clone(&node.id),
-        // The plugin's schemas were checked when it was loaded.
-        config: Schema::compile(&node.config).ok(),
+        config: schemas.get(asked).map(Arc::clone),
         reads: plugin.reads,
         pure: is_pure(plugin),
         times: Default::default(),
@@ -244,14 +263,12 @@ pub(crate) fn is_pure(plugin: &Plugin) -> bool {
 /// Checks the configurations that have no expressions in them.
 fn check_configs(graph: &Graph, uses: &Uses) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
+    let schemas = schemas(uses);
     for (_, plan) in graph.nodes() {
         let PlanKind::Use { node_type, with } = &plan.kind else {
             continue;
         };
-        let (Some((_, node)), Some(constant)) = (uses.get(node_type), with.constant()) else {
-            continue;
-        };
-        let Ok(schema) = Schema::compile(&node.config) else {
+        let (Some(schema), Some(constant)) = (schemas.get(node_type), with.constant()) else {
             continue;
         };
         let value: Value = serde_json::from_slice(constant).unwrap_or_default();

@@ -1,0 +1,87 @@
+//! Text from outside, printed so that it cannot steer a terminal.
+//!
+//! Workflow files, answers of servers and lines of guests may hold anything. A terminal takes
+//! control characters as commands, and characters that change the direction of a text hide
+//! what it says. Both are shown as what they are: a picture of the character, or its number.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Whether a character does something instead of being seen. Line breaks and tabs do not count,
+/// nor do joiners, which some scripts need.
+pub(crate) fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}'
+        | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A hidden character as text.
+pub(crate) fn push(c: char, out: &mut String) {
+    match c {
+        '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(c))),
+        '\u{7f}' => out.push('\u{2421}'),
+        // Writing into a string cannot fail.
+        _ => drop(write!(out, "<U+{:04X}>", u32::from(c))),
+    }
+}
+
+/// A text with all of its hidden characters shown. A line break of two characters stays one.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    shown(text, |_| None)
+}
+
+/// The same of a text that may have colours of this program in it.
+pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
+    shown(text, |rest| {
+        let (codes, _) = rest.strip_prefix("\x1b[")?.split_once('m')?;
+        let known = |code: &str| {
+            matches!(code, "0" | "1" | "2" | "4" | "22" | "24" | "39")
+                || matches!(code.as_bytes(), [b'3', b'1'..=b'6'])
+        };
+        codes.split(';').all(known).then_some(codes.len() + 3)
+    })
+}
+
+/// A JSON document with all of its hidden characters escaped, which leaves its values alone.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for c in text.chars() {
+        if is_hidden(c) {
+            for unit in c.encode_utf16(&mut units) {
+                // Writing into a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn shown(text: &str, passes: impl Fn(&str) -> Option<usize>) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        let rest = text.get(at..).unwrap_or_default();
+        if !is_hidden(c) {
+            out.push(c);
+        } else if rest.starts_with("\r\n") {
+            // The next one is the line break.
+        } else if let Some(passed) = passes(rest).and_then(|length| rest.get(..length)) {
+            out.push_str(passed);
+            chars.by_ref().take(passed.len() - 1).for_each(drop);
+        } else {
+            push(c, &mut out);
+        }
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,318 @@
+//! JSON Schema: what plugins and workflows say about the values that they take.
+//!
+//! The only module that names the library behind it. References lead nowhere but into the
+//! schema itself: nothing is ever fetched or read for one. Drafts 4 to 2020-12 are understood,
+//! the last being the default. `format` is a remark, not a rule.
+//!
+//! Schemas and values come from strangers, and small ones can ask for any amount of work. So a
+//! schema is read as a graph first (`plan.rs`) and refused if too much of it applies to one
+//! value; before a value is checked, the steps that it takes are counted (`count.rs`). Patterns
+//! are looked for in linear time (`patterns.rs`), and so are items that are there twice
+//! (`unique.rs`).
+
+mod count;
+mod patterns;
+mod plan;
+mod references;
+mod unevaluated;
+mod unique;
+
+use std::fmt;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use self::count::{Costs, Mode};
+use self::plan::Plan;
+use self::unique::UniqueItems;
+use crate::nearest::did_you_mean;
+use crate::{Code, Diagnostic, Place, codes, limits};
+
+/// Mistakes reported of one value.
+const MISTAKES: usize = 50;
+
+/// Steps up to which all mistakes of a value are gathered: the validator gathers them before
+/// the first can be had, and each takes some hundred bytes.
+const GATHERED: u64 = 50_000;
+
+/// Characters of a name or text from outside in a message.
+const SHOWN: usize = 120;
+
+/// Why a schema is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// [`codes::BAD_SCHEMA`] if it is none, and else what it asks too much of.
+    pub code: Code,
+    /// Where in the schema.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl Refused {
+    fn new(code: Code, pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            pointer: pointer.into(),
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pointer.as_str() {
+            "" => write!(f, "the schema: {}", self.message),
+            pointer => write!(f, "`{}`: {}", clipped(pointer), self.message),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+    plan: Plan,
+    costs: Costs,
+    source: Value,
+}
+
+impl Schema {
+    /// Compiles a schema, once the work of compiling it is known to be bounded.
+    ///
+    /// # Errors
+    ///
+    /// It is no schema, refers to what is not in it, has a pattern that cannot be looked for in
+    /// linear time, or exceeds one of the bounds named `SCHEMA_…` in [`crate::limits`].
+    pub fn compile(schema: &Value) -> Result<Self, Refused> {
+        let plan = Plan::read(schema)?;
+        let costs = plan.costs()?;
+        let validator = patterns::options()
+            .should_validate_formats(false)
+            .with_keyword("uniqueItems", |_, wanted: &Value, _| {
+                Ok(Box::new(UniqueItems(wanted == &Value::Bool(true))))
+            })
+            .build(schema)
+            .map_err(|error| {
+                let pointer = error.instance_path().as_str();
+                let message = clipped(&error.masked_with("the value").to_string());
+                Refused::new(codes::BAD_SCHEMA, pointer, message)
+            })?;
+        Ok(Self {
+            validator,
+            plan,
+            costs,
+            source: schema.clone(),
+        })
+    }
+
+    /// How large its patterns are, once compiled, in bytes.
+    pub fn patterns_bytes(&self) -> usize {
+        self.plan.programs
+    }
+
+    /// What is wrong with a value that stands at `pointer`: at most fifty mistakes.
+    ///
+    /// A value that takes more than [`crate::limits::SCHEMA_STEPS`] steps to check has one
+    /// mistake, [`codes::SCHEMA_STEPS`], and is not checked. So the time that this takes is
+    /// bounded, and so are the memory and the stack.
+    pub fn check(&self, value: &Value, pointer: &str) -> Vec<Diagnostic> {
+        let steps = |mode| self.plan.steps(&self.costs, mode, value);
+        if steps(Mode::Fit).is_none() {
+            return vec![beyond(pointer)];
+        }
+        if self.validator.is_valid(value) {
+            return Vec::new();
+        }
+        let mut diagnostics = Vec::new();
+        match steps(Mode::Explain) {
+            Some(steps) if steps <= GATHERED => {
+                for error in self.validator.iter_errors(value) {
+                    self.report(&error, pointer, &mut diagnostics);
+                    if diagnostics.len() >= MISTAKES {
+                        break;
+                    }
+                }
+            }
+            // The first mistake has all others of a choice in it.
+            Some(_) if !self.costs.choices => {
+                if let Err(error) = self.validator.validate(value) {
+                    self.report(&error, pointer, &mut diagnostics);
+                }
+            }
+            _ => {}
+        }
+        if diagnostics.is_empty() {
+            let message = "the value does not fit its schema";
+            let place = Place::at(pointer);
+            let help = "it is too large for its mistakes to be listed; check a part of it";
+            diagnostics.push(Diagnostic::new(codes::SCHEMA_VALUE, message, place).help(help));
+        }
+        diagnostics
+    }
+
+    fn report(&self, error: &ValidationError<'_>, base: &str, out: &mut Vec<Diagnostic>) {
+        let pointer = format!("{base}{}", error.instance_path().as_str());
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+                let known = self.siblings(error);
+                let left = MISTAKES.saturating_sub(out.len());
+                for name in unexpected.iter().take(left) {
+                    let place = Place::at(format!("{pointer}/{}", escape(name)));
+                    let message = format!("there is no property `{}`", clipped(name));
+                    let mut diagnostic = Diagnostic::new(codes::SCHEMA_UNKNOWN, message, place);
+                    diagnostic.help = did_you_mean(name, known.iter().copied()).or_else(|| {
+                        (!known.is_empty()).then(|| format!("there are {}", list(&known)))
+                    });
+                    out.push(diagnostic);
+                }
+            }
+            ValidationErrorKind::Required { property } => {
+                let name = clipped(property.as_str().unwrap_or_default());
+                let message = format!("the property `{name}` is missing");
+                out.push(Diagnostic::new(
+                    codes::SCHEMA_MISSING,
+                    message,
+                    Place::at(pointer),
+                ));
+            }
+            _ => {
+                let (message, help) = describe(error);
+                let mut diagnostic =
+                    Diagnostic::new(codes::SCHEMA_VALUE, message, Place::at(pointer));
+                diagnostic.help = help;
+                out.push(diagnostic);
+            }
+        }
+    }
+
+    /// The properties that are known where an unknown one was found.
+    fn siblings(&self, error: &ValidationError<'_>) -> Vec<&str> {
+        let path = error.schema_path().as_str();
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let properties = self
+            .source
+            .pointer(parent)
+            .and_then(|schema| schema.get("properties"));
+        let properties = properties.and_then(Value::as_object);
+        properties
+            .map(|map| map.keys().map(String::as_str).collect())
+            .unwrap_or_default()
+    }
+}
+
+fn describe(error: &ValidationError<'_>) -> (String, Option<String>) {
+    let found = kind(error.instance());
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => {
+            let wanted = match kind {
+                TypeKind::Single(one) => one.to_string(),
+                TypeKind::Multiple(many) => many
+                    .iter()
+                    .map(|one| one.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" or "),
+            };
+            (format!("expected {wanted}, found {found}"), None)
+        }
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<String> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(short)
+                .collect();
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            let message = format!(
+                "{} is not one of {}",
+                short(error.instance()),
+                list(&options)
+            );
+            let help = error
+                .instance()
+                .as_str()
+                .and_then(|text| did_you_mean(text, options));
+            (message, help)
+        }
+        ValidationErrorKind::Constant { expected_value } => (
+            format!(
+                "expected {}, found {}",
+                short(expected_value),
+                short(error.instance())
+            ),
+            None,
+        ),
+        _ => (clipped(&error.masked_with("the value").to_string()), None),
+    }
+}
+
+/// The one mistake of a value that would take too long to check.
+fn beyond(pointer: &str) -> Diagnostic {
+    let message = format!(
+        "checking the value against its schema takes over {} steps, or nests over {} deep",
+        limits::SCHEMA_STEPS,
+        limits::SCHEMA_DEPTH
+    );
+    let help = "make the value smaller, or let less of the schema apply to each part of it";
+    Diagnostic::new(codes::SCHEMA_STEPS, message, Place::at(pointer)).help(help)
+}
+
+/// The beginning of a text, marked if there is more of it.
+fn clipped(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    const LISTED: usize = 12;
+    let mut text = names
+        .iter()
+        .take(LISTED)
+        .map(|name| format!("`{}`", clipped(name)))
+        .collect::<Vec<_>>();
+    if names.len() > LISTED {
+        text.push("…".to_owned());
+    }
+    text.join(", ")
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn short(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() <= 40 => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        other => kind(other).to_owned(),
+    }
+}
+
+/// A name as a part of a JSON pointer.
+pub(crate) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests;

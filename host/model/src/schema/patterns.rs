@@ -1,0 +1,101 @@
+//! Regular expressions in schemas.
+//!
+//! Texts are looked through in time linear in the text and in the compiled pattern. Look-around
+//! and back-references cannot be had that way, and a repetition of a repetition compiles to a
+//! large program; both are refused where the schema is read.
+
+use std::collections::HashMap;
+
+use jsonschema::{PatternOptions, Regex, ValidationOptions};
+use serde_json::json;
+
+use super::Refused;
+use crate::{codes, limits};
+
+/// The smallest size by which patterns are told apart, in bytes.
+const SMALLEST: usize = 1024;
+
+/// Steps for each byte of a text and each [`SMALLEST`] bytes of a program.
+const STEPS: u64 = 8;
+
+/// How the validator looks for patterns.
+pub(super) fn options<'i>() -> ValidationOptions<'i> {
+    linear(limits::PATTERN_PROGRAM_BYTES)
+}
+
+fn linear<'i>(program_bytes: usize) -> ValidationOptions<'i> {
+    let engine: PatternOptions<Regex> = PatternOptions::regex()
+        .size_limit(program_bytes)
+        .dfa_size_limit(limits::PATTERN_CACHE_BYTES);
+    jsonschema::options().offline().with_pattern_options(engine)
+}
+
+/// The patterns of a schema.
+#[derive(Default)]
+pub(super) struct Patterns<'a> {
+    known: HashMap<&'a str, u64>,
+    programs: usize,
+}
+
+impl<'a> Patterns<'a> {
+    /// Bytes of all compiled patterns.
+    pub(super) fn programs(&self) -> usize {
+        self.programs
+    }
+
+    /// Steps that a pattern costs for each byte of a text.
+    pub(super) fn weight(&mut self, pattern: &'a str, pointer: &str) -> Result<u64, Refused> {
+        if let Some(weight) = self.known.get(pattern) {
+            return Ok(*weight);
+        }
+        let program = weigh(pattern).map_err(|(message, help)| {
+            Refused::new(codes::SCHEMA_PATTERN, pointer, message).help(help)
+        })?;
+        self.programs += program;
+        if self.programs > limits::PATTERNS_BYTES {
+            let message = format!(
+                "the patterns compile to over {} KiB together",
+                limits::PATTERNS_BYTES / 1024
+            );
+            return Err(Refused::new(codes::SCHEMA_BOUNDS, pointer, message));
+        }
+        let weight = STEPS * (program / SMALLEST) as u64;
+        self.known.insert(pattern, weight);
+        Ok(weight)
+    }
+}
+
+/// How large a pattern is once compiled, in bytes, rounded up to a power of two.
+fn weigh(pattern: &str) -> Result<usize, (String, &'static str)> {
+    let shown = super::clipped(pattern);
+    if pattern.len() > limits::PATTERN_BYTES {
+        let message = format!(
+            "the pattern `{shown}` is over {} bytes long",
+            limits::PATTERN_BYTES
+        );
+        return Err((message, "split it into several patterns under `allOf`"));
+    }
+    let schema = json!({ "pattern": pattern });
+    let mut program_bytes = SMALLEST;
+    while program_bytes <= limits::PATTERN_PROGRAM_BYTES {
+        if linear(program_bytes).build(&schema).is_ok() {
+            return Ok(program_bytes);
+        }
+        program_bytes *= 2;
+    }
+    if linear(limits::PATTERN_PROGRAM_BYTES * 64)
+        .build(&schema)
+        .is_ok()
+    {
+        let message =
+            format!("the pattern `{shown}` is too large once its repetitions are unrolled");
+        let help = "use `minLength` and `maxLength` in place of large counts of repetitions";
+        return Err((message, help));
+    }
+    let message = format!(
+        "the pattern `{shown}` is no regular expression without look-around and back-references"
+    );
+    let help = "write it without `(?=`, `(?!`, `(?<=`, `(?<!` and `\\1`; `allOf`, `anyOf` and \
+                `not` combine patterns";
+    Err((message, help))
+}
