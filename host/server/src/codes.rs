@@ -42,3 +42,5 @@ pub const NO_TOKEN: Code = Code::new("WL-H020");
 pub const CANNOT_LISTEN: Code = Code::new("WL-H021");
 /// A setting of the server cannot be used.
 pub const SETTING: Code = Code::new("WL-H022");
+/// A request has no `Host`, several, or one that is malformed.
+pub const HOST: Code = Code::new("WL-H023");

@@ -15,6 +15,7 @@ mod extract;
 mod gate;
 mod hub;
 mod listen;
+mod host;
 mod options;
 mod page;
 mod problem;

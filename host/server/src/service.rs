@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::host;
 use crate::listen::{Connection, Listener};
 use crate::options::Options;
 use crate::routes;
@@ -85,7 +86,8 @@ impl Server {
         let bounds = app.bounds();
         let idle = Duration::from_millis(bounds.timeout_ms);
         let listener = Listener::new(listener, bounds.connections, idle);
-        let router = self.router().layer(middleware::from_fn(connection));
+        let router = self.router().layer(middleware::from_fn(host::demand));
+        let router = router.layer(middleware::from_fn(connection));
         let service = router.into_make_service_with_connect_info::<Connection>();
         let (stop, stopped) = oneshot::channel();
         let server = axum::serve(listener, service).with_graceful_shutdown(async move {

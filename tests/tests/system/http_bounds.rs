@@ -258,3 +258,41 @@ fn a_thousand_requests_at_once_are_all_answered() {
     let begun = format!("\nwindlass_runs_started_total {made}\n");
     assert!(text.contains(&begun), "as many as were told so: {made}");
 }
+
+#[test]
+fn a_request_has_one_host_and_a_valid_one() {
+    let (_place, web) = web(&[]);
+    let status = |version: &str, path: &str, hosts: &str| {
+        let mut line = web.line();
+        let head = format!("GET {path} HTTP/{version}\r\n{hosts}\r\n");
+        assert!(line.send(head.as_bytes()));
+        let answer = line.answer().expect("it is answered");
+        if answer.status == 400 {
+            assert_eq!(answer.problem(), (400, "WL-H023".to_owned()), "{hosts:?}");
+        }
+        answer.status
+    };
+    for path in ["/livez", "/readyz", "/metrics", "/api/v1/instances"] {
+        for hosts in ["host: a\r\n", "host: [::1]:7433\r\n", "host: a.b:80\r\n"] {
+            assert_eq!(status("1.1", path, hosts), 200, "{path} {hosts:?}");
+        }
+        for hosts in [
+            "",
+            "host: a\r\nhost: a\r\n",
+            "host: a\r\nHOST: b\r\n",
+            "host:\r\n",
+            "host: a, b\r\n",
+            "host: http://a/\r\n",
+            "host: user@a\r\n",
+            "host: a:port\r\n",
+        ] {
+            assert_eq!(status("1.1", path, hosts), 400, "{path} {hosts:?}");
+        }
+        assert_eq!(status("1.0", path, ""), 200, "{path} by HTTP/1.0");
+        let two = "host: a\r\nhost: b\r\n";
+        assert_eq!(status("1.0", path, two), 400, "{path} by HTTP/1.0");
+    }
+    for path in ["/hooks/x", "/resume/x", "/errors/WL-H001", "/nowhere"] {
+        assert_eq!(status("1.1", path, ""), 400, "{path}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The header `Host`, as RFC 9112, section 3.2 demands it: an HTTP/1.1 request has exactly one,
+//! and no request has two or a malformed one.
+//!
+//! A proxy and the host behind it may otherwise understand two different hosts in one request.
+
+use std::net::Ipv6Addr;
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, Version, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::codes;
+use crate::problem::Problem;
+
+/// Answers a request whose `Host` is missing, repeated or malformed.
+pub(crate) async fn demand(request: Request, next: Next) -> Response {
+    match fault(request.version(), request.headers()) {
+        None => next.run(request).await,
+        Some(detail) => Problem::new(StatusCode::BAD_REQUEST, &codes::HOST, detail)
+            .help("Send exactly one header `Host` with the name and port of this server.")
+            .into_response(),
+    }
+}
+
+/// What is wrong with the `Host` of a request, if anything is.
+fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        // Before 1.1 the header was optional.
+        (None, _) if version < Version::HTTP_11 => None,
+        (None, _) => Some("the request has no header `Host`"),
+        (Some(_), Some(_)) => Some("the request has more than one header `Host`"),
+        (Some(host), None) if is_authority(host.as_bytes()) => None,
+        (Some(_), None) => Some("the value of the header `Host` is not a host with a port"),
+    }
+}
+
+/// Whether a text is `uri-host [":" port]` (RFC 3986, section 3.2). An empty host is none: RFC
+/// 9110, section 4.2.1 forbids it for `http`.
+fn is_authority(text: &[u8]) -> bool {
+    let (host, rest) = match text.strip_prefix(b"[") {
+        Some(literal) => {
+            let Some(end) = literal.iter().position(|byte| *byte == b']') else {
+                return false;
+            };
+            let (inside, rest) = literal.split_at(end);
+            (is_literal(inside), rest.get(1..).unwrap_or_default())
+        }
+        None => {
+            let end = text.iter().position(|byte| *byte == b':');
+            let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+            (is_name(name), rest)
+        }
+    };
+    let port = match rest.split_first() {
+        None => true,
+        Some((b':', port)) => port.iter().all(u8::is_ascii_digit),
+        Some(_) => false,
+    };
+    host && port
+}
+
+/// Whether a text is an `IPv6address` or an `IPvFuture`.
+fn is_literal(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return false;
+    };
+    let future = || {
+        let (version, rest) = text.strip_prefix(['v', 'V'])?.split_once('.')?;
+        let hex = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let plain = |byte: u8| is_plain(byte) || byte == b':';
+        (hex && !rest.is_empty() && rest.bytes().all(plain)).then_some(())
+    };
+    text.parse::<Ipv6Addr>().is_ok() || future().is_some()
+}
+
+/// Whether a text is a `reg-name` with something in it; an IPv4 address is one, too.
+fn is_name(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = match (byte, behind) {
+            (b'%', [high, low, behind @ ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                behind
+            }
+            (byte, behind) if is_plain(*byte) => behind,
+            _ => return false,
+        };
+    }
+    !text.is_empty()
+}
+
+/// `unreserved` and `sub-delims`.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(version: Version, hosts: &[&str], good: bool) {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, host.parse().unwrap());
+        }
+        let fault = fault(version, &headers);
+        assert_eq!(fault.is_none(), good, "{version:?} {hosts:?}: {fault:?}");
+    }
+
+    #[test]
+    fn one_host_is_demanded_since_1_1() {
+        check(Version::HTTP_11, &["a"], true);
+        check(Version::HTTP_11, &[], false);
+        check(Version::HTTP_11, &["a", "a"], false);
+        check(Version::HTTP_10, &[], true);
+        check(Version::HTTP_10, &["a"], true);
+        check(Version::HTTP_10, &["a", "b"], false);
+        check(Version::HTTP_10, &["a b"], false);
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_and_perhaps_a_port() {
+        for host in [
+            "localhost",
+            "flows.example:7433",
+            "flows.example:",
+            "127.0.0.1:80",
+            "[::1]",
+            "[2001:db8::1]:7433",
+            "[v1.a:b]",
+            "a%20b",
+            "under_score",
+            "xn--bcher-kva.example",
+        ] {
+            check(Version::HTTP_11, &[host], true);
+        }
+        for host in [
+            "",
+            ":80",
+            "a b",
+            "a, b",
+            "http://a",
+            "a/b",
+            "a?b",
+            "a#b",
+            "user@a",
+            "a:b",
+            "a:80:80",
+            "a\\b",
+            "[::1",
+            "[::1]x",
+            "[]",
+            "[a]",
+            "[fe80::1%25eth0]",
+            "a%2",
+            "a%zz",
+            "<a>",
+            "\"a\"",
+        ] {
+            check(Version::HTTP_11, &[host], false);
+        }
+    }
+}
