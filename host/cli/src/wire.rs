@@ -314,6 +314,7 @@ fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
         max_redirects: section.http.max_redirects,
         max_headers: section.http.max_headers as usize,
         concurrency: section.http.concurrency as usize,
+        lookups: section.http.lookups as usize,
         extra_roots: Vec::new(),
     };
     options.secrets = plugins::Secrets::new(secrets(config)?);

@@ -109,7 +109,7 @@ impl Host {
             waiting_for_instances: Arc::default(),
             looks: AtomicU64::new(0),
             slow_inline: Arc::default(),
-            http: Client::new(options.http.clone())?,
+            http: Client::new(options.http.clone(), Arc::clone(&clock))?,
             budget: Budget::new(
                 options.memory_bytes,
                 options.most_memory(),

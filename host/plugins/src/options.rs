@@ -197,7 +197,7 @@ pub struct Grants {
 pub struct HttpPolicy {
     /// How long a request may take, redirects included.
     pub timeout: Duration,
-    /// How long it may take to connect.
+    /// How long it may take to look its name up, and how long to connect.
     pub connect_timeout: Duration,
     /// The largest body of a response, in bytes.
     pub max_response_bytes: u64,
@@ -207,6 +207,8 @@ pub struct HttpPolicy {
     pub max_headers: usize,
     /// Requests of all plugins at once.
     pub concurrency: usize,
+    /// Names that are looked up at once. A lookup counts until the system's resolver returns.
+    pub lookups: usize,
     /// Further certificates to trust, each in DER.
     pub extra_roots: Vec<Vec<u8>>,
 }
@@ -220,6 +222,7 @@ impl Default for HttpPolicy {
             max_redirects: 10,
             max_headers: 64,
             concurrency: 256,
+            lookups: 32,
             extra_roots: Vec::new(),
         }
     }

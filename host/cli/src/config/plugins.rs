@@ -105,7 +105,7 @@ pub(crate) struct Pool {
 pub(crate) struct Http {
     /// How long a request may take, redirects included.
     pub(crate) timeout: Millis,
-    /// How long it may take to connect.
+    /// How long it may take to look its name up, and how long to connect.
     pub(crate) connect_timeout: Millis,
     /// The largest body of a response.
     pub(crate) max_response: Size,
@@ -115,6 +115,9 @@ pub(crate) struct Http {
     pub(crate) max_headers: u32,
     /// Requests at once.
     pub(crate) concurrency: u32,
+    /// Names that are looked up at once. A lookup counts until the system's resolver returns,
+    /// also if nobody waits for it any more; further ones fail after a second.
+    pub(crate) lookups: u32,
 }
 
 /// What a plugin is given.
@@ -235,6 +238,7 @@ impl Default for Http {
             max_redirects: 10,
             max_headers: 64,
             concurrency: 256,
+            lookups: 32,
         }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Names are resolved here and every address is checked against the grant; the connection goes
 //! to a checked address and nowhere else, so that a name which resolves differently the second
-//! time gains nothing. Redirects are followed by hand, each with the same checks.
+//! time gains nothing. Redirects are followed by hand, each with the same checks. A request that
+//! waits for a name server does not count among those that are sent.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,8 +15,10 @@ use parking_lot::Mutex;
 use reqwest::redirect::Policy;
 use tokio::sync::Semaphore;
 use url::{Host, Url};
+use windlass_model::Clock;
 
 use super::request::{Ready, without_secrets};
+use super::resolve::{self, Lookup, Resolver};
 use crate::bindings::host::windlass::http::http::{HttpError, Request, Response};
 use crate::budget::Account;
 use crate::codes;
@@ -30,6 +34,7 @@ const MAX_HEADER_BYTES: usize = 64 * 1024;
 pub(crate) struct Client {
     policy: HttpPolicy,
     roots: Vec<reqwest::Certificate>,
+    names: Resolver,
     sending: Semaphore,
     /// Connections may be shared by whoever may connect to the same addresses by the same
     /// name: that is what the key says.
@@ -73,7 +78,12 @@ impl Bodies<'_> {
 }
 
 impl Client {
-    pub(crate) fn new(policy: HttpPolicy) -> Result<Self, Error> {
+    pub(crate) fn new(policy: HttpPolicy, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::with(Box::new(resolve::system), policy, clock)
+    }
+
+    /// A client whose names are looked up by `lookup`.
+    fn with(lookup: Box<Lookup>, policy: HttpPolicy, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         // Whoever else set the process's provider has set one that works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let fault = |error: reqwest::Error| {
@@ -89,6 +99,7 @@ impl Client {
             .map(|der| reqwest::Certificate::from_der(der));
         Ok(Self {
             roots: roots.collect::<Result<_, _>>().map_err(fault)?,
+            names: Resolver::new(lookup, policy.lookups, policy.connect_timeout, clock),
             sending: Semaphore::new(policy.concurrency),
             kept: Mutex::default(),
             policy,
@@ -113,7 +124,6 @@ impl Client {
         ask.bodies
             .charge(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());
-        let _permit = self.sending.acquire().await.map_err(closed)?;
         let mut redirects = 0;
         loop {
             if *ask.requests >= ask.max_requests {
@@ -123,7 +133,9 @@ impl Client {
                 )));
             }
             *ask.requests += 1;
-            let response = self.send(&ready, ask.grants).await?;
+            let addresses = self.allowed(&ready.url, ask.grants).await?;
+            let _permit = self.sending.acquire().await.map_err(closed)?;
+            let response = self.send(&ready, addresses).await?;
             let status = response.status().as_u16();
             let location = response
                 .headers()
@@ -143,8 +155,11 @@ impl Client {
         }
     }
 
-    async fn send(&self, ready: &Ready, grants: &Grants) -> Result<reqwest::Response, HttpError> {
-        let addresses = allowed(&ready.url, grants).await?;
+    async fn send(
+        &self,
+        ready: &Ready,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<reqwest::Response, HttpError> {
         let client = self.client(&ready.url, addresses).await?;
         let mut builder = client
             .request(ready.method.clone(), ready.url.clone())
@@ -242,6 +257,51 @@ impl Client {
         kept.push_back((key, client.clone()));
         Ok(client)
     }
+
+    /// The addresses of a host that some grant lets this request reach.
+    async fn allowed(&self, url: &Url, grants: &Grants) -> Result<Vec<SocketAddr>, HttpError> {
+        let port = url.port_or_known_default().unwrap_or_default();
+        let place = format!(
+            "{}://{}:{port}",
+            url.scheme(),
+            url.host_str().unwrap_or_default()
+        );
+        let covering: Vec<_> = grants
+            .http
+            .iter()
+            .filter(|grant| grant.covers(url))
+            .collect();
+        if covering.is_empty() {
+            return Err(HttpError::Denied(format!("`{place}` is not granted")));
+        }
+        let addresses: Vec<SocketAddr> = match url.host() {
+            Some(Host::Ipv4(address)) => vec![(address, port).into()],
+            Some(Host::Ipv6(address)) => vec![(address, port).into()],
+            Some(Host::Domain(name)) => {
+                let found = self.names.resolve(name).await;
+                let found =
+                    found.map_err(|error| HttpError::Unreachable(format!("`{name}` {error}")))?;
+                let with_port = |address: &SocketAddr| {
+                    let mut address = *address;
+                    address.set_port(port);
+                    address
+                };
+                found.iter().map(with_port).collect()
+            }
+            None => return Err(HttpError::Invalid("the address has no host".to_owned())),
+        };
+        let reached: Vec<SocketAddr> = addresses
+            .into_iter()
+            .filter(|address| covering.iter().any(|grant| grant.reaches(address.ip())))
+            .collect();
+        if reached.is_empty() {
+            let message = format!(
+                "`{place}` leads to an address that is not public; grant `{place} private` if it is meant"
+            );
+            return Err(HttpError::Denied(message));
+        }
+        Ok(reached)
+    }
 }
 
 fn make(
@@ -272,46 +332,6 @@ fn as_size(max: u64) -> usize {
     usize::try_from(max).unwrap_or(usize::MAX)
 }
 
-/// The addresses of a host that some grant lets this request reach.
-async fn allowed(url: &Url, grants: &Grants) -> Result<Vec<SocketAddr>, HttpError> {
-    let port = url.port_or_known_default().unwrap_or_default();
-    let place = format!(
-        "{}://{}:{port}",
-        url.scheme(),
-        url.host_str().unwrap_or_default()
-    );
-    let covering: Vec<_> = grants
-        .http
-        .iter()
-        .filter(|grant| grant.covers(url))
-        .collect();
-    if covering.is_empty() {
-        return Err(HttpError::Denied(format!("`{place}` is not granted")));
-    }
-    let addresses: Vec<SocketAddr> = match url.host() {
-        Some(Host::Ipv4(address)) => vec![(address, port).into()],
-        Some(Host::Ipv6(address)) => vec![(address, port).into()],
-        Some(Host::Domain(name)) => {
-            let found = tokio::net::lookup_host((name, port)).await;
-            found
-                .map_err(|_| HttpError::Unreachable(format!("`{name}` has no address")))?
-                .collect()
-        }
-        None => return Err(HttpError::Invalid("the address has no host".to_owned())),
-    };
-    let reached: Vec<SocketAddr> = addresses
-        .into_iter()
-        .filter(|address| covering.iter().any(|grant| grant.reaches(address.ip())))
-        .collect();
-    if reached.is_empty() {
-        let message = format!(
-            "`{place}` leads to an address that is not public; grant `{place} private` if it is meant"
-        );
-        return Err(HttpError::Denied(message));
-    }
-    Ok(reached)
-}
-
 /// The errors of the client may show addresses with whatever is in them, so they are not shown.
 fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
     let host = url.host_str().unwrap_or_default();
@@ -323,3 +343,6 @@ fn broken(error: &reqwest::Error, url: &Url) -> HttpError {
         HttpError::Unreachable(format!("the connection to `{host}` broke"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,3 +5,4 @@ pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod grant;
 mod request;
+mod resolve;

@@ -1,0 +1,129 @@
+//! What a name server that says nothing does to the rest of the process.
+
+use super::*;
+use crate::http::resolve::tests::{Still, silent};
+
+const LOOKUPS: usize = 8;
+
+fn request(url: String) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        url,
+        headers: Vec::new(),
+        body: None,
+        timeout: None,
+        max_redirects: 0,
+        max_response_bytes: None,
+    }
+}
+
+async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response, HttpError> {
+    let mut ask = Ask {
+        grants,
+        secrets: &Secrets::default(),
+        left: Duration::from_secs(600),
+        requests: &mut 0,
+        max_requests: 1,
+        max_body: 1024,
+    };
+    client.fetch(request(url), &mut ask).await
+}
+
+#[test]
+fn a_thousand_fetches_from_a_silent_name_server_leave_the_threads_to_others() {
+    // What else blocks, like the reads of the API, would stand behind the lookups.
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(LOOKUPS)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (lookup, heard, release) = silent();
+    let policy = HttpPolicy {
+        timeout: Duration::from_secs(600),
+        connect_timeout: Duration::from_secs(600),
+        concurrency: 4,
+        lookups: LOOKUPS,
+        ..HttpPolicy::default()
+    };
+    let client = Client::with(lookup, policy, Arc::new(Still::default())).unwrap();
+    let client = Arc::new(client);
+    let grants = Arc::new(Grants {
+        http: ["*", "http://127.0.0.1:9"]
+            .map(|grant| grant.parse().unwrap())
+            .into(),
+        ..Grants::default()
+    });
+    let mut fetches = tokio::task::JoinSet::new();
+    for at in 0..1_000 {
+        let (client, grants) = (Arc::clone(&client), Arc::clone(&grants));
+        let url = format!("https://n{at}.test/");
+        let fetch = async move { fetch(&client, &grants, url).await };
+        fetches.spawn_on(fetch, tokio.handle());
+    }
+    for _ in 0..LOOKUPS {
+        heard.recv().unwrap();
+    }
+    // Others find a thread, and a request that needs no lookup is sent.
+    let other = tokio.spawn_blocking(|| "done");
+    assert_eq!(tokio.block_on(other).unwrap(), "done");
+    let sent = tokio.block_on(fetch(&client, &grants, "http://127.0.0.1:9/".to_owned()));
+    match sent {
+        Err(HttpError::Unreachable(said)) => assert_eq!(said, "no connection to `127.0.0.1`"),
+        other => panic!("{other:?}"),
+    }
+    // Beyond the slots nobody waits for the name server.
+    for _ in LOOKUPS..1_000 {
+        match tokio.block_on(fetches.join_next()).unwrap().unwrap() {
+            Err(HttpError::Unreachable(said)) => {
+                assert!(
+                    said.contains("does not answer the lookups of other names"),
+                    "{said}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(fetches.len(), LOOKUPS);
+    assert!(
+        heard.try_recv().is_err(),
+        "no more are looked up than may be"
+    );
+    drop(release);
+    while let Some(fetched) = tokio.block_on(fetches.join_next()) {
+        match fetched.unwrap() {
+            Err(HttpError::Unreachable(said)) => {
+                assert!(said.ends_with("has no address"), "{said}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_name_resolves_to_is_checked_each_time() {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let lookup = |name: &str| {
+        let address = match name {
+            "mixed.test" => vec![[10, 0, 0, 1], [169, 254, 169, 254]],
+            _ => vec![[127, 0, 0, 1]],
+        };
+        Ok(address.into_iter().map(|it| (it, 0).into()).collect())
+    };
+    let client = Client::with(
+        Box::new(lookup),
+        HttpPolicy::default(),
+        Arc::new(Still::default()),
+    );
+    let client = client.unwrap();
+    let grants = Grants {
+        http: vec!["*".parse().unwrap()],
+        ..Grants::default()
+    };
+    for name in ["mixed.test", "inside.test"] {
+        let url = format!("https://{name}/");
+        match tokio.block_on(fetch(&client, &grants, url)) {
+            Err(HttpError::Denied(said)) => assert!(said.contains("is not public"), "{said}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
