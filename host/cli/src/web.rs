@@ -3,10 +3,11 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use windlass_plugins::Host;
 use windlass_runtime::Runtime;
 use windlass_runtime::definitions::Definitions;
-use windlass_server::{Bounds, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, Hub, Options, Server};
 use windlass_store::Store;
 
 use crate::config;
@@ -42,8 +43,60 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
             .help("Write `public-url` in [server] like `https://flows.example`.")
             .exit(Exit::Usage));
     }
+    networks(&section.trusted_proxies)?;
     windlass_server::check(address, section.token.as_deref()).map_err(refused)?;
     Ok(Some(address))
+}
+
+/// The proxies that are trusted.
+fn networks(texts: &[String]) -> Result<Vec<windlass_server::IpNet>, Expected> {
+    let read = |text: &String| {
+        windlass_server::network(text.trim()).ok_or_else(|| {
+            let text = format!("`{text}` is no network of proxies");
+            Expected::new(windlass_server::codes::SETTING, text)
+                .help("Write `trusted-proxies` in [server] like [\"10.0.0.0/8\", \"::1\"].")
+                .exit(Exit::Usage)
+        })
+    };
+    texts.iter().map(read).collect()
+}
+
+fn rate(rate: Option<config::Rate>, burst: Option<u32>) -> Option<windlass_server::Rate> {
+    rate.map(|rate| windlass_server::Rate {
+        count: rate.count,
+        per: std::time::Duration::from_millis(rate.per_ms),
+        burst: burst.unwrap_or(rate.count),
+    })
+}
+
+/// Files that everything but connections may need: the store, plugins, and their requests.
+const OTHER_FILES: u64 = 512;
+
+/// As many connections as are wanted, or as the files allow that the process may open.
+fn connections(wanted: u32) -> usize {
+    let needed = u64::from(wanted) + windlass_server::RESERVED as u64 + OTHER_FILES;
+    let mut limit = getrlimit(Resource::Nofile);
+    // Without a limit there is nothing to raise.
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= needed {
+        return wanted as usize;
+    }
+    limit.current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
+    let _ = setrlimit(Resource::Nofile, limit);
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if files >= needed {
+        return wanted as usize;
+    }
+    let taken = windlass_server::RESERVED as u64 + OTHER_FILES;
+    // Half of what there is, where there is little.
+    let fitting = files.saturating_sub(taken).max(files / 2);
+    tracing::warn!(
+        files,
+        connections = fitting,
+        "the process may open too few files for the \
+        connections of [server]: there are fewer of them, and smaller pools"
+    );
+    usize::try_from(fitting).unwrap_or(usize::MAX)
 }
 
 /// Begins to listen.
@@ -57,16 +110,33 @@ pub(crate) fn begin(
     hub: Arc<Hub>,
 ) -> Result<windlass_server::Handle, Expected> {
     let section = &machine.config.server;
+    let connections = connections(section.connections);
+    // Pools that hold more than all connections would leave none to the others.
+    let share = |slots: u32| {
+        let fitting = u128::from(slots) * connections as u128;
+        let fitting = fitting.div_ceil(u128::from(section.connections.max(1)));
+        usize::try_from(fitting).unwrap_or(usize::MAX)
+    };
     let options = Options {
         listen,
         token: section.token.clone(),
         public_url: section.public_url.clone(),
+        callers: Callers {
+            trusted_proxies: networks(&section.trusted_proxies)?,
+            hook_rate: rate(section.hook_rate, section.hook_burst),
+            client_rate: rate(section.client_rate, section.client_burst),
+        },
         bounds: Bounds {
-            connections: section.connections as usize,
-            requests: section.requests as usize,
-            streams: section.streams as usize,
+            connections,
+            requests: share(section.requests),
+            hooks: share(section.hooks),
+            streams: share(section.streams),
+            waiting: share(section.waiting),
+            hooks_waiting: share(section.hooks_waiting),
             blocking: section.blocking as usize,
             body_bytes: section.max_body.bytes(),
+            body_rate: section.body_rate.0,
+            header_ms: section.header_timeout.0,
             timeout_ms: section.timeout.0,
             wait_ms: section.max_wait.0,
         },

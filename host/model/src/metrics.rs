@@ -5,11 +5,13 @@
 //! it; nothing here waits, and the number of series is bounded. Whoever measures brings the
 //! time along. There is no identifier of a run or of a trigger in a label: those are in logs.
 
+mod http;
 mod series;
 mod text;
 
 use std::sync::Arc;
 
+pub use http::{Http, POOLS, Slots};
 pub use series::{Counter, Family, Gauge, Histogram};
 
 use crate::TriggerType;
@@ -159,6 +161,8 @@ pub struct Metrics {
     pub plugin_memory_refused: Counter,
     /// In the store.
     pub dead_triggers: Gauge,
+    /// The HTTP server.
+    pub http: Http,
 }
 
 impl Default for Metrics {
@@ -180,6 +184,7 @@ impl Default for Metrics {
             plugin_memory_waiting: Gauge::default(),
             plugin_memory_refused: Counter::default(),
             dead_triggers: Gauge::default(),
+            http: Http::default(),
         }
     }
 }
@@ -216,12 +221,23 @@ impl Metrics {
         text.gauge(&PLUGIN_MEMORY_WAITING, &self.plugin_memory_waiting);
         text.counter(&PLUGIN_MEMORY_REFUSED, &self.plugin_memory_refused);
         text.gauge(&DEAD_TRIGGERS, &self.dead_triggers);
+        let http = &self.http;
+        text.gauge(&http::CONNECTIONS, &http.connections);
+        text.counter(&http::EVICTED, &http.evicted);
+        text.labelled(&http::SLOTS, http.pools(|slots| slots.all.get()));
+        text.labelled(&http::SLOTS_USED, http.pools(|slots| slots.used.get()));
+        text.labelled(&http::REFUSED, http.pools(|slots| slots.refused.get()));
+        let limited = [
+            ("hook", http.hooks_limited.get()),
+            ("client", http.clients_limited.get()),
+        ];
+        text.labelled(&http::LIMITED, limited);
         text.into_string()
     }
 }
 
 /// Every metric there is, in the order of the text.
-pub const ALL: [About; 16] = [
+pub const ALL: [About; 22] = [
     TRIGGER_EXECUTION,
     RUNS_STARTED,
     TRIGGERS_DUE,
@@ -238,6 +254,12 @@ pub const ALL: [About; 16] = [
     PLUGIN_MEMORY_WAITING,
     PLUGIN_MEMORY_REFUSED,
     DEAD_TRIGGERS,
+    http::CONNECTIONS,
+    http::EVICTED,
+    http::SLOTS,
+    http::SLOTS_USED,
+    http::REFUSED,
+    http::LIMITED,
 ];
 
 #[cfg(test)]

@@ -1,19 +1,29 @@
 //! What every handler can reach.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use subtle::ConstantTimeEq as _;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
 use windlass_runtime::client::{Turns, WorkflowClient};
 use windlass_store::Store;
 
+use crate::api::webhooks::KnownHooks;
+use crate::codes;
 use crate::hub::Hub;
 use crate::options::{Bounds, Options};
+use crate::pools::Pools;
 use crate::problem::Problem;
+use crate::proxies;
+use crate::rates::{self, Buckets};
+
+/// Scrapes of the metrics that may be in the store at once.
+const COUNTING: usize = 4;
 
 /// What every handler can reach. A clone is the same.
 #[derive(Clone)]
@@ -23,12 +33,18 @@ pub(crate) struct App(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) client: WorkflowClient,
-    /// Requests that are worked on.
-    pub(crate) requests: Arc<Semaphore>,
-    /// Requests that wait for runs.
-    pub(crate) streams: Arc<Semaphore>,
+    /// Room for requests.
+    pub(crate) pools: Pools,
+    /// How often one hook is called.
+    hook_rate: Option<Buckets>,
+    /// How often one client calls hooks and resume links.
+    client_rate: Option<Buckets>,
+    /// Hooks that have started something, and will probably do so again.
+    pub(crate) known_hooks: KnownHooks,
     /// Threads that may be in the store: for the client's as well as for what is done here.
     blocking: Turns,
+    /// Threads that may count for the metrics, whatever the others wait for.
+    counting: Turns,
     token: Option<Digest>,
     draining: AtomicBool,
     /// Raised when streams are to end.
@@ -50,9 +66,12 @@ impl App {
         let blocking = Turns::new(bounds.blocking);
         Self(Arc::new(Inner {
             client: WorkflowClient::local(&options.runtime).with_turns(blocking.clone()),
-            requests: Arc::new(Semaphore::new(bounds.requests)),
-            streams: Arc::new(Semaphore::new(bounds.streams)),
+            pools: Pools::new(&bounds, Arc::clone(options.plugins.metrics())),
+            hook_rate: options.callers.hook_rate.map(Buckets::new),
+            client_rate: options.callers.client_rate.map(Buckets::new),
+            known_hooks: KnownHooks::default(),
             blocking,
+            counting: Turns::new(COUNTING),
             // Digests are of one length, so that comparing tells nothing of the token's.
             token: token.map(|token| Digest::of(token.as_bytes())),
             draining: AtomicBool::new(false),
@@ -67,8 +86,24 @@ impl App {
         &self,
         ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
+        self.ask_by(&self.blocking, ask).await
+    }
+
+    /// The same for the metrics, which wait for no other requests.
+    pub(crate) async fn count<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
+        self.ask_by(&self.counting, ask).await
+    }
+
+    async fn ask_by<T: Send + 'static>(
+        &self,
+        turns: &Turns,
+        ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
+    ) -> Result<T, Box<Problem>> {
         let patience = Duration::from_millis(self.bounds().timeout_ms);
-        let Ok(turn) = tokio::time::timeout(patience, self.blocking.next()).await else {
+        let Ok(turn) = tokio::time::timeout(patience, turns.next()).await else {
             return Err(Problem::busy("the store is busy with other requests"));
         };
         let app = self.clone();
@@ -92,6 +127,39 @@ impl Inner {
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.options.hub
+    }
+
+    /// Takes a call of a hook into account, or refuses it.
+    pub(crate) fn admit_hook(&self, hook: Digest) -> Result<(), Box<Problem>> {
+        let limited = &self.options.plugins.metrics().http.hooks_limited;
+        let now = self.options.clock.monotonic();
+        let Some(Err(wait)) = self.hook_rate.as_ref().map(|rate| rate.take(hook.0, now)) else {
+            return Ok(());
+        };
+        limited.add(1);
+        Err(Problem::too_often(
+            &codes::HOOK_RATE,
+            "this hook is called more often than it may",
+            wait,
+        ))
+    }
+
+    /// Takes a call of a client into account, or refuses it.
+    pub(crate) fn admit_client(
+        &self,
+        peer: IpAddr,
+        headers: &HeaderMap,
+    ) -> Result<(), Box<Problem>> {
+        let Some(rate) = &self.client_rate else {
+            return Ok(());
+        };
+        let address = proxies::client(peer, headers, &self.options.callers.trusted_proxies);
+        let now = self.options.clock.monotonic();
+        rate.take(rates::client(address), now).map_err(|wait| {
+            self.options.plugins.metrics().http.clients_limited.add(1);
+            let detail = "this client calls hooks and resume links more often than it may";
+            Problem::too_often(&codes::CLIENT_RATE, detail, wait)
+        })
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -44,3 +44,7 @@ pub const CANNOT_LISTEN: Code = Code::new("WL-H021");
 pub const SETTING: Code = Code::new("WL-H022");
 /// A request has no `Host`, several, or one that is malformed.
 pub const HOST: Code = Code::new("WL-H023");
+/// A hook is called more often than it may.
+pub const HOOK_RATE: Code = Code::new("WL-H024");
+/// A client calls hooks and resume links more often than it may.
+pub const CLIENT_RATE: Code = Code::new("WL-H025");

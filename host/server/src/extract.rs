@@ -5,16 +5,18 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::codes;
+use crate::listen::now;
 use crate::problem::Problem;
 
 /// How long a text of a request may be, in bytes, where nothing else bounds it.
@@ -51,37 +53,83 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<Problem>>
     })
 }
 
-/// Reads a body to its end.
+/// How long a body may take to come whatever its rate.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What is taken of a body that is not read, in bytes.
+const DRAINED_BYTES: usize = 64 * 1024;
+
+/// Reads a body to its end. It has to come within a time, and at a rate.
 pub(crate) async fn read(body: Body, app: &App) -> Result<Bytes, Box<Problem>> {
     let bounds = app.bounds();
-    let whole = axum::body::to_bytes(body, bounds.body_bytes);
-    match tokio::time::timeout(Duration::from_millis(bounds.timeout_ms), whole).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => Err(unread(&error, bounds.body_bytes)),
-        Err(_) => {
-            let detail = "the body has not come in time";
-            Err(Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                &codes::BODY_SLOW,
-                detail,
-            ))
+    if body.size_hint().lower() > bounds.body_bytes as u64 {
+        return Err(too_large(bounds.body_bytes));
+    }
+    let begun = now();
+    let last = begun + Duration::from_millis(bounds.timeout_ms);
+    let mut chunks = body.into_data_stream();
+    let (mut first, mut more) = (Bytes::new(), Vec::new());
+    loop {
+        let read = first.len() + more.len();
+        let due = due(read, bounds.body_rate).map_or(last, |due| last.min(begun + due));
+        let chunk = match tokio::time::timeout_at(due, chunks.next()).await {
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(_))) => {
+                let detail = "the body has broken off";
+                return Err(Problem::new(StatusCode::BAD_REQUEST, &codes::BODY, detail));
+            }
+            Ok(None) => break,
+            Err(_) => {
+                let detail = "the body has not come in time";
+                let reply = StatusCode::REQUEST_TIMEOUT;
+                return Err(Problem::new(reply, &codes::BODY_SLOW, detail));
+            }
+        };
+        if read.saturating_add(chunk.len()) > bounds.body_bytes {
+            return Err(too_large(bounds.body_bytes));
         }
+        // Most bodies come in one piece, which is not copied.
+        if read == 0 {
+            first = chunk;
+            continue;
+        }
+        if more.is_empty() {
+            more.extend_from_slice(&std::mem::take(&mut first));
+        }
+        more.extend_from_slice(&chunk);
+    }
+    Ok(if more.is_empty() { first } else { more.into() })
+}
+
+/// When further bytes have to have come, after the beginning; none: whenever.
+fn due(read: usize, rate: u64) -> Option<Duration> {
+    let ms = (read as u64).saturating_mul(1000).checked_div(rate)?;
+    Some(GRACE + Duration::from_millis(ms))
+}
+
+/// Takes what has come of a body that is not needed, and waits for none of it: so a client that
+/// has sent a small one keeps its connection.
+pub(crate) fn drain(headers: &HeaderMap, body: Body) {
+    // It waits for a word before it sends anything.
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let mut chunks = body.into_data_stream();
+    let mut taken = 0_usize;
+    while taken < DRAINED_BYTES
+        && let Some(Some(Ok(chunk))) = chunks.next().now_or_never()
+    {
+        taken = taken.saturating_add(chunk.len());
     }
 }
 
-fn unread(error: &axum::Error, most: usize) -> Box<Problem> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        // The type is not exported by axum; its text is.
-        if error.to_string().contains("length limit exceeded") {
-            let detail = format!("the body is larger than {most} bytes");
-            let reply = StatusCode::PAYLOAD_TOO_LARGE;
-            return Problem::new(reply, &codes::BODY_TOO_LARGE, detail);
-        }
-        cause = error.source();
-    }
-    let detail = "the body has broken off";
-    Problem::new(StatusCode::BAD_REQUEST, &codes::BODY, detail)
+fn too_large(most: usize) -> Box<Problem> {
+    let detail = format!("the body is larger than {most} bytes");
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        &codes::BODY_TOO_LARGE,
+        detail,
+    )
 }
 
 /// Refuses a body of a media type that is not taken.

@@ -4,38 +4,43 @@
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 use windlass_runtime::Error;
 
 use crate::app::App;
 use crate::codes;
-use crate::listen::Connection;
+use crate::connections::{Busy, Connection};
+use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 
-/// How long a request waits for room.
-const ROOM: Duration = Duration::from_secs(1);
-
-/// The room that a request takes among those that are worked on. Whoever waits for long gives
-/// it back before. It ends with the request: what that leaves behind in the store when its
+/// The slot that a request takes among those that are worked on. A request that waits for long
+/// gives it back before. It ends with the request: what that leaves behind in the store when its
 /// client goes away, or it takes too long, is bounded by the turns that it holds there.
 #[derive(Clone)]
-pub(crate) struct Room(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(crate) struct Room {
+    slot: Arc<Mutex<Option<Slot>>>,
+    connection: Option<Connection>,
+}
+
+/// A request that waits, in the pool of those who do. Its connection is not idle meanwhile.
+pub(crate) struct Waiting {
+    _slot: Slot,
+    _busy: Option<Busy>,
+}
 
 impl Room {
     /// Waits from now on, for which there are other bounds.
-    pub(crate) fn wait(&self, app: &App) -> Result<OwnedSemaphorePermit, Box<Problem>> {
-        let stream = Arc::clone(&app.streams).try_acquire_owned();
-        let stream = stream.map_err(|_| {
-            let detail = "as many requests wait for runs as may";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, &codes::BUSY, detail)
-        })?;
-        self.0.lock().take();
-        Ok(stream)
+    pub(crate) fn wait(&self, app: &App, pool: Pool) -> Result<Waiting, Box<Problem>> {
+        let slot = app.pools.try_enter(pool)?;
+        self.slot.lock().take();
+        Ok(Waiting {
+            _slot: slot,
+            _busy: self.connection.as_ref().map(Connection::busy),
+        })
     }
 }
 
@@ -53,12 +58,16 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
             .help("Send it as `Authorization: Bearer TOKEN`.")
             .into_response();
     }
+    let pool = Pool::of(path);
+    if let Err(problem) = admitted(&app, pool, connection.as_ref(), request.headers()) {
+        return problem.into_response();
+    }
     if let Some(problem) = closed(&app, request.method(), path) {
         return problem.into_response();
     }
-    let room = Arc::clone(&app.requests).acquire_owned();
-    let Ok(Ok(room)) = tokio::time::timeout(ROOM, room).await else {
-        return Problem::busy("the host works on as many requests as it may").into_response();
+    let slot = match app.pools.enter(pool).await {
+        Ok(slot) => slot,
+        Err(problem) => return problem.into_response(),
     };
     let waits = request
         .uri()
@@ -69,7 +78,10 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
     // Whoever takes its time to bring a body has its own answer for that.
     let most = Duration::from_millis(most_ms.saturating_mul(2));
     // Handlers that do not ask for it drop theirs before they begin.
-    let room = Room(Arc::new(Mutex::new(Some(room))));
+    let room = Room {
+        slot: Arc::new(Mutex::new(Some(slot))),
+        connection,
+    };
     request.extensions_mut().insert(room.clone());
     let answered = tokio::time::timeout(most, next.run(request)).await;
     drop(room);
@@ -81,6 +93,25 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
             Problem::new(reply, &codes::TOO_LONG, detail).into_response()
         }
     }
+}
+
+/// Whether the connection and the client of a request may ask for this at all now.
+fn admitted(
+    app: &App,
+    pool: Pool,
+    connection: Option<&Connection>,
+    headers: &HeaderMap,
+) -> Result<(), Box<Problem>> {
+    let Some(connection) = connection else {
+        return Ok(());
+    };
+    if pool != Pool::Health && connection.is_reserved() {
+        return Err(Problem::busy("as many connections carry requests as may"));
+    }
+    if pool == Pool::Hooks {
+        app.admit_client(connection.peer(), headers)?;
+    }
+    Ok(())
 }
 
 /// What is answered whatever else is going on.

@@ -5,28 +5,37 @@
 //! may block, and what came of it is answered as JSON, or as a problem with a code. The document
 //! that describes all of it is [`openapi`], generated from the handlers.
 //!
-//! Everything is bounded ([`Bounds`]): connections, requests, streams, bodies, times.
+//! Everything is bounded ([`Bounds`]): connections, requests by pools, bodies, times; and rates,
+//! where an operator wants it.
 
 mod api;
 mod app;
 pub mod codes;
+mod connections;
 mod error;
 mod extract;
 mod gate;
+mod host;
 mod hub;
 mod listen;
-mod host;
 mod options;
 mod page;
+mod pools;
 mod problem;
+mod proxies;
+mod rates;
 mod routes;
 mod service;
 #[cfg(test)]
 mod tests;
 mod view;
 
+pub use connections::RESERVED;
 pub use error::Error;
 pub use hub::Hub;
-pub use options::{Bounds, Options};
+pub use ipnet::IpNet;
+pub use options::{Bounds, Callers, Options};
+pub use proxies::network;
+pub use rates::Rate;
 pub use routes::openapi;
 pub use service::{Handle, Server, check};

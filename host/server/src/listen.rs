@@ -1,15 +1,15 @@
-//! Connections: how many there are, and how long they may be idle.
+//! Connections: how they are accepted, and how long they may be idle.
 //!
-//! A connection on which no request is being worked on has to bring one within a time, whatever
-//! it does meanwhile: so whoever sends a header a byte a minute is cut off like whoever sends
-//! nothing. And whoever is answered has to take something of the answer within a time, or it
-//! would be kept for ever.
+//! A connection on which no request is being worked on has to bring the head of one within a time,
+//! whatever it does meanwhile: a client that sends a header a byte a minute is cut off like one
+//! that sends nothing. A client that is answered has to take something of the answer within a
+//! time, or its connection would be kept for ever. Which connection goes where there are too many
+//! says `connections.rs`.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,22 +17,60 @@ use axum::extract::connect_info::Connected;
 use axum::serve::IncomingStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
+
+use crate::connections::{Connection, Connections, Entry};
+
+/// The most that a connection may bring before there is a request, in bytes: the head of one.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// How long accepting pauses where the system has no files left.
+const NO_FILES: Duration = Duration::from_millis(100);
+
+/// How long a connection may be without a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Until the first request has come, or since the first byte of another one.
+    pub(crate) head: Duration,
+    /// Since the last answer.
+    pub(crate) idle: Duration,
+}
 
 /// A listener that bounds its connections.
 pub(crate) struct Listener {
     listener: TcpListener,
-    room: Arc<Semaphore>,
-    idle: Duration,
+    connections: Arc<Connections>,
+    patience: Patience,
 }
 
 impl Listener {
-    pub(crate) fn new(listener: TcpListener, connections: usize, idle: Duration) -> Self {
+    pub(crate) fn new(
+        listener: TcpListener,
+        connections: Arc<Connections>,
+        patience: Patience,
+    ) -> Self {
         Self {
             listener,
-            room: Arc::new(Semaphore::new(connections)),
-            idle,
+            connections,
+            patience,
+        }
+    }
+
+    async fn next(&self) -> (TcpStream, SocketAddr) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        loop {
+            self.connections.room().await;
+            let error = match self.listener.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) => error,
+            };
+            // The client has gone again.
+            if [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind()) {
+                continue;
+            }
+            tracing::warn!(%error, "no connection can be accepted");
+            // The one that ends now frees a file.
+            let _ = tokio::time::timeout(NO_FILES, self.connections.relief()).await;
         }
     }
 }
@@ -42,24 +80,17 @@ impl axum::serve::Listener for Listener {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let room = loop {
-            // It is never closed.
-            if let Ok(room) = Arc::clone(&self.room).acquire_owned().await {
-                break room;
-            }
-        };
-        // Errors of accepting are logged and waited for by axum.
-        let (stream, address) = axum::serve::Listener::accept(&mut self.listener).await;
+        let (stream, address) = self.next().await;
         // A small answer is not held back for the next one.
         let _ = stream.set_nodelay(true);
         let io = Bounded {
             stream,
-            connection: Connection::default(),
-            idle: self.idle,
-            patience: None,
+            entry: self.connections.enter(address),
+            patience: self.patience,
+            left: None,
             seen: 0,
+            brought: 0,
             stalled: None,
-            _room: room,
         };
         (io, address)
     }
@@ -69,73 +100,65 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// What a request knows of the connection that it came by.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Connection(Arc<Requests>);
-
-#[derive(Debug, Default)]
-struct Requests {
-    /// Being worked on.
-    now: AtomicUsize,
-    /// So far.
-    begun: AtomicUsize,
-}
-
-/// A request is being worked on.
-pub(crate) struct Busy(Arc<Requests>);
-
-impl Connection {
-    /// Says that a request is being worked on, for as long as what this answers is there.
-    pub(crate) fn busy(&self) -> Busy {
-        self.0.begun.fetch_add(1, Ordering::AcqRel);
-        self.0.now.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(&self.0))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.now.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 impl Connected<IncomingStream<'_, Listener>> for Connection {
     fn connect_info(stream: IncomingStream<'_, Listener>) -> Self {
-        stream.io().connection.clone()
+        stream.io().entry.connection()
     }
 }
 
 /// A connection that may not be idle for long.
 pub(crate) struct Bounded {
     stream: TcpStream,
-    connection: Connection,
-    idle: Duration,
-    /// When it has been idle for too long.
-    patience: Option<Pin<Box<Sleep>>>,
+    entry: Entry,
+    patience: Patience,
+    /// When it has been without a request for too long.
+    left: Option<Pin<Box<Sleep>>>,
     /// How many requests there had been when that was reckoned.
     seen: usize,
+    /// What it has brought since, in bytes.
+    brought: usize,
     /// When nothing of an answer has been taken for too long.
     stalled: Option<Pin<Box<Sleep>>>,
-    _room: OwnedSemaphorePermit,
 }
 
 impl Bounded {
-    /// Ready once the connection has been idle for too long.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let requests = &self.connection.0;
-        let begun = requests.begun.load(Ordering::Acquire);
-        if requests.now.load(Ordering::Acquire) > 0 {
-            self.patience = None;
+    /// Ready once the connection has been without a request for too long.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.entry.is_busy() {
+            self.left = None;
             return Poll::Pending;
         }
-        if self.patience.is_none() || begun != self.seen {
+        let begun = self.entry.begun();
+        if self.left.is_none() || begun != self.seen {
             self.seen = begun;
-            self.patience = Some(Box::pin(sleep(self.idle)));
+            self.brought = 0;
+            let first = begun == 0;
+            let patience = self.patience;
+            let most = if first { patience.head } else { patience.idle };
+            self.left = Some(Box::pin(sleep(most)));
         }
-        match &mut self.patience {
-            Some(patience) => patience.as_mut().poll(cx),
+        match &mut self.left {
+            Some(left) => left.as_mut().poll(cx),
             None => Poll::Pending,
         }
+    }
+
+    /// Whether the connection has brought more than the head of a request, and no request. The
+    /// bytes that come with the end of a head may be a body.
+    fn is_flooded(&self) -> bool {
+        self.brought > HEAD_BYTES && !self.entry.is_busy()
+    }
+
+    /// Notes what the connection has brought while no request was worked on.
+    fn note(&mut self, bytes: usize) {
+        if bytes == 0 || self.entry.is_busy() {
+            return;
+        }
+        if self.brought == 0 && self.seen > 0 {
+            // Another request begins.
+            self.left = Some(Box::pin(sleep(self.patience.head)));
+        }
+        self.brought = self.brought.saturating_add(bytes);
     }
 
     /// What became of a write, which is an error once it has waited for too long.
@@ -145,18 +168,27 @@ impl Bounded {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
-            // Whoever reads its answer is not idle.
-            self.patience = None;
+            // A client that reads its answer is not idle.
+            self.entry.moved();
+            self.left = None;
             self.stalled = None;
             return written;
         }
-        let idle = self.idle;
+        if self.entry.poll_closing(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let idle = self.patience.idle;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(idle)));
         stalled
             .as_mut()
             .poll(cx)
             .map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// This moment, by the clock that [`sleep`] counts by.
+pub(crate) fn now() -> tokio::time::Instant {
+    sleep(Duration::ZERO).deadline()
 }
 
 #[expect(
@@ -173,10 +205,21 @@ impl AsyncRead for Bounded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.poll_patience(cx).is_ready() {
+        if self.entry.poll_closing(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        if self.poll_left(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        if self.is_flooded() {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if let Poll::Ready(Ok(())) = &read {
+            self.note(buffer.filled().len().saturating_sub(before));
+        }
+        read
     }
 }
 

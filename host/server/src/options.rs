@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use windlass_locks::LockProvider;
 use windlass_model::Clock;
 use windlass_plugins::Host;
@@ -11,6 +12,7 @@ use windlass_runtime::definitions::Definitions;
 use windlass_store::Store;
 
 use crate::hub::Hub;
+use crate::rates::Rate;
 
 /// How the server listens, and on whose behalf.
 pub struct Options {
@@ -18,6 +20,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// What requests have to bring, if anything.
     pub token: Option<String>,
+    /// How often callers without a token may come.
+    pub callers: Callers,
     /// What the server is reached by from outside, like `https://flows.example`: what
     /// `Location` begins with.
     pub public_url: Option<String>,
@@ -41,20 +45,43 @@ pub struct Options {
     pub page: fn(&str) -> Option<&'static str>,
 }
 
+/// How often callers without a token may come, and how they are told apart. By default their
+/// rate is not bounded.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    /// Proxies that are believed about where a request comes from.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How often one hook may be called.
+    pub hook_rate: Option<Rate>,
+    /// How often one client may call hooks and resume links.
+    pub client_rate: Option<Rate>,
+}
+
 /// What is bounded. Every field is in the configuration reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections at once. Further ones wait to be accepted.
+    /// Connections at once. For a further one, that which has been idle for longest is closed.
     pub connections: usize,
-    /// Requests that are worked on at once. Further ones wait a moment, and are then answered
-    /// with 503.
+    /// Requests of the API that are worked on at once. Further ones wait a moment, and are then
+    /// answered with 503.
     pub requests: usize,
-    /// Requests that wait for runs, and streams of events, at once.
+    /// The same for hooks and resume links.
+    pub hooks: usize,
+    /// Streams of events at once.
     pub streams: usize,
+    /// Requests of the API that wait for runs at once.
+    pub waiting: usize,
+    /// Hooks that wait for runs at once.
+    pub hooks_waiting: usize,
     /// Reads and writes of the store at once.
     pub blocking: usize,
     /// The largest body, in bytes.
     pub body_bytes: usize,
+    /// How many bytes of a body have to come in each second, after a few; 0: none.
+    pub body_rate: u64,
+    /// How long the head of a request may take to come, in milliseconds, from the beginning of
+    /// the connection or from its first byte.
+    pub header_ms: u64,
     /// How long a request may take to come, and to be worked on, in milliseconds; what it
     /// waits for a run comes on top.
     pub timeout_ms: u64,
@@ -67,9 +94,14 @@ impl Default for Bounds {
         Self {
             connections: 4096,
             requests: 512,
+            hooks: 256,
             streams: 1024,
+            waiting: 512,
+            hooks_waiting: 512,
             blocking: 64,
             body_bytes: 1024 * 1024,
+            body_rate: 1024,
+            header_ms: 10_000,
             timeout_ms: 30_000,
             wait_ms: 60_000,
         }

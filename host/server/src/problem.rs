@@ -1,5 +1,7 @@
 //! What a request is answered with when it could not be done: RFC 9457, with our codes.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +15,7 @@ use crate::codes;
 pub(crate) const MEDIA: &str = "application/problem+json";
 
 /// When to try again, in seconds, if nobody knows better.
-const RETRY_AFTER: &str = "1";
+const RETRY_AFTER_S: u64 = 1;
 
 /// What a request is answered with when it could not be done (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,9 +39,9 @@ pub(crate) struct Problem {
     errors: Vec<Mistake>,
     #[serde(skip)]
     reply: StatusCode,
-    /// Whether it may work later without anybody doing anything.
+    /// After how many seconds it may work without anybody doing anything.
     #[serde(skip)]
-    later: bool,
+    later_s: Option<u64>,
 }
 
 /// One thing that is wrong with a workflow or an input.
@@ -69,6 +71,10 @@ impl From<&Diagnostic> for Mistake {
 
 impl Problem {
     pub(crate) fn new(reply: StatusCode, code: &Code, detail: impl Into<String>) -> Box<Self> {
+        let later = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
         Box::new(Self {
             kind: format!("/errors/{code}"),
             title: reply.canonical_reason().unwrap_or("Problem").to_owned(),
@@ -78,8 +84,7 @@ impl Problem {
             help: None,
             errors: Vec::new(),
             reply,
-            later: reply == StatusCode::SERVICE_UNAVAILABLE
-                || reply == StatusCode::TOO_MANY_REQUESTS,
+            later_s: later.contains(&reply).then_some(RETRY_AFTER_S),
         })
     }
 
@@ -122,6 +127,16 @@ impl Problem {
     pub(crate) fn busy(detail: impl Into<String>) -> Box<Self> {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, &codes::BUSY, detail)
             .help("Try again after the time that `Retry-After` names.")
+    }
+
+    /// Beyond a rate that an operator has set.
+    pub(crate) fn too_often(code: &Code, detail: &str, wait: Duration) -> Box<Self> {
+        let mut problem = Self::new(StatusCode::TOO_MANY_REQUESTS, code, detail)
+            .help("Try again after the time that `Retry-After` names.");
+        // It has whole seconds only.
+        let whole_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        problem.later_s = Some(whole_s.max(RETRY_AFTER_S));
+        problem
     }
 
     /// Something that should not have happened. What it was is for the log alone.
@@ -189,12 +204,12 @@ impl From<windlass_runtime::Error> for Box<Problem> {
 
 impl IntoResponse for Box<Problem> {
     fn into_response(self) -> Response {
-        let (reply, later) = (self.reply, self.later);
+        let (reply, later_s) = (self.reply, self.later_s);
         let mut response = (reply, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
-        if later {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        if let Some(later_s) = later_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(later_s));
         }
         if reply == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");

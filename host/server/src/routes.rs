@@ -143,7 +143,11 @@ const ANY: [(&str, &str); 6] = [
         "422",
         "What the request says is not of the right shape, or cannot be done.",
     ),
-    ("429", "As many requests wait for runs as may."),
+    (
+        "429",
+        "Too many requests wait for runs, or a rate is exceeded: `Retry-After` says when to try \
+        again.",
+    ),
     (
         "500",
         "A bug in the host, or its store is damaged. It has logged what happened.",

@@ -2,6 +2,7 @@
 //! what runs can be finished while whoever asks is still answered; then it closes.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,9 +14,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::app::App;
+use crate::connections::{Connection, Connections};
 use crate::error::Error;
 use crate::host;
-use crate::listen::{Connection, Listener};
+use crate::listen::{Listener, Patience};
 use crate::options::Options;
 use crate::routes;
 
@@ -84,8 +86,13 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let bounds = app.bounds();
-        let idle = Duration::from_millis(bounds.timeout_ms);
-        let listener = Listener::new(listener, bounds.connections, idle);
+        let patience = Patience {
+            head: Duration::from_millis(bounds.header_ms.min(bounds.timeout_ms)),
+            idle: Duration::from_millis(bounds.timeout_ms),
+        };
+        let metrics = Arc::clone(app.options.plugins.metrics());
+        let connections = Connections::new(bounds.connections, metrics);
+        let listener = Listener::new(listener, connections, patience);
         let router = self.router().layer(middleware::from_fn(host::demand));
         let router = router.layer(middleware::from_fn(connection));
         let service = router.into_make_service_with_connect_info::<Connection>();

@@ -20,7 +20,8 @@ use windlass_store::memory::Fault;
 
 use crate::app::App;
 use crate::hub::Hub;
-use crate::options::{Bounds, Options};
+use crate::options::{Bounds, Callers, Options};
+use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::{openapi, routes};
 
@@ -94,6 +95,7 @@ impl Rig {
             listen: ([127, 0, 0, 1], 0).into(),
             token: Some(TOKEN.to_owned()),
             public_url: None,
+            callers: Callers::default(),
             bounds,
             store: Arc::clone(&store) as _,
             plugins,
@@ -163,7 +165,7 @@ fn a_request_has_its_room_until_it_is_answered() {
     });
     let _inside = rig.tokio.enter();
     let mut context = Context::from_waker(Waker::noop());
-    let before = rig.app.requests.available_permits();
+    let before = rig.app.pools.free(Pool::Requests);
     let (answer, answered) = channel::<()>();
     let mut busy = Box::pin(rig.app.ask(move |_| {
         let _ = answered.recv();
@@ -176,13 +178,39 @@ fn a_request_has_its_room_until_it_is_answered() {
     let request = request.body(Body::empty()).unwrap();
     let mut waiting = Box::pin(routes::router(&rig.app).oneshot(request));
     assert!(matches!(waiting.as_mut().poll(&mut context), Poll::Pending));
-    assert_eq!(rig.app.requests.available_permits(), before - 1);
+    assert_eq!(rig.app.pools.free(Pool::Requests), before - 1);
     drop(answer);
     assert_eq!(
         rig.tokio.block_on(waiting).unwrap().status(),
         StatusCode::OK
     );
-    assert_eq!(rig.app.requests.available_permits(), before);
+    assert_eq!(rig.app.pools.free(Pool::Requests), before);
+}
+
+#[test]
+fn metrics_wait_for_no_other_request() {
+    let rig = Rig::new(Bounds {
+        requests: 1,
+        blocking: 1,
+        ..Bounds::default()
+    });
+    let _inside = rig.tokio.enter();
+    let mut context = Context::from_waker(Waker::noop());
+    let _slot = rig.app.pools.try_enter(Pool::Requests);
+    let (answer, answered) = channel::<()>();
+    let mut busy = Box::pin(rig.app.ask(move |_| {
+        let _ = answered.recv();
+        Ok::<_, Box<Problem>>(())
+    }));
+    assert!(busy.as_mut().poll(&mut context).is_pending());
+    let request = Request::builder()
+        .uri("/metrics")
+        .header("Authorization", format!("Bearer {TOKEN}"));
+    let request = request.body(Body::empty()).unwrap();
+    let answered = routes::router(&rig.app).oneshot(request);
+    let answered = rig.tokio.block_on(answered).unwrap();
+    assert_eq!(answered.status(), StatusCode::OK);
+    drop(answer);
 }
 
 #[test]

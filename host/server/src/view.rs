@@ -274,7 +274,7 @@ impl Run {
 }
 
 /// What a stimulus, or a token, did.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Sent {
     /// Runs that it started.
     pub(crate) started: Vec<Uuid>,

@@ -83,6 +83,10 @@ pub trait Reader {
     /// Versions of workflows.
     fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>>;
 
+    /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint: what
+    /// it does is decided by the transaction that delivers it.
+    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool>;
+
     /// What stimuli of this hash start, by number.
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>>;
 

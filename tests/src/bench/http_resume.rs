@@ -16,7 +16,7 @@ use windlass_model::{Clock, InstanceId, Status, TriggerType};
 use windlass_runtime::client::WorkflowClient;
 use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{Observed, Observer, SystemClock};
-use windlass_server::{Bounds, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, Hub, Options, Server};
 use windlass_store::Store;
 
 use super::measure::millis;
@@ -115,6 +115,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
             public_url: None,
+            callers: Callers::default(),
             bounds: Bounds::default(),
             store,
             plugins,

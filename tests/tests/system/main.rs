@@ -25,6 +25,7 @@ mod hostile;
 mod http;
 mod http_bounds;
 mod http_hostile;
+mod http_pools;
 mod kills;
 mod leaving;
 mod locks;

@@ -24,7 +24,7 @@ pub(crate) use cluster::{Cluster, LockBackend, Locks};
 pub(crate) use directories::Directories;
 pub(crate) use layers::{Loaded, Sources};
 pub(crate) use server::Server;
-pub(crate) use units::{Millis, Share, Size};
+pub(crate) use units::{Millis, Rate, Share, Size};
 
 /// The configuration of a windlass host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -27,7 +27,8 @@ Nothing needs to be configured. What is, is taken from the first of these that h
 warning that names the nearest one; a wrong value is an error that points into the file.
 
 Relative paths in a file count from the directory of that file, others from the current one.
-Durations are written `200ms`, `5s`, `10m`, `1h30m`, `7d`; sizes `512B`, `64KiB`, `4MiB`, `1GiB`.
+Durations are written `200ms`, `5s`, `10m`, `1h30m`, `7d`; sizes `512B`, `64KiB`, `4MiB`, `1GiB`;
+rates `10/s`, `100/m`, `1000/h`.
 "#;
 
 /// The text of `docs/configuration.md`.

@@ -46,6 +46,17 @@ impl fmt::Display for Share {
     }
 }
 
+/// How often something may happen, evenly: so many times in each period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// At least 1.
+    pub(crate) count: u32,
+    /// One of [`PERIODS`].
+    pub(crate) per_ms: u64,
+}
+
+const PERIODS: [(&str, u64); 3] = [("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+
 const TIMES: [(&str, u64); 5] = [
     ("d", 86_400_000),
     ("h", 3_600_000),
@@ -92,7 +103,59 @@ fn write(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::
     write!(f, "{}{unit}", value / factor)
 }
 
-macro_rules! text {
+impl FromStr for Millis {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hint = "a duration like `200ms`, `5s`, `10m`, `3h` or `7d`";
+        parse_duration_ms(text).map(Self).ok_or(hint)
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.0, &TIMES)
+    }
+}
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hint = "a size like `512B`, `64KiB`, `4MiB` or `1GiB`";
+        parse_size(text).map(Self).ok_or(hint)
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, self.0, &SIZES)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = || {
+            let (count, unit) = text.split_once('/')?;
+            let count = count.trim().parse().ok().filter(|count| *count > 0)?;
+            let (_, per_ms) = PERIODS.into_iter().find(|(name, _)| *name == unit.trim())?;
+            Some(Self { count, per_ms })
+        };
+        read().ok_or("a rate like `10/s`, `100/m` or `1000/h`")
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = PERIODS.iter().find(|(_, per_ms)| *per_ms == self.per_ms);
+        write!(f, "{}/{}", self.count, known.map_or("", |(name, _)| *name))
+    }
+}
+
+/// Written as a text in a configuration.
+macro_rules! unit {
     ($name:ident) => {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -125,40 +188,10 @@ macro_rules! text {
     };
 }
 
-text!(Share);
-
-macro_rules! unit {
-    ($name:ident, $parse:path, $units:ident, $hint:literal) => {
-        text!($name);
-
-        impl FromStr for $name {
-            type Err = &'static str;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $parse(text).map(Self).ok_or($hint)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write(f, self.0, &$units)
-            }
-        }
-    };
-}
-
-unit!(
-    Millis,
-    parse_duration_ms,
-    TIMES,
-    "a duration like `200ms`, `5s`, `10m`, `3h` or `7d`"
-);
-unit!(
-    Size,
-    parse_size,
-    SIZES,
-    "a size like `512B`, `64KiB`, `4MiB` or `1GiB`"
-);
+unit!(Millis);
+unit!(Size);
+unit!(Rate);
+unit!(Share);
 
 #[cfg(test)]
 mod tests {
@@ -196,6 +229,23 @@ mod tests {
         }
         for share in [Share::Percent(50), Share::Bytes(Size(3 << 30))] {
             assert_eq!(share.to_string().parse(), Ok(share));
+        }
+        for text in ["10/s", "1/m", "4294967295/h"] {
+            let rate = text.parse::<Rate>().map(|rate| rate.to_string());
+            assert_eq!(rate.as_deref(), Ok(text));
+        }
+        for text in [
+            "",
+            "10",
+            "0/s",
+            "-1/s",
+            "10/d",
+            "10 s",
+            "1.5/s",
+            "/s",
+            "4294967296/s",
+        ] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
 

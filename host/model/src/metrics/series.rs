@@ -60,6 +60,16 @@ impl Gauge {
         self.0.store(now, Ordering::Relaxed);
     }
 
+    /// It is this much more.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// It is this much less. Only what was added may be taken away.
+    pub fn sub(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
     /// How much it was when somebody looked last.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -25,6 +25,23 @@ fn counters_and_gauges_are_shown_as_they_are() {
 }
 
 #[test]
+fn pools_are_told_apart_by_name() {
+    let metrics = Metrics::default();
+    let hooks = &metrics.http.pools[2];
+    hooks.all.set(5);
+    hooks.used.add(3);
+    hooks.used.sub(1);
+    metrics.http.clients_limited.add(4);
+    check(&metrics, "\nwindlass_http_slots{pool=\"hooks\"} 5\n");
+    check(&metrics, "\nwindlass_http_slots_used{pool=\"hooks\"} 2\n");
+    check(
+        &metrics,
+        "\nwindlass_http_refused_total{pool=\"hooks-waiting\"} 0\n",
+    );
+    check(&metrics, "\nwindlass_http_limited_total{by=\"client\"} 4\n");
+}
+
+#[test]
 fn a_histogram_counts_what_is_at_most_the_bound() {
     let metrics = Metrics::default();
     for us in [0, 10, 11, 1_500_000, u64::from(u32::MAX)] {

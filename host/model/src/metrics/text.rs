@@ -19,6 +19,19 @@ impl Text {
         let _ = writeln!(self.0, "{} {}", about.name, gauge.get());
     }
 
+    /// One value for each value of the one label.
+    pub(super) fn labelled(
+        &mut self,
+        about: &About,
+        values: impl IntoIterator<Item = (&'static str, u64)>,
+    ) {
+        self.head(about);
+        let label = about.labels.first().copied().unwrap_or_default();
+        for (name, value) in values {
+            let _ = writeln!(self.0, "{}{{{label}=\"{name}\"}} {value}", about.name);
+        }
+    }
+
     pub(super) fn histogram(&mut self, about: &About, histogram: &Histogram) {
         self.head(about);
         self.series(about, &[], histogram);

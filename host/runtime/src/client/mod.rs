@@ -39,7 +39,7 @@ pub use starting::Begun;
 pub(crate) use stimuli::deliver;
 #[cfg(test)]
 pub(crate) use stimuli::send_here;
-pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send};
+pub use stimuli::{new_stimulus_id, resume, resume_bookmark, send, stimulus_hash};
 pub use times::{Planned, plans, times};
 pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
 pub use turns::{Turn, Turns};

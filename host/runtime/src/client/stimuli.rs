@@ -1,9 +1,10 @@
 //! Sending: what a stimulus starts is prepared here, and what it resumes is found by the store.
 
 use bytes::Bytes;
+use serde_json::Value;
 use windlass_model::limits::{MATCH_BYTES, STIMULUS_NAME_BYTES};
 use windlass_model::stimulus::{self, Stimulus};
-use windlass_model::{BookmarkNo, Numbers, Payload, StimulusId, StimulusNo, TriggerType};
+use windlass_model::{BookmarkNo, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType};
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
 use windlass_store::rows::NewInstance;
@@ -147,33 +148,46 @@ pub(super) fn nobody() -> Sent {
     }
 }
 
-/// A stimulus as the store takes it.
-pub(super) fn written(
-    id: StimulusId,
-    stimulus: &Stimulus,
-    now_ms: i64,
-) -> Result<NewStimulus, Error> {
+/// What the store finds the bindings and bookmarks of a stimulus by.
+///
+/// # Errors
+///
+/// The name or the match is out of bounds.
+pub fn stimulus_hash(name: &str, matches: &Value) -> Result<Digest, Error> {
+    matched_by(name, matches).map(|(hash, _)| hash)
+}
+
+fn matched_by(name: &str, matches: &Value) -> Result<(Digest, Bytes), Error> {
     let refused = |message: String| Error::Refused {
         code: codes::BAD_STIMULUS,
         message,
         help: None,
     };
-    let name = stimulus.name.clone();
     if name.is_empty() || name.len() > STIMULUS_NAME_BYTES {
         let most = STIMULUS_NAME_BYTES;
         return Err(refused(format!(
             "the name of an event has 1 to {most} bytes"
         )));
     }
-    let matches = Bytes::from(stimulus::canonical(&stimulus.matches));
+    let matches = Bytes::from(stimulus::canonical(matches));
     if matches.len() > MATCH_BYTES {
         let message = format!("what an event is matched by has at most {MATCH_BYTES} bytes");
         return Err(refused(message));
     }
+    Ok((stimulus::hash(name, &matches, None), matches))
+}
+
+/// A stimulus as the store takes it.
+pub(super) fn written(
+    id: StimulusId,
+    stimulus: &Stimulus,
+    now_ms: i64,
+) -> Result<NewStimulus, Error> {
+    let (hash, matches) = matched_by(&stimulus.name, &stimulus.matches)?;
     Ok(NewStimulus {
         id,
-        hash: stimulus::hash(&name, &matches, None),
-        name,
+        hash,
+        name: stimulus.name.clone(),
         matches,
         correlation: stimulus.correlation.clone(),
         instance: stimulus.instance,

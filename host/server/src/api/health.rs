@@ -46,7 +46,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<P
 /// What the host counts and measures, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Box<Problem>> {
-    let text = app.ask(|app| Ok(app.runtime().metrics())).await?;
+    let text = app.count(|app| Ok(app.runtime().metrics())).await?;
     let media = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",

@@ -7,7 +7,6 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 use windlass_model::{InstanceId, Payload};
 use windlass_runtime::Error;
@@ -16,13 +15,14 @@ use windlass_runtime::client::{Retry, Standing, WorkflowClient};
 use super::instances::{Outcome, Wait, answer};
 use crate::app::App;
 use crate::extract::{Asked, Document, Named, check_optional, wait_ms};
-use crate::gate::Room;
+use crate::gate::{Room, Waiting};
+use crate::pools::Pool;
 use crate::problem::Problem;
 
 type Answer = Result<(StatusCode, Json<Outcome>), Box<Problem>>;
 
 /// How long somebody waits, and the place that he takes meanwhile among those who wait.
-type Patience = (Duration, Option<OwnedSemaphorePermit>);
+type Patience = (Duration, Option<Waiting>);
 
 pub(crate) fn patience(
     app: &App,
@@ -31,7 +31,7 @@ pub(crate) fn patience(
 ) -> Result<Patience, Box<Problem>> {
     let wait_ms = wait_ms(wait.wait.as_deref(), app.bounds().wait_ms)?;
     let stream = match room {
-        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(app)?),
+        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(app, Pool::Waiting)?),
         _ => None,
     };
     Ok((Duration::from_millis(wait_ms), stream))

@@ -16,7 +16,7 @@ use axum::response::sse::{Event, KeepAlive};
 use futures::Stream;
 use futures::stream::unfold;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use utoipa::ToSchema;
 use windlass_model::{Definition, InstanceId, RunNo, Status};
 use windlass_store::rows::{InstanceRow, RunRow};
@@ -24,8 +24,9 @@ use windlass_store::rows::{InstanceRow, RunRow};
 use super::instances::find;
 use crate::app::{App, Inner};
 use crate::extract::{Named, text_header};
-use crate::gate::Room;
+use crate::gate::{Room, Waiting};
 use crate::hub::{Beat, Watching};
+use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::{Failure, Run, optional};
 
@@ -83,7 +84,7 @@ pub(crate) async fn events(
     let digest = row.definition;
     let definition = app.ask(move |app| app.definition(digest)).await?;
     let stream = match room {
-        Some(Extension(room)) => Some(room.wait(&app)?),
+        Some(Extension(room)) => Some(room.wait(&app, Pool::Streams)?),
         None => None,
     };
     let follow = Follow {
@@ -123,7 +124,7 @@ struct Follow {
     /// Nothing comes any more.
     ended: bool,
     closing: watch::Receiver<bool>,
-    _stream: Option<OwnedSemaphorePermit>,
+    _stream: Option<Waiting>,
 }
 
 /// What a look has found.

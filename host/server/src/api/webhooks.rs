@@ -2,7 +2,8 @@
 //! resume who waits for such a request.
 //!
 //! A request is a stimulus: its name is fixed, and what it matches is its method and path. So
-//! whatever holds for stimuli holds for webhooks.
+//! whatever holds for stimuli holds for webhooks. A hook is looked up before its body is read: a
+//! call of one that is not there costs a read of the store, and neither a write nor a body.
 
 use axum::Json;
 use axum::extract::{Extension, Request, State};
@@ -10,17 +11,20 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::time::Duration;
 use windlass_model::http;
-use windlass_model::{Delivery, InstanceId, Payload, Stimulus};
-use windlass_runtime::client::new_stimulus_id;
+use windlass_model::{Delivery, Digest, InstanceId, Payload, Stimulus};
+use windlass_runtime::client::{new_stimulus_id, stimulus_hash};
 
 use super::instances::{Outcome, answer};
 use crate::app::App;
 use crate::codes;
 use crate::extract::{self, wait_ms};
 use crate::gate::Room;
+use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::Sent;
 
@@ -57,6 +61,13 @@ pub(crate) async fn hook(
     let mut query = query(parts.uri.query().unwrap_or_default())?;
     let wait = query.remove("wait");
     let wait_ms = wait_ms(wait.as_ref().and_then(Value::as_str), app.bounds().wait_ms)?;
+    let matches = http::matches(&method, &path);
+    let hook = stimulus_hash(http::STIMULUS, &matches)?;
+    if !is_heard(&app, hook).await? {
+        extract::drain(&parts.headers, body);
+        return Err(nothing(&Sent::default(), &method, &path));
+    }
+    app.admit_hook(hook)?;
     let bytes = extract::read(body, &app).await?;
     let input = json!({
         "method": method,
@@ -65,9 +76,14 @@ pub(crate) async fn hook(
         "headers": headers(&parts.headers),
         "body": body_value(&parts.headers, &bytes)?,
     });
+    // Before anything is written, so that nothing has happened if there is no room.
+    let waiting = match room {
+        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(&app, Pool::HooksWaiting)?),
+        _ => None,
+    };
     let stimulus = Stimulus {
         name: http::STIMULUS.to_owned(),
-        matches: http::matches(&method, &path),
+        matches,
         correlation: None,
         instance: None,
         input: Payload::of(&input),
@@ -76,22 +92,58 @@ pub(crate) async fn hook(
     };
     let sent: Sent = app.client.send(new_stimulus_id(), stimulus).await?.into();
     if sent.started.is_empty() && sent.resumed.is_empty() {
+        app.known_hooks.forget(hook);
         return Err(nothing(&sent, &method, &path));
+    }
+    if !sent.started.is_empty() {
+        app.known_hooks.note(hook);
     }
     let waited = sent.started.first().filter(|_| wait_ms > 0);
     let Some(id) = waited.copied() else {
         return Ok((StatusCode::ACCEPTED, Json(sent)).into_response());
     };
-    let _stream = match room {
-        Some(Extension(room)) => Some(room.wait(&app)?),
-        None => None,
-    };
     let patience = Duration::from_millis(wait_ms);
     let standing = app.client.result(InstanceId(id), patience).await?;
+    drop(waiting);
     if standing.done {
         return Ok(answer(&app, standing).await?.into_response());
     }
     Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
+}
+
+/// Whether a call of a hook would start or resume anything. Nothing is written for the answer.
+async fn is_heard(app: &App, hook: Digest) -> Result<bool, Box<Problem>> {
+    if app.known_hooks.has(hook) {
+        return Ok(true);
+    }
+    app.ask(move |app| Ok(app.store().is_heard(hook, app.now_ms())?))
+        .await
+}
+
+/// Hooks that have started workflows, which are not looked up again. The delivery decides what a
+/// call does, so a hook that is here by mistake costs a transaction, and is then forgotten.
+#[derive(Default)]
+pub(crate) struct KnownHooks(Mutex<HashSet<Digest>>);
+
+/// Hooks that are known at once: only those that are bound come in.
+const MAX_KNOWN: usize = 4096;
+
+impl KnownHooks {
+    fn has(&self, hook: Digest) -> bool {
+        self.0.lock().contains(&hook)
+    }
+
+    fn note(&self, hook: Digest) {
+        let mut known = self.0.lock();
+        if known.len() >= MAX_KNOWN && !known.contains(&hook) {
+            known.clear();
+        }
+        known.insert(hook);
+    }
+
+    fn forget(&self, hook: Digest) {
+        self.0.lock().remove(&hook);
+    }
 }
 
 fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {

@@ -209,6 +209,10 @@ pub(super) fn compare(tested: &dyn Store, model: &dyn Store) {
         tested.bindings(hash).unwrap(),
         model.bindings(hash).unwrap()
     );
+    assert_eq!(
+        tested.is_heard(hash, 44).unwrap(),
+        model.is_heard(hash, 44).unwrap()
+    );
     assert_eq!(schedules(tested), schedules(model));
     let expired = |store: &dyn Store| store.expired(i64::MAX, 44, 100).unwrap();
     assert_eq!(expired(tested), expired(model));

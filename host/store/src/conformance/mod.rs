@@ -156,6 +156,7 @@ macro_rules! conformance {
                 a_resumption_that_nobody_hears_is_a_dead_letter,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
+                a_bookmark_is_heard_until_it_expires,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
             delivering: steps_that_wait_go_with_others, what_is_burned_at_once_was_there, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
                 what_has_to_wait_keeps_its_place,

@@ -150,6 +150,8 @@ pub(super) fn unchanged_bindings_keep_their_numbers(harness: &dyn Harness) {
     assert_ne!(after[0].1, before[0].1, "it waits for something else");
     let found = store.bindings(Digest::of(b"paid")).unwrap();
     assert_eq!(found.len(), 1);
+    assert!(store.is_heard(Digest::of(b"paid"), 0).unwrap());
+    assert!(!store.is_heard(Digest::of(b"nothing"), 0).unwrap());
     assert_eq!(
         (found[0].version, found[0].definition),
         (2, version("two").digest)
@@ -256,7 +258,12 @@ pub(super) fn retracting_leaves_nothing_that_starts(harness: &dyn Harness) {
     assert_eq!(store.bindings(Digest::of(b"paid")).unwrap().len(), 1);
     assert!(schedules(store).iter().all(|row| row.workflow == "other"));
     assert_eq!(all(store, true)[0].retracted_ms, Some(70));
+    let (name, only, at_ms) = ("other".into(), None, 70);
+    assert!(store.is_heard(Digest::of(b"paid"), 70).unwrap());
+    member.write(Write::Retract { name, only, at_ms });
+    assert!(!store.is_heard(Digest::of(b"paid"), 70).unwrap());
     assert_eq!(publish(&member, draft("one")), (2, false));
+    assert!(store.is_heard(Digest::of(b"paid"), 70).unwrap());
 }
 
 pub(super) fn a_key_that_is_there_twice_publishes_nothing(harness: &dyn Harness) {

@@ -520,6 +520,36 @@ pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness
     assert_eq!(other.secret().unwrap(), one, "tokens stay good");
 }
 
+pub(super) fn a_bookmark_is_heard_until_it_expires(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (ok, mine) = (stimulus("ok", Delivery::Resume), "mine");
+    let heard = |now_ms| member.store.is_heard(ok.hash, now_ms).unwrap();
+    assert!(!heard(50), "no run waits for it");
+    let (private, id) = member.waiting_for(|held| {
+        let id = member.head(held.fence.instance).id;
+        let mut bookmark = member.bookmark(held, mine);
+        bookmark.private = true;
+        bookmark.hash = stimulus::hash(mine, &bookmark.matches, Some((id, Seq(1))));
+        vec![bookmark]
+    });
+    let unsent = stimulus(mine, Delivery::Resume).hash;
+    assert!(
+        !member.store.is_heard(unsent, 50).unwrap(),
+        "{private} {id}"
+    );
+    member.waiting_for(|held| {
+        let mut bookmark = member.bookmark(held, "ok");
+        bookmark.expires_ms = Some(80);
+        vec![bookmark]
+    });
+    assert!(heard(79));
+    assert!(!heard(80), "it has expired");
+    member.waiting("ok");
+    assert!(heard(80));
+    assert!(member.send(ok.clone()).resumed.len() == 2);
+    assert!(!heard(79), "each was resumed once");
+}
+
 pub(super) fn what_expires_is_claimed_without_a_payload(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();

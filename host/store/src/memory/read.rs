@@ -182,6 +182,10 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().publications(query))
     }
 
+    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
+        Ok(self.common.data.lock().is_heard(hash, now_ms))
+    }
+
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
         let data = self.common.data.lock();
         Ok(data.bindings(|row| row.binding.hash == hash))

@@ -260,6 +260,12 @@ impl Data {
         sent.taken = self.claim(&taker.claim(at_ms, free)).instances;
     }
 
+    pub(super) fn is_heard(&self, hash: Digest, now_ms: i64) -> bool {
+        let mut waits = self.stimuli.bookmarks.values();
+        waits.any(|met| met.bookmark.hash == hash && lasts(met, now_ms))
+            || !self.bindings(|row| row.binding.hash == hash).is_empty()
+    }
+
     fn bound_as(&self, hash: Digest, send: &Send) -> bool {
         let bound = self
             .bindings

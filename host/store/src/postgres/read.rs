@@ -203,6 +203,10 @@ impl Reader for PostgresStore {
         published::publications(&self.pool, query)
     }
 
+    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
+        stimuli::is_heard(&self.pool, hash, now_ms)
+    }
+
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
         published::bindings(&self.pool, hash)
     }

@@ -199,6 +199,15 @@ pub(super) fn bookmark_by_token(pool: &ReadPool, token: Digest) -> Result<Option
     row.as_ref().map(bookmark).transpose()
 }
 
+pub(super) fn is_heard(pool: &ReadPool, hash: Digest, now_ms: i64) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM binding b JOIN publication p \
+        ON p.name = b.workflow AND p.retracted_ms IS NULL WHERE b.hash = $1) \
+        OR EXISTS (SELECT 1 FROM bookmark WHERE hash = $1 \
+        AND coalesce(expires_ms > $2, true))";
+    let row = pool.one(sql, params![hash.0.to_vec(), now_ms])?;
+    row.map_or(Ok(false), |row| get(&row, 0))
+}
+
 pub(super) fn queue(pool: &ReadPool, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
     let sql = select_stimulus!(
         "WHERE ready_ms IS NOT NULL AND no > $1 AND ($2::bigint IS NULL OR ready_ms <= $2 \

@@ -248,6 +248,10 @@ impl Reader for SqliteStore {
         self.pool.read(|c| published::publications(c, query))
     }
 
+    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
+        self.pool.read(|c| stimuli::is_heard(c, hash, now_ms))
+    }
+
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
         self.pool.read(|c| published::bindings(c, hash))
     }

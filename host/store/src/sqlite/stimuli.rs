@@ -199,6 +199,15 @@ pub(super) fn bookmark_by_token(c: &Connection, token: Digest) -> Sql<Option<Boo
         .optional()
 }
 
+pub(super) fn is_heard(c: &Connection, hash: Digest, now_ms: i64) -> Sql<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM binding b CROSS JOIN publication p \
+        ON p.name = b.workflow AND p.retracted_ms IS NULL WHERE b.hash = ?1) \
+        OR EXISTS (SELECT 1 FROM bookmark WHERE hash = ?1 \
+        AND coalesce(expires_ms > ?2, true))";
+    c.prepare_cached(sql)?
+        .query_row((&hash.0[..], now_ms), |row| row.get(0))
+}
+
 pub(super) fn queue(c: &Connection, query: &StimulusQuery) -> Sql<Vec<QueuedRow>> {
     let sql = select_stimulus!(
         "WHERE ready_ms IS NOT NULL AND no > ?1 AND (?2 IS NULL OR ready_ms <= ?2 \

@@ -1,0 +1,86 @@
+//! What the HTTP server counts: its pools, its connections, and whom it has turned away.
+
+use super::{About, Counter, Gauge};
+
+pub(super) const CONNECTIONS: About = About {
+    name: "windlass_http_connections",
+    kind: "gauge",
+    labels: &[],
+    help: "Connections to the HTTP server that are open.",
+};
+pub(super) const EVICTED: About = About {
+    name: "windlass_http_connections_evicted_total",
+    kind: "counter",
+    labels: &[],
+    help: "Idle connections that the HTTP server closed to make room for others.",
+};
+pub(super) const SLOTS: About = About {
+    name: "windlass_http_slots",
+    kind: "gauge",
+    labels: &["pool"],
+    help: "Requests that each pool of the HTTP server holds at most.",
+};
+pub(super) const SLOTS_USED: About = About {
+    name: "windlass_http_slots_used",
+    kind: "gauge",
+    labels: &["pool"],
+    help: "Requests that each pool of the HTTP server holds.",
+};
+pub(super) const REFUSED: About = About {
+    name: "windlass_http_refused_total",
+    kind: "counter",
+    labels: &["pool"],
+    help: "Requests that were answered with 503 or 429 because their pool was full.",
+};
+pub(super) const LIMITED: About = About {
+    name: "windlass_http_limited_total",
+    kind: "counter",
+    labels: &["by"],
+    help: "Requests that were answered with 429 because of the rate of their `hook` or `client`.",
+};
+
+/// What the HTTP server counts.
+#[derive(Debug, Default)]
+pub struct Http {
+    /// That are open.
+    pub connections: Gauge,
+    /// That were closed to make room.
+    pub evicted: Counter,
+    /// By the number of the pool in [`POOLS`].
+    pub pools: [Slots; POOLS.len()],
+    /// Requests beyond the rate of their hook.
+    pub hooks_limited: Counter,
+    /// Requests beyond the rate of their client.
+    pub clients_limited: Counter,
+}
+
+/// The pools, by the names of their settings in `[server]` where they have one.
+pub const POOLS: [&str; 6] = [
+    "health",
+    "requests",
+    "hooks",
+    "streams",
+    "waiting",
+    "hooks-waiting",
+];
+
+/// What is known of one pool.
+#[derive(Debug, Default)]
+pub struct Slots {
+    /// How many there are.
+    pub all: Gauge,
+    /// How many are taken.
+    pub used: Gauge,
+    /// Requests that found none.
+    pub refused: Counter,
+}
+
+impl Http {
+    /// One value of each pool, with the pool's name.
+    pub(super) fn pools<'a>(
+        &'a self,
+        value: impl Fn(&'a Slots) -> u64,
+    ) -> impl Iterator<Item = (&'static str, u64)> {
+        POOLS.into_iter().zip(self.pools.iter().map(value))
+    }
+}
