@@ -143,6 +143,10 @@ impl Connections {
             return;
         };
         oldest.closing.store(true, Ordering::Release);
+        if oldest.now.load(Ordering::Acquire) > 0 && oldest.stay() {
+            // A request has come at this moment.
+            return;
+        }
         oldest.waker.wake();
         open.closing += 1;
         self.metrics.http.evicted.add(1);
@@ -150,6 +154,13 @@ impl Connections {
 
     fn next_move(&self) -> u64 {
         self.moves.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Line {
+    /// Takes it back that the connection has to close. Answers whether it had to.
+    fn stay(&self) -> bool {
+        self.closing.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -211,6 +222,14 @@ impl Connection {
         line.begun.fetch_add(1, Ordering::AcqRel);
         if line.now.fetch_add(1, Ordering::AcqRel) == 0 {
             line.all.busy.fetch_add(1, Ordering::AcqRel);
+        }
+        // The request came before the end, and another connection goes.
+        if line.closing.load(Ordering::Acquire) {
+            let mut open = line.all.open.lock();
+            if line.stay() {
+                open.closing = open.closing.saturating_sub(1);
+                line.all.change.notify_one();
+            }
         }
         Busy(Arc::clone(line))
     }
@@ -307,7 +326,8 @@ mod tests {
         let busy = first.connection().busy();
         assert!(!closes(&first));
         drop(busy);
-        assert!(closes(&first));
+        assert!(!closes(&first), "and it is the youngest now");
+        assert_eq!(rig.all.open.lock().closing, 0);
     }
 
     #[test]

@@ -205,7 +205,9 @@ impl AsyncRead for Bounded {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.entry.poll_closing(cx).is_ready() {
+        // What has come, and was not read yet, may be a request.
+        let closing = self.entry.poll_closing(cx).is_ready();
+        if closing && self.brought > 0 {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         if self.poll_left(cx).is_ready() {
@@ -218,6 +220,8 @@ impl AsyncRead for Bounded {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if let Poll::Ready(Ok(())) = &read {
             self.note(buffer.filled().len().saturating_sub(before));
+        } else if closing {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         read
     }
