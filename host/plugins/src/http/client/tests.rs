@@ -1,6 +1,7 @@
 //! What a name server that says nothing does to the rest of the process.
 
 use super::*;
+use crate::budget::tests::account;
 use crate::http::resolve::tests::{Still, silent};
 
 const LOOKUPS: usize = 8;
@@ -19,6 +20,10 @@ fn request(url: String) -> Request {
 
 async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response, HttpError> {
     let mut ask = Ask {
+        bodies: Bodies {
+            account: &mut account(64 << 20),
+            charged: &mut 0,
+        },
         grants,
         secrets: &Secrets::default(),
         left: Duration::from_secs(600),
