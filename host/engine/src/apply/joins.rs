@@ -122,29 +122,6 @@ impl Step<'_> {
         self.open(scope, node, edge, from);
     }
 
-    /// Cancels whatever could still lead to a node in the round that it has won.
-    fn cancel_rivals(&mut self, scope: ScopeNo, node: NodeIx) {
-        let Some(local) = self.state.peek(scope).filter(|local| !local.is_idle()) else {
-            return;
-        };
-        let Some(rivals) = self.graph.rivals(node) else {
-            return;
-        };
-        let open = local.open.iter();
-        let open = open.filter_map(|seq| Some((*seq, self.state.open.get(seq)?.node)));
-        let lists = local.lists.iter().map(|(seq, list)| (*seq, list.node));
-        let queued = local.queued.values().map(|open| (open.seq, open.node));
-        let lost: Vec<_> = open
-            .chain(lists)
-            .chain(queued)
-            .filter(|(_, node)| rivals.contains(*node))
-            .map(|(seq, _)| seq)
-            .collect();
-        for seq in lost {
-            self.cancel(scope, seq);
-        }
-    }
-
     /// A join that will not get what it waits for, if nothing is open any more.
     pub(super) fn half_decided(&self, scope: ScopeNo) -> Option<NodeIx> {
         let mut joins = self.state.peek(scope)?.joins.iter();

@@ -8,6 +8,7 @@ mod lists;
 mod loops;
 mod mutexes;
 mod reopen;
+mod rivals;
 mod step;
 mod waits;
 

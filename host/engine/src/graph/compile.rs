@@ -71,6 +71,7 @@ pub(super) fn compile(
         loops,
         bodies,
         options,
+        forward: OnceLock::new(),
     })
 }
 

@@ -20,7 +20,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-use rivals::NodeSet;
+pub(crate) use rivals::NodeSet;
 
 /// How deep loops may nest in one another.
 pub const LOOP_DEPTH: u32 = 1_000;
@@ -75,6 +75,8 @@ pub struct Graph {
     pub(crate) loops: Vec<Loop>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) options: Options,
+    /// Every node, behind those that lead to it. Found when first asked for.
+    pub(crate) forward: OnceLock<Vec<NodeIx>>,
 }
 
 /// Nodes that run together in a scope, and the edges between them.
@@ -146,7 +148,8 @@ pub struct Plan {
     pub named: bool,
     /// What the conditions of its outbound edges need, and `repeat`.
     pub needs: Needs,
-    /// For `race`: the nodes that are cancelled when it begins. Found when first asked for.
+    /// For `race`: the nodes from which a way leads to it in the same round. Found when first
+    /// asked for.
     pub(crate) rivals: OnceLock<NodeSet>,
 }
 

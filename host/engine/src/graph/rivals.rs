@@ -1,6 +1,6 @@
-//! What a race cancels.
+//! From which nodes a node can be reached in one round.
 
-use super::{Graph, NodeIx};
+use super::{EdgeIx, Graph, LoopIx, NodeIx};
 
 /// A set of nodes.
 #[derive(Debug, Default)]
@@ -34,31 +34,81 @@ impl Graph {
     /// backward ones of the loops that it is in.
     pub(crate) fn rivals(&self, node: NodeIx) -> Option<&NodeSet> {
         let plan = self.node(node)?;
-        Some(plan.rivals.get_or_init(|| {
-            let around: Vec<_> = self.loops_of(node).collect();
-            let mut rivals = NodeSet::of(self.nodes.len());
-            let mut todo = vec![node];
-            while let Some(at) = todo.pop() {
-                let Some(plan) = self.node(at) else { continue };
-                // A backward edge belongs to the innermost loop of the node that it leads to.
-                let next_round = plan.innermost.is_some_and(|at| around.contains(&at));
-                let backward = if next_round {
-                    &[]
-                } else {
-                    plan.reentries.as_slice()
-                };
-                let sources = plan
-                    .inbound
-                    .iter()
-                    .chain(backward)
-                    .filter_map(|edge| self.edge(*edge));
-                todo.extend(
-                    sources
-                        .map(|edge| edge.from)
-                        .filter(|from| rivals.insert(*from)),
-                );
+        Some(plan.rivals.get_or_init(|| self.upstream(node, &|_| true)))
+    }
+
+    /// As [`Graph::rivals`], over those edges only that let something through.
+    pub(crate) fn upstream(&self, node: NodeIx, passes: &dyn Fn(EdgeIx) -> bool) -> NodeSet {
+        let around: Vec<_> = self.loops_of(node).collect();
+        let mut rivals = NodeSet::of(self.nodes.len());
+        let mut todo = vec![node];
+        while let Some(at) = todo.pop() {
+            let Some(plan) = self.node(at) else { continue };
+            // A backward edge belongs to the innermost loop of the node that it leads to.
+            let next_round = plan.innermost.is_some_and(|at| around.contains(&at));
+            let backward = if next_round {
+                &[]
+            } else {
+                plan.reentries.as_slice()
+            };
+            let sources = plan
+                .inbound
+                .iter()
+                .chain(backward)
+                .filter(|edge| passes(**edge))
+                .filter_map(|edge| self.edge(*edge));
+            todo.extend(
+                sources
+                    .map(|edge| edge.from)
+                    .filter(|from| rivals.insert(*from)),
+            );
+        }
+        rivals
+    }
+
+    /// Every node, behind all those from which forward edges lead to it.
+    pub(crate) fn forward(&self) -> &[NodeIx] {
+        self.forward.get_or_init(|| {
+            let forward = |edge: &&EdgeIx| self.edge(**edge).is_some_and(|edge| !edge.backward);
+            let mut missing: Vec<usize> =
+                self.nodes.iter().map(|plan| plan.inbound.len()).collect();
+            let mut order: Vec<NodeIx> = self
+                .nodes()
+                .filter(|(_, plan)| plan.inbound.is_empty())
+                .map(|(node, _)| node)
+                .collect();
+            let mut at = 0;
+            while let Some(plan) = order.get(at).and_then(|node| self.node(*node)) {
+                at += 1;
+                for edge in plan.outbound.iter().filter(forward) {
+                    let Some(edge) = self.edge(*edge) else {
+                        continue;
+                    };
+                    if let Some(missing) = missing.get_mut(edge.to.at()) {
+                        *missing = missing.saturating_sub(1);
+                        if *missing == 0 {
+                            order.push(edge.to);
+                        }
+                    }
+                }
             }
-            rivals
-        }))
+            order
+        })
+    }
+
+    /// By loop: the outermost loop around it, itself included, that a node is not in; none if
+    /// the node is in it.
+    pub(crate) fn loops_without(&self, node: NodeIx) -> Vec<Option<LoopIx>> {
+        let around: Vec<_> = self.loops_of(node).collect();
+        let mut outermost: Vec<Option<LoopIx>> = Vec::with_capacity(self.loops.len());
+        for (at, inner) in (0..).map(LoopIx).zip(&self.loops) {
+            let parent = inner.parent.and_then(|parent| outermost.get(parent.at()));
+            let found = match parent.copied().flatten() {
+                Some(outer) => Some(outer),
+                None => (!around.contains(&at)).then_some(at),
+            };
+            outermost.push(found);
+        }
+        outermost
     }
 }

@@ -4,7 +4,7 @@
 //! Every step goes through [`kit::step`], which reads the state back from its stored form
 //! first, as after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use windlass_engine::{Command, Cx, EdgeIx, Event, Graph, MAX_STEPS, NodeIx, State, begin};
@@ -43,6 +43,19 @@ struct Watch<'a> {
     /// How many runs of each node are over, those included in which it was skipped.
     finished: BTreeMap<NodeIx, u64>,
     acyclic: bool,
+    /// Whether the order of decisions does not matter: no cycles, and no join `each`.
+    once: bool,
+    /// What was known before the step.
+    known: Known,
+}
+
+/// What decides which ways are still open in a graph whose nodes are decided once.
+#[derive(Clone, Default)]
+struct Known {
+    /// Nodes that ran or were skipped.
+    decided: BTreeSet<NodeIx>,
+    finished: BTreeSet<NodeIx>,
+    taken: BTreeSet<EdgeIx>,
 }
 
 impl<'a> Watch<'a> {
@@ -57,6 +70,9 @@ impl<'a> Watch<'a> {
             skipped: BTreeMap::new(),
             finished: BTreeMap::new(),
             acyclic: graph.loops().is_empty(),
+            once: graph.loops().is_empty()
+                && graph.nodes().all(|(_, plan)| plan.join != Join::Each),
+            known: Known::default(),
         }
     }
 
@@ -108,6 +124,7 @@ impl<'a> Watch<'a> {
     }
 
     fn before(&mut self, event: &Event, vars: &BTreeMap<String, bool>) {
+        self.known = self.known_now();
         let (seq, none, ports) = match event {
             Event::Done { seq, ports, .. } => (seq, false, ports.clone()),
             Event::Failed { seq, .. } => (seq, true, Vec::new()),
@@ -133,7 +150,16 @@ impl<'a> Watch<'a> {
         {
             self.open.remove(seq);
         }
+        let mut cancelled = Vec::new();
         for (at, command) in commands.iter().enumerate() {
+            match command {
+                Command::Cancel(open) => cancelled.push(open.node),
+                Command::Run(open) if self.once && event.is_some() => {
+                    self.lost(open.node, &cancelled);
+                    cancelled.clear();
+                }
+                _ => cancelled.clear(),
+            }
             match command {
                 Command::Run(open) | Command::Schedule(open) => {
                     assert!(self.last_seq < Some(open.seq), "sequence numbers only grow");
@@ -178,6 +204,59 @@ impl<'a> Watch<'a> {
         if !state.status.is_final() {
             self.counts();
             self.exits(commands);
+        }
+    }
+
+    fn known_now(&self) -> Known {
+        let decided = self.ran.keys().chain(self.skipped.keys());
+        Known {
+            decided: decided.copied().collect(),
+            finished: self.finished.keys().copied().collect(),
+            taken: self.taken.keys().copied().collect(),
+        }
+    }
+
+    /// Whether a race can be reached from a node: not through a join that is decided, nor
+    /// through one that misses an edge.
+    fn leads(&self, from: NodeIx, race: NodeIx, known: &Known) -> bool {
+        let edge = |at: &EdgeIx| self.graph.edge(*at).expect("an edge");
+        let mut todo = vec![from];
+        while let Some(node) = todo.pop() {
+            let plan = self.graph.node(node).expect("a node");
+            for to in plan.outbound.iter().map(|at| edge(at).to) {
+                if to == race {
+                    return true;
+                }
+                let plan = self.graph.node(to).expect("a node");
+                let misses = plan.join == Join::All
+                    && plan.inbound.iter().any(|at| {
+                        known.finished.contains(&edge(at).from) && !known.taken.contains(at)
+                    });
+                if !known.decided.contains(&to) && !misses {
+                    todo.push(to);
+                }
+            }
+        }
+        false
+    }
+
+    /// A race begins. What it cancelled could still reach it before the step, and nothing that
+    /// goes on can any more.
+    fn lost(&self, race: NodeIx, cancelled: &[NodeIx]) {
+        let plan = self.graph.node(race).expect("a node");
+        if plan.join != Join::Race || plan.inbound.len() < 2 || self.ran.contains_key(&race) {
+            return;
+        }
+        let name = &plan.name;
+        for node in cancelled {
+            assert!(
+                self.leads(*node, race, &self.known),
+                "{name} cancels rivals"
+            );
+        }
+        let now = self.known_now();
+        for node in self.open.values() {
+            assert!(!self.leads(*node, race, &now), "{name} cancels all rivals");
         }
     }
 

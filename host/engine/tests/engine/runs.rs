@@ -101,6 +101,187 @@ fn race_cancels_what_could_still_lead_to_it() {
 }
 
 #[test]
+fn a_race_cancels_nothing_behind_a_join_that_has_run() {
+    check(
+        "m: join any
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         b -> m
+         c -> m
+         m -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); [running]
+         b => run m(b); [running]
+         m => cancel d; run j(m); [running]
+         j => [running]
+         c => finish; [completed]",
+    );
+    check(
+        "m: join 2
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         b -> m
+         c -> m
+         d -> w
+         w -> m
+         m -> n
+         n -> j",
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); [running]
+         b => [running]
+         c => run m(b c); [running]
+         m => run n(m); [running]
+         n => run j(n); [running]
+         d => run w(d); [running]
+         j => [running]
+         w => finish; [completed]",
+    );
+}
+
+/// What comes late to `m` still reaches the race by `k`.
+#[test]
+fn a_race_cancels_what_reaches_it_by_another_way() {
+    check(
+        "m: join any
+         j: join race
+         a -> b
+         a -> c
+         b -> m
+         c -> m
+         m -> j
+         c.no -> k
+         k -> j",
+        "begin => run a();
+         a => run b(a); run c(a); [running]
+         b => run m(b); [running]
+         m => cancel c; run j(m); skip k; [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_race_cancels_nothing_behind_a_join_that_misses_an_edge() {
+    check(
+        "m: join all
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         b.yes -> m
+         c -> m
+         m -> j
+         d -> j",
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); [running]
+         b => [running]
+         d => run j(d); [running]
+         c => skip m; [running]
+         j => finish; [completed]",
+    );
+}
+
+/// `m` absorbs one decision of `w`, and two may come: the second would reach the race.
+#[test]
+fn a_race_cancels_all_of_whom_one_gets_through() {
+    check(
+        "w: join each
+         m: join any
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         b -> w
+         c -> w
+         w -> m
+         d -> m
+         a -> e
+         m -> j
+         e -> j",
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); run e(a); [running]
+         d => run m(d); [running]
+         m => cancel b; cancel c; cancel e; run j(m); skip w; [running]
+         j => finish; [completed]",
+    );
+    check(
+        "m: join any
+         j: join race
+         a -> b
+         a -> d
+         b -> b: vars.x
+         b -> m: vars.y
+         d -> m
+         a -> e
+         m -> j
+         e -> j",
+        "begin => run a();
+         a => run b(a); run d(a); run e(a); [running]
+         d => run m(d); [running]
+         m => cancel b; cancel e; run j(m); [running]
+         j => finish; [completed]",
+    );
+}
+
+#[test]
+fn a_race_inside_a_race_leaves_what_cannot_reach_the_outer_one() {
+    check(
+        "m: join any
+         k: join race
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         a -> e
+         b -> m
+         c -> m
+         m -> k
+         d -> k
+         k -> j
+         e -> j",
+        "begin => run a();
+         a => run b(a); run c(a); run d(a); run e(a); [running]
+         b => run m(b); [running]
+         m => cancel d; run k(m); [running]
+         k => cancel e; run j(k); [running]
+         c => [running]
+         j => finish; [completed]",
+    );
+}
+
+/// Each round of a loop decides by its own joins.
+#[test]
+fn a_race_in_a_loop_leaves_what_its_round_absorbs() {
+    check(
+        "m: join any
+         j: join race
+         a -> b
+         a -> c
+         a -> d
+         b -> m
+         c -> m
+         m -> j
+         d -> j
+         s -> a
+         j -> a: vars.again",
+        "begin => run s();
+         s => run a(s); [running]
+         a => run b(a); run c(a); run d(a); [running]
+         b => run m(b); [running]
+         m => cancel d; run j(m); [running]
+         j again=true => run a(j); [running]
+         c => [running]
+         a => run b(a); run c(a); run d(a); [running]
+         d => cancel b; cancel c; run j(d); skip m; [running]
+         j again=false => finish; [completed]",
+    );
+}
+
+#[test]
 fn count_runs_at_the_nth_and_skips_once_that_cannot_be() {
     let graph = "j: join 2
          a -> b

@@ -143,6 +143,30 @@ fn a_race_closes_the_scopes_of_what_lost() {
 }
 
 #[test]
+fn a_race_inside_an_item_leaves_what_its_joins_absorb() {
+    check(
+        "f: each 2
+         f| m: join any
+         f| j: join race
+         f| a -> b
+         f| a -> c
+         f| a -> d
+         f| b -> m
+         f| c -> m
+         f| m -> j
+         f| d -> j",
+        "begin => run f();
+         f#1 => open 1[0]; run a(); [running]
+         a => run b(a); run c(a); run d(a); [running]
+         b => run m(b); [running]
+         m => cancel d; run j(m); [running]
+         j => [running]
+         c => emit 1[0]; close 1; run f()#1 of 1; [running]
+         f => drop 0; finish; [completed]",
+    );
+}
+
+#[test]
 fn a_race_inside_an_item_cancels_nothing_of_another() {
     check(
         "f: each 2
