@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, Severity};
 use serde_json::{Map, Value, json};
 use windlass_model::{Diagnostic, Place};
 
@@ -54,8 +54,21 @@ fn indented(title: &str, text: &str) -> String {
     result
 }
 
+/// Prints what a file may do and its author may not expect. In formats for programs this is
+/// part of the data.
+pub(crate) fn warn(output: &Output, problems: &Problems) {
+    if output.is_text() && !problems.diagnostics.is_empty() {
+        let text = drawn_as(problems, output.notes.0, Severity::Warning);
+        output.note(text.trim_end_matches('\n'));
+    }
+}
+
 /// The diagnostics of a file, each with the lines that it is about.
 pub(crate) fn drawn(problems: &Problems, colour: bool) -> String {
+    drawn_as(problems, colour, Severity::Error)
+}
+
+fn drawn_as(problems: &Problems, colour: bool, severity: Severity) -> String {
     let theme = if colour {
         GraphicalTheme::unicode()
     } else {
@@ -67,7 +80,7 @@ pub(crate) fn drawn(problems: &Problems, colour: bool) -> String {
     let mut text = String::new();
     let lines = Lines::new(&problems.text);
     for diagnostic in &problems.diagnostics {
-        let shown = Shown::new(problems, &lines, diagnostic);
+        let shown = Shown::new(problems, &lines, diagnostic, severity);
         if handler.render_report(&mut text, &shown).is_err() {
             let _ = writeln!(text, "{}: {}", shown.name, shown.message);
         }
@@ -95,10 +108,16 @@ struct Shown<'a> {
     labels: Vec<LabeledSpan>,
     message: String,
     help: Option<String>,
+    severity: Severity,
 }
 
 impl<'a> Shown<'a> {
-    fn new(problems: &Problems, lines: &Lines, diagnostic: &'a Diagnostic) -> Self {
+    fn new(
+        problems: &Problems,
+        lines: &Lines,
+        diagnostic: &'a Diagnostic,
+        severity: Severity,
+    ) -> Self {
         let place = &diagnostic.place;
         let related = diagnostic.related.iter();
         let related = related.map(|(place, word)| (place, Some(word)));
@@ -126,6 +145,7 @@ impl<'a> Shown<'a> {
             snippet,
             message: message(&text),
             help: diagnostic.help.as_deref().map(message),
+            severity,
         }
     }
 }
@@ -147,6 +167,10 @@ impl std::error::Error for Shown<'_> {}
 impl miette::Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(message(self.diagnostic.code.as_str())))
+    }
+
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {

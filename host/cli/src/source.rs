@@ -116,6 +116,14 @@ impl Source {
         Err(self.problems(diagnostics))
     }
 
+    /// What the file may do and its author may not expect, shown in its text.
+    pub(crate) fn warnings(&self, mut diagnostics: Vec<Diagnostic>) -> Problems {
+        diagnostics
+            .iter_mut()
+            .for_each(|diagnostic| self.map.locate(diagnostic));
+        problems(self.name.clone(), Arc::clone(&self.text), diagnostics)
+    }
+
     /// What the runtime says, shown in the text where it is about the text.
     pub(crate) fn explain(&self, error: windlass_runtime::Error) -> anyhow::Error {
         match error {

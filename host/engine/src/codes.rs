@@ -35,6 +35,9 @@ pub const MUTEX: Code = Code::new("WL-D084");
 /// A node cannot undo another.
 pub const COMPENSATE: Code = Code::new("WL-D085");
 
+/// A node waits while it is in a critical section. A warning.
+pub const WAITS_IN_MUTEX: Code = Code::new("WL-D165");
+
 /// A condition of an edge could not be evaluated.
 pub const CONDITION: Code = Code::new("WL-R001");
 /// A node took longer than its `total-timeout`.

@@ -15,5 +15,9 @@ pub use apply::{
     Closed, Command, Cx, Event, MAX_STEPS, Reopening, Stale, Verdict, apply, begin, fail_output,
     reopen, verdict, waited_too_long,
 };
-pub use graph::{Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind};
-pub use state::{Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, State};
+pub use graph::{
+    Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind, warnings,
+};
+pub use state::{
+    Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, Section, Sections, State, sections,
+};

@@ -39,7 +39,7 @@ mod topology;
 pub mod transfer;
 mod wait;
 
-pub use catalog::check;
+pub use catalog::{check, warnings};
 pub use client::WorkflowClient;
 pub use clock::{SystemClock, new_instance_id};
 pub use error::Error;

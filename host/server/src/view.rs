@@ -1,5 +1,7 @@
 //! How stored things look from outside.
 
+pub(crate) mod sections;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 

@@ -19,9 +19,10 @@ fn cases() -> PathBuf {
 fn told(said: &Said) -> String {
     let mut text = format!("exit {}\n", said.exit.unwrap_or(-1));
     let report = said.json();
-    let none = Vec::new();
-    let diagnostics = report["diagnostics"].as_array().unwrap_or(&none);
-    for diagnostic in diagnostics {
+    let listed = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let mistakes = listed("diagnostics").into_iter().map(|it| ("", it));
+    let warnings = listed("warnings").into_iter().map(|it| ("warning ", it));
+    for (kind, diagnostic) in mistakes.chain(warnings) {
         let field = |name: &str| match &diagnostic[name] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -29,7 +30,7 @@ fn told(said: &Said) -> String {
         // Writing into a string cannot fail.
         let _ = writeln!(
             text,
-            "{}:{} {} {}",
+            "{kind}{}:{} {} {}",
             field("line"),
             field("column"),
             field("code"),

@@ -11,7 +11,7 @@ mod stimuli;
 mod triggers;
 mod workflows;
 
-pub(crate) use server::Server;
+pub(crate) use server::{Server, mistakes};
 
 use crate::app::Context;
 use crate::codes;

@@ -262,7 +262,7 @@ pub(super) fn unusable(why: &str) -> Expected {
 }
 
 /// What an answer says is wrong with a workflow or an input.
-pub(super) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
+pub(crate) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
     let found = answer.get(key).and_then(Value::as_array);
     let mistake = |found: &Value| {
         let text = |key: &str| found.get(key).and_then(Value::as_str);

@@ -156,10 +156,13 @@ impl Asking<'_> {
                 }
             }
         });
+        let mut warnings = mistakes(&saved, "warnings");
+        warnings.iter_mut().for_each(|found| read.map.locate(found));
+        let warnings = source::problems(shown.clone(), content.clone(), warnings);
         let found = source::problems(shown, content, found.collect());
         let revision = saved.get("revision").and_then(Value::as_u64);
         let revision = revision.ok_or_else(|| unusable("it says no `revision`"))?;
-        draft::tell_saved(&self.context.output, &name, revision, found)
+        draft::tell_saved(&self.context.output, &name, revision, found, &warnings)
     }
 
     fn refresh(&self, refresh: &upkeep::Refresh) -> anyhow::Result<Exit> {

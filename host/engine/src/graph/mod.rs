@@ -11,6 +11,7 @@ mod loops;
 mod nesting;
 mod rivals;
 mod table;
+mod warnings;
 
 use std::sync::OnceLock;
 
@@ -21,6 +22,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 use crate::expr::{Condition, Needs, Template};
 
 pub(crate) use rivals::NodeSet;
+pub use warnings::warnings;
 
 /// How deep loops may nest in one another.
 pub const LOOP_DEPTH: u32 = 1_000;

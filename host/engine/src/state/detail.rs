@@ -133,10 +133,23 @@ impl Open {
     ///
     /// The bytes are damaged, of an unknown version, or of a run of another graph.
     pub fn decode_detail(graph: &Graph, row: OpenRow, detail: &[u8]) -> Result<Self, Corrupt> {
-        let corrupt = |reason| Corrupt {
-            what: "trigger",
-            reason,
-        };
+        let open = Self::read_detail(row, detail)?;
+        let nodes = open.from.iter().map(|(node, _)| *node).chain([open.node]);
+        if nodes.into_iter().any(|node| graph.node(node).is_none())
+            || open.edge.is_some_and(|edge| graph.edge(edge).is_none())
+        {
+            return Err(corrupt("it names a node or an edge that does not exist"));
+        }
+        Ok(open)
+    }
+
+    /// As [`Open::decode_detail`], for those who only look: the nodes and the edge that it names
+    /// may not exist.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are damaged, or of an unknown version.
+    pub fn read_detail(row: OpenRow, detail: &[u8]) -> Result<Self, Corrupt> {
         let (flags, more, mut rest) = match detail {
             [] => (0, 0, detail),
             [FIRST_VERSION, flags, rest @ ..] => (*flags, 0, rest),
@@ -170,13 +183,14 @@ impl Open {
         if !rest.is_empty() {
             return Err(corrupt("something follows it"));
         }
-        let nodes = open.from.iter().map(|(node, _)| *node).chain([open.node]);
-        if nodes.into_iter().any(|node| graph.node(node).is_none())
-            || open.edge.is_some_and(|edge| graph.edge(edge).is_none())
-        {
-            return Err(corrupt("it names a node or an edge that does not exist"));
-        }
         Ok(open)
+    }
+}
+
+fn corrupt(reason: &'static str) -> Corrupt {
+    Corrupt {
+        what: "trigger",
+        reason,
     }
 }
 
@@ -190,10 +204,8 @@ fn take<T: DeserializeOwned>(flag: u8, rest: &mut &[u8]) -> Result<Option<T>, Co
     if flag == 0 {
         return Ok(None);
     }
-    let (value, after) = postcard::take_from_bytes(rest).map_err(|_| Corrupt {
-        what: "trigger",
-        reason: "it is cut off or damaged",
-    })?;
+    let (value, after) =
+        postcard::take_from_bytes(rest).map_err(|_| corrupt("it is cut off or damaged"))?;
     *rest = after;
     Ok(Some(value))
 }

@@ -187,24 +187,7 @@ impl State {
         head: &[u8],
         scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
     ) -> Result<Self, Corrupt> {
-        let (version, bytes) = head
-            .split_first()
-            .map_or((0, head), |(version, rest)| (*version, rest));
-        let (wire, bytes) = match version {
-            FIRST_VERSION | VERSION | REMAINS => take::<Wire>(bytes)?,
-            _ => return Err(corrupt("its version is unknown")),
-        };
-        let (more, bytes) = match version {
-            VERSION | REMAINS => take::<WireMore>(bytes)?,
-            _ => (WireMore::default(), bytes),
-        };
-        let (remains, bytes) = match version {
-            REMAINS => take::<WireRemains>(bytes)?,
-            _ => (WireRemains::default(), bytes),
-        };
-        if !bytes.is_empty() {
-            return Err(corrupt("something follows it"));
-        }
+        let (wire, more, remains) = read_head(head)?;
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
         let mut rows = Vec::new();
@@ -349,6 +332,65 @@ impl State {
             local.and_then(|local| local.queued.insert(wire.seq, open));
         }
         Ok(())
+    }
+}
+
+fn read_head(head: &[u8]) -> Result<(Wire, WireMore, WireRemains), Corrupt> {
+    let (version, bytes) = head
+        .split_first()
+        .map_or((0, head), |(version, rest)| (*version, rest));
+    let (wire, bytes) = match version {
+        FIRST_VERSION | VERSION | REMAINS => take::<Wire>(bytes)?,
+        _ => return Err(corrupt("its version is unknown")),
+    };
+    let (more, bytes) = match version {
+        VERSION | REMAINS => take::<WireMore>(bytes)?,
+        _ => (WireMore::default(), bytes),
+    };
+    let (remains, bytes) = match version {
+        REMAINS => take::<WireRemains>(bytes)?,
+        _ => (WireRemains::default(), bytes),
+    };
+    if !bytes.is_empty() {
+        return Err(corrupt("something follows it"));
+    }
+    Ok((wire, more, remains))
+}
+
+/// The lists of a scope whose items are being worked on, and what waits there for a critical
+/// section, each as its trigger and its node.
+pub(super) struct Standing {
+    /// The scope around it, and the place of the item; none for the root.
+    pub(super) item: Option<(ScopeNo, u32)>,
+    pub(super) lists: Vec<(Seq, NodeIx)>,
+    pub(super) queued: Vec<(Seq, NodeIx)>,
+}
+
+impl Standing {
+    fn of(item: Option<(ScopeNo, u32)>, lists: &[WireListing], queued: &[WireQueued]) -> Self {
+        let lists = lists.iter().map(|list| (list.seq, list.node));
+        let queued = queued.iter().map(|wire| (wire.seq, NodeIx(wire.node)));
+        Self {
+            item,
+            lists: lists.collect(),
+            queued: queued.collect(),
+        }
+    }
+
+    /// That of the root scope.
+    pub(super) fn of_head(head: &[u8]) -> Result<Self, Corrupt> {
+        let (_, more, _) = read_head(head)?;
+        Ok(Self::of(None, &more.lists, &more.queued))
+    }
+
+    /// That of another scope; none if the row is something else.
+    pub(super) fn of_row(row: &[u8]) -> Result<Option<Self>, Corrupt> {
+        let [VERSION, SCOPE, bytes @ ..] = row else {
+            return Ok(None);
+        };
+        let wire = whole::<WireScope>(bytes)?;
+        let item = Some((wire.parent, wire.index));
+        Ok(Some(Self::of(item, &wire.lists, &wire.queued)))
     }
 }
 

@@ -10,6 +10,7 @@ mod ledger;
 mod moving;
 mod queue;
 mod scope;
+mod sections;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
 pub(crate) use scope::{Listing, Local};
 pub use scope::{Refused, Scope};
+pub use sections::{Section, Sections, sections};
 
 /// The state of a run.
 ///

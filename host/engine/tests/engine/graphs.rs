@@ -351,3 +351,52 @@ fn what_a_node_does_besides_has_to_make_sense() {
          WL-D085 /nodes/g/compensate: there is no node `nobody`",
     );
 }
+
+/// What it may bring to wait in a critical section, one line each.
+fn check_warned(graph: &str, expected: &str) {
+    let definition = kit::definition(graph);
+    assert!(kit::compile(&definition).is_ok(), "a warning is no mistake");
+    let suspends = |of: &windlass_model::definition::UseRef| of.name == "waiting";
+    let mut actual = String::new();
+    for warning in windlass_engine::warnings(&definition, &suspends) {
+        let pointer = &warning.place.pointer;
+        let _ = writeln!(actual, "{} {pointer}: {}", warning.code, warning.message);
+    }
+    let expected: String = expected
+        .lines()
+        .flat_map(|line| [line.trim(), "\n"])
+        .collect();
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn who_may_wait_long_in_a_critical_section_is_warned_about() {
+    check_warned(
+        "a: mutex m, event go
+         b: mutex m
+         c: mutex m, use waiting
+         d: mutex m, call other
+         e: mutex m, pause 1h
+         f: mutex m, pause 59s
+         g: mutex m, event go, wait-timeout 1000
+         h: mutex m, call other, total 1000",
+        "WL-D165 /nodes/a/mutex: node `a` keeps the mutex `m` while it waits for the event `go`; until then these do not begin: `b`, `c`, `d`, `e`, `f` and 2 more
+         WL-D165 /nodes/c/mutex: node `c` keeps the mutex `m` while it waits for what `test/waiting` waits for; until then these do not begin: `a`, `b`, `d`, `e`, `f` and 2 more
+         WL-D165 /nodes/d/mutex: node `d` keeps the mutex `m` while it waits for the workflow `other`; until then these do not begin: `a`, `b`, `c`, `e`, `f` and 2 more
+         WL-D165 /nodes/e/mutex: node `e` keeps the mutex `m` while it waits for `1h`; until then these do not begin: `a`, `b`, `c`, `d`, `f` and 2 more",
+    );
+    // Alone in its section, and so in no one's way.
+    check_warned("a: mutex m, event go", "");
+    check_warned(
+        "f: each 2
+         f| a: mutex m, event go",
+        "WL-D165 /nodes/f/nodes/a/mutex: node `a` keeps the mutex `m` while it waits for the event `go`; until then these do not begin: other executions of `a`",
+    );
+    check_warned(
+        "f: mutex m, each 2
+         f| a: event go
+         b: mutex m, repeat 3 60000",
+        "WL-D165 /nodes/b/mutex: node `b` keeps the mutex `m` while it waits for the next round of its `repeat`; until then these do not begin: `f`
+         WL-D165 /nodes/f/mutex: node `f` keeps the mutex `m` while it waits in node `a` for the event `go`; until then these do not begin: `b`",
+    );
+}

@@ -132,6 +132,25 @@ fn set(definition: &mut Definition, name: &str, key: &str) {
         }
         "fail" => node.kind = NodeKind::Fail(json!("no")),
         "wait" => node.kind = NodeKind::Wait(json!("1s")),
+        "pause" => node.kind = NodeKind::Wait(json!(next())),
+        "event" => {
+            node.kind = NodeKind::Event {
+                name: json!(next()),
+                matches: json!(null),
+                correlation: None,
+            }
+        }
+        "call" => {
+            node.kind = NodeKind::Workflow {
+                name: next().to_owned(),
+            }
+        }
+        "use" => {
+            let NodeKind::Use { node_type, .. } = &mut node.kind else {
+                panic!("not a use")
+            };
+            node_type.name = next().to_owned();
+        }
         "with" => {
             let NodeKind::Use { with, .. } = &mut node.kind else {
                 panic!("not a use")

@@ -22,7 +22,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::transfer::malformed;
 
-pub use prepare::check;
+pub use prepare::{check, warnings};
 pub(crate) use prepare::{is_pure, uses};
 
 /// Prepared definitions that are kept at most. What is in use lives on outside.

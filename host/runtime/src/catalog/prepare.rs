@@ -34,6 +34,15 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
     wrong
 }
 
+/// What a definition may do and its author may not expect. It runs all the same.
+pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+    let suspends = |asked: &UseRef| {
+        let found = plugins.registry().node(asked);
+        found.is_ok_and(|(_, node)| node.suspends)
+    };
+    windlass_engine::warnings(definition, &suspends)
+}
+
 /// The definition behind a row, and the components that it would run on if it started now.
 pub(super) fn resolve(row: &DefinitionRow, plugins: &Host) -> Result<(Definition, PinsRow), Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;

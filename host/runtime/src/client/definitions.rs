@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_model::definition::StartTrigger;
 use windlass_model::schedule::{self, Schedule};
-use windlass_model::{Definition, http, stimulus};
+use windlass_model::{Definition, Diagnostic, http, stimulus};
 use windlass_plugins::Host;
 use windlass_store::published::{NewBinding, NewPublication, NewSchedule, PublicationRow};
 use windlass_store::rows::DefinitionRow;
@@ -32,6 +32,8 @@ pub struct Published {
     pub events: usize,
     /// How many of its triggers wait for times.
     pub schedules: usize,
+    /// What it may do and its author may not expect.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Makes a definition the published version of its workflow. What runs stays on its version.
@@ -72,6 +74,7 @@ pub(crate) fn publish_from(
     // What cannot run is not published: compiling it finds out.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
+    let warnings = crate::catalog::warnings(&read, plugins);
     let (bindings, schedules) = (bindings(&read), schedules(&read, now_ms));
     let (name, events, planned) = (definition.name.clone(), bindings.len(), schedules.len());
     let publication = NewPublication {
@@ -90,6 +93,7 @@ pub(crate) fn publish_from(
             unchanged,
             events,
             schedules: planned,
+            warnings,
         })),
         Wrote::Fenced => Ok(None),
         other => Err(unexpected(&other)),

@@ -41,6 +41,8 @@ pub struct SavedDraft {
     pub revision: u64,
     /// What is wrong with it, so that it cannot be published yet.
     pub problems: Vec<Diagnostic>,
+    /// What it may do and its author may not expect.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Saves a draft, with whatever is wrong with it.
@@ -62,11 +64,13 @@ pub fn save_draft(
     let read = file::read(&draft.text, "draft");
     let said = said(read.definition.as_ref(), &draft.text);
     let mut problems = read.diagnostics;
+    let mut warnings = Vec::new();
     if let Some(definition) = &read.definition {
         problems.extend(crate::catalog::check(definition, plugins));
+        warnings = crate::catalog::warnings(definition, plugins);
     }
-    for problem in &mut problems {
-        read.map.locate(problem);
+    for found in problems.iter_mut().chain(&mut warnings) {
+        read.map.locate(found);
     }
     let name = match (&draft.name, said) {
         (Some(name), said) if said.is_none_or(|said| said == name) => name.as_str(),
@@ -91,6 +95,7 @@ pub fn save_draft(
         name,
         revision,
         problems,
+        warnings,
     })
 }
 

@@ -16,6 +16,7 @@ mod locks;
 mod moving;
 mod outcome;
 mod retrying;
+mod sections;
 mod starting;
 mod stimuli;
 mod times;
@@ -35,6 +36,7 @@ pub use locks::owned;
 pub use moving::{How, Imported};
 pub use outcome::Standing;
 pub use retrying::Retry;
+pub use sections::{Execution, Holder, Section, Waits, sections};
 pub use starting::Begun;
 pub(crate) use stimuli::deliver;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use windlass_locks::{Held, InProcess, Key, Listed, LockProvider, Parts, Reach};
+use windlass_runtime::client;
 use windlass_runtime::definitions::{Definitions, OnRemoval, Options, Refreshed, Upkept};
 use windlass_runtime::{BurstLock, Distribution, Topology};
 use windlass_store::Reader as _;
@@ -265,4 +266,35 @@ fn files_are_published_when_they_say_something_else() {
     );
     assert_eq!(version(&running, "b"), Some(1));
     std::fs::remove_dir_all(elsewhere).unwrap();
+}
+
+/// What the host says of a definition that is published.
+fn published(
+    running: &Running,
+    workflow: &str,
+) -> Result<client::Published, windlass_runtime::Error> {
+    let (store, definition) = (&*running.store, crate::rig::definition(workflow));
+    client::publish(store, running.plugins(), running.now_ms(), definition)
+}
+
+#[test]
+fn who_may_wait_long_in_a_critical_section_is_published_with_a_warning() {
+    let running = Setup::default().start();
+    let workflow = |wait: &str| {
+        format!(
+            "
+workflow: till
+nodes:
+  ask: {{ mutex: till, wait: {wait} }}
+  book: {{ mutex: till, set: {{ done: true }} }}
+edges: [ask -> book]
+"
+        )
+    };
+    let found = published(&running, &workflow("1h")).unwrap().warnings;
+    let codes: Vec<&str> = found.iter().map(|it| it.code.as_str()).collect();
+    assert_eq!(codes, ["WL-D165"]);
+    assert_eq!(found[0].place.pointer, "/nodes/ask/mutex");
+    let found = published(&running, &workflow("1s")).unwrap();
+    assert_eq!((found.version, found.warnings), (2, Vec::new()));
 }

@@ -23,5 +23,6 @@ mod patterns;
 mod queue;
 mod races;
 mod rig;
+mod sections;
 mod unread;
 mod waiting;

@@ -275,6 +275,11 @@ impl Running {
         self.tokio.handle().clone()
     }
 
+    /// The plugins that there are.
+    pub(crate) fn plugins(&self) -> &Host {
+        &self.plugins
+    }
+
     /// Makes a workflow the published version of its name.
     pub(crate) fn publish(&self, workflow: &str) {
         let definition = definition(workflow);

@@ -98,6 +98,8 @@ pub(crate) struct Saved {
     revision: u64,
     /// What is wrong with it, so that it cannot be published yet.
     problems: Vec<Mistake>,
+    /// What it may do and its author may not expect. It can be published all the same.
+    warnings: Vec<Mistake>,
 }
 
 /// Saves a draft, with whatever is wrong with it.
@@ -146,6 +148,7 @@ pub(crate) async fn save(
         workflow: saved.name,
         revision,
         problems: saved.problems.iter().map(Mistake::from).collect(),
+        warnings: saved.warnings.iter().map(Mistake::from).collect(),
     };
     Ok(tagged(revision, Json(body).into_response()))
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{InstanceId, InstanceNo, RunNo, ScopeNo, Status};
-use windlass_runtime::client::Standing;
+use windlass_runtime::client::{self, Standing};
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::InstanceRow;
 
@@ -18,6 +18,7 @@ use crate::extract::{Asked, Named, check_optional};
 use crate::gate::Room;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
+use crate::view::sections::Section;
 use crate::view::{Failure, Instance, Names, Run, Trigger, moment, optional, read};
 
 /// Which runs to list.
@@ -103,6 +104,8 @@ pub(crate) struct RunShown {
     output: Option<Value>,
     /// What it is about to do, or waits for.
     triggers: Vec<Trigger>,
+    /// The critical sections that nodes of it wait for.
+    mutexes: Vec<Section>,
     /// What happened to it as a whole.
     journal: Vec<Entry>,
 }
@@ -146,12 +149,17 @@ fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
         kind: entry.kind.clone(),
         detail: read(&entry.detail),
     });
+    let mutexes = match names.definition(app, row.definition)? {
+        Some(definition) => client::sections(store, &row, definition)?,
+        None => Vec::new(),
+    };
     Ok(RunShown {
         instance: names.instance(app, &row)?,
         input: optional(app, store.input(row.no)?.as_ref())?,
         vars,
         output: optional(app, store.output(row.no)?.as_ref())?,
         triggers,
+        mutexes: mutexes.iter().map(Section::from).collect(),
         journal: journal.collect(),
     })
 }

@@ -18,7 +18,7 @@ use super::definitions::{missing, tag, tagged};
 use crate::app::{App, Inner};
 use crate::codes;
 use crate::extract::{self, Document, Named, check_media, check_optional};
-use crate::problem::Problem;
+use crate::problem::{Mistake, Problem};
 
 /// What was published.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,6 +33,8 @@ pub(crate) struct Published {
     events: usize,
     /// How many of its triggers wait for times.
     schedules: usize,
+    /// What it may do and its author may not expect. It is published all the same.
+    warnings: Vec<Mistake>,
 }
 
 impl From<client::Published> for Published {
@@ -43,6 +45,7 @@ impl From<client::Published> for Published {
             unchanged: published.unchanged,
             events: published.events,
             schedules: published.schedules,
+            warnings: published.warnings.iter().map(Mistake::from).collect(),
         }
     }
 }

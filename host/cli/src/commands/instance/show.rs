@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use windlass_runtime::client;
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
 
@@ -59,6 +60,11 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
             json!({ "at": moment(entry.at_ms), "kind": entry.kind, "detail": detail })
         })
         .collect();
+    let mutexes = match &definition {
+        Some(definition) => client::sections(store, row, definition)?,
+        None => Vec::new(),
+    };
+    let mutexes: Vec<_> = mutexes.iter().map(windlass_server::Section::from).collect();
     Ok(json!({
         "id": row.id,
         "workflow": definition.map(|definition| definition.name),
@@ -72,12 +78,13 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
         "vars": vars,
         "output": optional(store.output(row.no)?)?,
         "triggers": waiting,
+        "mutexes": mutexes,
         "journal": journal,
     }))
 }
 
 /// The members of a run, in the order in which they are shown.
-pub(crate) const ORDER: [&str; 13] = [
+pub(crate) const ORDER: [&str; 14] = [
     "id",
     "workflow",
     "definition",
@@ -90,5 +97,6 @@ pub(crate) const ORDER: [&str; 13] = [
     "vars",
     "output",
     "triggers",
+    "mutexes",
     "journal",
 ];

@@ -101,8 +101,9 @@ impl Save {
         };
         let saved = client::save_draft(store.as_ref(), &host, now_ms, &draft)?;
         store.close();
+        let warnings = source::problems(name.clone(), text.clone(), saved.warnings);
         let found = source::problems(name, text, saved.problems);
-        tell_saved(output, &saved.name, saved.revision, found)
+        tell_saved(output, &saved.name, saved.revision, found, &warnings)
     }
 }
 
@@ -112,12 +113,14 @@ pub(crate) fn tell_saved(
     name: &str,
     revision: u64,
     found: Problems,
+    warnings: &Problems,
 ) -> anyhow::Result<Exit> {
     let item = json!({
         "workflow": name,
         "revision": revision,
         "valid": found.diagnostics.is_empty(),
         "diagnostics": diagnostics(&found),
+        "warnings": diagnostics(warnings),
     });
     output.show(&item, || {
         let how = output.data.good("saved");
@@ -127,6 +130,7 @@ pub(crate) fn tell_saved(
             count => format!("{name} revision {revision}: {how}, with {count} mistakes"),
         }
     })?;
+    crate::report::warn(output, warnings);
     if output.is_text() && !found.diagnostics.is_empty() {
         crate::report::report(output, &Expected::of_file(found));
     }

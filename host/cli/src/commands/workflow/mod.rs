@@ -123,7 +123,15 @@ impl Validate {
             });
             match checked {
                 Ok(source) => {
-                    items.push(json!({ "file": source.name, "valid": true, "diagnostics": [] }));
+                    let warnings = windlass_runtime::warnings(&source.definition, &host);
+                    let warnings = source.warnings(warnings);
+                    items.push(json!({
+                        "file": source.name,
+                        "valid": true,
+                        "diagnostics": [],
+                        "warnings": diagnostics(&warnings),
+                    }));
+                    crate::report::warn(output, &warnings);
                     if output.is_text() {
                         let count = source.definition.all_nodes().len();
                         let good = output.data.good("valid");
@@ -155,5 +163,10 @@ fn refused(file: &Path, error: &Expected) -> Value {
         Some(problems) => diagnostics(problems),
         None => json!([{ "code": error.code, "message": error.message, "help": error.help }]),
     };
-    json!({ "file": file.display().to_string(), "valid": false, "diagnostics": found })
+    json!({
+        "file": file.display().to_string(),
+        "valid": false,
+        "diagnostics": found,
+        "warnings": [],
+    })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
+use windlass_model::Diagnostic;
 use windlass_runtime::client;
 use windlass_store::Store;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
@@ -79,6 +80,7 @@ impl Publish {
                 "unchanged": published.unchanged,
                 "events": published.events,
                 "schedules": published.schedules,
+                "warnings": warnings(&published.warnings),
             }))
         });
         store.close();
@@ -107,6 +109,7 @@ impl Publish {
                     output.data.good("published")
                 };
                 output.print(&format!("{}: {how}", version_of(&item)))?;
+                source.warn(output, &item);
             }
             if let Some(members) = item.as_object_mut() {
                 let file = match source {
@@ -122,6 +125,19 @@ impl Publish {
         }
         Ok(Exit::Done)
     }
+}
+
+/// Warnings, as a host sends them.
+pub(crate) fn warnings(found: &[Diagnostic]) -> Vec<Value> {
+    let warning = |found: &Diagnostic| {
+        json!({
+            "code": found.code,
+            "detail": found.message,
+            "pointer": found.place.pointer,
+            "help": found.help,
+        })
+    };
+    found.iter().map(warning).collect()
 }
 
 /// A version, for people.
@@ -150,6 +166,16 @@ impl Given {
             Some(name) => Ok(Self::Draft(name.to_owned())),
             None => Source::read(given).map(|source| Self::File(Box::new(source))),
         }
+    }
+
+    /// Prints the warnings of what was published.
+    fn warn(&self, output: &Output, published: &Value) {
+        let found = crate::remote::mistakes(published, "warnings");
+        let found = match self {
+            Self::File(source) => source.warnings(found),
+            Self::Draft(name) => source::problems(format!("draft of {name}"), "".into(), found),
+        };
+        crate::report::warn(output, &found);
     }
 }
 

@@ -1,0 +1,211 @@
+//! Critical sections that executions of a run wait for, and why each is taken.
+//!
+//! Reads the store and changes nothing. The reads are no one transaction: while a run goes on,
+//! a section may show no holder.
+//!
+//! Bounds: the rows of one run. [`WAITING`] of those that wait for one section are named.
+
+use std::collections::BTreeMap;
+
+use windlass_engine::{Open, OpenRow};
+use windlass_model::{Definition, InstanceId, TriggerState, TriggerType};
+use windlass_store::Store;
+use windlass_store::rows::{InstanceRow, TriggerRow};
+use windlass_store::stimuli::BookmarkQuery;
+
+use crate::error::Error;
+
+/// How many of the executions that wait for one section are named.
+const WAITING: usize = 100;
+
+/// How many of the bookmarks and children of a run are looked through.
+const LOOKED_AT: u32 = 1_000;
+
+/// A critical section that executions wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The text of the `mutex`.
+    pub mutex: String,
+    /// The execution that is in it; none if the run changed while it was read.
+    pub holder: Option<Holder>,
+    /// Executions that wait for it, the next one first.
+    pub waiting: Vec<Execution>,
+    /// How many more of them there are.
+    pub more: usize,
+}
+
+/// An execution, by its place in the workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// The node.
+    pub node: String,
+    /// The places of the items that it is inside of, the outermost first.
+    pub items: Vec<u32>,
+}
+
+/// An execution that is in a critical section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Which.
+    pub execution: Execution,
+    /// What it waits for.
+    pub waits: Waits,
+}
+
+/// What an execution waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Nothing: it is being executed, or is about to be.
+    Nothing,
+    /// A moment, in epoch milliseconds.
+    Time(i64),
+    /// Another attempt, at this moment in epoch milliseconds.
+    Retry(i64),
+    /// One of these stimuli: name and match, as JSON. And for no longer than until this moment
+    /// in epoch milliseconds.
+    Events(Vec<(String, String)>, Option<i64>),
+    /// The run of another workflow; none if it is not known which.
+    Child(Option<InstanceId>),
+    /// The items of its list.
+    Items,
+    /// Its plugin or its consumer, which is not there.
+    Parked,
+}
+
+/// The critical sections of a run that executions wait for.
+///
+/// # Errors
+///
+/// The store is in trouble, or has something that cannot be read.
+pub fn sections(
+    store: &dyn Store,
+    row: &InstanceRow,
+    definition: &Definition,
+) -> Result<Vec<Section>, Error> {
+    let mut nodes: Vec<(&str, Option<&str>)> = definition
+        .all_nodes()
+        .into_iter()
+        .map(|(_, name, node)| (name, node.mutex.as_deref()))
+        .collect();
+    if row.status.is_final() || nodes.iter().all(|(_, mutex)| mutex.is_none()) {
+        return Ok(Vec::new());
+    }
+    nodes.sort_unstable();
+    let triggers = store.triggers(row.no)?;
+    let open = triggers
+        .iter()
+        .filter_map(open)
+        .collect::<Result<Vec<_>, _>>();
+    let open = open.map_err(unreadable)?;
+    let scopes = store.scopes(row.no)?;
+    let scopes = scopes.iter().map(|(no, bytes)| (*no, &**bytes));
+    let found = windlass_engine::sections(&row.state, scopes, &open).map_err(unreadable)?;
+    let named = |at: &windlass_engine::Section| nodes.get(at.node.at()).copied();
+    let execution = |at: &windlass_engine::Section| Execution {
+        node: named(at).map_or_else(String::new, |(name, _)| name.to_owned()),
+        items: at.items.clone(),
+    };
+    let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
+    for queued in &found.queued {
+        let Some(mutex) = named(queued).and_then(|(_, mutex)| mutex) else {
+            continue;
+        };
+        let section = sections.entry(mutex).or_insert_with(|| Section {
+            mutex: mutex.to_owned(),
+            holder: None,
+            waiting: Vec::new(),
+            more: 0,
+        });
+        if section.waiting.len() < WAITING {
+            section.waiting.push(execution(queued));
+        } else {
+            section.more += 1;
+        }
+    }
+    for (at, waits) in found
+        .lists
+        .iter()
+        .map(|list| (list, Some(Waits::Items)))
+        .chain(found.open.iter().map(|open| (open, None)))
+    {
+        let mutex = named(at).and_then(|(_, mutex)| mutex);
+        let Some(section) = mutex.and_then(|mutex| sections.get_mut(mutex)) else {
+            continue;
+        };
+        let waits = match waits {
+            Some(waits) => waits,
+            None => match triggers.iter().find(|row| row.seq == at.seq) {
+                Some(trigger) => waits_for(store, row, trigger, &open)?,
+                None => Waits::Nothing,
+            },
+        };
+        section.holder = Some(Holder {
+            execution: execution(at),
+            waits,
+        });
+    }
+    Ok(sections.into_values().collect())
+}
+
+fn unreadable(error: windlass_engine::Corrupt) -> Error {
+    Error::Unreadable(error.to_string())
+}
+
+/// The execution that a trigger stands for; none if the engine did not make it.
+fn open(row: &TriggerRow) -> Option<Result<Open, windlass_engine::Corrupt>> {
+    let node = row.node.filter(|_| !row.seq.is_outside())?;
+    let open = OpenRow {
+        seq: row.seq,
+        node,
+        kind: row.kind,
+        attempt: row.attempt,
+        due_ms: row.due_ms,
+    };
+    Some(Open::read_detail(open, &row.detail))
+}
+
+fn waits_for(
+    store: &dyn Store,
+    row: &InstanceRow,
+    trigger: &TriggerRow,
+    open: &[Open],
+) -> Result<Waits, Error> {
+    let until_ms = (trigger.due_ms < i64::MAX).then_some(trigger.due_ms);
+    Ok(match (trigger.state, trigger.kind) {
+        (TriggerState::Parked, _) => Waits::Parked,
+        (TriggerState::Claimed | TriggerState::Dead, _) => Waits::Nothing,
+        // A resumption that was delivered is about to be executed.
+        (TriggerState::Pending, _) if trigger.payload.is_some() => Waits::Nothing,
+        (TriggerState::Pending, TriggerType::Resume) => {
+            let first = open.iter().find(|open| open.seq == trigger.seq);
+            let first = first.map(|open| open.first);
+            let bookmarks = store.bookmarks(&BookmarkQuery {
+                instance: Some(row.no),
+                limit: LOOKED_AT,
+                ..BookmarkQuery::default()
+            })?;
+            let own = bookmarks
+                .into_iter()
+                .filter(|bookmark| Some(bookmark.bookmark.first) == first);
+            let stimuli = own.map(|own| {
+                let matches = String::from_utf8_lossy(&own.bookmark.matches).into_owned();
+                (own.bookmark.name, matches)
+            });
+            Waits::Events(stimuli.collect(), until_ms)
+        }
+        (TriggerState::Pending, TriggerType::Child) => {
+            let children = store.children(row.no, None, LOOKED_AT)?;
+            let child = children
+                .iter()
+                .find(|child| child.parent.is_some_and(|parent| parent.seq == trigger.seq));
+            Waits::Child(child.map(|child| child.id))
+        }
+        (TriggerState::Pending, TriggerType::Retry) => {
+            until_ms.map_or(Waits::Nothing, Waits::Retry)
+        }
+        (TriggerState::Pending, TriggerType::Timer | TriggerType::Loop) => {
+            until_ms.map_or(Waits::Nothing, Waits::Time)
+        }
+        (TriggerState::Pending, _) => Waits::Nothing,
+    })
+}

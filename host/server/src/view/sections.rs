@@ -1,0 +1,123 @@
+//! Critical sections that executions of a run wait for, as they look from outside.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use windlass_runtime::client::{self, Waits};
+
+use super::moment;
+
+/// A critical section that executions of a run wait for.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Section {
+    /// The text of the `mutex`.
+    mutex: String,
+    /// The execution that is in it; none if the run changed while it was read.
+    holder: Option<Holder>,
+    /// The executions that wait for it, the next one first; at most 100 of them.
+    waiting: Vec<Execution>,
+    /// How many more of them there are.
+    more: usize,
+}
+
+/// An execution, by its place in the workflow.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Execution {
+    /// The node.
+    node: String,
+    /// The places of the items that it is inside of, the outermost first.
+    items: Vec<u32>,
+}
+
+/// The execution that is in a critical section.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Holder {
+    /// The node.
+    node: String,
+    /// The places of the items that it is inside of, the outermost first.
+    items: Vec<u32>,
+    /// What it waits for.
+    waits_for: WaitsFor,
+}
+
+/// What an execution waits for.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct WaitsFor {
+    /// `nothing` (it is being executed, or is about to be), `time`, `retry`, `event`,
+    /// `workflow`, `items` (it is a for-each) or `plugin` (which is not there).
+    kind: &'static str,
+    /// When the wait is over at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// The stimuli that end the wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stimuli: Vec<Awaited>,
+    /// The run of the other workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<Uuid>,
+}
+
+/// A stimulus that an execution waits for.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Awaited {
+    /// Its name.
+    name: String,
+    /// What its match has to equal.
+    #[serde(rename = "match")]
+    matches: Value,
+}
+
+impl From<&client::Section> for Section {
+    fn from(section: &client::Section) -> Self {
+        let execution = |execution: &client::Execution| Execution {
+            node: execution.node.clone(),
+            items: execution.items.clone(),
+        };
+        Self {
+            mutex: section.mutex.clone(),
+            holder: section.holder.as_ref().map(|holder| Holder {
+                node: holder.execution.node.clone(),
+                items: holder.execution.items.clone(),
+                waits_for: WaitsFor::from(&holder.waits),
+            }),
+            waiting: section.waiting.iter().map(execution).collect(),
+            more: section.more,
+        }
+    }
+}
+
+impl From<&Waits> for WaitsFor {
+    fn from(waits: &Waits) -> Self {
+        let of = |kind| Self {
+            kind,
+            ..Self::default()
+        };
+        let until = |kind, ms: i64| Self {
+            until: Some(moment(ms)),
+            ..of(kind)
+        };
+        match waits {
+            Waits::Nothing => of("nothing"),
+            Waits::Time(ms) => until("time", *ms),
+            Waits::Retry(ms) => until("retry", *ms),
+            Waits::Events(stimuli, ms) => Self {
+                until: ms.map(moment),
+                stimuli: stimuli
+                    .iter()
+                    .map(|(name, matches)| Awaited {
+                        name: name.clone(),
+                        matches: super::read(matches.as_bytes()),
+                    })
+                    .collect(),
+                ..of("event")
+            },
+            Waits::Child(instance) => Self {
+                instance: instance.map(|id| id.0),
+                ..of("workflow")
+            },
+            Waits::Items => of("items"),
+            Waits::Parked => of("plugin"),
+        }
+    }
+}
