@@ -139,7 +139,8 @@ fn windows(text: &str, number: usize, line: &Range<usize>, spans: &[Span]) -> Ve
         })
         .collect();
     if windows.is_empty() {
-        return vec![line.start..text.floor_char_boundary(line.start + WHOLE)];
+        let whole = line.start..text.floor_char_boundary(line.start + WHOLE);
+        return std::iter::once(whole).collect();
     }
     windows.sort_by_key(|window| window.start);
     windows.dedup_by(|next, window| {

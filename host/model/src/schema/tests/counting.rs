@@ -59,7 +59,7 @@ fn subschema() -> impl Strategy<Value = Value> {
                 .clone()
                 .prop_map(|one| json!({ "propertyNames": one })),
             inner.clone().prop_map(|one| json!({ "items": one })),
-            (list.clone(), inner.clone())
+            (list, inner.clone())
                 .prop_map(|(list, one)| json!({ "prefixItems": list, "items": one })),
             inner.clone().prop_map(|one| json!({ "contains": one })),
             (inner.clone(), inner.clone())
