@@ -14,6 +14,8 @@ pub const LOST: Code = Code::new("WL-R073");
 pub const SUSPENDED: Code = Code::new("WL-R074");
 /// A template of the node could not be rendered.
 pub const RENDER: Code = Code::new("WL-R075");
+/// An expression takes more steps, work or memory than it may.
+pub const EXPRESSION_BUDGET: Code = Code::new("WL-R140");
 /// The rendered configuration does not fit the plugin's schema.
 pub const CONFIG_INVALID: Code = Code::new("WL-R076");
 /// A consumer rejected the trigger.

@@ -16,7 +16,7 @@ use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::{Shard, Tokens};
-use crate::shared::{Aside, Flow, Shared, Suspects};
+use crate::shared::{Aside, Flow, Overdue, Shared, Suspects};
 use crate::wait::Waiters;
 
 /// A member of the store, and everything that makes up its process.
@@ -72,6 +72,7 @@ impl Parts {
             suspects: Suspects::default(),
             waiters: Waiters::default(),
             draining: AtomicBool::new(false),
+            overdue: Overdue::new(),
             pause,
             max_steps: options.max_steps,
             burst: options.burst,

@@ -410,6 +410,7 @@ impl Runtime {
         windlass_model::failpoint::pass("drain-begun");
         let in_time = self.until_empty(deadline).await;
         if !in_time {
+            self.shared.overdue.raise();
             self.shared.broadcast(|| Message::Interrupt);
             windlass_model::failpoint::pass("drain-interrupted");
             self.until_empty(INTERRUPT).await;

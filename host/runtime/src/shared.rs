@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use windlass_engine::expr::Interrupt;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_plugins::ResumeTokens;
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) suspects: Suspects,
     pub(crate) waiters: Waiters,
     pub(crate) draining: AtomicBool,
+    /// Raised when a drain's deadline has passed.
+    pub(crate) overdue: Overdue,
     /// Whether somebody wants nothing to be begun for a while.
     pub(crate) pause: Pause,
     pub(crate) max_steps: u64,
@@ -114,6 +117,29 @@ impl Shared {
     /// for later.
     pub(crate) fn begins_nothing(&self) -> bool {
         self.is_draining() || self.pause.is_on()
+    }
+}
+
+/// Whether a drain's deadline has passed: what is being evaluated then is interrupted.
+pub(crate) struct Overdue {
+    raised: Arc<AtomicBool>,
+    interrupt: Interrupt,
+}
+
+impl Overdue {
+    pub(crate) fn new() -> Self {
+        let raised = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&raised);
+        let interrupt = Interrupt::when(move || seen.load(Ordering::Acquire));
+        Self { raised, interrupt }
+    }
+
+    pub(crate) fn raise(&self) {
+        self.raised.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
     }
 }
 

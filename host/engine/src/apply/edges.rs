@@ -1,6 +1,6 @@
 //! Which edges of a finished node are taken.
 
-use windlass_model::{Class, Failure};
+use windlass_model::Failure;
 
 use super::step::Step;
 use crate::codes;
@@ -87,7 +87,7 @@ fn is(flags: &[bool], at: u32) -> bool {
 
 fn refuse(error: &ExprError, edge: &str) -> Failure {
     Failure::new(
-        Class::Invalid,
+        error.class(),
         codes::CONDITION,
         format!("the condition of edge `{edge}` could not be evaluated: {error}"),
     )

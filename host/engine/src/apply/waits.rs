@@ -1,6 +1,6 @@
 //! Nodes that are called again: because they ask for it, after a wait, or because they repeat.
 
-use windlass_model::{Class, Failure, Payload, RunNo, TriggerType};
+use windlass_model::{Failure, Payload, RunNo, TriggerType};
 
 use super::step::Step;
 use super::{Command, Cx, after, failing};
@@ -109,7 +109,7 @@ impl Step<'_> {
         if let Some(until) = &repeat.until {
             let met = until.test(cx.values).map_err(|error| {
                 let message = format!("`until` could not be evaluated: {error}");
-                Failure::new(Class::Invalid, codes::CONDITION, message)
+                Failure::new(error.class(), codes::CONDITION, message)
             })?;
             if met {
                 return Ok(None);

@@ -2,17 +2,28 @@
 
 use std::fmt;
 
+use windlass_model::Class;
+
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExprErrorKind {
     /// Something that the expression names has no value.
     Undefined,
-    /// It took more than [`super::FUEL`] instructions.
+    /// It took more than [`super::FUEL`] steps.
     Fuel,
+    /// It took more than [`super::WORK`], together with what was evaluated before from the same
+    /// values.
+    Work,
+    /// It took more than [`super::MEMORY`].
+    Memory,
+    /// It, or a value that it made, nests too deeply.
+    TooDeep,
     /// A value is not of the kind that was needed.
     Type,
     /// The result is larger than [`super::RESULT_BYTES`], or nests too deeply.
     TooLarge,
+    /// Its [`super::Interrupt`] was raised. This is no failure: it has to be done again.
+    Interrupted,
     /// Anything else.
     Other,
 }
@@ -28,6 +39,22 @@ pub struct ExprError {
     pub expression: String,
     /// JSON pointer of the place where it is written.
     pub pointer: String,
+}
+
+impl ExprError {
+    /// Whether the budget was used up, which says nothing about whether the expression is right.
+    pub fn is_over_budget(&self) -> bool {
+        use ExprErrorKind::{Fuel, Memory, TooDeep, TooLarge, Work};
+        matches!(self.kind, Fuel | Memory | TooDeep | TooLarge | Work)
+    }
+
+    /// How an execution fails that needed the result.
+    pub fn class(&self) -> Class {
+        if self.is_over_budget() {
+            return Class::Limit;
+        }
+        Class::Invalid
+    }
 }
 
 impl fmt::Display for ExprError {

@@ -6,14 +6,14 @@
 //! serialised once, a value that is passed on whole is named and never parsed, and a plain
 //! path is looked up without the interpreter.
 //!
-//! Evaluation is bounded by fuel and the size of its result. What it does not bound is what a
-//! hostile expression holds in memory before it has a result: definitions come from people
-//! who may publish.
+//! Definitions come from people who may publish, and values from anybody. So `machine` evaluates
+//! within a budget of steps, work and memory that is charged before it is used.
 
 mod codes;
 mod condition;
 mod environment;
 mod error;
+mod machine;
 mod names;
 mod needs;
 mod source;
@@ -26,8 +26,9 @@ mod tests;
 
 pub use codes::*;
 pub use condition::Condition;
-pub use environment::{FUEL, RESULT_BYTES, TOKENS};
+pub use environment::{RESULT_BYTES, TOKENS};
 pub use error::{ExprError, ExprErrorKind};
+pub use machine::{FUEL, Interrupt, MEMORY, WORK};
 pub use needs::Needs;
 pub use template::{Alias, Template};
-pub use values::{InvalidJson, Values};
+pub use values::{InvalidJson, PARSED, Values};

@@ -80,7 +80,7 @@ pub(super) struct Findings {
     pub(super) paths: Vec<Path>,
     pub(super) mistakes: Vec<Mistake>,
     /// Names given by `set`, `for` and `with`, anywhere in the text.
-    locals: BTreeSet<String>,
+    pub(super) locals: BTreeSet<String>,
 }
 
 impl Findings {

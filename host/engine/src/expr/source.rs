@@ -1,19 +1,17 @@
 //! One expression or text, compiled.
 
 use minijinja::machinery::{Token, ast::Stmt, parse, parse_expr, tokenize};
-use minijinja::{Environment, ErrorKind, Expression, Value};
+use minijinja::{ErrorKind, Value};
 use windlass_model::nearest::did_you_mean;
 use windlass_model::{Diagnostic, Place};
 
 use super::codes;
-use super::environment::{ENVIRONMENT, FUEL, TOKENS, syntax};
+use super::environment::{TOKENS, syntax};
 use super::error::{ExprError, ExprErrorKind};
+use super::machine::{self, FUEL, Fault, Limit, MEMORY, Tree, WORK};
 use super::needs::{Findings, Mistake, Needs, Path, path};
 use super::values::Values;
 use super::write::WriteError;
-
-/// The name of the only template in a text's environment.
-const TEXT: &str = "text";
 
 /// One expression or text, compiled.
 #[derive(Debug)]
@@ -29,10 +27,7 @@ pub(super) struct Source {
 enum Code {
     /// A plain path needs no interpreter.
     Path,
-    Expression(Expression<'static, 'static>),
-    /// Text with expressions in it. MiniJinja lends templates out of an environment only, so
-    /// each has its own; it shares everything but the text with the others.
-    Text(Box<Environment<'static>>),
+    Tree(Tree),
 }
 
 /// A compiled source and what it needs, or what is wrong with it.
@@ -45,13 +40,9 @@ impl Source {
         check_length(text, true, pointer)?;
         let ast = parse_expr(text).map_err(|error| wrong(say(&error)))?;
         let findings = Findings::of_expr(&ast);
-        let plain = path(&ast).is_some();
-        drop(ast);
-        let code = if plain {
-            Code::Path
-        } else {
-            let expression = ENVIRONMENT.compile_expression_owned(text.to_owned());
-            Code::Expression(expression.map_err(|error| wrong(say(&error)))?)
+        let code = |_: &Findings| match path(&ast) {
+            Some(_) => Code::Path,
+            None => Code::Tree(Tree::of_expr(&ast)),
         };
         finish(code, findings, written, pointer)
     }
@@ -62,23 +53,23 @@ impl Source {
         let wrong = |message: String| syntax_mistake(message, text, pointer);
         check_length(text, false, pointer)?;
         let trimmed = text.trim();
-        let ast = parse(trimmed, TEXT, syntax()).map_err(|error| wrong(say(&error)))?;
+        let ast = parse(trimmed, "text", syntax()).map_err(|error| wrong(say(&error)))?;
         if let Some(inner) = single(&ast, trimmed) {
             return Self::expression(inner, trimmed, pointer);
         }
-        let findings = Findings::of_stmt(&ast);
         drop(ast);
-        let mut env = Box::new(ENVIRONMENT.clone());
-        env.add_template_owned(TEXT, text.to_owned())
-            .map_err(|error| wrong(say(&error)))?;
-        finish(Code::Text(env), findings, text, pointer)
+        // White space around a text is a part of it, unless the text is nothing but an expression.
+        let ast = parse(text, "text", syntax()).map_err(|error| wrong(say(&error)))?;
+        let findings = Findings::of_stmt(&ast);
+        let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
+        finish(code, findings, text, pointer)
     }
 
     /// The path that it is, if it is nothing else.
     pub(super) fn as_path(&self) -> Option<&Path> {
         match self.code {
             Code::Path => self.paths.first(),
-            Code::Expression(_) | Code::Text(_) => None,
+            Code::Tree(_) => None,
         }
     }
 
@@ -91,13 +82,16 @@ impl Source {
                     .and_then(|path| values.lookup(&path.root, &path.rest));
                 return found.ok_or_else(|| self.undefined(values));
             }
-            Code::Expression(expression) => expression.eval(values.root()),
-            Code::Text(env) => env
-                .get_template(TEXT)
-                .and_then(|text| text.render(values.root()))
-                .map(Value::from),
+            Code::Tree(tree) => machine::run(tree, values),
         };
-        result.map_err(|error| self.failed(&error, values))
+        result.map_err(|fault| match fault {
+            Fault::Error(error) => self.failed(&error, values),
+            Fault::Limit(limit) => self.over(limit),
+            Fault::Interrupted => {
+                let message = "the evaluation was interrupted";
+                self.error(ExprErrorKind::Interrupted, message)
+            }
+        })
     }
 
     /// The error of a result that is undefined.
@@ -124,13 +118,35 @@ impl Source {
         }
     }
 
+    fn over(&self, limit: Limit) -> ExprError {
+        let (kind, message) = match limit {
+            Limit::Steps => (
+                ExprErrorKind::Fuel,
+                format!("evaluating takes more than {FUEL} steps"),
+            ),
+            Limit::Work => (
+                ExprErrorKind::Work,
+                format!("evaluating reads and writes more than {WORK} bytes"),
+            ),
+            Limit::Memory => (
+                ExprErrorKind::Memory,
+                format!("evaluating takes more than {MEMORY} bytes of memory"),
+            ),
+            Limit::Depth => (
+                ExprErrorKind::TooDeep,
+                "operands, statements or loops nest too deeply".to_owned(),
+            ),
+            Limit::Nesting => (
+                ExprErrorKind::TooDeep,
+                "a value nests too deeply".to_owned(),
+            ),
+        };
+        self.error(kind, message)
+    }
+
     fn failed(&self, error: &minijinja::Error, values: &Values) -> ExprError {
         let kind = match error.kind() {
             ErrorKind::UndefinedError => return self.undefined(values),
-            ErrorKind::OutOfFuel => {
-                let message = format!("evaluating takes more than {FUEL} steps");
-                return self.error(ExprErrorKind::Fuel, message);
-            }
             ErrorKind::WriteFailure => ExprErrorKind::TooLarge,
             ErrorKind::InvalidOperation
             | ErrorKind::NonPrimitive
@@ -158,12 +174,17 @@ fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<&'a str> {
     Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
 }
 
-fn finish(code: Code, findings: Findings, written: &str, pointer: &str) -> Compiled {
+fn finish(
+    code: impl FnOnce(&Findings) -> Code,
+    findings: Findings,
+    written: &str,
+    pointer: &str,
+) -> Compiled {
     if findings.mistakes.is_empty() {
         let source = Source {
             written: written.into(),
             pointer: pointer.into(),
-            code,
+            code: code(&findings),
             paths: findings.paths.into(),
         };
         return Ok((source, findings.needs));

@@ -4,6 +4,10 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
+mod budget;
+mod oracle;
+mod random;
+
 fn values() -> Values {
     let mut values = Values::new();
     let input = r#"{"order": {"total": 1200, "lines": [{"sku": "a", "n": 2}, {"sku": "b", "n": 3}]},

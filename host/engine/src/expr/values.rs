@@ -8,19 +8,40 @@ use std::sync::Arc;
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 
-/// A value was not JSON.
+use super::machine::{Interrupt, Spent};
+
+/// Bytes that parsed values may take together. JSON takes much less than what it is parsed to:
+/// an empty map is two bytes, and more than a hundred in memory.
+pub const PARSED: usize = 256 * 1024 * 1024;
+
+/// A value cannot be seen by expressions.
 #[derive(Debug, thiserror::Error)]
-#[error("`{name}` is not JSON: {reason}")]
-pub struct InvalidJson {
-    /// What it was to be.
-    pub name: String,
-    /// Why not.
-    pub reason: String,
+pub enum InvalidJson {
+    /// A value was not JSON.
+    #[error("`{name}` is not JSON: {reason}")]
+    Syntax {
+        /// What it was to be.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The values together take too much memory.
+    #[error("`{name}` and the values before it take more than {PARSED} bytes of memory")]
+    TooLarge {
+        /// What it was to be.
+        name: String,
+    },
 }
 
 /// What expressions see.
 #[derive(Clone, Debug, Default)]
-pub struct Values(Arc<Inner>);
+pub struct Values {
+    inner: Arc<Inner>,
+    /// Evaluations from the same values share their work.
+    spent: Spent,
+    interrupt: Interrupt,
+    parsed: usize,
+}
 
 #[derive(Clone, Debug, Default)]
 struct Inner {
@@ -46,7 +67,8 @@ impl Values {
     ///
     /// The bytes are not JSON.
     pub fn input(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
-        self.inner().input = Some(parse(json, || "input".to_owned())?);
+        let value = self.parse(json, || "input".to_owned())?;
+        self.inner().input = Some(value);
         Ok(())
     }
 
@@ -56,7 +78,8 @@ impl Values {
     ///
     /// The bytes are not JSON.
     pub fn item(&mut self, json: &[u8]) -> Result<(), InvalidJson> {
-        self.inner().item = Some(parse(json, || "item".to_owned())?);
+        let value = self.parse(json, || "item".to_owned())?;
+        self.inner().item = Some(value);
         Ok(())
     }
 
@@ -71,7 +94,7 @@ impl Values {
     ///
     /// The bytes are not JSON.
     pub fn var(&mut self, name: &str, json: &[u8]) -> Result<(), InvalidJson> {
-        let value = parse(json, || format!("vars.{name}"))?;
+        let value = self.parse(json, || format!("vars.{name}"))?;
         self.inner().vars.set(name, value);
         Ok(())
     }
@@ -84,7 +107,7 @@ impl Values {
     /// The bytes are not JSON.
     pub fn output(&mut self, node: &str, json: Option<&[u8]>) -> Result<(), InvalidJson> {
         let value = match json {
-            Some(json) => parse(json, || format!("nodes.{node}.output"))?,
+            Some(json) => self.parse(json, || format!("nodes.{node}.output"))?,
             None => Value::from(()),
         };
         self.inner().nodes.set(node, value);
@@ -113,23 +136,37 @@ impl Values {
         ]));
     }
 
-    /// The object that the interpreter looks names up in.
+    /// The object that MiniJinja looks names up in.
+    #[cfg(test)]
     pub(super) fn root(&self) -> Value {
-        Value::from_dyn_object(Arc::clone(&self.0))
+        Value::from_dyn_object(Arc::clone(&self.inner))
+    }
+
+    /// Asks `interrupt` now and then whether an evaluation is still wanted.
+    pub fn interrupted_by(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    pub(super) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    pub(super) fn spent(&self) -> &Spent {
+        &self.spent
     }
 
     /// Looks a path up without the interpreter. None if anything on the way is undefined.
     pub(super) fn lookup(&self, root: &str, path: &[Box<str>]) -> Option<Value> {
         let (value, rest) = match (root, path) {
-            ("input", rest) => (self.0.input.clone()?, rest),
-            ("item", rest) => (self.0.item.clone()?, rest),
-            ("vars", [name, rest @ ..]) => (self.0.vars.get(name)?.clone(), rest),
+            ("input", rest) => (self.inner.input.clone()?, rest),
+            ("item", rest) => (self.inner.item.clone()?, rest),
+            ("vars", [name, rest @ ..]) => (self.inner.vars.get(name)?.clone(), rest),
             ("nodes", [node, property, rest @ ..])
                 if **property == *super::names::NODE_PROPERTY =>
             {
-                (self.0.nodes.get(node)?.clone(), rest)
+                (self.inner.nodes.get(node)?.clone(), rest)
             }
-            (root, rest) => (self.0.get_value_by_str(root)?, rest),
+            (root, rest) => (self.inner.get_value_by_str(root)?, rest),
         };
         rest.iter().try_fold(value, |value, name| {
             value
@@ -139,17 +176,55 @@ impl Values {
         })
     }
 
+    fn parse(&mut self, json: &[u8], name: impl FnOnce() -> String) -> Result<Value, InvalidJson> {
+        let room = PARSED.saturating_sub(self.parsed);
+        let size = parsed_size(json, room);
+        if size > room {
+            return Err(InvalidJson::TooLarge { name: name() });
+        }
+        self.parsed = self.parsed.saturating_add(size);
+        serde_json::from_slice(json).map_err(|error| InvalidJson::Syntax {
+            name: name(),
+            reason: error.to_string(),
+        })
+    }
+
     fn inner(&mut self) -> &mut Inner {
         // Nothing else holds it: evaluation gives its copy back when it ends.
-        Arc::make_mut(&mut self.0)
+        Arc::make_mut(&mut self.inner)
     }
 }
 
-fn parse(json: &[u8], name: impl FnOnce() -> String) -> Result<Value, InvalidJson> {
-    serde_json::from_slice(json).map_err(|error| InvalidJson {
-        name: name(),
-        reason: error.to_string(),
-    })
+/// At most the bytes that JSON text takes when it is parsed: each of these signs begins or
+/// separates values. Signs in strings are counted unless that would be too much.
+fn parsed_size(json: &[u8], room: usize) -> usize {
+    let signs = |sign: u8| json.iter().filter(|byte| **byte == sign).count();
+    let size = |[commas, colons, lists, maps, quotes]: [usize; 5]| {
+        commas * 24 + colons * 56 + lists * 96 + maps * 160 + quotes * 16 + json.len() + 24
+    };
+    let most = size([b',', b':', b'[', b'{', b'"'].map(signs));
+    if most <= room {
+        return most;
+    }
+    let (mut counts, mut in_text, mut escaped) = ([0; 5], false, false);
+    for byte in json {
+        let [commas, colons, lists, maps, quotes] = &mut counts;
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => {
+                in_text = !in_text;
+                *quotes += 1;
+            }
+            _ if in_text => {}
+            b',' => *commas += 1,
+            b':' => *colons += 1,
+            b'[' => *lists += 1,
+            b'{' => *maps += 1,
+            _ => {}
+        }
+    }
+    size(counts)
 }
 
 impl Object for Inner {
@@ -218,6 +293,10 @@ impl Object for Vars {
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         self.0.vars.names()
     }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.0.vars.0.len())
+    }
 }
 
 #[derive(Debug)]
@@ -238,6 +317,10 @@ impl Object for Nodes {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         self.0.nodes.names()
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.0.nodes.0.len())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Writes a value as JSON, and refuses what JSON cannot say: undefined values, functions and
 //! numbers that are not finite.
 
+use std::fmt::Write as _;
+
 use minijinja::value::ValueKind;
 use minijinja::{ErrorKind, Value};
 
@@ -53,7 +55,13 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
             out.extend_from_slice(if value.is_true() { b"true" } else { b"false" });
         }
         ValueKind::Number => number(value, out)?,
-        ValueKind::String => string(value.as_str().unwrap_or_default(), out),
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            if text.len() > limit {
+                return Err(too_large(limit));
+            }
+            string(text, out);
+        }
         ValueKind::Map => map(value, out, limit, depth)?,
         ValueKind::Seq | ValueKind::Iterable => {
             out.push(b'[');
@@ -85,10 +93,14 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
         }
     }
     if out.len() > limit {
-        let message = format!("the result is larger than {limit} bytes");
-        return Err(WriteError::new(ExprErrorKind::TooLarge, message));
+        return Err(too_large(limit));
     }
     Ok(())
+}
+
+fn too_large(limit: usize) -> WriteError {
+    let message = format!("the result is larger than {limit} bytes");
+    WriteError::new(ExprErrorKind::TooLarge, message)
 }
 
 fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(), WriteError> {
@@ -99,14 +111,32 @@ fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(
             out.push(b',');
         }
         match key.as_str() {
+            Some(text) if text.len() > limit => return Err(too_large(limit)),
             Some(text) => string(text, out),
-            None => string(&key.to_string(), out),
+            None => {
+                let mut text = Capped(String::new(), limit);
+                write!(text, "{key}").map_err(|_| too_large(limit))?;
+                string(&text.0, out);
+            }
         }
         out.push(b':');
         nested(&item, out, limit, depth + 1)?;
     }
     out.push(b'}');
     Ok(())
+}
+
+/// Text of at most so many bytes.
+struct Capped(String, usize);
+
+impl std::fmt::Write for Capped {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len().saturating_add(text.len()) > self.1 {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
 }
 
 fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use windlass_engine::expr::{Alias, Template};
+use windlass_engine::expr::{Alias, ExprErrorKind, Template};
 use windlass_engine::{NodeIx, Open};
 use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType};
 use windlass_plugins::{Call, CallContext, Cancel, Resumption};
@@ -176,11 +176,13 @@ impl Hot {
         }
         let values = self.values(shared.store.as_ref(), scope, template.needs(), patch)?;
         template.render(&values).map_err(|error| {
-            Unread::Value(Failure::new(
-                Class::Invalid,
-                codes::RENDER,
-                error.to_string(),
-            ))
+            let (class, code) = match error.kind {
+                // As with a guest that is interrupted, this is no failure of the run.
+                ExprErrorKind::Interrupted => (Class::Cancelled, codes::RENDER),
+                _ if error.is_over_budget() => (Class::Limit, codes::EXPRESSION_BUDGET),
+                _ => (Class::Invalid, codes::RENDER),
+            };
+            Unread::Value(Failure::new(class, code, error.to_string()))
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_engine::expr::Template;
+use windlass_engine::expr::{Interrupt, Template};
 use windlass_engine::{Open, PlanKind, waited_too_long};
 use windlass_model::{Bookmark, Class, Failure, Outcome, Payload, Resumption, TriggerType};
 use windlass_plugins::Returned as Back;
@@ -53,7 +53,10 @@ impl State {
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        match hot.begin_node(to, &open, &plan.kind, &patch, shared) {
+        hot.interrupt = shared.overdue.interrupt();
+        let begun = hot.begin_node(to, &open, &plan.kind, &patch, shared);
+        hot.interrupt = Interrupt::default();
+        match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
             Ok(Begun::Settled(settled)) => {
@@ -62,6 +65,12 @@ impl State {
                     ..Ran::default()
                 };
                 self.settle(to, settled, ran, shared);
+            }
+            Err(Unread::Value(failure))
+                if shared.is_draining() && failure.class == Class::Cancelled =>
+            {
+                // A shutdown is never a failure of the run.
+                self.interrupted(to, shared);
             }
             Err(Unread::Value(failure)) => {
                 self.settle(to, Settled::Failed(failure), Ran::default(), shared);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
+use windlass_engine::expr::Interrupt;
 use windlass_engine::{Open, OpenRow};
 use windlass_model::{
     Digest, Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Status, Token, TriggerNo,
@@ -42,6 +43,9 @@ pub(crate) struct Hot {
     /// What brought the step about that is being worked on, and the number of the execution:
     /// expressions see both.
     pub(crate) step: (TriggerType, u32),
+    /// Interrupts what is evaluated to begin a node. What a step results in is never
+    /// interrupted: its guest has run.
+    pub(crate) interrupt: Interrupt,
     /// Commits on their way.
     pub(crate) unacknowledged: u32,
     pub(crate) burst: Burst,
@@ -214,6 +218,7 @@ impl Hot {
             held,
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
+            interrupt: Interrupt::default(),
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,
@@ -248,6 +253,7 @@ impl Hot {
             held: held.collect(),
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
+            interrupt: Interrupt::default(),
             unacknowledged: 0,
             burst: Burst::begin(now),
             leaving: false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
-use windlass_engine::expr::{Needs, Values};
+use windlass_engine::expr::{InvalidJson, Needs, Values};
 use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
@@ -279,6 +279,7 @@ impl Hot {
         patch: &Patch,
     ) -> Result<Values, Unread> {
         let mut values = Values::new();
+        values.interrupted_by(self.interrupt.clone());
         if needs.is_empty() {
             return Ok(values);
         }
@@ -412,10 +413,10 @@ impl Hot {
     }
 }
 
-fn unusable(error: windlass_engine::expr::InvalidJson) -> Unread {
-    Unread::Value(Failure::new(
-        Class::Invalid,
-        codes::RENDER,
-        error.to_string(),
-    ))
+pub(super) fn unusable(error: InvalidJson) -> Unread {
+    let class = match error {
+        InvalidJson::Syntax { .. } => Class::Invalid,
+        InvalidJson::TooLarge { .. } => Class::Limit,
+    };
+    Unread::Value(Failure::new(class, codes::RENDER, error.to_string()))
 }

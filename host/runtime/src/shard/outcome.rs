@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::expr::Values;
 use windlass_engine::{Event, NodeIx, Verdict, verdict};
-use windlass_model::{
-    Again, Bookmark, Class, Digest, Failure, LogLine, Payload, RunStatus, ScopeNo, Seq,
-};
+use windlass_model::{Again, Bookmark, Digest, Failure, LogLine, Payload, RunStatus, ScopeNo, Seq};
 use windlass_plugins::call::Effects;
 use windlass_store::rows::{NewInstance, RunRow};
 
@@ -15,7 +13,6 @@ use super::hot::Hot;
 use super::memory::Unread;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
-use crate::codes;
 use crate::shared::Shared;
 
 /// How an execution, or what stands for one, ended.
@@ -209,13 +206,9 @@ impl Hot {
         let mut values = self.values(store, scope, &plan.needs, &patch)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
             let json = super::memory::json_of(store, output)?;
-            values.output(&plan.name, Some(&json)).map_err(|error| {
-                Unread::Value(Failure::new(
-                    Class::Invalid,
-                    codes::RENDER,
-                    error.to_string(),
-                ))
-            })?;
+            values
+                .output(&plan.name, Some(&json))
+                .map_err(super::memory::unusable)?;
         }
         Ok(values)
     }

@@ -1,0 +1,196 @@
+//! What one evaluation may use, charged before it is used.
+//!
+//! Three counters bound an evaluation, and none of them looks at a clock, so that an evaluation
+//! ends in the same way on every machine:
+//!
+//! * steps: operators, filters, statements and iterations of loops;
+//! * work: bytes that are read or written, weighted by what an operation costs per byte;
+//! * memory: bytes that are allocated. They are not given back before the evaluation ends.
+//!
+//! Between steps the budget asks the [`Interrupt`] whether the evaluation is still wanted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::fault::{Fault, Limit, Result};
+
+/// Steps that one expression or text may take.
+pub const FUEL: u64 = 100_000;
+
+/// Work that everything evaluated from the same [`Values`](crate::expr::Values) may take: bytes
+/// read or written, and [`STEP`] for each step.
+pub const WORK: u64 = 128 * 1024 * 1024;
+
+/// Bytes that one expression or text may allocate, its result included.
+pub const MEMORY: usize = 64 * 1024 * 1024;
+
+/// How deep evaluation may recurse: operands, nested statements and recursive loops together.
+pub(super) const DEPTH: u32 = 320;
+
+/// The work of one step, and of looking at one value inside a list or a map.
+pub(super) const STEP: u64 = 32;
+
+/// What a value in a list takes.
+pub(super) const SLOT: usize = size_of::<minijinja::Value>();
+
+/// What a list or a map takes besides its values.
+pub(super) const CONTAINER: usize = 96;
+
+/// How much work may pass between two looks at the interrupt: far below a millisecond.
+const LOOK: u64 = 256 * 1024;
+
+/// Asks whether an evaluation is still wanted. An interrupted evaluation has no result and no
+/// failure: the step is done again later.
+#[derive(Clone, Default)]
+pub struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl Interrupt {
+    /// Interrupts as soon as `raised` answers true. It is called about every 256 KiB of work,
+    /// so it has to be cheap and must not block.
+    pub fn when(raised: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(raised)))
+    }
+
+    fn is_raised(&self) -> bool {
+        self.0.as_ref().is_some_and(|raised| raised())
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interrupt").finish_non_exhaustive()
+    }
+}
+
+/// The work that evaluations from the same values have taken so far.
+#[derive(Debug, Default)]
+pub(in crate::expr) struct Spent(AtomicU64);
+
+impl Clone for Spent {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+/// The budget of one evaluation.
+pub(super) struct Budget<'a> {
+    steps: u64,
+    work: u64,
+    memory: usize,
+    depth: u32,
+    next_look: u64,
+    spent: &'a Spent,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Budget<'a> {
+    pub(super) fn new(spent: &'a Spent, interrupt: &'a Interrupt) -> Self {
+        let work = WORK.saturating_sub(spent.0.load(Ordering::Relaxed));
+        Self {
+            steps: FUEL,
+            work,
+            memory: MEMORY,
+            depth: 0,
+            next_look: work.saturating_sub(LOOK),
+            spent,
+            interrupt,
+        }
+    }
+
+    /// One step.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<()> {
+        let Some(steps) = self.steps.checked_sub(1) else {
+            return Err(Fault::Limit(Limit::Steps));
+        };
+        self.steps = steps;
+        self.work(STEP)
+    }
+
+    /// Reads or writes this many bytes.
+    #[inline]
+    pub(super) fn touch(&mut self, bytes: usize) -> Result<()> {
+        self.work(bytes as u64)
+    }
+
+    /// Reads or writes this many bytes in a way that costs `weight` times as much as copying.
+    #[inline]
+    pub(super) fn touch_slowly(&mut self, bytes: usize, weight: u64) -> Result<()> {
+        self.work((bytes as u64).saturating_mul(weight))
+    }
+
+    /// Work in units of bytes copied.
+    #[inline]
+    pub(super) fn work(&mut self, units: u64) -> Result<()> {
+        let Some(work) = self.work.checked_sub(units) else {
+            self.work = 0;
+            return Err(Fault::Limit(Limit::Work));
+        };
+        self.work = work;
+        if work <= self.next_look {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Allocates and fills this many bytes.
+    #[inline]
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
+        let Some(memory) = self.memory.checked_sub(bytes) else {
+            return Err(Fault::Limit(Limit::Memory));
+        };
+        self.memory = memory;
+        self.touch(bytes)
+    }
+
+    /// Allocates room for this many values.
+    #[inline]
+    pub(super) fn hold_values(&mut self, count: usize) -> Result<()> {
+        self.hold(count.saturating_mul(SLOT))
+    }
+
+    /// Whether this much could be allocated: for operations whose result is measured afterwards.
+    pub(super) fn room(&self, bytes: usize) -> Result<()> {
+        if bytes > self.memory {
+            return Err(Fault::Limit(Limit::Memory));
+        }
+        Ok(())
+    }
+
+    /// Bytes that are still to be had.
+    pub(super) fn memory_left(&self) -> usize {
+        self.memory
+    }
+
+    /// Goes one level deeper. [`Self::leave`] comes back.
+    #[inline]
+    pub(super) fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(Fault::Limit(Limit::Depth));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<()> {
+        self.next_look = self.work.saturating_sub(LOOK);
+        if self.interrupt.is_raised() {
+            return Err(Fault::Interrupted);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Budget<'_> {
+    fn drop(&mut self) {
+        let spent = WORK.saturating_sub(self.work);
+        self.spent.0.store(spent, Ordering::Relaxed);
+    }
+}

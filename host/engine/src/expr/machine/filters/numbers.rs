@@ -1,0 +1,69 @@
+//! Filters on numbers.
+
+use minijinja::Value;
+use minijinja::value::{Kwargs, ValueKind, from_args};
+
+use super::super::Machine;
+use super::super::fault::{Fault, Result};
+use super::super::object::{Kind, is_tuple};
+use super::super::ops::is_list;
+
+/// A filter of MiniJinja's own that makes a number, or fails.
+pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Result<Value> {
+    for arg in args {
+        let length = arg.as_str().map_or(0, str::len);
+        machine.budget.touch_slowly(length, 16)?;
+    }
+    // A float is rounded by way of its digits.
+    machine.budget.touch(4_096)?;
+    Ok(machine.state().apply_filter(name, args)?)
+}
+
+pub(super) fn sum(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
+    let (values, attribute, start, named): (&Value, Option<&str>, Option<Value>, Kwargs) =
+        from_args(args)?;
+    let attribute = match attribute {
+        Some(attribute) => Some(attribute),
+        None => named.get::<Option<&str>>("attribute")?,
+    };
+    let start = match start {
+        Some(start) => start,
+        None => named
+            .get::<Option<Value>>("start")?
+            .unwrap_or_else(|| Value::from(0)),
+    };
+    named.assert_all_used()?;
+    let mut total = start;
+    // Lists are collected, and made into one in the end.
+    let mut joined: Option<Vec<Value>> = None;
+    for item in machine.items(values)? {
+        machine.budget.step()?;
+        let item = match attribute {
+            Some(path) => machine.at_path_or(&item, path, &Value::UNDEFINED)?,
+            None => item,
+        };
+        if item.is_undefined() {
+            continue;
+        }
+        let is_number = item.is_number() || item.kind() == ValueKind::Bool;
+        if joined.is_none() && total.is_number() && !is_number {
+            let message = format!("can only sum numbers, got {}", item.kind());
+            return Err(Fault::invalid(message));
+        }
+        let lists = is_list(&total) && !is_tuple(&total);
+        if lists && is_list(&item) && !is_tuple(&item) {
+            let mut all = match joined.take() {
+                Some(all) => all,
+                None => machine.items(&total)?,
+            };
+            all.extend(machine.items(&item)?);
+            joined = Some(all);
+            continue;
+        }
+        total = machine.add(&total, &item)?;
+    }
+    match joined {
+        Some(all) => machine.list(Kind::Iterator, all),
+        None => Ok(total),
+    }
+}

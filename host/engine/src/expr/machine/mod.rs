@@ -1,0 +1,252 @@
+//! Evaluates expressions and texts within a budget.
+//!
+//! MiniJinja parses them, and its values and the simplest of its filters are used. Everything
+//! that can grow, loop or recurse is evaluated here, and pays before it does so: MiniJinja's
+//! interpreter counts instructions only, and one instruction can ask for any amount of memory.
+//! The results are those of MiniJinja: `oracle` in the tests compares them.
+
+mod budget;
+mod checks;
+mod compare;
+mod expression;
+mod fault;
+mod filters;
+mod functions;
+mod json;
+mod lower;
+mod object;
+mod ops;
+mod statement;
+mod text;
+mod tree;
+
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{State, Value};
+
+pub(super) use budget::Spent;
+pub use budget::{FUEL, Interrupt, MEMORY, WORK};
+pub(super) use fault::{Fault, Limit};
+pub(super) use tree::Tree;
+
+use super::environment::ENVIRONMENT;
+use super::values::Values;
+use budget::{Budget, CONTAINER, STEP};
+use fault::Result;
+use object::{Dict, Items, Kind, VALUE_DEPTH, depth_of};
+use statement::Frame;
+use text::Escape;
+use tree::Root;
+
+/// The names of all filters and of all tests.
+#[cfg(test)]
+pub(super) fn priced() -> [Vec<&'static str>; 2] {
+    [
+        filters::NAMES.iter().map(|(name, _)| *name).collect(),
+        checks::NAMES.iter().map(|(name, _)| *name).collect(),
+    ]
+}
+
+/// Evaluates a tree. The result may be undefined.
+pub(super) fn run(tree: &Tree, values: &Values) -> Result<Value> {
+    let mut machine = Machine {
+        tree,
+        values,
+        budget: Budget::new(values.spent(), values.interrupt()),
+        frames: Vec::new(),
+        escape: Escape::None,
+        out: String::new(),
+        captured: Value::UNDEFINED,
+        state: None,
+    };
+    match &tree.root {
+        Root::Expression(expr) => machine.eval(expr),
+        Root::Text(body) => {
+            machine.frames.push(Frame::default());
+            machine.body(body)?;
+            let text = std::mem::take(&mut machine.out);
+            machine.budget.hold(text.len())?;
+            Ok(Value::from(text))
+        }
+    }
+}
+
+/// One evaluation.
+struct Machine<'a> {
+    tree: &'a Tree,
+    values: &'a Values,
+    budget: Budget<'a>,
+    frames: Vec<Frame<'a>>,
+    escape: Escape,
+    /// The text so far, of the innermost capture.
+    out: String,
+    /// What the innermost filter block has captured.
+    captured: Value,
+    /// For the filters that are MiniJinja's own.
+    state: Option<Box<State<'static, 'static>>>,
+}
+
+impl Machine<'_> {
+    fn state(&mut self) -> &mut State<'static, 'static> {
+        self.state
+            .get_or_insert_with(|| Box::new(ENVIRONMENT.empty_state()))
+    }
+
+    /// Whether a value counts as true.
+    fn is_true(&mut self, value: &Value) -> Result<bool> {
+        self.defined(value)?;
+        Ok(value.is_true())
+    }
+
+    /// Fails if a value is undefined.
+    fn defined(&mut self, value: &Value) -> Result<()> {
+        if value.is_undefined() && !self.is_silent(value) {
+            return Err(Fault::undefined());
+        }
+        Ok(())
+    }
+
+    /// What an `if` without `else` gives is undefined and yet no mistake.
+    fn is_silent(&mut self, value: &Value) -> bool {
+        let args = std::slice::from_ref(value);
+        self.state().apply_filter("bool", args).is_ok()
+    }
+
+    /// What a value has to iterate over: items, keys or characters.
+    fn items(&mut self, value: &Value) -> Result<Vec<Value>> {
+        self.defined(value)?;
+        self.items_or_none(value)
+    }
+
+    /// The same, and nothing if the value is undefined.
+    fn items_or_none(&mut self, value: &Value) -> Result<Vec<Value>> {
+        let items = self.raw_items(value)?;
+        if let Some(made) = value.downcast_object_ref::<Items>()
+            && made.kind == Kind::Endless
+        {
+            // A value that stands for a mistake says which when it is read.
+            for item in items
+                .iter()
+                .filter(|item| item.kind() == ValueKind::Invalid)
+            {
+                item.try_iter()?;
+            }
+        }
+        Ok(items)
+    }
+
+    /// The same, with mistakes among the items left alone.
+    fn raw_items(&mut self, value: &Value) -> Result<Vec<Value>> {
+        if let Some(items) = value.downcast_object_ref::<Items>() {
+            self.budget.hold_values(items.items.len())?;
+            return Ok(items.items.clone());
+        }
+        if let Some(text) = value.as_str().filter(|_| value.kind() == ValueKind::String) {
+            let count = text.chars().count();
+            self.budget.touch(text.len())?;
+            self.budget.hold_values(count)?;
+            return Ok(text.chars().map(Value::from).collect());
+        }
+        let iter = value.try_iter()?;
+        let mut items = Vec::new();
+        for item in iter {
+            self.budget.hold_values(1)?;
+            items.push(item);
+        }
+        Ok(items)
+    }
+
+    /// A list of what is given.
+    fn list(&mut self, kind: Kind, items: Vec<Value>) -> Result<Value> {
+        self.budget.hold(CONTAINER)?;
+        self.budget.touch(items.len())?;
+        let depth = items.iter().map(depth_of).max().unwrap_or_default();
+        self.nests(depth)?;
+        Ok(Value::from_object(Items::new(kind, items, depth)))
+    }
+
+    /// A map of what is given; the last of several values with one key counts.
+    fn dict(&mut self, pairs: Vec<(Value, Value)>) -> Result<Value> {
+        // Twice the size of a value for the pair, and as much again for the table.
+        self.budget.hold_values(pairs.len().saturating_mul(4))?;
+        self.budget.hold(CONTAINER)?;
+        let mut depth = 0;
+        for (key, value) in &pairs {
+            self.key(key)?;
+            depth = depth.max(depth_of(key)).max(depth_of(value));
+        }
+        self.nests(depth)?;
+        let map = Value::from_pairs(pairs);
+        Ok(Value::from_object(Dict::new(map, depth)))
+    }
+
+    fn nests(&self, depth: u16) -> Result<()> {
+        if depth >= VALUE_DEPTH {
+            return Err(Fault::Limit(Limit::Nesting));
+        }
+        Ok(())
+    }
+
+    /// Pays for looking a key up in a map.
+    fn key(&mut self, key: &Value) -> Result<()> {
+        match key.as_str() {
+            Some(text) => self.budget.touch(text.len()),
+            None if key.as_object().is_some() => self.measure(key).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// How large a value is with everything in it: bytes of text, and a slot for each value.
+    /// Looking is paid for.
+    fn measure(&mut self, value: &Value) -> Result<Size> {
+        let mut size = Size::default();
+        self.measure_into(value, &mut size)?;
+        Ok(size)
+    }
+
+    fn measure_into(&mut self, value: &Value, size: &mut Size) -> Result<()> {
+        self.budget.work(STEP)?;
+        size.values = size.values.saturating_add(1);
+        if let Some(text) = value.as_str() {
+            self.budget.touch(text.len())?;
+            size.bytes = size.bytes.saturating_add(text.len());
+            return Ok(());
+        }
+        let Some(object) = value.as_object() else {
+            return Ok(());
+        };
+        self.budget.enter()?;
+        if value.kind() == ValueKind::Map {
+            for (key, item) in object.try_iter_pairs().into_iter().flatten() {
+                self.measure_into(&key, size)?;
+                self.measure_into(&item, size)?;
+            }
+        } else {
+            for item in object.try_iter().into_iter().flatten() {
+                self.measure_into(&item, size)?;
+            }
+        }
+        self.budget.leave();
+        Ok(())
+    }
+
+    /// The arguments that MiniJinja's functions read, with a pair of names and values last.
+    fn kwargs(named: Vec<(String, Value)>) -> Value {
+        Value::from(named.into_iter().collect::<Kwargs>())
+    }
+}
+
+/// How large a value is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    values: usize,
+    bytes: usize,
+}
+
+impl Size {
+    /// The most bytes that it can have as text: a float has up to 330 digits, and an escaped
+    /// character four times its bytes, twice that with the quotes around.
+    fn as_text(self) -> usize {
+        let bytes = self.bytes.saturating_mul(8);
+        self.values.saturating_mul(350).saturating_add(bytes)
+    }
+}

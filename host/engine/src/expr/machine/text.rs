@@ -1,0 +1,155 @@
+//! Values as text.
+
+use std::fmt::Write as _;
+
+use minijinja::value::ValueKind;
+use minijinja::{HtmlEscape, Value};
+
+use super::Machine;
+use super::budget::Budget;
+use super::fault::{Fault, Result};
+use crate::expr::environment::RESULT_BYTES;
+use crate::expr::write;
+
+/// How text is escaped that is written, inside of `autoescape`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escape {
+    None,
+    Html,
+    Json,
+}
+
+/// Writes as long as the budget lasts.
+struct Limited<'a, 'b> {
+    budget: &'a mut Budget<'b>,
+    out: &'a mut String,
+    fault: Option<Fault>,
+}
+
+impl std::fmt::Write for Limited<'_, '_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        // Formatting costs more than copying, and a piece of one byte more than its byte.
+        let piece = 16_u64.saturating_add(text.len() as u64);
+        let paid = self
+            .budget
+            .work(piece)
+            .and_then(|()| self.budget.hold(text.len()));
+        if let Err(fault) = paid {
+            self.fault = Some(fault);
+            return Err(std::fmt::Error);
+        }
+        self.out.push_str(text);
+        Ok(())
+    }
+}
+
+impl Machine<'_> {
+    /// Appends text.
+    pub(super) fn push(&mut self, text: &str, out: &mut String) -> Result<()> {
+        self.budget.hold(text.len())?;
+        out.push_str(text);
+        Ok(())
+    }
+
+    /// Text that is already paid for, as a value: copying it is not.
+    pub(super) fn text(&mut self, text: String) -> Result<Value> {
+        self.budget.hold(text.len())?;
+        Ok(Value::from(text))
+    }
+
+    /// Appends a value as `~` and `string` show it.
+    pub(super) fn show(&mut self, value: &Value, out: &mut String) -> Result<()> {
+        match value.as_str() {
+            Some(text) => self.push(text, out),
+            None => self.write(format_args!("{value}"), out),
+        }
+    }
+
+    /// A value as text.
+    pub(super) fn shown(&mut self, value: &Value) -> Result<String> {
+        let mut text = String::new();
+        self.show(value, &mut text)?;
+        Ok(text)
+    }
+
+    fn write(&mut self, text: std::fmt::Arguments<'_>, out: &mut String) -> Result<()> {
+        let mut limited = Limited {
+            budget: &mut self.budget,
+            out,
+            fault: None,
+        };
+        match (limited.write_fmt(text), limited.fault) {
+            (_, Some(fault)) => Err(fault),
+            (Ok(()), None) => Ok(()),
+            (Err(_), None) => Err(Fault::invalid("the value has no text")),
+        }
+    }
+
+    /// Appends a value as `{{ … }}` writes it into text: lists and maps as JSON.
+    pub(super) fn emit(&mut self, value: &Value, out: &mut String) -> Result<()> {
+        self.defined(value)?;
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+                let json = self.json_text(value)?;
+                self.push(&json, out)
+            }
+            _ => self.emit_escaped(value, out),
+        }
+    }
+
+    /// A value as JSON, as long as a result may be.
+    fn json_text(&mut self, value: &Value) -> Result<String> {
+        let limit = RESULT_BYTES.min(self.budget.memory_left());
+        let mut bytes = Vec::new();
+        let written = write::json(value, &mut bytes, limit);
+        self.budget.touch_slowly(bytes.len(), 8)?;
+        self.budget.hold(bytes.len().min(limit))?;
+        written.map_err(|error| {
+            if limit < RESULT_BYTES && bytes.len() > limit {
+                return Fault::Limit(super::Limit::Memory);
+            }
+            Fault::Error(error.into_minijinja())
+        })?;
+        Ok(String::from_utf8(bytes).unwrap_or_default())
+    }
+
+    fn emit_escaped(&mut self, value: &Value, out: &mut String) -> Result<()> {
+        if value.is_safe() {
+            return self.show(value, out);
+        }
+        match (self.escape, value.as_str()) {
+            (Escape::None, _) => self.show(value, out),
+            (Escape::Html, Some(text)) => self.write(format_args!("{}", HtmlEscape(text)), out),
+            (Escape::Html, None) => match value.kind() {
+                ValueKind::Bool | ValueKind::Number | ValueKind::None | ValueKind::Undefined => {
+                    self.show(value, out)
+                }
+                _ => {
+                    let text = self.shown(value)?;
+                    self.write(format_args!("{}", HtmlEscape(&text)), out)
+                }
+            },
+            (Escape::Json, _) => {
+                let json = self.to_json(value, super::json::Style::Compact, false)?;
+                self.push(&json, out)
+            }
+        }
+    }
+
+    /// A text that is to be put into escaped text, escaped unless it is so already.
+    pub(super) fn escaped(&mut self, value: &Value) -> Result<String> {
+        let mut out = String::new();
+        self.emit_escaped(value, &mut out)?;
+        Ok(out)
+    }
+
+    /// A text that is as safe as the one that it was made of.
+    pub(super) fn text_like(&mut self, from: &Value, text: String) -> Result<Value> {
+        self.budget.hold(text.len())?;
+        Ok(if from.is_safe() {
+            Value::from_safe_string(text)
+        } else {
+            Value::from(text)
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! What hostile expressions come to: an error about the budget, in bounded memory.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value as Json, json};
+
+use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, Template, Values};
+use super::random::Random;
+
+/// The address space of the process that evaluates hostile templates. The evaluation holds at
+/// most 64 MiB; the rest is the test program, with its threads, and the input.
+const ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
+
+/// Names the part of the work that the child does.
+const CHILD: &str = "WINDLASS_EXPR_CHILD";
+
+fn evaluate(text: &str, input: &Json) -> Result<String, ExprError> {
+    let template = Template::compile(&json!(text), &[], "/at").unwrap();
+    let mut values = Values::new();
+    values.input(input.to_string().as_bytes()).unwrap();
+    let rendered = template.render(&values)?;
+    Ok(String::from_utf8(rendered.to_vec()).unwrap())
+}
+
+#[track_caller]
+fn check_over(text: &str, input: &Json) {
+    assert_eq!(not_over(text, input), None);
+}
+
+/// What else than using up its budget the evaluation does.
+fn not_over(text: &str, input: &Json) -> Option<String> {
+    let error = match evaluate(text, input) {
+        Ok(result) => return Some(format!("{text} gives {} bytes", result.len())),
+        Err(error) => error,
+    };
+    let is_limit = error.class() == windlass_model::Class::Limit;
+    (!error.is_over_budget() || !is_limit).then(|| format!("{text}: {error}"))
+}
+
+fn check_all_over() {
+    let input = hostile_input();
+    let wrong: Vec<_> = HOSTILE
+        .iter()
+        .filter_map(|text| not_over(text, &input))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Templates that ask for far more than there is.
+const HOSTILE: &[&str] = &[
+    "{{ input.text | indent(input.width) }}",
+    "{{ input.text | indent(width=input.width, first=true) }}",
+    "{{ input.text | replace('', input.text) }}",
+    "{{ input.text | replace('a', input.text) }}",
+    "{{ input.text * input.width }}",
+    "{{ [1] * input.width }}",
+    "{{ ('x' * 60000000) ~ ('y' * 60000000) }}",
+    "{{ [input.text] * 1000000 }}",
+    "{{ (([input.text] * 1000) * 1000) | join }}",
+    "{{ ([input.text] * 1000) | join(input.text) }}",
+    "{{ input.text | list | tojson(1000000) }}",
+    "{{ input.rows | tojson(indent=input.width) }}",
+    "{{ '%99999999999d' | format(1) }}",
+    "{{ '%*d' | format(input.width, 1) }}",
+    "{{ '%.99999999f' | format(1.5) }}",
+    "{{ ('%(a).1s' * 100000) | format(a=input.text) }}",
+    "{{ [1] | batch(input.width, 'x') }}",
+    "{{ [1] | slice(input.width) }}",
+    "{{ input.text | title | title | title | title | title | title | title | title | title }}",
+    "{% for i in range(1000) %}{% set x = input.text | upper %}{% endfor %}",
+    "{% for i in range(100) %}{% for j in range(900) %}{{ input.text }}{% endfor %}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.rows == input.same %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.text in input.text %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.rows | sort(attribute='n') | length }}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.text | length }}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.text[5] }}{% endfor %}",
+    "{% for i in range(90000) %}{{ {input.text: 1}[input.text] }}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.text > input.text %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.text is upper %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{% if input.text is startingwith(input.text) %}{% endif %}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.text | trim(input.text) }}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.rows | unique | length }}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.rows | groupby('a') | length }}{% endfor %}",
+    "{% for i in range(90000) %}{{ input.text | float(0) }}{% endfor %}",
+    "{% for i in range(90000) %}{% set v = range(100000) %}{% endfor %}",
+    "{% for i in range(90000) %}{{ input | dictsort | length }}{% endfor %}",
+    "{% for i in range(90000) %}{% if loop.changed(input.rows) %}{% endif %}{% endfor %}",
+    "{% set x = [1] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{% set x = [x, x, x, x, x, x, x, x] %}{{ x == [x] or x | string | length or {x: 1} or x | tojson }}",
+    "{% filter indent(input.width) %}{{ input.text }}{% endfilter %}",
+    "{% set x %}{% for i in range(90000) %}{{ input.text }}{% endfor %}{% endset %}",
+    "{% for x in [input.rows] recursive %}{{ loop([[x]]) }}{% endfor %}",
+    "{% for x in [[1]] recursive %}{{ loop([x]) ~ loop([x]) }}{% endfor %}",
+    "{{ input.rows | map('batch', input.width, 1) }}",
+    "{{ ([input.text] * 100000) | map('upper') }}",
+    "{{ ([input.text] * 100000) | select('in', input.text) | length }}",
+    "{{ ([input.rows] * 100000) | sum(start=[]) | length }}",
+    "{% autoescape true %}{{ (input.text ~ '<') | replace('a', '<' | tojson) }}{{ '\"' * 60000000 }}{% endautoescape %}",
+];
+
+fn hostile_input() -> Json {
+    let text = "a\n".repeat(490_000);
+    let rows: Vec<_> = (0..3_000_u32)
+        .map(|n| json!({"a": n % 7, "n": (n * 7919 % 3001).to_string(), "c": [[n]]}))
+        .collect();
+    json!({ "text": text, "width": 100_000_000_000_000_u64, "rows": rows, "same": rows })
+}
+
+#[test]
+fn whatever_asks_for_too_much_fails_for_that() {
+    check_all_over();
+}
+
+#[test]
+fn nothing_is_computed_when_a_definition_is_published() {
+    // MiniJinja computes constants when it compiles: these would take gigabytes.
+    for text in [
+        "{{ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 }}",
+        "a {{ [['x' * 99999999], ['y' * 99999999], ['z' * 99999999]] | length }}",
+        "{{ 2 ** 100 ** 100 ** 100 }}{% set a = 'x' * 99999999 %}{% set b = a * 99999999 %}",
+        "{{ 1 is divisibleby 0 }} {{ ''[::-1] }} {{ 170141183460469231731687303715884105727 ** 2 }}",
+    ] {
+        let compiled = Template::compile(&json!(vec![text; 10_000]), &[], "/at");
+        assert!(compiled.is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_zero_divides_nothing_and_an_empty_text_has_no_end() {
+    let empty = json!({});
+    assert_eq!(
+        evaluate("{{ 1 is divisibleby 0 }}", &empty).unwrap(),
+        "false"
+    );
+    assert_eq!(evaluate("{{ ''[::-1] }}", &empty).unwrap(), "\"\"");
+    assert_eq!(evaluate("{{ [][::-1] }}", &empty).unwrap(), "[]");
+    let cycle = "{% for x in [1] %}{{ loop.cycle() is defined }}{% endfor %}";
+    assert_eq!(evaluate(cycle, &empty).unwrap(), "\"False\"");
+}
+
+#[test]
+fn everything_evaluated_from_the_same_values_shares_its_work() {
+    let text = "{{ input.text | upper | lower | length }}";
+    let many = Template::compile(&json!(vec![text; 1_000]), &[], "/at").unwrap();
+    let mut values = Values::new();
+    let input = json!({ "text": "a".repeat(500_000) });
+    values.input(input.to_string().as_bytes()).unwrap();
+    let error = many.render(&values).unwrap_err();
+    assert_eq!(error.kind, ExprErrorKind::Work, "{error}");
+    // What is used up is used up for conditions, too.
+    let condition = Condition::compile("input.text | length > 0", "").unwrap();
+    assert_eq!(
+        condition.test(&values).unwrap_err().kind,
+        ExprErrorKind::Work
+    );
+    assert!(condition.test(&fresh(&input)).unwrap());
+}
+
+fn fresh(input: &Json) -> Values {
+    let mut values = Values::new();
+    values.input(input.to_string().as_bytes()).unwrap();
+    values
+}
+
+#[test]
+fn an_interrupted_evaluation_says_so_and_can_be_done_again() {
+    let text = "{% for i in range(9000) %}{{ input.n ~ 'x' * 100 }}{% endfor %}";
+    let template = Template::compile(&json!(text), &[], "/at").unwrap();
+    let mut values = fresh(&json!({ "n": 1 }));
+    let asked = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&asked);
+    values.interrupted_by(Interrupt::when(move || {
+        count.fetch_add(1, Ordering::Relaxed) >= 2
+    }));
+    let error = template.render(&values).unwrap_err();
+    assert_eq!(error.kind, ExprErrorKind::Interrupted);
+    assert!(!error.is_over_budget());
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    assert!(template.render(&fresh(&json!({ "n": 1 }))).is_ok());
+}
+
+#[test]
+fn values_that_nest_without_end_are_refused() {
+    // Each level of the loop nests the value some levels deeper.
+    let wrapped = format!("{}x{}", "[".repeat(40), "]".repeat(40));
+    let text = format!("{{% for x in [[1]] recursive %}}{{{{ loop([{wrapped}]) }}}}{{% endfor %}}");
+    check_over(&text, &json!({}));
+    let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+    let input: Json = serde_json::from_str(&deep).unwrap();
+    let text = format!("{{{{ {}input{} == 1 }}}}", "[".repeat(60), "]".repeat(60));
+    assert_eq!(evaluate(&text, &input).unwrap(), "false");
+}
+
+/// Everything that the child does, in a process that cannot have more memory.
+#[test]
+fn hostile_templates_stay_within_their_memory() {
+    if std::env::var_os(CHILD).is_some() {
+        return limited();
+    }
+    let program = std::env::current_exe().unwrap();
+    let name = "expr::tests::budget::hostile_templates_stay_within_their_memory";
+    let child = Command::new(program)
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    let errors = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{}: {said}\n{errors}", child.status);
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+fn limited() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = Rlimit {
+        current: Some(ADDRESS_SPACE),
+        maximum: Some(ADDRESS_SPACE),
+    };
+    setrlimit(Resource::As, limit).unwrap();
+    check_all_over();
+    let seed = std::env::var("WINDLASS_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
+    let values = large_values();
+    for seed in seed..seed.saturating_add(1_500) {
+        let mut random = Random::new(seed);
+        // Numbers may be large here: widths, counts, bounds of slices and ranges.
+        random.scale = [8, 1_000, 10_000_000, u64::MAX >> 1][random.below(4)];
+        let text = random.template();
+        let Ok(template) = Template::compile(&json!(text), &[], "/at") else {
+            continue;
+        };
+        // What it comes to is of no interest here, but that it comes to something.
+        println!("WINDLASS_SEED={seed} {text}");
+        drop(template.render(&values.clone()));
+    }
+}
+
+/// Long texts, long lists, deep values.
+fn large_values() -> Values {
+    let mut deep = json!(1);
+    for _ in 0..100 {
+        deep = json!([deep, "x"]);
+    }
+    let text = "Ab ü\n".repeat(40_000);
+    let numbers: Vec<_> = (0..50_000_u64).map(|n| n * 7919 % 50_021).collect();
+    let rows: Vec<_> = (0..5_000_u32)
+        .map(|n| json!({"a": n % 7, "n": "N".repeat(n as usize % 90), "c": [{"a": n}]}))
+        .collect();
+    let words = vec![text.clone(); 40];
+    fresh(&json!({
+        "a": deep, "b": {"a": text.clone(), "n": numbers.clone()}, "n": 1_000_000_000_u64, "f": 1e300,
+        "s": text, "xs": numbers, "ws": words, "rows": rows, "none": null, "yes": true,
+    }))
+}
