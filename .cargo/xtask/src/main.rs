@@ -7,6 +7,7 @@ mod bless;
 mod component;
 mod debian;
 mod demo;
+mod fuzz;
 mod guests;
 mod host;
 mod place;
@@ -33,6 +34,8 @@ enum Command {
     Api,
     /// Run simulated processes on a simulated store, from seeds.
     Simulate(simulate::Args),
+    /// Let libFuzzer search for an input that harms a reader of data from outside.
+    Fuzz(fuzz::Args),
     /// Measure the whole path and print a table.
     Bench(bench::Args),
     /// Check the rules of the house that no compiler checks.
@@ -48,6 +51,7 @@ fn main() -> Result<()> {
         Command::Test(args) => test::run(&args),
         Command::Api => api::run(),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bless => bless::run(),

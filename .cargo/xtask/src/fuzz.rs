@@ -1,0 +1,79 @@
+//! `cargo xtask fuzz`: libFuzzer on the targets of `tests/fuzz`.
+
+use crate::{host, place};
+use anyhow::{Context, Result};
+
+/// Let libFuzzer search for an input that harms a reader of data from outside.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The target: a folder of `tests/fuzz/corpus`.
+    target: String,
+    /// How long to search, in minutes.
+    #[arg(long, default_value_t = 15)]
+    minutes: u64,
+    /// Write the smallest inputs that reach all that was reached into the corpus, afterwards.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// What the compiler adds so that libFuzzer sees which code an input reaches.
+const COVERAGE: &[&str] = &[
+    "--cfg=fuzzing",
+    "-Ccodegen-units=1",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+/// Compiles the targets and searches.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let mut rustc = std::process::Command::new("rustc");
+    let triple = place::output(rustc.args(["--print", "host-tuple"]))?;
+    let triple = triple.trim();
+    let directory = place::target()?.join("fuzz");
+    host::say("compiling the fuzz targets");
+    let mut command = place::cargo();
+    command
+        .args(["build", "--package", "windlass-fuzz", "--profile", "fuzz"])
+        // With a target of its own the flags reach no build script.
+        .args(["--target", triple, "--target-dir"])
+        .arg(&directory)
+        .env("CARGO_ENCODED_RUSTFLAGS", COVERAGE.join("\u{1f}"))
+        .current_dir(place::root()?);
+    place::run(&mut command)?;
+
+    let program = directory.join(triple).join("fuzz/windlass-fuzz");
+    let found = directory.join("found").join(&args.target);
+    std::fs::create_dir_all(&found)?;
+    let corpus = place::root()?.join("tests/fuzz/corpus").join(&args.target);
+    std::fs::create_dir_all(&corpus)?;
+    let fuzzer = || {
+        let mut command = std::process::Command::new(&program);
+        command.env("WINDLASS_FUZZ", &args.target);
+        command
+    };
+    host::say(&format!(
+        "fuzzing {} for {} minutes",
+        args.target, args.minutes
+    ));
+    let mut command = fuzzer();
+    command
+        .arg(format!("-max_total_time={}", args.minutes * 60))
+        .args(["-timeout=10", "-rss_limit_mb=3072", "-print_final_stats=1"])
+        .arg(format!("-artifact_prefix={}/crash-", directory.display()))
+        .arg(&found)
+        .arg(&corpus);
+    let dictionary = place::root()?.join(format!("tests/fuzz/{}.dict", args.target));
+    if dictionary.is_file() {
+        command.arg(format!("-dict={}", dictionary.display()));
+    }
+    place::run(&mut command)?;
+    if args.keep {
+        let mut command = fuzzer();
+        command.arg("-merge=1").arg(&corpus).arg(&found);
+        place::run(&mut command).context("the corpus could not be merged")?;
+    }
+    Ok(())
+}

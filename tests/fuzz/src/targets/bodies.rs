@@ -1,0 +1,177 @@
+//! A body of a request: the first byte chooses where the body goes, the second its media type.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use tower::ServiceExt as _;
+use windlass_plugins::Host;
+use windlass_runtime::definitions::{self, Definitions};
+use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, SystemClock, Topology};
+use windlass_server::{Bounds, Hub, Options, Server};
+use windlass_store::MemoryStore;
+
+/// Requests after which the host is made anew: a store keeps what it is given.
+const REQUESTS: u32 = 2_000;
+
+/// Where bodies go.
+const PLACES: &[(&str, &str)] = &[
+    ("PUT", "/api/v1/definitions/fuzzed"),
+    ("PUT", "/api/v1/drafts/fuzzed"),
+    ("POST", "/api/v1/instances"),
+    ("POST", "/api/v1/instances/import"),
+    ("POST", "/api/v1/stimuli"),
+    ("POST", "/events"),
+    ("POST", "/hooks/orders"),
+    ("POST", "/api/v1/bookmarks/1/resume"),
+    ("POST", "/api/v1/triggers"),
+    ("POST", "/api/v1/dead-letters/purge"),
+    ("POST", "/api/v1/definitions/hooked/revert"),
+    ("POST", "/api/v1/admin/refresh"),
+    ("POST", "/resume/a.b.c"),
+];
+
+/// What bodies say that they are.
+const MEDIA: &[&str] = &[
+    "application/json",
+    "application/yaml",
+    "application/cloudevents+json",
+    "application/cloudevents-batch+json",
+    "text/plain",
+    "application/octet-stream",
+    "application/x-www-form-urlencoded",
+];
+
+/// A workflow that a hook starts, whose input has a schema.
+const HOOKED: &str = r#"
+workflow: hooked
+input:
+  type: object
+  properties:
+    body: { type: object, properties: { n: { type: integer }, list: { type: array, uniqueItems: true } } }
+triggers:
+  orders: { http: { path: /orders } }
+nodes:
+  note: { set: { seen: "{{ input | tojson }}" } }
+"#;
+
+struct Rig {
+    requests: u32,
+    router: Router,
+    // Behind the router, whose drop ends the runtime.
+    io: tokio::runtime::Runtime,
+    _dir: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let io = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let store = MemoryStore::new(Arc::clone(&clock) as _);
+        let mut options = windlass_plugins::Options::in_dir(dir.path());
+        options.threads = 1;
+        let plugins = Host::start(options, Arc::clone(&clock) as _, io.handle().clone()).unwrap();
+        let runtime = Runtime::start(windlass_runtime::Options {
+            store: Arc::clone(&store) as _,
+            plugins: Arc::clone(&plugins),
+            clock: Arc::clone(&clock) as _,
+            io: io.handle().clone(),
+            name: "fuzzed".to_owned(),
+            scope: Scope::All,
+            scheduler: Settings::default(),
+            workers: 1,
+            spare_workers: 0,
+            burst: BurstBounds::default(),
+            beside: None,
+            topology: Topology::Local,
+            max_steps: 1_000,
+            observer: None,
+            plugins_came: None,
+        })
+        .unwrap();
+        let definitions = Definitions::new(
+            Arc::clone(&store) as _,
+            Arc::clone(&plugins),
+            Arc::clone(&clock) as _,
+            io.handle().clone(),
+            &Topology::Local,
+            definitions::Options::default(),
+        );
+        let server = Server::new(Options {
+            listen: ([127, 0, 0, 1], 0).into(),
+            token: None,
+            public_url: None,
+            bounds: Bounds::default(),
+            store: store as _,
+            plugins,
+            definitions: Arc::new(definitions),
+            runtime,
+            clock: clock as _,
+            locks: None,
+            hub: Hub::new(),
+            page: |_| None,
+        })
+        .unwrap();
+        let rig = Self {
+            requests: 0,
+            router: server.router(),
+            io,
+            _dir: dir,
+        };
+        let published = rig.ask(
+            "PUT",
+            "/api/v1/definitions/hooked",
+            "application/yaml",
+            HOOKED.as_bytes(),
+        );
+        assert!(
+            published.is_success(),
+            "the workflow of the hook: {published}"
+        );
+        rig
+    }
+
+    fn ask(&self, method: &str, path: &str, media: &str, body: &[u8]) -> StatusCode {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Host", "localhost")
+            .header("Content-Type", media)
+            .body(Body::from(body.to_vec()))
+            .unwrap();
+        let answered = self.router.clone().oneshot(request);
+        self.io.block_on(answered).unwrap().status()
+    }
+}
+
+thread_local! {
+    static RIG: RefCell<Option<Rig>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn run(data: &[u8]) {
+    let [place, media, body @ ..] = data else {
+        return;
+    };
+    let (method, path) = PLACES.get(usize::from(*place) % PLACES.len()).unwrap();
+    let media = MEDIA.get(usize::from(*media) % MEDIA.len()).unwrap();
+    RIG.with_borrow_mut(|rig| {
+        if rig.as_ref().is_some_and(|rig| rig.requests >= REQUESTS) {
+            *rig = None;
+        }
+        let rig = rig.get_or_insert_with(Rig::new);
+        rig.requests += 1;
+        let status = rig.ask(method, path, media, body);
+        assert_ne!(
+            status,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "{method} {path} as {media}"
+        );
+    });
+}

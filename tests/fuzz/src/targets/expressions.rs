@@ -1,0 +1,42 @@
+//! A template or condition, a NUL, and the JSON that it sees as `input`.
+
+use serde_json::Value;
+use windlass_engine::expr::{Condition, RESULT_BYTES, Template, Values};
+
+use super::halves;
+
+/// What expressions see where the input has no JSON of its own.
+const INPUT: &[u8] = br#"{"text":"a b c","list":[1,2,3,"x",null],"map":{"k":{"n":1.5}},"n":7,
+    "wide":100000000000000,"big":"0123456789012345678901234567890123456789"}"#;
+
+pub(crate) fn run(data: &[u8]) {
+    let (text, json) = halves(data);
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
+    let mut values = Values::new();
+    if values.input(json).is_err() {
+        values.input(INPUT).unwrap();
+    }
+    values.var("v", b"[3,1,2]").unwrap();
+    values.output("a", Some(b"\"out\"")).unwrap();
+    values.instance("0198", Some("key"));
+    values.workflow("fuzzed");
+    values.trigger("start", 1);
+    if let Ok(template) = Template::compile(&Value::from(text), &[], "/with") {
+        let first = template.render(&values);
+        if let Ok(bytes) = &first {
+            assert!(bytes.len() <= RESULT_BYTES, "a result over its bound");
+            assert!(
+                serde_json::from_slice::<Value>(bytes).is_ok(),
+                "a result that is no JSON"
+            );
+        }
+        let again = template.render(&values);
+        assert_eq!(first.ok(), again.ok(), "rendering is not deterministic");
+    }
+    if let Ok(condition) = Condition::compile(text, "/when") {
+        let (first, again) = (condition.test(&values), condition.test(&values));
+        assert_eq!(first.ok(), again.ok(), "testing is not deterministic");
+    }
+}
