@@ -10,7 +10,7 @@ use tower::ServiceExt as _;
 use windlass_plugins::Host;
 use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, SystemClock, Topology};
-use windlass_server::{Bounds, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, Hub, Options, Server};
 use windlass_store::MemoryStore;
 
 /// Requests after which the host is made anew: a store keeps what it is given.
@@ -108,6 +108,7 @@ impl Rig {
             listen: ([127, 0, 0, 1], 0).into(),
             token: None,
             public_url: None,
+            callers: Callers::default(),
             bounds: Bounds::default(),
             store: store as _,
             plugins,

@@ -18,9 +18,6 @@ pub(crate) fn run(data: &[u8]) {
     };
     let value = serde_json::from_slice(value).unwrap_or(Value::Null);
     let wrong = compiled.check(&value, "/input");
-    assert_eq!(
-        compiled.accepts(&value),
-        wrong.is_empty(),
-        "a mistake that is not told, or told of a value that is accepted"
-    );
+    let again = compiled.check(&value, "/input");
+    assert_eq!(wrong, again, "checking is not deterministic");
 }

@@ -20,7 +20,7 @@ pub(super) enum Style {
 
 impl Machine<'_> {
     /// A value as JSON. If it is for HTML, `<`, `>`, `&` and `'` are escaped.
-    pub(super) fn to_json(&mut self, value: &Value, style: Style, html: bool) -> Result<String> {
+    pub(super) fn write_json(&mut self, value: &Value, style: Style, html: bool) -> Result<String> {
         let mut out = String::new();
         let level = Level {
             style,

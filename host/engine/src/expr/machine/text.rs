@@ -130,7 +130,7 @@ impl Machine<'_> {
                 }
             },
             (Escape::Json, _) => {
-                let json = self.to_json(value, super::json::Style::Compact, false)?;
+                let json = self.write_json(value, super::json::Style::Compact, false)?;
                 self.push(&json, out)
             }
         }

@@ -92,13 +92,16 @@ pub(super) enum Arg {
     NamedSplat(Expr),
 }
 
+/// A condition, which only `else` has not, and what is done if it holds.
+pub(super) type Branch = (Option<Expr>, Box<[Stmt]>);
+
 pub(super) enum Stmt {
     Raw(Box<str>),
     Emit(Expr),
     /// `{{ loop(…) }}`, which writes where it stands.
     Recurse(Arg),
     For(Box<For>),
-    If(Box<[(Option<Expr>, Box<[Stmt]>)]>),
+    If(Box<[Branch]>),
     With(Box<[(Target, Expr)]>, Box<[Stmt]>),
     Set(Target, Expr),
     SetBlock(Target, Option<Expr>, Box<[Stmt]>),

@@ -339,7 +339,7 @@ pub(super) fn tojson(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         Some(indent) => Style::Pretty(usize::try_from(indent.clone())?),
     };
     named.assert_all_used()?;
-    let json = machine.to_json(value, style, true)?;
+    let json = machine.write_json(value, style, true)?;
     machine.budget.hold(json.len())?;
     Ok(Value::from_safe_string(json))
 }
