@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
@@ -24,6 +24,9 @@ use crate::rates::{self, Buckets};
 
 /// Scrapes of the metrics that may be in the store at once.
 const COUNTING: usize = 4;
+
+/// How long the store may take to show that it answers.
+const PROBE: Duration = Duration::from_secs(2);
 
 /// What every handler can reach. A clone is the same.
 #[derive(Clone)]
@@ -45,6 +48,9 @@ pub(crate) struct Inner {
     blocking: Turns,
     /// Threads that may count for the metrics, whatever the others wait for.
     counting: Turns,
+    /// The one thread that may be looking whether the store answers: its own, so that neither
+    /// many requests nor many such questions are in the way of the answer.
+    probing: Turns,
     token: Option<Digest>,
     draining: AtomicBool,
     /// Raised when streams are to end.
@@ -72,6 +78,7 @@ impl App {
             known_hooks: KnownHooks::default(),
             blocking,
             counting: Turns::new(COUNTING),
+            probing: Turns::new(1),
             // Digests are of one length, so that comparing tells nothing of the token's.
             token: token.map(|token| Digest::of(token.as_bytes())),
             draining: AtomicBool::new(false),
@@ -110,6 +117,35 @@ impl App {
         let asked = turn.spend(move || ask(&app)).await;
         asked.unwrap_or_else(|error| Err(Problem::bug(&error)))
     }
+
+    /// Whether the store answers, within [`PROBE`].
+    pub(crate) async fn probe(&self) -> Result<(), Box<Problem>> {
+        let app = self.clone();
+        let probe = async {
+            let turn = self.probing.next().await;
+            turn.spend(move || app.store().probe()).await
+        };
+        match tokio::time::timeout(PROBE, probe).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(code = %error.code, %error, "the store does not answer");
+                let detail = format!("the store of this host does not answer: {}", error.code);
+                Err(silent(detail))
+            }
+            Ok(Err(error)) => Err(Problem::bug(&error)),
+            Err(_) => Err(silent(format!(
+                "the store of this host has not answered for {} s",
+                PROBE.as_secs()
+            ))),
+        }
+    }
+}
+
+/// What is said of a store that does not answer. Messages of the store name files and servers,
+/// so those are for the log.
+fn silent(detail: String) -> Box<Problem> {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, &codes::NO_STORE, detail)
+        .help("The log of the host says what has happened, and the page of the code what to do.")
 }
 
 impl Inner {

@@ -36,6 +36,8 @@ pub const NO_HOOK: Code = Code::new("WL-H015");
 pub const CLOUD_EVENT: Code = Code::new("WL-H016");
 /// The lease of the host in its store does not hold.
 pub const NO_LEASE: Code = Code::new("WL-H017");
+/// The store of the host does not answer.
+pub const NO_STORE: Code = Code::new("WL-H035");
 /// It would listen beyond this machine, without a token.
 pub const NO_TOKEN: Code = Code::new("WL-H020");
 /// The address cannot be listened on.

@@ -35,6 +35,19 @@ pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
 /// A sub-workflow could not begin.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
 
+/// The database file is missing or empty, and what lies beside it shows that there was one.
+pub const LEFT_BEHIND: Code = Code::new("WL-S050");
+/// The file, or its log, has been removed or replaced under the process.
+pub const REPLACED: Code = Code::new("WL-S051");
+/// The store lacks work that has been acknowledged.
+pub const WENT_BACK: Code = Code::new("WL-S052");
+/// The marker beside the store is damaged, or belongs to another store.
+pub const FOREIGN_MARK: Code = Code::new("WL-S053");
+/// A process works on the store that was to be replaced.
+pub const IN_USE: Code = Code::new("WL-S054");
+/// The backup that was to be restored contradicts itself.
+pub const UNSOUND: Code = Code::new("WL-S055");
+
 /// As many components of plugins are kept as may be.
 pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");
 

@@ -33,6 +33,7 @@ mod children;
 mod columns;
 mod error;
 mod externalise;
+mod health;
 mod prefix;
 mod queue;
 mod settings;
@@ -66,6 +67,14 @@ pub trait Store: Reader + Send + Sync + 'static {
     /// Calls back, from some thread, when another process may have something new for this
     /// one. A hint: it may be late, doubled or missing. Ends when the listener is dropped.
     fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener>;
+
+    /// Whether the store answers. Blocks for as long as the backend takes to find out.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not, or why it is not to be trusted: what failed last and has not worked
+    /// since, damage that was met, files that were taken away.
+    fn probe(&self) -> Result<()>;
 
     /// Finishes what was submitted and closes the files. Later writes are refused.
     fn close(&self);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use windlass_tests::harness::Place;
+use windlass_tests::harness::{Place, Web};
 
 /// Starts a run in a place whose store is in some state, and expects this error; the file has
 /// to be left as it was.
@@ -121,4 +121,103 @@ fn a_store_below_a_file_is_refused() {
     let place = Place::new(&["steps"]);
     let blocking = place.file("blocking", b"a file");
     check(&place.with_store(blocking.join("windlass.db")), "WL-S001");
+}
+
+fn one() -> serde_json::Value {
+    json!({
+        "workflow": "one",
+        "triggers": { "hook": { "http": { "path": "/one" } } },
+        "nodes": { "it": { "use": "echo/echo" } },
+    })
+}
+
+fn log_of(place: &Place) -> std::path::PathBuf {
+    let mut name = place.store().as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+fn cut(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path);
+    let cut = file.and_then(|file| file.set_len(0));
+    cut.expect("a file can be cut short");
+}
+
+/// A host at work, to whose store something happens: what it answers, and what the next process
+/// on that store says.
+#[track_caller]
+fn check_taken_away(happens: impl FnOnce(&Place), code: &str) {
+    let place = Place::new(&["echo"]);
+    let web = Web::serve(&place);
+    web.publish(&one());
+    let run = web.start("one", &json!({}));
+    assert_eq!(web.result(&run)["status"], "completed");
+    assert_eq!(web.get_any("/readyz").status, 200);
+    happens(&place);
+    let answer = web.post("/api/v1/instances", &json!({ "workflow": "one" }));
+    assert!(answer.status >= 500, "{answer:?}");
+    let ready = web.get_any("/readyz");
+    assert_eq!(ready.problem(), (503, "WL-H035".to_owned()));
+    assert_eq!(web.get_any("/livez").status, 200);
+    let Web { process, .. } = web;
+    process.kill();
+    check(&place, code);
+}
+
+#[test]
+fn a_host_whose_store_is_removed_acknowledges_nothing_and_nobody_makes_another() {
+    let remove = |place: &Place| std::fs::remove_file(place.store()).expect("it can be removed");
+    check_taken_away(remove, "WL-S050");
+}
+
+#[test]
+fn a_host_whose_store_is_cut_short_acknowledges_nothing_and_nobody_makes_another() {
+    check_taken_away(|place| cut(place.store()), "WL-S050");
+}
+
+#[test]
+fn a_host_whose_log_is_removed_acknowledges_nothing() {
+    let place = Place::new(&["echo"]);
+    let web = Web::serve(&place);
+    web.publish(&one());
+    std::fs::remove_file(log_of(&place)).expect("it can be removed");
+    let answer = web.post("/api/v1/instances", &json!({ "workflow": "one" }));
+    assert!(answer.status >= 500, "{answer:?}");
+    assert_eq!(web.get_any("/readyz").status, 503);
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
+    let place = Place::new(&["echo", "steps"]);
+    let web = Web::serve(&place);
+    web.publish(&one());
+    let run = web.start("one", &json!({}));
+    assert_eq!(web.result(&run)["status"], "completed");
+    let Web { process, .. } = web;
+    process.kill();
+    let mut log = std::fs::read(log_of(&place)).expect("the log is there");
+    let at = log.len() - 100;
+    log[at] ^= 1;
+    std::fs::write(log_of(&place), log).expect("it can be written");
+    check(&place, "WL-S052");
+    place.ask(&["store", "restore"]);
+    let file = place.workflow("one", &one()).display().to_string();
+    place.ask(&["run", &file]);
+    place.ask(&["store", "check"]);
+}
+
+#[test]
+fn a_backup_is_put_in_place_and_what_was_there_is_kept() {
+    let place = used();
+    let backup = place.path("backup.db").display().to_string();
+    place.ask(&["store", "backup", &backup]);
+    let serving = place.serve();
+    let said = place.say(&["-o", "jsonl", "store", "restore", &backup]);
+    assert_eq!(said.error()["code"], "WL-S054", "{said:#?}");
+    serving.kill();
+    place.ask(&["store", "restore", &backup]);
+    place.ask(&["store", "check"]);
+    let mut aside = place.store().as_os_str().to_owned();
+    aside.push(".before-1");
+    assert!(Path::new(&aside).exists());
 }

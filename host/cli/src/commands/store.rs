@@ -23,6 +23,9 @@ pub(crate) enum Command {
     Check,
     /// Copy the store into a new file; others may work on it meanwhile
     Backup(Backup),
+    /// Put a backup in the place of the store, or accept the store that is there although its
+    /// marker names newer work; no other process may use it
+    Restore(Restore),
     /// Bring the store to the newest layout, as every command does that opens it
     Migrate,
 }
@@ -35,14 +38,22 @@ pub(crate) struct Backup {
     to: PathBuf,
 }
 
+/// The arguments of `store restore`.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The backup to put in place; without it the store that is there is accepted as it is
+    #[arg(value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
 impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("warn")?)?;
-        let place = machine.existing_place()?;
         match self {
-            Self::Check => check(context, &machine, &place),
-            Self::Backup(backup) => backup.run(context, &place),
-            Self::Migrate => migrate(context, &machine, &place),
+            Self::Check => check(context, &machine, &machine.existing_place()?),
+            Self::Backup(backup) => backup.run(context, &machine.existing_place()?),
+            Self::Restore(restore) => restore.run(context, &machine),
+            Self::Migrate => migrate(context, &machine, &machine.existing_place()?),
         }
     }
 }
@@ -106,6 +117,41 @@ impl Backup {
         })?;
         Ok(Exit::Done)
     }
+}
+
+impl Restore {
+    fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+        let place = Place::of(&machine.config)?;
+        let Place::Sqlite(path) = &place else {
+            return Err(restored_by_the_server(&place).into());
+        };
+        let options = SqliteOptions::new(Arc::clone(&machine.clock));
+        let restored = SqliteStore::restore(path, self.from.as_deref(), &options)?;
+        let value = json!({
+            "store": place.to_string(),
+            "restored": self.from,
+            "generation": restored.generation,
+            "before": restored.before,
+        });
+        context.output.show(&value, || {
+            let mut text = match &self.from {
+                Some(from) => format!("{} is the store {place} now", from.display()),
+                None => format!("{place} is accepted as it is"),
+            };
+            text.push_str(&format!(", with generation {}\n", restored.generation));
+            if let Some(before) = &restored.before {
+                text.push_str(&format!("what was there before is {}\n", before.display()));
+            }
+            text
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn restored_by_the_server(place: &Place) -> Expected {
+    let text = format!("{place} is restored by PostgreSQL's own tool");
+    Expected::new(windlass_store::codes::BACKUP_ELSEWHERE, text)
+        .help("Stop every host, and run `pg_restore` with the backup into an empty database.")
 }
 
 /// Who copies a database is its own tool, which knows its roles, its large values and how to

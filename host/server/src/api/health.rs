@@ -18,13 +18,13 @@ pub(crate) async fn livez() -> &'static str {
 
 /// Answers whether the host takes in work.
 ///
-/// Not while it is paused or shutting down, nor while its lease in the store does not hold:
-/// then it has lost its membership, or cannot reach its store. The body says which.
+/// Not while it is paused or shutting down, nor while its store does not answer or is damaged, nor
+/// while its lease in the store does not hold. The body says which.
 #[utoipa::path(get, path = "/readyz", tag = "health",
     responses(
         (status = 200, body = String),
         (status = 503, body = Problem, content_type = "application/problem+json",
-            description = "It is paused, shutting down, or without a lease."),
+            description = "It is paused, shutting down, or without a store or a lease."),
     ))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<Problem>> {
     if app.is_draining() {
@@ -33,6 +33,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<P
     if app.runtime().paused().is_some() {
         return Err(Error::Paused.into());
     }
+    app.probe().await?;
     if !app.runtime().is_trusted() {
         let detail = "the lease of this host in its store does not hold, and it begins nothing";
         return Err(

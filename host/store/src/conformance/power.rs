@@ -20,6 +20,7 @@ pub type Below<'a> = dyn FnMut(usize) -> usize + 'a;
 pub struct Picture {
     database: Vec<u8>,
     log: Vec<u8>,
+    mark: Vec<u8>,
 }
 
 impl Picture {
@@ -27,20 +28,22 @@ impl Picture {
     pub fn take(path: &Path) -> Self {
         Self {
             database: fs::read(path).unwrap(),
-            log: fs::read(beside(path)).unwrap_or_default(),
+            log: fs::read(beside(path, "-wal")).unwrap_or_default(),
+            mark: fs::read(beside(path, "-mark")).unwrap_or_default(),
         }
     }
 
     /// Makes files of it.
     pub fn hang(&self, path: &Path) {
         fs::write(path, &self.database).unwrap();
-        fs::write(beside(path), &self.log).unwrap();
+        fs::write(beside(path, "-wal"), &self.log).unwrap();
+        fs::write(beside(path, "-mark"), &self.mark).unwrap();
     }
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(ending);
     PathBuf::from(name)
 }
 
@@ -84,5 +87,7 @@ pub fn cut(before: &Picture, after: &Picture, below: &mut Below<'_>) -> Picture 
     Picture {
         database: torn(&before.database, &after.database, below),
         log: torn(&before.log, &after.log, below),
+        // The marker is written once the change is durable.
+        mark: before.mark.clone(),
     }
 }

@@ -219,6 +219,10 @@ impl Store for MemoryStore {
         })))
     }
 
+    fn probe(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn close(&self) {
         let mut own = self.own.lock();
         own.closed = true;

@@ -55,6 +55,7 @@ use self::pool::ReadPool;
 use self::shared::Shared;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
+use crate::health::Health;
 use crate::queue::{Awaited, Batch};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
@@ -109,11 +110,18 @@ impl PostgresStore {
             options.queue_writes,
             options.queue_bytes,
         );
-        let pool = ReadPool::new(&target, options.read_connections, handle.clone())?;
+        let health = Arc::<Health>::default();
+        let pool = ReadPool::new(
+            &target,
+            options.read_connections,
+            handle.clone(),
+            Arc::clone(&health),
+        )?;
         let shared = Arc::new(Shared {
             target,
             tracers: std::iter::repeat_with(nonce).take(lanes.count()).collect(),
             lanes,
+            health,
             options,
             process: nonce(),
             known: Mutex::default(),
@@ -252,6 +260,11 @@ impl Store for PostgresStore {
         );
         let _ = begun.recv();
         Ok(Listener(Box::new(subscription)))
+    }
+
+    fn probe(&self) -> Result<()> {
+        self.shared.health.check()?;
+        self.pool.rows("SELECT 1", Vec::new()).map(drop)
     }
 
     fn close(&self) {

@@ -4,7 +4,7 @@
 //! where blocking on a future is not allowed. So a statement is run on the store's runtime, and
 //! the caller waits for it on a channel.
 
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
@@ -15,6 +15,7 @@ use super::fault::{Fault, explain, is_gone};
 use super::values::Param;
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::health::{Health, Lasts, concerns_all};
 
 /// Lends connections, each to one statement at a time.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub(super) struct ReadPool {
     pool: Pool,
     runtime: tokio::runtime::Handle,
     place: String,
+    health: Arc<Health>,
 }
 
 impl ReadPool {
@@ -29,8 +31,10 @@ impl ReadPool {
         target: &Target,
         connections: usize,
         runtime: tokio::runtime::Handle,
+        health: Arc<Health>,
     ) -> Result<Self> {
         Ok(Self {
+            health,
             pool: target.readers(connections)?,
             runtime,
             place: target.place().to_owned(),
@@ -44,7 +48,7 @@ impl ReadPool {
         self.runtime.spawn(async move {
             let _ = sender.send(read(&pool, &place, sql, &params).await);
         });
-        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+        self.noted(receiver.recv().unwrap_or_else(|_| Err(Error::closed())))
     }
 
     /// The first row, if there is one.
@@ -64,7 +68,7 @@ impl ReadPool {
         self.runtime.spawn(async move {
             let _ = sender.send(read_moment(&pool, &place, &statements, goes_on).await);
         });
-        receiver.recv().unwrap_or_else(|_| Err(Error::closed()))
+        self.noted(receiver.recv().unwrap_or_else(|_| Err(Error::closed())))
     }
 
     /// Runs a statement whose outcome nobody waits for.
@@ -73,6 +77,14 @@ impl ReadPool {
         self.runtime.spawn(async move {
             let _ = read(&pool, &place, sql, &params).await;
         });
+    }
+
+    fn noted<T>(&self, read: Result<T>) -> Result<T> {
+        read.inspect_err(|error| {
+            if concerns_all(error) {
+                self.health.note(Lasts::Passing, error);
+            }
+        })
     }
 
     /// Nothing is lent any more.

@@ -11,6 +11,7 @@ use super::connect::Target;
 use super::lanes::Lanes;
 use super::options::PostgresOptions;
 use super::session::{Place, Scan};
+use crate::health::Health;
 use crate::write::Commit;
 
 /// Definitions and pins remembered before all are forgotten.
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     /// Names this store object among those of all processes.
     pub(super) process: i64,
     pub(super) lanes: Lanes,
+    pub(super) health: Arc<Health>,
     /// What the lanes are told apart by.
     pub(super) tracers: Vec<i64>,
     pub(super) known: Mutex<Known>,

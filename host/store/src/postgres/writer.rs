@@ -12,6 +12,7 @@ use super::session::is_plain;
 use super::shared::Shared;
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::health::{Lasts, concerns_all};
 use crate::queue::Batch;
 use crate::write::{Sink, Ticket, Write, Wrote};
 
@@ -69,6 +70,7 @@ impl Round {
                 None => runtime.block_on(self.run_group(shared, lane)),
             };
             let took = clock.monotonic().saturating_sub(begun);
+            self.tell_health(shared, size);
             let metrics = &shared.options.metrics;
             metrics.commit.record(micros(took));
             metrics.commit_batch.record(size as u64);
@@ -173,6 +175,22 @@ impl Round {
     fn note(&mut self, error: &Error) {
         if error.code != codes::UNKNOWN_OUTCOME {
             self.lost = Some(error.clone());
+        }
+    }
+
+    /// Notes whether the database has worked for the next `size` writes.
+    fn tell_health(&self, shared: &Shared, size: usize) {
+        let answers = self.items.iter().skip(self.next).take(size);
+        let mut failed = None;
+        for answer in answers.filter_map(|item| item.answer.as_ref()) {
+            match answer {
+                Ok(_) => shared.health.well(),
+                Err(error) if concerns_all(error) => failed = Some(error),
+                Err(_) => {}
+            }
+        }
+        if let Some(error) = failed {
+            shared.health.note(Lasts::Passing, error);
         }
     }
 

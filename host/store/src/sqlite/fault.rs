@@ -7,6 +7,7 @@ use windlass_model::Code;
 
 use crate::codes;
 use crate::error::Error;
+use crate::health::{Health, Lasts, concerns_all};
 
 /// With less room than this the log's index, which grows by half of it, cannot grow.
 const ROOM_BYTES: u64 = 64 * 1024;
@@ -32,6 +33,17 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> Error {
         .detail(path, error)
         .help(meaning.help);
     told.transient = meaning.transient;
+    told
+}
+
+/// The same, and notes what the error says about the store as a whole.
+pub(super) fn note(health: &Health, path: &Path, error: &rusqlite::Error) -> Error {
+    let told = explain(path, error);
+    match primary(error) {
+        Some(ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB) => health.note(Lasts::UntilOpened, &told),
+        Some(_) if concerns_all(&told) => health.note(Lasts::Passing, &told),
+        _ => {}
+    }
     told
 }
 

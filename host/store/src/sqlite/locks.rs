@@ -91,6 +91,16 @@ pub(super) fn is_dead(store: &Path, incarnation: i64) -> bool {
     file.try_lock().is_ok()
 }
 
+/// A member that is alive, if there is one.
+pub(super) fn working(store: &Path) -> Option<i64> {
+    let files = std::fs::read_dir(directory(store)).ok()?;
+    let mut numbers = files.filter_map(|file| {
+        let name = file.ok()?.file_name();
+        name.to_str()?.strip_suffix(".lock")?.parse().ok()
+    });
+    numbers.find(|number| member(store, *number).exists() && !is_dead(store, *number))
+}
+
 fn member(store: &Path, incarnation: i64) -> PathBuf {
     directory(store).join(format!("{incarnation}.lock"))
 }

@@ -9,11 +9,13 @@ mod drafts;
 mod fault;
 mod locks;
 mod log;
+mod mark;
 mod open;
 mod options;
 mod pool;
 mod published;
 mod read;
+mod restore;
 mod rows;
 mod session;
 mod settle;
@@ -26,6 +28,7 @@ mod time;
 mod upkeep;
 mod values;
 mod wake;
+mod watch;
 mod writer;
 
 use std::path::Path;
@@ -34,23 +37,27 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
+use self::mark::Mark;
 pub use self::options::{Durability, SqliteOptions};
 use self::pool::Pool;
+pub use self::restore::Restored;
 use self::shared::{Shared, Trace};
 use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
+use crate::health::{Health, Lasts};
 use crate::queue::{Awaited, Batch, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
-use crate::{Listener, Store, codes};
+use crate::{Listener, Reader as _, Store, codes};
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
     shared: Arc<Shared>,
     pool: Pool,
     wake: Wake,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Those that it has begun: what flushes the marker, and then the writer.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SqliteStore {
@@ -62,35 +69,55 @@ impl SqliteStore {
     /// damaged, cannot be written, has no room, or is held by another process.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Arc<Self>> {
         let path = path.as_ref();
-        let connection = open::writer(path, &options)?;
+        let opened = open::writer(path, &options)?;
+        let health = Arc::<Health>::default();
+        let time = MachineTime::new(Arc::clone(&options.clock));
+        let mark = Arc::new(Mark::open(
+            path,
+            &opened.connection,
+            time::nonce(),
+            time.boot(),
+            options.durability == Durability::Full,
+        )?);
         let shared = Arc::new(Shared {
             path: path.to_owned(),
-            time: MachineTime::new(Arc::clone(&options.clock)),
+            time,
             queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),
             trace: Trace::new(time::nonce()),
+            health: Arc::clone(&health),
+            file: opened.file,
+            mark: Arc::clone(&mark),
             locks: Mutex::default(),
             #[cfg(test)]
             troubles: Mutex::default(),
             options,
         });
-        let pool = Pool::new(path, shared.options.read_connections);
+        let pool = Pool::new(path, shared.options.read_connections, health);
         let wake = Wake::new(path, time::nonce());
         let for_writer = Arc::clone(&shared);
-        let writer = std::thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || writer::run(&for_writer, connection))
-            .map_err(|error| {
-                Error::new(
-                    codes::CANNOT_OPEN,
-                    format!("no thread for the store: {error}"),
-                )
-            })?;
-        Ok(Arc::new(Self {
+        let store = Self {
             shared,
             pool,
             wake,
-            writer: Mutex::new(Some(writer)),
-        }))
+            threads: Mutex::default(),
+        };
+        store.begin("store-mark", move || mark.flush_now_and_then())?;
+        store.begin("store-writer", move || writer::run(&for_writer, opened))?;
+        Ok(Arc::new(store))
+    }
+
+    fn begin(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work);
+        let thread = thread.map_err(|error| {
+            Error::new(
+                codes::CANNOT_OPEN,
+                format!("no thread for the store: {error}"),
+            )
+        })?;
+        self.threads.lock().push(thread);
+        Ok(())
     }
 
     /// Goes on as a member that joined through another store object: for tests, in which the
@@ -159,17 +186,33 @@ impl Store for SqliteStore {
         self.wake.listen(wake).map(Listener)
     }
 
+    fn probe(&self) -> Result<()> {
+        self.shared.health.check()?;
+        if let Err(error) = self.shared.file.still_names(&self.shared.path) {
+            self.shared.health.note(Lasts::Stopped, &error);
+            return Err(error);
+        }
+        // A connection that was idle may not have noticed what became of the file.
+        self.setting("probe").map(drop)
+    }
+
     fn close(&self) {
         // The writer is the last to close the file, and then clears the log away: of two that close
         // it at the same moment neither would.
         self.pool.close();
         self.shared.queue.close();
-        let writer = self.writer.lock().take();
+        let mut threads = std::mem::take(&mut *self.threads.lock()).into_iter();
+        let flusher = threads.next();
         // A sink that held the last handle closes the store from the writer's own thread.
-        let own = |writer: &JoinHandle<()>| writer.thread().id() == std::thread::current().id();
-        if let Some(writer) = writer.filter(|writer| !own(writer)) {
-            // A writer that panicked has nothing more to finish.
+        let own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        for writer in threads.filter(|thread| !own(thread)) {
+            // A thread that panicked has nothing more to finish.
             let _ = writer.join();
+        }
+        // The last bound is known.
+        self.shared.mark.close();
+        if let Some(flusher) = flusher {
+            let _ = flusher.join();
         }
         self.shared.locks.lock().clear();
     }

@@ -9,7 +9,10 @@ use windlass_model::failpoint;
 
 use super::fault::explain;
 use super::locks;
+use super::mark;
 use super::options::{Durability, SqliteOptions};
+use super::time::boot;
+use super::watch::{self, Identity};
 use crate::codes;
 use crate::error::{Error, Result};
 
@@ -25,6 +28,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("schema_drafts.sql"),
     include_str!("schema_components.sql"),
     include_str!("schema_component_use.sql"),
+    include_str!("schema_generation.sql"),
 ];
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.
@@ -40,10 +44,25 @@ const READER_WAITS: i32 = 10_000;
 /// How long emptying the log waits for readers: long enough for the short ones.
 const LOG_WAITS: i32 = 50;
 
-/// Opens the connection that writes, creating and migrating the file as needed.
-pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection> {
+/// A connection that writes, and the file that it was opened on.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) file: Identity,
+}
+
+/// Opens the connection that writes, creating and migrating the file as needed, unless the
+/// marker beside it says that something is missing.
+pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     // One process at a time, so that two that meet on a new file do not both lay it out.
     let _opening = locks::opening(path)?;
+    let opened = unmarked(path, options)?;
+    mark::check(path, &opened.connection, &boot())?;
+    Ok(opened)
+}
+
+/// The same, whatever the marker says. To be called while nobody else opens the store.
+pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
+    watch::before_opening(path)?;
     let told = |error: rusqlite::Error| explain(path, &error);
     let mut connection = Connection::open(path).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
@@ -55,6 +74,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
             .help("Give yourself write permission on the file and on its directory."));
     }
     if check_header(path, &connection)?.is_none() {
+        watch::before_laying_out(path)?;
         // Only an empty file can still choose, and one that is refused must not be written.
         connection
             .pragma_update(None, "auto_vacuum", "INCREMENTAL")
@@ -80,6 +100,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
     connection
         .pragma_update(None, "journal_size_limit", 32 * 1024 * 1024)
         .map_err(told)?;
+    watch::check_length(path, &connection)?;
     migrate(path, &mut connection)?;
     wait_as_writer(&connection).map_err(told)?;
     if let Some(bytes) = options.max_bytes {
@@ -92,7 +113,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection>
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
             .map_err(told)?;
     }
-    Ok(connection)
+    let file = Identity::of_file(path)?;
+    Ok(Opened { connection, file })
 }
 
 /// Opens a connection that only reads.

@@ -1,13 +1,15 @@
 //! Connections for reading: a few, opened as they are needed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 
-use super::fault::explain;
+use super::fault::note;
 use super::open;
 use crate::error::{Error, Result};
+use crate::health::{Health, Lasts, concerns_all};
 
 #[derive(Default)]
 struct Idle {
@@ -22,11 +24,13 @@ pub(super) struct Pool {
     bound: usize,
     idle: Mutex<Idle>,
     returned: Condvar,
+    health: Arc<Health>,
 }
 
 impl Pool {
-    pub(super) fn new(path: &Path, bound: usize) -> Self {
+    pub(super) fn new(path: &Path, bound: usize, health: Arc<Health>) -> Self {
         Self {
+            health,
             path: path.to_owned(),
             bound: bound.max(1),
             idle: Mutex::default(),
@@ -40,7 +44,13 @@ impl Pool {
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        let connection = self.borrow()?;
+        // What is read from a file that was taken away is not what others read.
+        self.health.check_stopped()?;
+        let connection = self.borrow().inspect_err(|error| {
+            if concerns_all(error) {
+                self.health.note(Lasts::Passing, error);
+            }
+        })?;
         let result = read(&connection);
         let mut idle = self.idle.lock();
         if result.is_ok() && !idle.closed {
@@ -50,7 +60,7 @@ impl Pool {
         }
         drop(idle);
         self.returned.notify_one();
-        result.map_err(|error| explain(&self.path, &error))
+        result.map_err(|error| note(&self.health, &self.path, &error))
     }
 
     fn borrow(&self) -> Result<Connection> {

@@ -1,14 +1,18 @@
 //! What the store object and its writer both have.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::locks::Held;
+use super::mark::Mark;
 use super::options::SqliteOptions;
 use super::time::MachineTime;
+use super::watch::Identity;
+use crate::health::Health;
 use crate::queue::Queue;
 
 /// What a group leaves in the file to be recognised by, if nothing else of it tells.
@@ -34,6 +38,10 @@ pub(super) struct Shared {
     pub(super) time: MachineTime,
     pub(super) queue: Queue,
     pub(super) trace: Trace,
+    pub(super) health: Arc<Health>,
+    /// The file that was opened; a process never goes on with another one of the same name.
+    pub(super) file: Identity,
+    pub(super) mark: Arc<Mark>,
     /// By incarnation: the lock files of the members that joined through this store object.
     /// Letting go of one tells everybody that its member is dead.
     pub(super) locks: Mutex<FxHashMap<i64, Held>>,

@@ -21,13 +21,12 @@ impl MachineTime {
         let machine_ms = machine.tv_sec.unsigned_abs() * 1000
             + u64::try_from(machine.tv_nsec).unwrap_or(0) / 1_000_000;
         let passed_ms = clock_ms(&*clock);
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         // Wrapping: a passed clock may begin anywhere, and only differences matter.
         let base_ms = machine_ms.wrapping_sub(passed_ms);
         Self {
             clock,
             base_ms,
-            boot: boot.trim().to_owned(),
+            boot: boot(),
         }
     }
 
@@ -46,6 +45,12 @@ impl MachineTime {
     pub(super) fn passed_ms(&self) -> u64 {
         clock_ms(&*self.clock)
     }
+}
+
+/// Names this run of the machine.
+pub(super) fn boot() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
 }
 
 fn clock_ms(clock: &dyn Clock) -> u64 {

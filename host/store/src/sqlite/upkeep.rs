@@ -8,6 +8,7 @@ use windlass_model::Digest;
 
 use super::fault::explain;
 use super::open::{self, STEPS};
+use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
@@ -53,6 +54,7 @@ impl SqliteStore {
         if layout.found < layout.current {
             return Err(older(&path.display().to_string(), layout));
         }
+        check_length(path, &connection)?;
         let told = |error: rusqlite::Error| explain(path, &error);
         connection.execute_batch("BEGIN").map_err(told)?;
         let damages = lines(&connection, &format!("PRAGMA integrity_check({DAMAGES})"));
@@ -134,6 +136,7 @@ fn beside(to: &Path) -> PathBuf {
 
 /// A connection that changes nothing, to a file that is there.
 fn looking(path: &Path) -> Result<Connection> {
+    watch::before_opening(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| explain(path, &error))?;

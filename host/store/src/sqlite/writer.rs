@@ -8,16 +8,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use windlass_model::failpoint;
 
-use super::fault::{explain, primary};
-use super::open;
+use super::fault::{self, explain, primary};
+use super::open::{self, Opened};
 use super::session::{Failed, Session};
 use super::settle::{self, Settled, settle};
 use super::shared::Shared;
+use super::watch;
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::health::{Lasts, concerns_all};
 use crate::write::{Sink, Ticket, Write, Wrote};
 
 /// One write on its way.
@@ -38,21 +39,23 @@ enum Attempt {
     RolledBack(Error),
     /// It may be in the file or not.
     Unknown(Error),
+    /// It is in a file that nobody else finds.
+    Lost(Error),
 }
 
 /// Runs until the queue is closed and empty.
-pub(super) fn run(shared: &Shared, connection: Connection) {
-    let mut connection = Some(connection);
+pub(super) fn run(shared: &Shared, opened: Opened) {
+    let mut opened = Some(opened);
     let mut round = Round::default();
     loop {
         // A connection that failed is replaced when the next work comes, and if that fails
         // too, the work is answered with the reason.
-        let opened = match connection.take() {
-            Some(connection) => Ok(connection),
-            None => open::writer(&shared.path, &shared.options),
+        let opened = match opened.take() {
+            Some(opened) => Ok(opened),
+            None => open_again(shared),
         };
         let ended = match &opened {
-            Ok(connection) => with_connection(shared, connection, &mut round),
+            Ok(opened) => with_connection(shared, opened, &mut round),
             Err(error) => {
                 round.refuse(error);
                 round.fill(shared)
@@ -64,16 +67,35 @@ pub(super) fn run(shared: &Shared, connection: Connection) {
     }
 }
 
+/// Another connection to the same file.
+fn open_again(shared: &Shared) -> Result<Opened> {
+    shared.health.check_stopped()?;
+    let opened = open::writer(&shared.path, &shared.options).inspect_err(|error| {
+        let lasts = match error.code {
+            codes::LEFT_BEHIND => Lasts::Stopped,
+            codes::CORRUPT | codes::NOT_A_STORE => Lasts::UntilOpened,
+            _ => Lasts::Passing,
+        };
+        shared.health.note(lasts, error);
+    })?;
+    if opened.file != shared.file {
+        let error = watch::replaced(&shared.path, "replaced");
+        shared.health.note(Lasts::Stopped, &error);
+        return Err(error);
+    }
+    Ok(opened)
+}
+
 /// Works with one connection for as long as that is good. False if there is no more to come.
-fn with_connection(shared: &Shared, connection: &Connection, round: &mut Round) -> bool {
-    let mut session = match Session::new(connection, shared) {
+fn with_connection(shared: &Shared, opened: &Opened, round: &mut Round) -> bool {
+    let mut session = match Session::new(opened, shared) {
         Ok(session) => session,
         Err(failed) => {
             round.refuse(&told(shared, failed));
             return round.fill(shared);
         }
     };
-    if !round.settle_unknown(shared, connection, &mut session) {
+    if !round.settle_unknown(shared, opened, &mut session) {
         return true;
     }
     loop {
@@ -95,8 +117,13 @@ fn micros(time: Duration) -> u64 {
 
 fn told(shared: &Shared, failed: Failed) -> Error {
     match failed {
-        Failed::Sql(error) => explain(&shared.path, &error),
-        Failed::Store(error) => error,
+        Failed::Sql(error) => fault::note(&shared.health, &shared.path, &error),
+        Failed::Store(error) => {
+            if concerns_all(&error) {
+                shared.health.note(Lasts::Passing, &error);
+            }
+            error
+        }
     }
 }
 
@@ -155,6 +182,11 @@ impl Round {
                 self.unknown = Some((size, error));
                 return false;
             }
+            Attempt::Lost(error) => {
+                self.fail(size, &error);
+                self.answer(size);
+                return false;
+            }
         }
         true
     }
@@ -167,6 +199,11 @@ impl Round {
                 Attempt::NotBegun(error) | Attempt::RolledBack(error) => self.fail(1, &error),
                 Attempt::Unknown(error) => {
                     self.unknown = Some((1, error));
+                    return false;
+                }
+                Attempt::Lost(error) => {
+                    self.fail(1, &error);
+                    self.answer(1);
                     return false;
                 }
             }
@@ -193,9 +230,15 @@ impl Round {
         failpoint::pass("store-before-commit");
         if let Err(error) = session.commit() {
             session.roll_back();
-            return Attempt::Unknown(explain(&shared.path, &error));
+            return Attempt::Unknown(fault::note(&shared.health, &shared.path, &error));
         }
         failpoint::pass("store-after-commit");
+        if let Err(error) = session.look_at_files() {
+            shared.health.note(Lasts::Stopped, &error);
+            return Attempt::Lost(error);
+        }
+        shared.health.well();
+        session.advance_mark();
         let metrics = &shared.options.metrics;
         metrics
             .lock_wait
@@ -210,14 +253,14 @@ impl Round {
     fn settle_unknown(
         &mut self,
         shared: &Shared,
-        connection: &Connection,
+        opened: &Opened,
         session: &mut Session<'_>,
     ) -> bool {
         let Some((size, why)) = self.unknown.take() else {
             return true;
         };
         let group = self.items.iter().skip(self.next).take(size);
-        match settle(shared, connection, session, group) {
+        match settle(shared, &opened.connection, session, group) {
             Ok(Settled::Written) => self.answer(size),
             // A disk that stays full must not be tried for ever: whoever asked is told.
             Ok(Settled::NotWritten) if self.tried_again == Some(self.next) => {
@@ -290,7 +333,7 @@ fn carry_out<'a>(
     if traceless {
         session.leave_trace()?;
     }
-    Ok(())
+    session.bound()
 }
 
 /// Takes the write lock, waiting for other processes for as long as the options say.

@@ -293,3 +293,17 @@ fn traces_are_swept() {
     member.die();
     assert_eq!(traces(), 0);
 }
+
+#[test]
+fn a_server_that_is_gone_is_told_until_a_write_reaches_it_again() {
+    let Some((server, store, _)) = on_a_server_of_its_own() else {
+        return;
+    };
+    store.probe().unwrap();
+    server.kill().unwrap();
+    let error = store.probe().unwrap_err();
+    assert_eq!(error.code, codes::UNREACHABLE, "{error}");
+    server.start_again().unwrap();
+    store.write(Write::Unpark).unwrap();
+    store.probe().unwrap();
+}

@@ -73,6 +73,8 @@ pub(super) struct Cache {
     pub(super) pins: FxHashMap<Digest, i64>,
     pub(super) scopes: Filled,
     pub(super) reservations: Filled,
+    /// Of the store, with what the group that is open has added.
+    pub(super) generation: Option<i64>,
 }
 
 impl Cache {
@@ -84,6 +86,7 @@ impl Cache {
         self.pins.clear();
         self.scopes = Filled::Unknown;
         self.reservations = Filled::Unknown;
+        self.generation = None;
     }
 
     /// To be called between groups, when nothing is unwritten.

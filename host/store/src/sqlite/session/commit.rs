@@ -233,6 +233,7 @@ impl Session<'_> {
             head.unwritten = Unwritten::Step;
         }
         head.version += 1;
+        let version = head.version;
         head.status = commit.status;
         head.state = commit.state.clone();
         if let Some(last) = commit.runs.last() {
@@ -250,5 +251,6 @@ impl Session<'_> {
             head.owner = None;
             head.unwritten = Unwritten::Whole;
         }
+        self.witnessed_by(no, version);
     }
 }

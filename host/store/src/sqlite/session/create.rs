@@ -86,6 +86,7 @@ impl Session<'_> {
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
         );
         self.statements.insert_origin.execute(origin)?;
+        self.witnessed_by(no, BORN_VERSION.0);
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value)?;
         }

@@ -53,6 +53,7 @@ impl Session<'_> {
         ] {
             self.connection.prepare_cached(sql)?.execute([no])?;
         }
+        self.turn()?;
         Ok(Wrote::Forgotten { more: false })
     }
 

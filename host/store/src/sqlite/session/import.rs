@@ -167,6 +167,7 @@ impl Session<'_> {
 
     /// What an instance has that does not begin here.
     fn write_imported(&mut self, import: &Import, old: Option<&Old>) -> Done<()> {
+        self.turn()?;
         let no = import.new.no.0;
         let (epoch, version) = old.map_or((0, 0), |old| (old.epoch, old.version));
         let (epoch, version) = (

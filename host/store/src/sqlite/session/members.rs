@@ -38,6 +38,7 @@ impl Session<'_> {
         // Others see the row only once the group is committed, with the lock held by then.
         let lock = locks::join(&self.shared.path, incarnation)?;
         self.aftermath.joined.push((incarnation, lock));
+        self.turn()?;
         self.cache.members.insert(incarnation, true);
         Ok(Wrote::Joined(windlass_model::Incarnation(incarnation)))
     }
@@ -74,6 +75,7 @@ impl Session<'_> {
                 .prepare_cached(sql)?
                 .execute([incarnation.0])?;
             self.cache.heads.clear();
+            self.turn()?;
         }
         Ok(Wrote::Done)
     }

@@ -14,6 +14,7 @@ mod create;
 mod documents;
 mod drafts;
 mod forget;
+mod generation;
 mod hold;
 mod import;
 mod letters;
@@ -31,17 +32,22 @@ use std::sync::atomic::Ordering;
 
 use crate::sqlite::locks::Held;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::FxHashMap;
 use windlass_model::Status;
 
 use self::cache::{Cache, Head, Unwritten};
 use self::claim::Scan;
+use self::generation::Bounds;
 use self::statements::Statements;
 use super::log::Log;
+use super::open::Opened;
 use super::options::Durability;
 use super::shared::Shared;
 use super::values::{json, payload, variant};
+use super::watch::Watch;
+use crate::codes;
 use crate::error::Error;
 use crate::write::{Write, Wrote};
 
@@ -101,10 +107,13 @@ pub(super) struct Session<'c> {
     /// Whether commits reach the disk although the durability does not ask for it.
     flushing: bool,
     log: Log,
+    watch: Watch,
+    bounds: Bounds,
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(connection: &'c Connection, shared: &'c Shared) -> Done<Self> {
+    pub(super) fn new(opened: &'c Opened, shared: &'c Shared) -> Done<Self> {
+        let connection = &opened.connection;
         Ok(Self {
             connection,
             shared,
@@ -117,6 +126,8 @@ impl<'c> Session<'c> {
             aftermath: Aftermath::default(),
             flushing: false,
             log: Log::new(shared),
+            watch: Watch::new(&shared.path, opened.file),
+            bounds: Bounds::default(),
         })
     }
 
@@ -141,6 +152,7 @@ impl<'c> Session<'c> {
         self.cache.keep_bounds();
         self.before.made_pending = self.made_pending;
         self.before.scans.clear();
+        self.bounds = Bounds::default();
         if flush {
             self.touch()?;
         }
@@ -149,12 +161,26 @@ impl<'c> Session<'c> {
 
     /// Refuses to go on if the log is too long.
     pub(super) fn check_log(&mut self) -> Done<()> {
-        Ok(self.log.check(self.shared, self.connection)?)
+        let (watch, connection) = (&mut self.watch, self.connection);
+        Ok(self.log.check(self.shared, watch, connection)?)
     }
 
     /// Starts the log over if it has become long. To be called between groups.
     pub(super) fn keep_log_short(&mut self) {
-        self.log.keep_short(self.shared, self.connection);
+        let (watch, connection) = (&mut self.watch, self.connection);
+        self.log.keep_short(self.shared, watch, connection);
+    }
+
+    /// Whether what has been committed is where others find it. To be asked before anything of
+    /// a group is acknowledged.
+    pub(super) fn look_at_files(&mut self) -> Result<(), Error> {
+        let looked = self.watch.look(self.connection);
+        if looked.as_ref().is_err_and(|error| error.code == codes::CORRUPT) {
+            // Copying the log into a file that was cut short would hide what is missing.
+            let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            let _ = self.connection.set_db_config(config, true);
+        }
+        looked
     }
 
     /// Writes something, so that a commit has to reach the disk.
@@ -181,6 +207,7 @@ impl<'c> Session<'c> {
             // What processes left that are long gone.
             let sql = "DELETE FROM trace WHERE place < (SELECT max(place) FROM trace) - ?1";
             self.connection.prepare_cached(sql)?.execute([TRACES])?;
+            self.turn()?;
         }
         let sql = "INSERT INTO trace (process, last, place) \
             VALUES (?1, ?2, (SELECT coalesce(max(place), 0) + 1 FROM trace)) \
@@ -188,6 +215,7 @@ impl<'c> Session<'c> {
         self.connection
             .prepare_cached(sql)?
             .execute((trace.process, last))?;
+        self.witnessed_by_trace(trace.process, last);
         Ok(())
     }
 

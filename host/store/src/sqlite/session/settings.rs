@@ -21,6 +21,7 @@ impl Session<'_> {
                 self.connection.prepare_cached(sql)?.execute([name])?;
             }
         }
+        self.turn()?;
         Ok(Wrote::Done)
     }
 }

@@ -1,7 +1,9 @@
 //! The suite, on a real file, and what only SQLite does.
 
 mod crashing;
+mod damage;
 mod forgetting;
+mod marking;
 mod migrating;
 mod opening;
 mod sharing;

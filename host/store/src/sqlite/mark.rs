@@ -1,0 +1,443 @@
+//! The marker beside a store: a lower bound of what has been acknowledged.
+//!
+//! SQLite drops a damaged tail of its log without a word, and an older copy of a store is as sound
+//! as the newest one. So a file of its own says how far the store had come: `windlass.db-mark`.
+//! A bound is written after a group is durable and before it is acknowledged, so that it is never
+//! ahead of the store and whatever dies afterwards finds all that was acknowledged. It is flushed
+//! at most once a second by a thread of its own: after a power cut the bound may be a second old.
+//!
+//! A group pays no page for its bound. The generation in the store counts the groups that end what
+//! bounds rest on, such as an instance that is forgotten; in between a bound names a row that the
+//! group has written anyway: the version of an instance, or the trace that a group left.
+//!
+//! The file has eight slots of 64 bytes, one for each of the processes that write, by chance. Each
+//! holds a bound with a checksum and is written at once. A process that meets another one's slot
+//! overwrites it: what is left is still a bound.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::{Connection, OptionalExtension as _};
+use windlass_model::Digest;
+
+use super::fault::explain;
+use super::watch::beside;
+use crate::codes;
+use crate::error::{Error, Result};
+
+const SLOTS: usize = 8;
+const SLOT: usize = 64;
+
+/// Begins each slot: what it is, and the version of its layout.
+const MAGIC: &[u8; 8] = b"wlmark\0\x01";
+
+/// How long the newest bound may wait for its flush.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+
+/// Names a store, whatever its file is called; a copy of it has the same.
+pub(super) type StoreId = [u8; 16];
+
+/// The store had this generation and held the witness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) generation: i64,
+    pub(super) witness: Witness,
+}
+
+/// A row that stays as it is, or moves on, for as long as the generation is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Witness {
+    #[default]
+    None,
+    /// The instance has at least this version.
+    Instance { no: i64, version: i64 },
+    /// The process has left at least this trace.
+    Trace { process: i64, last: i64 },
+}
+
+/// A bound as it lies in its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    store: StoreId,
+    bound: Bound,
+    /// Names the run of the machine outside of which the bound means nothing; 0: it always does.
+    boot: u32,
+}
+
+impl Slot {
+    fn bytes(&self) -> [u8; SLOT] {
+        let (kind, one, two) = match self.bound.witness {
+            Witness::None => (0, 0, 0),
+            Witness::Instance { no, version } => (1, no, version),
+            Witness::Trace { process, last } => (2, process, last),
+        };
+        let mut bytes = [0; SLOT];
+        let mut rest = &mut bytes[..];
+        for part in [
+            &MAGIC[..],
+            &self.store,
+            &self.bound.generation.to_le_bytes(),
+            &i64::to_le_bytes(kind),
+            &one.to_le_bytes(),
+            &two.to_le_bytes(),
+            &self.boot.to_le_bytes(),
+        ] {
+            // They are as long as a slot without its checksum.
+            let _ = rest.write_all(part);
+        }
+        let sum = crc32fast::hash(&bytes[..SLOT - 4]);
+        bytes[SLOT - 4..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// What a slot says; nothing if nothing was written there.
+    ///
+    /// # Errors
+    ///
+    /// Its bytes are not those that were written.
+    fn read(bytes: &[u8; SLOT]) -> Result<Option<Self>, Damaged> {
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let (content, sum) = bytes.split_at(SLOT - 4);
+        if sum != crc32fast::hash(content).to_le_bytes() || !content.starts_with(MAGIC) {
+            return Err(Damaged);
+        }
+        let number = |at: usize| {
+            let part = bytes.get(at..at + 8).and_then(|part| part.try_into().ok());
+            part.map(i64::from_le_bytes).ok_or(Damaged)
+        };
+        let part = |at: usize, length: usize| bytes.get(at..at + length).ok_or(Damaged);
+        let (one, two) = (number(40)?, number(48)?);
+        let witness = match number(32)? {
+            0 => Witness::None,
+            1 => Witness::Instance {
+                no: one,
+                version: two,
+            },
+            2 => Witness::Trace {
+                process: one,
+                last: two,
+            },
+            _ => return Err(Damaged),
+        };
+        Ok(Some(Self {
+            store: part(8, 16)?.try_into().map_err(|_| Damaged)?,
+            bound: Bound {
+                generation: number(24)?,
+                witness,
+            },
+            boot: u32::from_le_bytes(part(56, 4)?.try_into().map_err(|_| Damaged)?),
+        }))
+    }
+}
+
+/// Bytes of the marker that were not written by a store.
+#[derive(Debug, PartialEq, Eq)]
+struct Damaged;
+
+/// The marker's file.
+pub(super) fn path_of(store: &Path) -> PathBuf {
+    beside(store, "-mark")
+}
+
+/// Names the store that the connection is open on.
+fn id_of(connection: &Connection) -> rusqlite::Result<StoreId> {
+    let secret: Vec<u8> = connection.query_row("SELECT secret FROM own", [], |row| row.get(0))?;
+    let digest = Digest::of(&[&b"windlass store "[..], &secret].concat()).0;
+    let mut id = StoreId::default();
+    id.copy_from_slice(&digest[..16]);
+    Ok(id)
+}
+
+/// Names this run of the machine.
+fn boot_of(boot: &str) -> u32 {
+    crc32fast::hash(boot.as_bytes()).max(1)
+}
+
+/// The generation of the store.
+pub(super) fn generation(connection: &Connection) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("SELECT generation FROM own")?
+        .query_row([], |row| row.get(0))
+}
+
+/// What lies beside a store: the slots that were written, and whether any is damaged.
+fn slots(path: &Path) -> std::io::Result<Option<(Vec<Slot>, bool)>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (whole, rest) = bytes.as_chunks::<SLOT>();
+    let (mut found, mut damaged) = (Vec::new(), !rest.is_empty());
+    for slot in whole.iter().take(SLOTS) {
+        match Slot::read(slot) {
+            Ok(slot) => found.extend(slot),
+            Err(Damaged) => damaged = true,
+        }
+    }
+    Ok(Some((found, damaged)))
+}
+
+/// Compares a store that is being opened with its marker, and makes the marker if there is none.
+/// `boot` names this run of the machine.
+///
+/// # Errors
+///
+/// `WL-S052`: acknowledged work is missing. `WL-S053`: the marker is damaged, or another store's.
+pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result<()> {
+    let path = path_of(store);
+    let cannot = |error: std::io::Error| cannot(&path, &error);
+    let (slots, damaged) = slots(&path).map_err(cannot)?.unwrap_or_default();
+    if damaged && slots.is_empty() {
+        return Err(foreign(store, &path, "is damaged"));
+    }
+    if damaged {
+        tracing::warn!(
+            mark = %path.display(),
+            "a part of the store's marker is damaged; look at the disk"
+        );
+    }
+    if slots.is_empty() {
+        return make(store, connection);
+    }
+    let told = |error: rusqlite::Error| explain(store, &error);
+    // One moment, which is later than everything that the marker says.
+    let moment = connection.unchecked_transaction().map_err(told)?;
+    let id = id_of(&moment).map_err(told)?;
+    for slot in slots {
+        if slot.store != id {
+            return Err(foreign(store, &path, "belongs to another store"));
+        }
+        let counts = slot.boot == 0 || slot.boot == boot_of(boot);
+        if counts && !holds(&moment, slot.bound).map_err(told)? {
+            let found = generation(&moment).map_err(told)?;
+            return Err(missing(store, &path, slot.bound.generation, found));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the store is at the bound or beyond.
+fn holds(connection: &Connection, bound: Bound) -> rusqlite::Result<bool> {
+    let generation = generation(connection)?;
+    if generation != bound.generation {
+        return Ok(generation > bound.generation);
+    }
+    let (sql, key, least) = match bound.witness {
+        Witness::None => return Ok(true),
+        Witness::Instance { no, version } => {
+            ("SELECT version FROM instance WHERE no = ?1", no, version)
+        }
+        Witness::Trace { process, last } => {
+            ("SELECT last FROM trace WHERE process = ?1", process, last)
+        }
+    };
+    let found: Option<i64> = connection
+        .query_row(sql, [key], |row| row.get(0))
+        .optional()?;
+    Ok(found.is_some_and(|found| found >= least))
+}
+
+/// Makes the marker of a store as it is now, durably, in place of the one that is there.
+pub(super) fn make(store: &Path, connection: &Connection) -> Result<()> {
+    let told = |error: rusqlite::Error| explain(store, &error);
+    let slot = Slot {
+        store: id_of(connection).map_err(told)?,
+        bound: Bound {
+            generation: generation(connection).map_err(told)?,
+            witness: Witness::None,
+        },
+        boot: 0,
+    };
+    let path = path_of(store);
+    write_new(&path, &slot).map_err(|error| cannot(&path, &error))
+}
+
+fn write_new(path: &Path, slot: &Slot) -> std::io::Result<()> {
+    let mut content = [0; SLOTS * SLOT];
+    content[..SLOT].copy_from_slice(&slot.bytes());
+    let unfinished = beside(path, &format!(".{}.unfinished", std::process::id()));
+    let mut file = File::create(&unfinished)?;
+    file.write_all(&content)?;
+    file.sync_all()?;
+    std::fs::rename(&unfinished, path)?;
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The highest generation that the marker of a store names, whatever store it belongs to.
+pub(super) fn highest(store: &Path) -> i64 {
+    let slots = slots(&path_of(store)).ok().flatten().unwrap_or_default().0;
+    let generations = slots.iter().map(|slot| slot.bound.generation);
+    generations.max().unwrap_or(0)
+}
+
+fn missing(store: &Path, mark: &Path, expected: i64, found: i64) -> Error {
+    let text = format!(
+        "{} lacks work that has been acknowledged: it has generation {found}, and {} names more \
+         than that (generation {expected})",
+        store.display(),
+        mark.display()
+    );
+    Error::new(codes::WENT_BACK, text).help(
+        "Put back the newest files of the store, its log included. To go on without what is \
+         missing, say so with `windlass store restore`.",
+    )
+}
+
+fn foreign(store: &Path, mark: &Path, what: &str) -> Error {
+    let text = format!(
+        "{} {what}, so that it cannot tell whether {} is complete",
+        mark.display(),
+        store.display()
+    );
+    Error::new(codes::FOREIGN_MARK, text).help(
+        "Put the file back that belongs there, or accept the store as it is with \
+         `windlass store restore`.",
+    )
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => codes::READ_ONLY,
+        ErrorKind::StorageFull => codes::FULL,
+        _ => codes::IO,
+    };
+    Error::new(
+        code,
+        format!("{} cannot be read or written: {error}", path.display()),
+    )
+    .help("Give yourself write permission on the file and on its directory.")
+}
+
+/// The marker of an open store.
+pub(super) struct Mark {
+    path: PathBuf,
+    file: File,
+    store: StoreId,
+    boot: u32,
+    at: u64,
+    /// Whether a bound waits for its flush.
+    dirty: AtomicBool,
+    closed: Mutex<bool>,
+    changed: Condvar,
+    told: AtomicBool,
+}
+
+impl Mark {
+    /// Of a store that [`check`] has let pass. `nonce` tells this process from others. With
+    /// `lasting`, what is committed survives the end of the machine.
+    pub(super) fn open(
+        store: &Path,
+        connection: &Connection,
+        nonce: u64,
+        boot: &str,
+        lasting: bool,
+    ) -> Result<Self> {
+        let path = path_of(store);
+        let file = File::options().read(true).write(true).open(&path);
+        Ok(Self {
+            file: file.map_err(|error| cannot(&path, &error))?,
+            store: id_of(connection).map_err(|error| explain(store, &error))?,
+            path,
+            boot: if lasting { 0 } else { boot_of(boot) },
+            at: nonce % SLOTS as u64 * SLOT as u64,
+            dirty: AtomicBool::new(false),
+            closed: Mutex::new(false),
+            changed: Condvar::new(),
+            told: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes that the store has come so far: what the bound says is committed.
+    pub(super) fn advance(&self, bound: Bound) {
+        let slot = Slot {
+            store: self.store,
+            bound,
+            boot: self.boot,
+        };
+        if let Err(error) = self.file.write_all_at(&slot.bytes(), self.at) {
+            self.tell(&error);
+        } else if !self.dirty.swap(true, Ordering::AcqRel) {
+            let _closed = self.closed.lock();
+            self.changed.notify_one();
+        }
+    }
+
+    /// Without its marker a store is as safe, and only its going back is not noticed.
+    fn tell(&self, error: &std::io::Error) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            let mark = self.path.display();
+            tracing::warn!(%mark, %error, "the store's marker cannot be written; look at the disk");
+        }
+    }
+
+    /// Flushes what has been noted, at most once a second, until the marker is closed.
+    pub(super) fn flush_now_and_then(&self) {
+        let mut closed = self.closed.lock();
+        loop {
+            while !*closed && !self.dirty.load(Ordering::Acquire) {
+                self.changed.wait(&mut closed);
+            }
+            if self.dirty.swap(false, Ordering::AcqRel) {
+                parking_lot::MutexGuard::unlocked(&mut closed, || {
+                    if let Err(error) = self.file.sync_data() {
+                        self.tell(&error);
+                    }
+                });
+            }
+            if *closed {
+                return;
+            }
+            self.changed
+                .wait_while_for(&mut closed, |closed| !*closed, FLUSH_EVERY);
+        }
+    }
+
+    /// Lets the flusher end, with everything flushed.
+    pub(super) fn close(&self) {
+        *self.closed.lock() = true;
+        self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Damaged, SLOT, Slot, Witness};
+
+    #[test]
+    fn a_slot_says_what_was_written_or_that_it_is_damaged() {
+        for witness in [
+            Witness::None,
+            Witness::Instance { no: 7, version: 3 },
+            Witness::Trace {
+                process: -5,
+                last: 9,
+            },
+        ] {
+            let slot = Slot {
+                store: *b"0123456789abcdef",
+                bound: Bound {
+                    generation: 12,
+                    witness,
+                },
+                boot: 77,
+            };
+            let bytes = slot.bytes();
+            assert_eq!(Slot::read(&bytes), Ok(Some(slot)));
+            for at in 0..SLOT {
+                let mut flipped = bytes;
+                flipped[at] ^= 0x10;
+                assert_eq!(Slot::read(&flipped), Err(Damaged), "byte {at}");
+            }
+        }
+        assert_eq!(Slot::read(&[0; SLOT]), Ok(None));
+    }
+}

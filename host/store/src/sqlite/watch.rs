@@ -1,0 +1,217 @@
+//! Whether the files of a store are there, whole, and still those that were opened.
+//!
+//! SQLite makes a new database where there is none, and goes on with files that were removed or
+//! replaced, because it has them open. So the names are looked up before a file is made and
+//! before a group of writes is acknowledged: two `stat` calls, a microsecond or two beside a
+//! flush. Nothing here opens a database file: closing it would let go of SQLite's locks.
+
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::fault::explain;
+use super::mark;
+use crate::codes;
+use crate::error::{Error, Result};
+
+/// Bytes before the first frame of a log.
+const LOG_HEADER: u64 = 32;
+
+/// Bytes of a frame besides its page.
+const FRAME_HEADER: u64 = 24;
+
+/// What lies beside a store and is named after it, and shows that there was one.
+pub(super) const LEFT_BEHIND: [&str; 3] = ["-wal", "-shm", "-mark"];
+
+/// A file beside the store.
+pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// The log of a store. SQLite follows links before it names the log.
+fn log_of(store: &Path) -> PathBuf {
+    let real = std::fs::canonicalize(store);
+    beside(real.as_deref().unwrap_or(store), "-wal")
+}
+
+/// Refuses to make a new store where one has been.
+pub(super) fn before_opening(path: &Path) -> Result<()> {
+    let what = match std::fs::metadata(path) {
+        Ok(found) if found.len() > 0 => return Ok(()),
+        Ok(_) => "is empty",
+        Err(error) if error.kind() == ErrorKind::NotFound => "is missing",
+        // SQLite says why it cannot be opened.
+        Err(_) => return Ok(()),
+    };
+    let left = LEFT_BEHIND.map(|ending| beside(path, ending));
+    match left.iter().find(|file| file.exists()) {
+        Some(left) => Err(left_behind(path, what, left)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to lay a database out that has nothing in it, if its marker says that it had.
+pub(super) fn before_laying_out(path: &Path) -> Result<()> {
+    let left = mark::path_of(path);
+    match std::fs::metadata(&left) {
+        Ok(found) if found.len() > 0 => Err(left_behind(path, "has no tables", &left)),
+        _ => Ok(()),
+    }
+}
+
+fn left_behind(path: &Path, what: &str, left: &Path) -> Error {
+    let text = format!(
+        "{} {what}, and {} beside it shows that there was a store",
+        path.display(),
+        left.display()
+    );
+    Error::new(codes::LEFT_BEHIND, text).help(
+        "Put the file back, or a backup with `windlass store restore FILE`. To begin with an empty \
+         store, move what is left of the old one away.",
+    )
+}
+
+/// What tells a file from every other one on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+        }
+    }
+
+    /// Of the database file that has just been opened.
+    pub(super) fn of_file(path: &Path) -> Result<Self> {
+        let found = std::fs::metadata(path).map_err(|_| replaced(path, "removed"))?;
+        Ok(Self::of(&found))
+    }
+
+    /// Whether the path still leads to this file.
+    pub(super) fn still_names(self, path: &Path) -> Result<()> {
+        match std::fs::metadata(path) {
+            Ok(found) if Self::of(&found) != self => Err(replaced(path, "replaced")),
+            Ok(_) => Ok(()),
+            Err(_) => Err(replaced(path, "removed")),
+        }
+    }
+}
+
+/// What a connection that writes knows of its files.
+pub(super) struct Watch {
+    path: PathBuf,
+    file: Identity,
+    file_bytes: u64,
+    log_path: PathBuf,
+    /// None until there is a log.
+    log: Option<Identity>,
+    log_bytes: u64,
+}
+
+impl Watch {
+    /// Of a store whose file was opened as this one.
+    pub(super) fn new(path: &Path, file: Identity) -> Self {
+        Self {
+            path: path.to_owned(),
+            file,
+            file_bytes: 0,
+            log_path: log_of(path),
+            log: None,
+            log_bytes: 0,
+        }
+    }
+
+    /// The length of the log when it was looked at last.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// The log.
+    pub(super) fn log_path(&self) -> &Path {
+        &self.log_path
+    }
+
+    /// Looks at the length of the log.
+    pub(super) fn measure(&mut self) {
+        self.log_bytes = std::fs::metadata(&self.log_path).map_or(0, |found| found.len());
+    }
+
+    /// Looks whether the names still belong to the files that are open. To be called outside of
+    /// transactions.
+    pub(super) fn look(&mut self, connection: &Connection) -> Result<()> {
+        let file = std::fs::metadata(&self.path);
+        let file = file.map_err(|_| replaced(&self.path, "removed"))?;
+        if Identity::of(&file) != self.file {
+            return Err(replaced(&self.path, "replaced"));
+        }
+        if file.len() < self.file_bytes {
+            // Pages may have been given back, by this process or by another one.
+            check_length(&self.path, connection)?;
+        }
+        self.file_bytes = file.len();
+        match std::fs::metadata(&self.log_path) {
+            Ok(log) => {
+                self.log_bytes = log.len();
+                let found = Identity::of(&log);
+                if self.log.is_some_and(|known| known != found) {
+                    return Err(replaced(&self.log_path, "replaced"));
+                }
+                self.log = Some(found);
+            }
+            Err(_) if self.log.is_some() => return Err(replaced(&self.log_path, "removed")),
+            // Nothing has been written yet.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a file that lacks pages which are not in the log either.
+pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
+    let told = |error: rusqlite::Error| explain(path, &error);
+    // While the snapshot is held nobody shortens the file below it, and the log is not started
+    // over.
+    let snapshot = connection.unchecked_transaction().map_err(told)?;
+    let pragma = |name: &str| {
+        snapshot
+            .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+            .map(i64::unsigned_abs)
+            .map_err(told)
+    };
+    let (pages, page) = (pragma("page_count")?, pragma("page_size")?.max(1));
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let file = bytes(path);
+    let logged = bytes(&log_of(path)).saturating_sub(LOG_HEADER) / (FRAME_HEADER + page);
+    if pages > 0 && (file == 0 || file / page + logged < pages) {
+        let text = format!(
+            "{} has been cut short: it has {file} bytes of {}",
+            path.display(),
+            pages.saturating_mul(page)
+        );
+        return Err(Error::new(codes::CORRUPT, text)
+            .help("Stop every process that uses it and restore a backup."));
+    }
+    Ok(())
+}
+
+/// A file that was taken away while it was open.
+pub(super) fn replaced(path: &Path, what: &str) -> Error {
+    let text = format!(
+        "{} has been {what} under this process, which acknowledges nothing from now on",
+        path.display()
+    );
+    Error::new(codes::REPLACED, text).help(
+        "Save the open file from `/proc/PID/fd` before the process ends, put it or a backup in \
+         place with `windlass store restore FILE`, and start the host anew.",
+    )
+}
