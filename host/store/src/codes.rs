@@ -47,6 +47,8 @@ pub const FOREIGN_MARK: Code = Code::new("WL-S053");
 pub const IN_USE: Code = Code::new("WL-S054");
 /// The backup that was to be restored contradicts itself.
 pub const UNSOUND: Code = Code::new("WL-S055");
+/// A value in the store is not what was written.
+pub const ALTERED: Code = Code::new("WL-S056");
 
 /// As many components of plugins are kept as may be.
 pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");

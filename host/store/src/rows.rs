@@ -35,6 +35,9 @@ pub struct PinsRow {
 /// The head of an instance: all that a step reads and writes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRow {
+    /// Whether its state is what was written, as far as its checksum tells. If not, nothing may go
+    /// on from it.
+    pub sound: bool,
     /// Its number in this store.
     pub no: InstanceNo,
     /// Its name outside.

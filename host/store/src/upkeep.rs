@@ -124,6 +124,9 @@ pub(crate) const RULES: &[Rule] = rules! {
 /// What should hold of everything that is named by the digest of its content.
 pub(crate) const DIGESTS: &str = "what is named by a digest has that content";
 
+/// What should hold of every row that has a checksum.
+pub(crate) const SUMS: &str = "a value is what was written";
+
 /// Tables whose rows are named by the digest of a column: the table, and the column.
 pub(crate) const DIGESTED: &[(&str, &str)] = &[
     ("definition", "json"),

@@ -181,6 +181,12 @@ impl Hot {
         now: Duration,
     ) -> Result<Self, String> {
         let row = &claimed.row;
+        if !row.sound {
+            let code = windlass_store::codes::ALTERED;
+            return Err(format!(
+                "{code}: the checksum of its state in the store does not hold"
+            ));
+        }
         let graph = &prepared.graph;
         let scopes = claimed.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
         let mut state = windlass_engine::State::decode(graph, &row.state, scopes)

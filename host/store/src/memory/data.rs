@@ -236,6 +236,7 @@ impl Data {
             new.no,
             Instance {
                 row: InstanceRow {
+                    sound: true,
                     no: new.no,
                     id: new.id,
                     definition: new.definition.digest,

@@ -67,6 +67,7 @@ pub(super) const EXTRAS: usize = 20;
 
 pub(super) fn instance(row: &Row) -> Result<InstanceRow> {
     Ok(InstanceRow {
+        sound: true,
         no: InstanceNo(get(row, 0)?),
         id: InstanceId(uuid(row, 1)?),
         definition: digest(row, 2)?,

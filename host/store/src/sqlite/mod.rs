@@ -22,6 +22,7 @@ mod settle;
 mod shared;
 mod snapshot;
 mod stimuli;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod time;

@@ -13,7 +13,8 @@ use windlass_model::{
 use super::drafts;
 use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
-use super::values::{digest, read_payload, some_bytes, unsigned};
+use super::sums::{self, Key, Of};
+use super::values::{digest, read_summed, some_bytes, unsigned};
 use super::{SqliteStore, snapshot, stimuli};
 use crate::components::ComponentRow;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
@@ -52,8 +53,8 @@ pub(super) fn all<T>(
         .collect()
 }
 
-fn payload_or_null(row: &Row<'_>, column: usize) -> Sql<Payload> {
-    Ok(read_payload(row, column)?.unwrap_or_else(Payload::null))
+fn payload_or_null(row: &Row<'_>, column: usize, of: Of, key: Key, name: &str) -> Sql<Payload> {
+    Ok(read_summed(row, column, of, key, name)?.unwrap_or_else(Payload::null))
 }
 
 fn count(connection: &Connection, sql: &str) -> Sql<u64> {
@@ -102,37 +103,41 @@ impl Reader for SqliteStore {
     }
 
     fn input(&self, instance: InstanceNo) -> Result<Option<Payload>> {
-        let sql = "SELECT input, input_meta FROM origin WHERE instance = ?1";
-        let read = self
-            .pool
-            .read(|c| one(c, sql, [instance.0], |row| read_payload(row, 0)));
+        let sql = "SELECT input, input_meta, sum FROM origin WHERE instance = ?1";
+        let key = [instance.0, 0, 0];
+        let of = |row: &Row<'_>| read_summed(row, 0, Of::Input, key, "");
+        let read = self.pool.read(|c| one(c, sql, [instance.0], of));
         read.map(Option::flatten)
     }
 
     fn output(&self, instance: InstanceNo) -> Result<Option<Payload>> {
-        let sql = "SELECT output, output_meta FROM instance WHERE no = ?1";
-        let read = self
-            .pool
-            .read(|c| one(c, sql, [instance.0], |row| read_payload(row, 0)));
+        let sql = "SELECT output, output_meta, output_sum FROM instance WHERE no = ?1";
+        let key = [instance.0, 0, 0];
+        let of = |row: &Row<'_>| read_summed(row, 0, Of::Output, key, "");
+        let read = self.pool.read(|c| one(c, sql, [instance.0], of));
         read.map(Option::flatten)
     }
 
     fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
-        let sql = "SELECT name, body, meta FROM var WHERE instance = ?1 AND scope = ?2 \
+        let sql = "SELECT name, body, meta, sum FROM var WHERE instance = ?1 AND scope = ?2 \
             ORDER BY name";
         let key = (instance.0, scope.0.cast_signed());
         self.pool.read(|c| {
             all(c, sql, key, |row| {
-                Ok((row.get(0)?, payload_or_null(row, 1)?))
+                let name: String = row.get(0)?;
+                let value = payload_or_null(row, 1, Of::Var, [key.0, key.1, 0], &name)?;
+                Ok((name, value))
             })
         })
     }
 
     fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
-        let sql = "SELECT scope, state FROM scope WHERE instance = ?1 ORDER BY scope";
+        let sql = "SELECT scope, state, NULL, sum FROM scope WHERE instance = ?1 ORDER BY scope";
         self.pool.read(|c| {
             all(c, sql, [instance.0], |row| {
-                Ok((ScopeNo(unsigned(row, 0)?), some_bytes(row, 1)?))
+                let scope: i64 = row.get(0)?;
+                sums::check(row, 1, Of::Scope, [instance.0, scope, 0], "")?;
+                Ok((ScopeNo(scope.cast_unsigned()), some_bytes(row, 1)?))
             })
         })
     }
@@ -144,12 +149,14 @@ impl Reader for SqliteStore {
         from: u32,
         limit: u32,
     ) -> Result<Vec<(u32, Payload)>> {
-        let sql = "SELECT place, body, meta FROM item WHERE instance = ?1 AND list = ?2 \
+        let sql = "SELECT place, body, meta, sum FROM item WHERE instance = ?1 AND list = ?2 \
             AND place >= ?3 ORDER BY place LIMIT ?4";
         let key = (instance.0, list.0.cast_signed(), from, limit);
         self.pool.read(|c| {
             all(c, sql, key, |row| {
-                Ok((row.get(0)?, payload_or_null(row, 1)?))
+                let place: u32 = row.get(0)?;
+                let at = [key.0, key.1, i64::from(place)];
+                Ok((place, payload_or_null(row, 1, Of::Item, at, "")?))
             })
         })
     }
@@ -160,10 +167,9 @@ impl Reader for SqliteStore {
     }
 
     fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
-        let sql = "SELECT output, output_meta FROM run WHERE no = ?1";
-        let read = self
-            .pool
-            .read(|c| one(c, sql, [no.0], |row| read_payload(row, 0)));
+        let sql = "SELECT output, output_meta, sum FROM run WHERE no = ?1";
+        let of = |row: &Row<'_>| read_summed(row, 0, Of::Run, [no.0, 0, 0], "");
+        let read = self.pool.read(|c| one(c, sql, [no.0], of));
         read.map(Option::flatten)
     }
 
@@ -362,9 +368,12 @@ impl Reader for SqliteStore {
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
-        let sql = "SELECT content FROM blob WHERE digest = ?1";
-        self.pool
-            .read(|c| one(c, sql, [&blob.digest.0[..]], |row| some_bytes(row, 0)))
+        let sql = "SELECT content, digest, sum FROM blob WHERE digest = ?1";
+        let of = |row: &Row<'_>| {
+            sums::check(row, 0, Of::Blob, [0; 3], "")?;
+            some_bytes(row, 0)
+        };
+        self.pool.read(|c| one(c, sql, [&blob.digest.0[..]], of))
     }
 
     fn members(&self) -> Result<Vec<MemberRow>> {

@@ -7,7 +7,8 @@ use windlass_model::{
     TriggerState, TriggerType, Version,
 };
 
-use super::values::{bytes, digest, read_json, read_payload, some_bytes, unsigned, variant};
+use super::sums::{Of, of_state};
+use super::values::{bytes, digest, read_json, read_summed, some_bytes, unsigned, variant};
 use crate::rows::{InstanceRow, Parent, RunRow, Suspicion, TriggerRow};
 
 /// Selects what [`instance`] reads; to be followed by `WHERE`.
@@ -17,7 +18,7 @@ macro_rules! select_instance {
         concat!(
             "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
             "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
-            "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth FROM instance i CROSS JOIN origin o ON o.instance = i.no ",
+            "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, i.state_sum FROM instance i CROSS JOIN origin o ON o.instance = i.no ",
             "CROSS JOIN definition d ON d.no = i.definition ",
             "CROSS JOIN pins p ON p.no = i.pins ",
             $rest
@@ -43,7 +44,7 @@ macro_rules! select_run {
     ($rest:literal) => {
         concat!(
             "SELECT no, instance, previous, seq, first, node, kind, attempt, status, ",
-            "started_ms, took_us, failure, logs, skipped, output, output_meta FROM run ",
+            "started_ms, took_us, failure, logs, skipped, output, output_meta, sum FROM run ",
             $rest
         )
     };
@@ -51,8 +52,12 @@ macro_rules! select_run {
 pub(super) use select_run;
 
 pub(super) fn instance(row: &Row<'_>) -> Result<InstanceRow, Fault> {
+    let (no, version) = (row.get(0)?, row.get(9)?);
+    let state = some_bytes(row, 10)?;
+    let sum: Option<u32> = row.get(20)?;
     Ok(InstanceRow {
-        no: InstanceNo(row.get(0)?),
+        sound: sum.is_none_or(|sum| sum == of_state(no, version, &state)),
+        no: InstanceNo(no),
         id: InstanceId(Uuid::from_bytes(row.get(1)?)),
         definition: digest(row, 2)?,
         pins: digest(row, 3)?,
@@ -61,8 +66,8 @@ pub(super) fn instance(row: &Row<'_>) -> Result<InstanceRow, Fault> {
         status: variant(row, 6, Status::from_stored)?,
         owner: row.get::<_, Option<i64>>(7)?.map(Incarnation),
         epoch: Epoch(row.get(8)?),
-        version: Version(row.get(9)?),
-        state: some_bytes(row, 10)?,
+        version: Version(version),
+        state,
         last_run: row.get::<_, Option<i64>>(11)?.map(RunNo),
         created_ms: row.get(12)?,
         finished_ms: row.get(13)?,
@@ -105,8 +110,9 @@ pub(super) fn trigger(row: &Row<'_>) -> Result<TriggerRow, Fault> {
 }
 
 pub(super) fn run(row: &Row<'_>) -> Result<RunRow, Fault> {
+    let no = row.get(0)?;
     Ok(RunRow {
-        no: RunNo(row.get(0)?),
+        no: RunNo(no),
         instance: InstanceNo(row.get(1)?),
         previous: row.get::<_, Option<i64>>(2)?.map(RunNo),
         seq: Seq(unsigned(row, 3)?),
@@ -120,7 +126,7 @@ pub(super) fn run(row: &Row<'_>) -> Result<RunRow, Fault> {
         failure: read_json(row, 11)?,
         logs: read_json(row, 12)?.unwrap_or_default(),
         skipped: read_json(row, 13)?.unwrap_or_default(),
-        output: read_payload(row, 14)?,
+        output: read_summed(row, 14, Of::Run, [no, 0, 0], "")?,
     })
 }
 

@@ -1,13 +1,14 @@
 //! Reading an instance as a whole, in one transaction.
 
-use rusqlite::{Connection, Result as Sql};
+use rusqlite::{Connection, Result as Sql, Row};
 use uuid::Uuid;
 use windlass_model::{Digest, InstanceId, Payload, RunNo, ScopeNo, Seq, TriggerId, TriggerNo};
 
 use super::read::{all, one};
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::stimuli::{self, select_bookmark};
-use super::values::{digest, read_payload, some_bytes, unsigned};
+use super::sums::{self, Of};
+use super::values::{digest, read_summed, some_bytes, unsigned};
 use crate::error::Result;
 use crate::rows::{DefinitionRow, JournalRow, NewBlob, PinsRow, RunRow};
 use crate::transfer::{Bounds, Snapshot, TriggerName};
@@ -74,18 +75,20 @@ pub(super) fn snapshot(
 }
 
 fn origin(c: &Connection, no: i64) -> Sql<(Payload, Option<u64>)> {
-    let sql = "SELECT input, input_meta, keep_ms FROM origin WHERE instance = ?1";
+    let sql = "SELECT input, input_meta, sum, keep_ms FROM origin WHERE instance = ?1";
     let origin = one(c, sql, [no], |row| {
-        let keep_ms: Option<i64> = row.get(2)?;
-        Ok((read_payload(row, 0)?, keep_ms.map(i64::cast_unsigned)))
+        let keep_ms: Option<i64> = row.get(3)?;
+        let input = read_summed(row, 0, Of::Input, [no, 0, 0], "")?;
+        Ok((input, keep_ms.map(i64::cast_unsigned)))
     })?;
     let (input, keep_ms) = origin.unwrap_or_default();
     Ok((input.unwrap_or_else(Payload::null), keep_ms))
 }
 
 fn output(c: &Connection, no: i64) -> Sql<Option<Payload>> {
-    let sql = "SELECT output, output_meta FROM instance WHERE no = ?1";
-    Ok(one(c, sql, [no], |row| read_payload(row, 0))?.flatten())
+    let sql = "SELECT output, output_meta, output_sum FROM instance WHERE no = ?1";
+    let of = |row: &Row<'_>| read_summed(row, 0, Of::Output, [no, 0, 0], "");
+    Ok(one(c, sql, [no], of)?.flatten())
 }
 
 fn definition(c: &Connection, wanted: Digest) -> Sql<DefinitionRow> {
@@ -108,29 +111,36 @@ fn pins(c: &Connection, wanted: Digest) -> Sql<PinsRow> {
 }
 
 fn vars(c: &Connection, no: i64, limit: u32) -> Sql<Vec<(ScopeNo, String, Payload)>> {
-    let sql = "SELECT scope, name, body, meta FROM var WHERE instance = ?1 \
+    let sql = "SELECT scope, name, body, meta, sum FROM var WHERE instance = ?1 \
         ORDER BY scope, name LIMIT ?2";
     all(c, sql, (no, limit), |row| {
-        let value = read_payload(row, 2)?.unwrap_or_else(Payload::null);
-        Ok((ScopeNo(unsigned(row, 0)?), row.get(1)?, value))
+        let (scope, name): (i64, String) = (row.get(0)?, row.get(1)?);
+        let value = read_summed(row, 2, Of::Var, [no, scope, 0], &name)?;
+        let value = value.unwrap_or_else(Payload::null);
+        Ok((ScopeNo(scope.cast_unsigned()), name, value))
     })
 }
 
 fn scopes(c: &Connection, no: i64, limit: u32) -> Sql<Vec<(ScopeNo, bytes::Bytes)>> {
-    let sql = "SELECT scope, state FROM scope WHERE instance = ?1 ORDER BY scope LIMIT ?2";
+    let sql =
+        "SELECT scope, state, NULL, sum FROM scope WHERE instance = ?1 ORDER BY scope LIMIT ?2";
     all(c, sql, (no, limit), |row| {
-        Ok((ScopeNo(unsigned(row, 0)?), some_bytes(row, 1)?))
+        let scope: i64 = row.get(0)?;
+        sums::check(row, 1, Of::Scope, [no, scope, 0], "")?;
+        Ok((ScopeNo(scope.cast_unsigned()), some_bytes(row, 1)?))
     })
 }
 
 fn items(c: &Connection, no: i64, limit: u32) -> Sql<Vec<NewItem>> {
-    let sql = "SELECT list, place, body, meta FROM item WHERE instance = ?1 \
+    let sql = "SELECT list, place, body, meta, sum FROM item WHERE instance = ?1 \
         ORDER BY list, place LIMIT ?2";
     all(c, sql, (no, limit), |row| {
+        let (list, index): (i64, u32) = (row.get(0)?, row.get(1)?);
+        let output = read_summed(row, 2, Of::Item, [no, list, i64::from(index)], "")?;
         Ok(NewItem {
-            list: Seq(unsigned(row, 0)?),
-            index: row.get(1)?,
-            output: read_payload(row, 2)?.unwrap_or_else(Payload::null),
+            list: Seq(list.cast_unsigned()),
+            index,
+            output: output.unwrap_or_else(Payload::null),
         })
     })
 }

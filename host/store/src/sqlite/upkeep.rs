@@ -8,11 +8,12 @@ use windlass_model::Digest;
 
 use super::fault::explain;
 use super::open::{self, STEPS};
+use super::sums;
 use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES, older};
+use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES, SUMS, older};
 
 /// Damages that SQLite looks for before it gives up.
 const DAMAGES: u32 = 100;
@@ -68,6 +69,8 @@ impl SqliteStore {
         }
         let wrong = wrong_digests(&connection).map_err(told)?;
         findings.extend(Finding::of(DIGESTS, wrong));
+        let altered = sums::altered(&connection).map_err(told)?;
+        findings.extend(Finding::of(SUMS, altered));
         Ok(findings)
     }
 

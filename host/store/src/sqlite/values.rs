@@ -6,6 +6,7 @@ use rusqlite::{Error as Fault, Row};
 use serde::de::DeserializeOwned;
 use windlass_model::{Digest, Payload};
 
+use super::sums::{self, Key, Of};
 use crate::columns::payload_of;
 pub(super) use crate::columns::{json, json_list, payload};
 
@@ -16,6 +17,19 @@ pub(super) fn read_payload(row: &Row<'_>, column: usize) -> Result<Option<Payloa
     };
     payload_of(bytes(row, column)?, Some(meta))
         .map_err(|error| Fault::FromSqlConversionFailure(column + 1, Type::Text, Box::new(error)))
+}
+
+/// The same, with a checksum in the column behind them: what was written under this key, or
+/// nothing.
+pub(super) fn read_summed(
+    row: &Row<'_>,
+    column: usize,
+    of: Of,
+    key: Key,
+    name: &str,
+) -> Result<Option<Payload>, Fault> {
+    sums::check(row, column, of, key, name)?;
+    read_payload(row, column)
 }
 
 /// What a column of JSON text says.

@@ -5,9 +5,9 @@
 //! before a group of writes is acknowledged: two `stat` calls, a microsecond or two beside a
 //! flush. Nothing here opens a database file: closing it would let go of SQLite's locks.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -191,7 +191,7 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
     let (pages, page) = (pragma("page_count")?, pragma("page_size")?.max(1));
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let file = bytes(path);
-    let logged = bytes(&log_of(path)).saturating_sub(LOG_HEADER) / (FRAME_HEADER + page);
+    let logged = frames(&log_of(path), page);
     if pages > 0 && (file == 0 || file / page + logged < pages) {
         let text = format!(
             "{} has been cut short: it has {file} bytes of {}",
@@ -202,6 +202,22 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
             .help("Stop every process that uses it and restore a backup."));
     }
     Ok(())
+}
+
+/// How many frames a log has at most: those that were written since it was started over. Of a page
+/// there may be several.
+fn frames(log: &Path, page: u64) -> u64 {
+    let Ok(log) = File::open(log) else { return 0 };
+    // The salts change whenever the log is started over, and each frame repeats them.
+    let salts = |at: u64| {
+        let mut salts = [0; 8];
+        log.read_exact_at(&mut salts, at).ok().map(|()| salts)
+    };
+    let Some(current) = salts(16) else { return 0 };
+    let of_frame = |no: &u64| salts(LOG_HEADER + no * (FRAME_HEADER + page) + 8);
+    (0..)
+        .take_while(|no| of_frame(no) == Some(current))
+        .fold(0, |count, _| count + 1)
 }
 
 /// A file that was taken away while it was open.

@@ -71,10 +71,12 @@ pub(super) fn run(shared: &Shared, opened: Opened) {
 fn open_again(shared: &Shared) -> Result<Opened> {
     shared.health.check_stopped()?;
     let opened = open::writer(&shared.path, &shared.options).inspect_err(|error| {
-        let lasts = match error.code {
-            codes::LEFT_BEHIND => Lasts::Stopped,
-            codes::CORRUPT | codes::NOT_A_STORE => Lasts::UntilOpened,
-            _ => Lasts::Passing,
+        let lasts = if error.code == codes::LEFT_BEHIND {
+            Lasts::Stopped
+        } else if [codes::CORRUPT, codes::NOT_A_STORE].contains(&error.code) {
+            Lasts::UntilOpened
+        } else {
+            Lasts::Passing
         };
         shared.health.note(lasts, error);
     })?;

@@ -1,11 +1,13 @@
 //! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
 //! the log of runs, and its share of one update of the head.
 
+use rusqlite::params;
 use windlass_model::Status;
 
 use super::cache::{Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
+use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{json, json_list, payload};
 use crate::write::{Commit, Fence, Finish, Wrote};
 
@@ -183,7 +185,9 @@ impl Session<'_> {
 
     pub(super) fn insert_run(&mut self, run: &RunRow) -> Done<()> {
         let (output, meta) = payload(run.output.as_ref());
-        self.statements.insert_run.execute((
+        let content = (output, meta.as_deref());
+        let sum = sums::of_payload(Of::Run, [run.no.0, 0, 0], "", content);
+        self.statements.insert_run.execute(params![
             run.no.0,
             run.instance.0,
             run.previous.map(|previous| previous.0),
@@ -199,8 +203,9 @@ impl Session<'_> {
             json_list(&run.logs),
             json_list(&run.skipped),
             output,
-            meta,
-        ))?;
+            &meta,
+            sum,
+        ])?;
         Ok(())
     }
 

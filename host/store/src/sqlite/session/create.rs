@@ -7,6 +7,7 @@ use super::cache::{Head, Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
 use crate::sqlite::rows;
+use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::payload;
 use crate::write::Wrote;
 
@@ -56,6 +57,7 @@ impl Session<'_> {
             BORN_VERSION.0,
             &*new.state,
             born_with(new),
+            sums::of_state(new.no.0, BORN_VERSION.0, &new.state),
         ))?;
         if inserted == 0 {
             let contradiction = rusqlite::Error::StatementChangedRows(0);
@@ -69,6 +71,7 @@ impl Session<'_> {
     fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
+        let sum = sums::of_payload(Of::Input, [no, 0, 0], "", (input, meta.as_deref()));
         let request = &new.request.0[..];
         let parent = new.parent.as_ref();
         let origin = (
@@ -77,13 +80,14 @@ impl Session<'_> {
             &new.correlation,
             new.created_ms,
             input,
-            meta,
+            &meta,
             parent.map(|parent| parent.instance.0),
             parent.map(|parent| *parent.id.0.as_bytes()),
             parent.map(|parent| parent.trigger.0),
             parent.map(|parent| parent.seq.0.cast_signed()),
             parent.map(|parent| parent.depth),
             new.keep_ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)),
+            sum,
         );
         self.statements.insert_origin.execute(origin)?;
         self.witnessed_by(no, BORN_VERSION.0);

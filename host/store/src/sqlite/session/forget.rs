@@ -6,6 +6,7 @@ use windlass_model::{Body, Digest, InstanceNo, Payload, Status};
 use super::{Done, Session};
 use crate::retention::{KEPT_PAGES, SLICE_BYTES, Sweep};
 use crate::rows::NewBlob;
+use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::variant;
 use crate::write::Wrote;
 
@@ -107,7 +108,7 @@ impl Session<'_> {
     pub(super) fn hide(&self, no: i64) -> Done<()> {
         for sql in [
             "DELETE FROM origin WHERE instance = ?1",
-            "UPDATE instance SET id = CAST('being forgotten: ' || no AS BLOB), output = NULL, output_meta = NULL \
+            "UPDATE instance SET id = CAST('being forgotten: ' || no AS BLOB), output = NULL, output_meta = NULL, output_sum = NULL \
                 WHERE no = ?1",
         ] {
             self.connection.prepare_cached(sql)?.execute([no])?;
@@ -159,9 +160,11 @@ impl Session<'_> {
     pub(super) fn put_blobs(&mut self, instance: i64, blobs: &[NewBlob], at_ms: i64) -> Done<()> {
         for blob in blobs {
             let bytes: &[u8] = &blob.bytes;
+            let digest = &blob.digest.0[..];
+            let sum = sums::sum(Of::Blob, [0; 3], "", Some(bytes), Some(digest));
             self.statements
                 .put_blob
-                .execute((&blob.digest.0[..], at_ms, bytes))?;
+                .execute((digest, at_ms, bytes, sum))?;
             self.hold_blob(instance, &blob.digest)?;
         }
         Ok(())

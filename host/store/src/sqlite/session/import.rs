@@ -6,6 +6,7 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerId};
 
 use super::cache::extras;
 use super::{Done, Session};
+use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{json, payload};
 use crate::transfer::{Import, Imported, above};
 use crate::write::Wrote;
@@ -175,8 +176,11 @@ impl Session<'_> {
             above(import.version.0, version),
         );
         let (output, meta) = payload(import.output.as_ref());
+        let content = (output, meta.as_deref());
+        let output_sum = sums::of_payload(Of::Output, [no, 0, 0], "", content);
         let sql = "UPDATE instance SET status = ?2, epoch = ?3, version = ?4, last_run = ?5, \
-            finished_ms = ?6, failure = ?7, output = ?8, output_meta = ?9 WHERE no = ?1";
+            finished_ms = ?6, failure = ?7, output = ?8, output_meta = ?9, output_sum = ?10, \
+            state_sum = ?11 WHERE no = ?1";
         self.connection.prepare_cached(sql)?.execute((
             no,
             import.status as u8,
@@ -186,7 +190,9 @@ impl Session<'_> {
             import.finished_ms,
             import.failure.as_ref().and_then(json),
             output,
-            meta,
+            &meta,
+            output_sum,
+            sums::of_state(no, version, &import.new.state),
         ))?;
         for payload in import.payloads() {
             self.refer(no, payload)?;

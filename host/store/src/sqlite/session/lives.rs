@@ -6,6 +6,7 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
 use super::cache::extras;
 use super::{Done, Session};
 use crate::lives::{LifeOp, Lived, Reopen};
+use crate::sqlite::sums;
 use crate::write::Wrote;
 
 impl Session<'_> {
@@ -54,7 +55,7 @@ impl Session<'_> {
         if self.is_over(no)? {
             self.entomb(no)?;
             let sql = "UPDATE instance SET finished_ms = ?2, failure = NULL, output = NULL, \
-                output_meta = NULL WHERE no = ?1";
+                output_meta = NULL, output_sum = NULL WHERE no = ?1";
             self.connection.prepare_cached(sql)?.execute((no, at_ms))?;
             return Ok(Lived::Gone(InstanceNo(no)));
         }
@@ -104,9 +105,10 @@ impl Session<'_> {
         let no = new.instance.0;
         self.cache.heads.remove(&no);
         let sql = "UPDATE instance SET status = ?2, version = version + 1, state = ?3, \
-            owner = NULL, finished_ms = NULL, failure = NULL, output = NULL, output_meta = NULL \
-            WHERE no = ?1";
-        let head = (no, new.status as u8, &*new.state);
+            owner = NULL, finished_ms = NULL, failure = NULL, output = NULL, output_meta = NULL, \
+            output_sum = NULL, state_sum = ?4 WHERE no = ?1";
+        let sum = sums::of_state(no, new.version.0 + 1, &new.state);
+        let head = (no, new.status as u8, &*new.state, sum);
         self.connection.prepare_cached(sql)?.execute(head)?;
         self.connection
             .prepare_cached("DELETE FROM kept WHERE instance = ?1")?

@@ -45,6 +45,7 @@ use super::log::Log;
 use super::open::Opened;
 use super::options::Durability;
 use super::shared::Shared;
+use super::sums::{self, Of};
 use super::values::{json, payload, variant};
 use super::watch::Watch;
 use crate::codes;
@@ -175,7 +176,10 @@ impl<'c> Session<'c> {
     /// a group is acknowledged.
     pub(super) fn look_at_files(&mut self) -> Result<(), Error> {
         let looked = self.watch.look(self.connection);
-        if looked.as_ref().is_err_and(|error| error.code == codes::CORRUPT) {
+        if looked
+            .as_ref()
+            .is_err_and(|error| error.code == codes::CORRUPT)
+        {
             // Copying the log into a file that was cut short would hide what is missing.
             let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             let _ = self.connection.set_db_config(config, true);
@@ -371,10 +375,12 @@ impl<'c> Session<'c> {
         };
         let status = head.status as u8;
         let state = std::mem::take(&mut head.state);
+        let version = head.version;
         match std::mem::replace(&mut head.unwritten, Unwritten::Nothing) {
             Unwritten::Nothing => {}
             Unwritten::Step => {
-                let head = (no, status, head.version, head.last_run, &*state);
+                let sum = sums::of_state(no, version, &state);
+                let head = (no, status, version, head.last_run, &*state, sum);
                 self.statements.step_head.execute(head)?;
             }
             Unwritten::Whole => {
@@ -385,17 +391,21 @@ impl<'c> Session<'c> {
                     .and_then(|finish| finish.failure.as_ref())
                     .and_then(json);
                 let (output, meta) = payload(finish.and_then(|finish| finish.output.as_ref()));
+                let content = (output, meta.as_deref());
+                let output_sum = sums::of_payload(Of::Output, [no, 0, 0], "", content);
                 self.statements.whole_head.execute((
                     no,
                     status,
-                    head.version,
+                    version,
                     head.last_run,
                     &*state,
                     head.owner,
                     finished_ms,
                     failure,
                     output,
-                    meta,
+                    &meta,
+                    sums::of_state(no, version, &state),
+                    output_sum,
                 ))?;
             }
         }

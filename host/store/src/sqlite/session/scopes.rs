@@ -6,6 +6,7 @@ use windlass_model::{Payload, ScopeNo, Seq};
 
 use super::cache::Filled;
 use super::{Done, Session};
+use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{payload, some_bytes};
 use crate::write::{ClaimedInstance, Commit, NewItem};
 
@@ -47,13 +48,18 @@ impl Session<'_> {
         value: &Payload,
     ) -> Done<()> {
         let (body, meta) = payload(Some(value));
-        let row = (instance, scope.0.cast_signed(), name, body, meta);
+        let scope = scope.0.cast_signed();
+        let content = (body, meta.as_deref());
+        let sum = sums::of_payload(Of::Var, [instance, scope, 0], name, content);
+        let row = (instance, scope, name, body, &meta, sum);
         self.statements.put_var.execute(row)?;
         Ok(())
     }
 
     pub(super) fn put_scope(&mut self, instance: i64, scope: ScopeNo, state: &[u8]) -> Done<()> {
-        let row = (instance, scope.0.cast_signed(), state);
+        let scope = scope.0.cast_signed();
+        let sum = sums::sum(Of::Scope, [instance, scope, 0], "", Some(state), None);
+        let row = (instance, scope, state, sum);
         self.statements.put_scope.execute(row)?;
         self.cache.scopes = Filled::Some;
         Ok(())
@@ -69,7 +75,9 @@ impl Session<'_> {
     pub(super) fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<()> {
         let (body, meta) = payload(Some(&item.output));
         let list = item.list.0.cast_signed();
-        let row = (instance, list, item.index, body, meta);
+        let key = [instance, list, i64::from(item.index)];
+        let sum = sums::of_payload(Of::Item, key, "", (body, meta.as_deref()));
+        let row = (instance, list, item.index, body, &meta, sum);
         self.statements.put_item.execute(row)?;
         Ok(())
     }
@@ -92,8 +100,11 @@ impl Session<'_> {
         }
         let mut rows = self.statements.scopes.query([claimed.row.no.0])?;
         while let Some(row) = rows.next()? {
-            let scope = ScopeNo(row.get::<_, i64>(0)?.cast_unsigned());
-            claimed.scopes.push((scope, some_bytes(row, 1)?));
+            let scope: i64 = row.get(0)?;
+            let key = [claimed.row.no.0, scope, 0];
+            claimed.row.sound &= sums::holds(row, 1, Of::Scope, key, "")?;
+            let state = some_bytes(row, 1)?;
+            claimed.scopes.push((ScopeNo(scope.cast_unsigned()), state));
         }
         Ok(())
     }

@@ -40,12 +40,12 @@ statements! {
 
     head: "SELECT status, owner, epoch, version, last_run, extras FROM instance WHERE no = ?1",
     /// The head of a step that leaves the instance where it is.
-    step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5 \
-        WHERE no = ?1",
+    step_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
+        state_sum = ?6 WHERE no = ?1",
     /// The head of a step that ends the instance or gives it back.
     whole_head: "UPDATE instance SET status = ?2, version = ?3, last_run = ?4, state = ?5, \
-        owner = ?6, finished_ms = ?7, failure = ?8, output = ?9, output_meta = ?10 \
-        WHERE no = ?1",
+        owner = ?6, finished_ms = ?7, failure = ?8, output = ?9, output_meta = ?10, \
+        state_sum = ?11, output_sum = ?12 WHERE no = ?1",
 
     /// The fence of a step and its successor in one: nothing changes unless the row is the
     /// one meant. `state` is not assigned, so that no index but the empty one is looked at.
@@ -66,30 +66,33 @@ statements! {
     unclaim: "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
         WHERE instance = ?1 AND state = 1",
     insert_run: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
-        status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    put_var: "INSERT INTO var (instance, scope, name, body, meta) VALUES (?1, ?2, ?3, ?4, ?5) \
+        status, started_ms, took_us, failure, logs, skipped, output, output_meta, sum) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    put_var: "INSERT INTO var (instance, scope, name, body, meta, sum) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
         ON CONFLICT (instance, scope, name) DO UPDATE SET body = excluded.body, \
-        meta = excluded.meta",
-    put_scope: "INSERT INTO scope (instance, scope, state) VALUES (?1, ?2, ?3) \
-        ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state",
+        meta = excluded.meta, sum = excluded.sum",
+    put_scope: "INSERT INTO scope (instance, scope, state, sum) VALUES (?1, ?2, ?3, ?4) \
+        ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state, sum = excluded.sum",
     close_scope: "DELETE FROM scope WHERE instance = ?1 AND scope = ?2",
     clear_vars: "DELETE FROM var WHERE instance = ?1 AND scope = ?2",
-    scopes: "SELECT scope, state FROM scope WHERE instance = ?1 ORDER BY scope",
-    put_item: "INSERT INTO item (instance, list, place, body, meta) VALUES (?1, ?2, ?3, ?4, ?5) \
+    scopes: "SELECT scope, state, NULL, sum FROM scope WHERE instance = ?1 ORDER BY scope",
+    put_item: "INSERT INTO item (instance, list, place, body, meta, sum) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
         ON CONFLICT (instance, list, place) DO UPDATE SET body = excluded.body, \
-        meta = excluded.meta",
-    put_blob: "INSERT INTO blob (digest, touched_ms, content) VALUES (?1, ?2, ?3) \
+        meta = excluded.meta, sum = excluded.sum",
+    put_blob: "INSERT INTO blob (digest, touched_ms, content, sum) VALUES (?1, ?2, ?3, ?4) \
         ON CONFLICT (digest) DO UPDATE SET touched_ms = max(touched_ms, excluded.touched_ms)",
     insert_journal: "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 
     insert_instance: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
-        version, state, extras) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+        version, state, extras, state_sum) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
         ON CONFLICT (id) DO NOTHING",
     insert_origin: "INSERT INTO origin (instance, request, correlation, created_ms, input, \
         input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
-        keep_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        keep_ms, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 
     instance_by_no: select_instance!("WHERE i.no = ?1"),
     /// Answered from the index alone.

@@ -1,5 +1,6 @@
 //! The suite, on a real file, and what only SQLite does.
 
+mod altered;
 mod crashing;
 mod damage;
 mod forgetting;
