@@ -249,7 +249,7 @@ fn large_values() -> Values {
         .collect();
     let words = vec![text.clone(); 40];
     fresh(&json!({
-        "a": deep, "b": {"a": text.clone(), "n": numbers.clone()}, "n": 1_000_000_000_u64, "f": 1e300,
+        "a": deep, "b": {"a": text, "n": numbers}, "n": 1_000_000_000_u64, "f": 1e300,
         "s": text, "xs": numbers, "ws": words, "rows": rows, "none": null, "yes": true,
     }))
 }

@@ -107,7 +107,8 @@ fn killed() -> OnDisk {
 fn a_log_with_a_flipped_byte_or_cut_off_or_gone_is_refused() {
     let log_of = |disk: &OnDisk| crate::sqlite::watch::beside(&disk.path(), "-wal");
     let length = fs::metadata(log_of(&killed())).unwrap().len();
-    let damages: [(&Code, &dyn Fn(&Path)); 4] = [
+    type Damage<'a> = (&'a Code, &'a dyn Fn(&Path));
+    let damages: [Damage<'_>; 4] = [
         (&codes::WENT_BACK, &|log| {
             let file = fs::File::options().write(true).read(true).open(log);
             let (file, mut byte) = (file.unwrap(), [0]);
