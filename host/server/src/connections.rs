@@ -327,7 +327,7 @@ mod tests {
         assert!(!closes(&first));
         drop(busy);
         assert!(!closes(&first), "and it is the youngest now");
-        assert_eq!(rig.all.open.lock().closing, 0);
+        assert_eq!(rig.all.open.lock().closing, 1, "another one goes still");
     }
 
     #[test]

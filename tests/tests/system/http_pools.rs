@@ -198,13 +198,16 @@ fn connections_that_all_carry_requests_leave_some_for_health() {
         ("server.body-rate", "0B"),
         ("server.timeout", "10m"),
     ]);
-    let mut lines: Vec<Line> = (0..8).map(|_| web.line()).collect();
-    for line in &mut lines {
+    let mut lines = Vec::new();
+    for at in 1..=8 {
+        let mut line = web.line();
         assert!(line.send(slow("/hooks/quick").as_bytes()));
+        lines.push(line);
+        // One after the other: a connection whose request has not been read yet is idle.
+        until("the request is worked on", || {
+            metric(&web, "windlass_http_slots_used{pool=\"hooks\"} ") == at
+        });
     }
-    until("all are worked on", || {
-        metric(&web, "windlass_http_slots_used{pool=\"hooks\"} ") == 8
-    });
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(web.get_any(path).status, 200, "{path}");
     }

@@ -191,12 +191,15 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
     let place = Place::new(&["echo", "steps"]);
     let web = Web::serve(&place);
     web.publish(&one());
-    let run = web.start("one", &json!({}));
-    assert_eq!(web.result(&run)["status"], "completed");
+    for _ in 0..20 {
+        let run = web.start("one", &json!({}));
+        assert_eq!(web.result(&run)["status"], "completed");
+    }
     let Web { process, .. } = web;
     process.kill();
     let mut log = std::fs::read(log_of(&place)).expect("the log is there");
-    let at = log.len() - 100;
+    // The last groups of a log may be of upkeep, which nobody was told of.
+    let at = log.len() - log.len() / 8;
     log[at] ^= 1;
     std::fs::write(log_of(&place), log).expect("it can be written");
     check(&place, "WL-S052");
