@@ -197,6 +197,16 @@ fn a_log_that_lost_its_end_is_refused_until_that_is_accepted() {
     }
     let Web { process, .. } = web;
     process.kill();
+    // This test has the store open and keeps the index of its log alive, so a copy is damaged.
+    let copy = Place::new(&["echo", "steps"]);
+    let directory = |place: &Place| place.store().parent().map(Path::to_owned);
+    let (from, to) = (directory(&place), directory(&copy));
+    let (from, to) = from.zip(to).expect("a file is in a directory");
+    std::fs::create_dir_all(&to).expect("a directory can be made");
+    for name in ["windlass.db", "windlass.db-wal", "windlass.db-mark"] {
+        std::fs::copy(from.join(name), to.join(name)).expect("it can be copied");
+    }
+    let place = copy;
     let mut log = std::fs::read(log_of(&place)).expect("the log is there");
     // The last groups of a log may be of upkeep, which nobody was told of.
     let at = log.len() - log.len() / 8;
