@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction};
 use rusqlite_migration::{M, Migrations};
 use windlass_model::failpoint;
@@ -57,7 +58,8 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     // One process at a time, so that two that meet on a new file do not both lay it out.
     let _opening = locks::opening(path)?;
     let opened = unmarked(path, options)?;
-    mark::check(path, &opened.connection, &boot())?;
+    mark::check(path, &opened.connection, &boot())
+        .inspect_err(|_| leave_log(&opened.connection, true))?;
     Ok(opened)
 }
 
@@ -66,6 +68,7 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     watch::before_opening(path)?;
     let told = |error: rusqlite::Error| explain(path, &error);
     let mut connection = Connection::open(path).map_err(told)?;
+    leave_log(&connection, true);
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     // Nobody waits for this writer yet, so it can wait for long.
     wait_as_reader(&connection).map_err(told)?;
@@ -115,7 +118,15 @@ pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
             .map_err(told)?;
     }
     let file = Identity::of_file(path)?;
+    leave_log(&connection, false);
     Ok(Opened { connection, file })
+}
+
+/// Whether closing leaves the log as it is. What is refused is left alone: closing would copy what
+/// SQLite could read of the log into the file, and remove the rest.
+pub(super) fn leave_log(connection: &Connection, leave: bool) {
+    // It fails for no connection that is open.
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leave);
 }
 
 /// Opens a connection that only reads.

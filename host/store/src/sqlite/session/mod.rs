@@ -32,7 +32,6 @@ use std::sync::atomic::Ordering;
 
 use crate::sqlite::locks::Held;
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::FxHashMap;
 use windlass_model::Status;
@@ -181,8 +180,7 @@ impl<'c> Session<'c> {
             .is_err_and(|error| error.code == codes::CORRUPT)
         {
             // Copying the log into a file that was cut short would hide what is missing.
-            let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-            let _ = self.connection.set_db_config(config, true);
+            super::open::leave_log(self.connection, true);
         }
         looked
     }

@@ -108,7 +108,7 @@ fn what_contradicts_itself_is_found() {
         &["the newest record of an instance is there"],
     );
     check(
-        "INSERT INTO var VALUES (1, 0, 'v', x'31', NULL, NULL); INSERT INTO trigger (no, instance, seq, \
+        "INSERT INTO var (instance, scope, name, body) VALUES (1, 0, 'v', x'31'); INSERT INTO trigger (no, instance, seq, \
             kind, due_ms, state, token, attempt, deliveries, suspicion, detail) \
             VALUES (1, 1, 1, 1, 1, 0, 0, 1, 0, 0, x'')",
         &[
