@@ -11,6 +11,13 @@
 //!
 //! Bounded by [`MAX_WORKFLOWS`] for each plugin. A state machine without a clock: the caller
 //! brings the time, and puts the call off.
+#![cfg_attr(
+    not(feature = "doubles"),
+    expect(
+        unreachable_pub,
+        reason = "the simulation of the runtime keeps one, too"
+    )
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
