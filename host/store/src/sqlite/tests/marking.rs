@@ -103,6 +103,14 @@ fn killed() -> OnDisk {
     to
 }
 
+/// Flips a bit of a file.
+fn flip(path: &Path, at: u64) {
+    let file = fs::File::options().write(true).read(true).open(path);
+    let (file, mut byte) = (file.unwrap(), [0]);
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
 #[test]
 fn a_log_with_a_flipped_byte_or_cut_off_or_gone_is_refused() {
     let log_of = |disk: &OnDisk| crate::sqlite::watch::beside(&disk.path(), "-wal");
