@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 const MOST: usize = 100;
 
 /// Nodes that may wait long in a critical section for which others may wait; at most
-/// [`MOST`]. `suspends` says which node types of plugins wait for something outside.
+/// 100. `suspends` says which node types of plugins wait for something outside.
 pub fn warnings(definition: &Definition, suspends: &dyn Fn(&UseRef) -> bool) -> Vec<Diagnostic> {
     let flat = Flat::of(definition);
     let mut sections: BTreeMap<&str, Vec<&FlatNode<'_>>> = BTreeMap::new();

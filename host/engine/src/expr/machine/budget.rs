@@ -19,7 +19,7 @@ use super::fault::{Fault, Limit, Result};
 pub const FUEL: u64 = 100_000;
 
 /// Work that everything evaluated from the same [`Values`](crate::expr::Values) may take: bytes
-/// read or written, and [`STEP`] for each step.
+/// read or written, and 32 for each step.
 pub const WORK: u64 = 128 * 1024 * 1024;
 
 /// Bytes that one expression or text may allocate, its result included.
