@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 
 use crate::places;
-use crate::process::{Server, User, until_it_works};
+use crate::process::{Farewell, Server, User, until_it_works};
 use crate::tls::Authority;
 
 /// The superuser of the server. There is no password: it listens on loopback only.
@@ -103,7 +103,7 @@ impl PostgreSql {
     fn start_as(options: Options, authority: Option<&Authority>) -> Result<Self> {
         let programs = Programs::find()
             .context("PostgreSQL is not installed (on Debian: apt-get install postgresql)")?;
-        let server = Server::new("postgres", unprivileged()?)?;
+        let server = Server::new("postgres", unprivileged()?, Farewell::Quit)?;
         initialize(&programs, &server)?;
         if let Some(authority) = authority {
             install(authority, &server)?;

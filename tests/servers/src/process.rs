@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const WATCHDOG: &str = r#"
 cd /
 read -r _
-pid=$(cat "$1/pid" 2>/dev/null) && kill -CONT "$pid" && kill -QUIT "$pid"
+pid=$(cat "$1/pid" 2>/dev/null) && kill -CONT "$pid" && kill -"$2" "$pid"
 n=0
 while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 50 ]; do sleep 0.1; n=$((n + 1)); done
 [ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null
@@ -40,13 +40,39 @@ pub(crate) struct User {
 pub(crate) struct Server {
     folder: TempDir,
     user: Option<User>,
+    farewell: Farewell,
     child: Option<Child>,
     watchdog: Child,
 }
 
+/// The signal that ends a server whose data are thrown away. It has to be one that the server
+/// handles: a process that was started in the background of a script may ignore the others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Farewell {
+    Quit,
+    Term,
+}
+
+impl Farewell {
+    fn signal(self) -> Signal {
+        match self {
+            Self::Quit => Signal::QUIT,
+            Self::Term => Signal::TERM,
+        }
+    }
+
+    /// The name for a shell.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quit => "QUIT",
+            Self::Term => "TERM",
+        }
+    }
+}
+
 impl Server {
     /// A folder for a server that is not started yet.
-    pub(crate) fn new(name: &str, user: Option<User>) -> Result<Self> {
+    pub(crate) fn new(name: &str, user: Option<User>, farewell: Farewell) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("windlass-{name}-"))
             .tempdir()
@@ -57,6 +83,7 @@ impl Server {
         let watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(folder.path())
+            .arg(farewell.name())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -67,6 +94,7 @@ impl Server {
         Ok(Self {
             folder,
             user,
+            farewell,
             child: None,
             watchdog,
         })
@@ -172,7 +200,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.end(Signal::QUIT);
+        let _ = self.end(self.farewell.signal());
         // The pipe breaks, and the watchdog finds nothing to end.
         drop(self.watchdog.stdin.take());
         let _ = self.watchdog.wait();

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 
 use crate::places;
-use crate::process::{PATIENCE, Server};
+use crate::process::{Farewell, PATIENCE, Server};
 
 /// A Redis server that keeps nothing on disk: killing and starting it empties it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Redis {
         let redis = Self {
             program,
             port: places::free_port()?,
-            server: Mutex::new(Server::new("redis", None)?),
+            server: Mutex::new(Server::new("redis", None, Farewell::Term)?),
         };
         redis.start_again()?;
         Ok(redis)
