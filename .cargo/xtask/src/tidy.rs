@@ -39,6 +39,20 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-display",
+        &[
+            "tokio",
+            "wasmtime",
+            "rusqlite",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-locks",
+            "windlass-plugins",
+            "windlass-runtime",
+            "windlass-server",
+        ],
+    ),
+    (
         "windlass-postgres",
         &[
             "wasmtime",

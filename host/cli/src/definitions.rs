@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use notify_debouncer_full::notify::{RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{Debouncer, RecommendedCache, new_debouncer};
+use windlass_display::{Problems, diagnostics};
 use windlass_runtime::Runtime;
 use windlass_runtime::definitions::{Definitions, Failed, Reloaded, Upkept};
 
-use crate::error::{Expected, Problems, classify};
-use crate::report::diagnostics;
+use crate::error::{Expected, classify};
 
 /// How often the directories are looked at without a hint.
 const LOOK: Duration = Duration::from_secs(2);

@@ -5,8 +5,8 @@
 //! act on; anything else that arrives there is a bug, `WL-X001`, and says so.
 
 use std::fmt;
-use std::sync::Arc;
 
+use windlass_display::Problems;
 use windlass_model::{Code, Diagnostic};
 use windlass_runtime::codes as runtime_codes;
 
@@ -26,17 +26,6 @@ pub(crate) struct Expected {
     pub(crate) exit: Exit,
     /// What is wrong with a file, if that is what happened.
     pub(crate) problems: Option<Box<Problems>>,
-}
-
-/// What is wrong with a file.
-#[derive(Clone, Debug)]
-pub(crate) struct Problems {
-    /// As the user named it.
-    pub(crate) name: String,
-    /// Its text, for pointing into it.
-    pub(crate) text: Arc<str>,
-    /// At least one.
-    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl Expected {
@@ -206,8 +195,16 @@ fn of_plugins(error: &windlass_plugins::Error) -> Expected {
     Expected::new(error.code.clone(), error.to_string())
 }
 
-/// A message as a sentence begins.
+/// A message as a sentence begins. A first word that is a name (a path, an option) stays as it is.
 pub(crate) fn sentence(message: &str) -> String {
+    let first = message.split_whitespace().next().unwrap_or_default();
+    let word = first.trim_end_matches([',', ':', ';']);
+    if !word
+        .chars()
+        .all(|c| c.is_alphabetic() || c == '-' || c == '\'')
+    {
+        return message.to_owned();
+    }
     let mut letters = message.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()

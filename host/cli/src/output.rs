@@ -10,11 +10,11 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _, stderr, stdout};
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 use serde_json::Value;
+use windlass_display::visible;
 
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::visible;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -116,7 +116,10 @@ fn show(receiver: &Receiver<Shown>, paint: Paint) {
                     String::new()
                 };
                 let failure = failure.map_or_else(String::new, |failure| {
-                    format!("  {}", paint.bad(crate::visible::visible(&failure)))
+                    format!(
+                        "  {}",
+                        paint.bad(windlass_display::visible::visible(&failure))
+                    )
                 });
                 let time = paint.dim(format!("{:>9}", took(took_us)));
                 let _ = screen.println(format!("  {mark} {node:<24} {time}{attempt}{failure}"));

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use windlass_display::Problems;
 use windlass_model::file::SourceMap;
 use windlass_model::{Definition, Diagnostic, Digest, limits};
 use windlass_store::rows::DefinitionRow;
 
 use crate::codes;
-use crate::error::{Expected, Problems};
+use crate::error::Expected;
 
 /// A workflow file that can be read.
 pub(crate) struct Source {

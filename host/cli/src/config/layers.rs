@@ -12,11 +12,12 @@ use std::sync::Arc;
 use etcetera::BaseStrategy as _;
 use serde::de::IntoDeserializer as _;
 use toml::{Table, Value};
+use windlass_display::Problems;
 use windlass_model::{Diagnostic, Place};
 
 use super::{Config, schema};
 use crate::codes;
-use crate::error::{Expected, Problems, sentence};
+use crate::error::{Expected, sentence};
 
 /// The name of the project file, looked for in the current directory and those above it.
 pub(crate) const PROJECT_FILE: &str = "windlass.toml";
@@ -201,7 +202,7 @@ impl Merge {
         for key in unknown {
             let path: Vec<_> = key.split('.').map(str::to_owned).collect();
             let place = key_span(&text, &path).map_or_else(String::new, |start| {
-                let (line, column) = crate::report::position(&text, start);
+                let (line, column) = windlass_display::position(&text, start);
                 format!(":{line}:{column}")
             });
             self.unknown(&format!("{name}{place}"), &path);

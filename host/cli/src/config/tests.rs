@@ -191,7 +191,7 @@ fn check_refused(layers: &Layers, code: &str, part: &str, line: usize) {
             let span = first.place.span.clone().unwrap();
             (
                 first.message.clone(),
-                crate::report::position(&problems.text, span.start).0,
+                windlass_display::position(&problems.text, span.start).0,
             )
         }
     };

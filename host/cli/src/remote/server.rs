@@ -9,13 +9,14 @@ use std::time::Duration;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::Value;
+use windlass_display::Problems;
 use windlass_model::Code;
 use windlass_model::diagnostic::{Diagnostic, Place};
 use windlass_runtime::codes::INPUT_INVALID;
 
 use super::asking::items;
 use crate::codes;
-use crate::error::{Expected, Problems, of_input, sentence};
+use crate::error::{Expected, of_input, sentence};
 use crate::exit::Exit;
 
 /// How long a connection may take.

@@ -281,8 +281,8 @@ pub(super) fn highest(store: &Path) -> i64 {
 
 fn missing(store: &Path, mark: &Path, expected: i64, found: i64) -> Error {
     let text = format!(
-        "{} lacks work that has been acknowledged: it has generation {found}, and {} names more \
-         than that (generation {expected})",
+        "the store {} lacks work that has been acknowledged: it has generation {found}, and {} \
+         names more than that (generation {expected})",
         store.display(),
         mark.display()
     );
@@ -294,7 +294,7 @@ fn missing(store: &Path, mark: &Path, expected: i64, found: i64) -> Error {
 
 fn foreign(store: &Path, mark: &Path, what: &str) -> Error {
     let text = format!(
-        "{} {what}, so that it cannot tell whether {} is complete",
+        "the marker {} {what}, so that it cannot tell whether {} is complete",
         mark.display(),
         store.display()
     );

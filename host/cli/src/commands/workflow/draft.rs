@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use windlass_display::{Problems, diagnostics};
 use windlass_runtime::client::{self, SaveDraft};
 use windlass_store::drafts::DraftRow;
 
 use crate::app::Context;
 use crate::commands::moment;
-use crate::error::{Expected, Problems};
+use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::{Output, columns_of};
-use crate::report::diagnostics;
 use crate::source;
 use crate::wire::Machine;
 

@@ -10,12 +10,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 pub(crate) use published::missing;
+use windlass_display::diagnostics;
 
 use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::graph;
-use crate::report::diagnostics;
 use crate::source::Source;
 use crate::wire::Machine;
 

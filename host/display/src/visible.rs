@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Whether a character does something instead of being seen. Line breaks and tabs do not count,
 /// nor do joiners, which some scripts need.
-pub(crate) fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}'
         | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -18,7 +18,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
 }
 
 /// A hidden character as text.
-pub(crate) fn push(c: char, out: &mut String) {
+pub fn push(c: char, out: &mut String) {
     match c {
         '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(c))),
         '\u{7f}' => out.push('\u{2421}'),
@@ -28,12 +28,12 @@ pub(crate) fn push(c: char, out: &mut String) {
 }
 
 /// A text with all of its hidden characters shown. A line break of two characters stays one.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, |_| None)
 }
 
 /// The same of a text that may have colours of this program in it.
-pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
+pub fn coloured(text: &str) -> Cow<'_, str> {
     shown(text, |rest| {
         let (codes, _) = rest.strip_prefix("\x1b[")?.split_once('m')?;
         let known = |code: &str| {
@@ -45,7 +45,7 @@ pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
 }
 
 /// A JSON document with all of its hidden characters escaped, which leaves its values alone.
-pub(crate) fn json(text: &str) -> Cow<'_, str> {
+pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
