@@ -7,7 +7,7 @@
 
 mod targets;
 
-use targets::{bodies, components, expressions, schemas, workflows};
+use targets::{bodies, components, diagnostics, expressions, schemas, workflows};
 
 /// A reader of data from outside.
 pub struct Target {
@@ -54,6 +54,12 @@ pub const TARGETS: &[Target] = &[
         run: components::run,
         memory_bytes: 512 * MIB,
         input_bytes: 16_384,
+    },
+    Target {
+        name: "diagnostics",
+        run: diagnostics::run,
+        memory_bytes: 256 * MIB,
+        input_bytes: 4096,
     },
 ];
 

@@ -40,7 +40,13 @@ static TARGET: std::sync::LazyLock<&'static Target> =
     std::sync::LazyLock::new(|| named(&std::env::var("WINDLASS_FUZZ").unwrap_or_default()));
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| run(&TARGET, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| -> libfuzzer_sys::Corpus {
+    if data.len() > TARGET.input_bytes {
+        return libfuzzer_sys::Corpus::Reject;
+    }
+    run(&TARGET, data);
+    libfuzzer_sys::Corpus::Keep
+});
 
 #[cfg(not(fuzzing))]
 fn main() -> std::io::Result<()> {

@@ -7,6 +7,7 @@
 
 pub(crate) mod bodies;
 pub(crate) mod components;
+pub(crate) mod diagnostics;
 pub(crate) mod expressions;
 pub(crate) mod schemas;
 pub(crate) mod workflows;
