@@ -82,3 +82,5 @@ pub const EXPORT_VERSION: Code = Code::new("WL-R135");
 pub const NO_COMPONENT: Code = Code::new("WL-R136");
 /// The run cannot be imported to where it was to go.
 pub const NO_IMPORT: Code = Code::new("WL-R137");
+/// The store refuses what a step writes or reads.
+pub const REFUSED: Code = Code::new("WL-R151");

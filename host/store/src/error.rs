@@ -3,6 +3,7 @@
 use windlass_model::Code;
 
 use crate::codes;
+use crate::health::concerns_all;
 
 /// What a backend could not do. A refused fence is not among these: it is an answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -44,6 +45,13 @@ impl Error {
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
+    }
+
+    /// Whether the store works, and refuses this one write or value for good: doing the same again
+    /// comes to the same.
+    pub fn is_refusal(&self) -> bool {
+        let of_the_store = [codes::CLOSED, codes::LEFT_BEHIND, codes::REPLACED];
+        !self.transient && !concerns_all(self) && !of_the_store.contains(&self.code)
     }
 
     pub(crate) fn closed() -> Self {

@@ -125,6 +125,12 @@ pub enum Event {
     Pause,
     /// Somebody lets a paused run go on.
     Unpause,
+    /// Nothing that follows from an execution can be kept: the run is faulted. What undoes other
+    /// nodes goes no further.
+    Broken {
+        /// Why.
+        failure: Failure,
+    },
 }
 
 /// What follows.
@@ -338,6 +344,7 @@ pub fn apply(
         Event::Pause => step.state.status = Status::Paused,
         Event::Unpause if step.state.status != Status::Paused => return Err(Stale),
         Event::Unpause => step.state.status = Status::Running,
+        Event::Broken { failure } => step.fault(failure),
     }
     Ok(step.conclude(cx.max_steps))
 }

@@ -101,6 +101,10 @@ impl<'a> Watch<'a> {
         if let Some((open, run, well)) = subject {
             self.ended(event, &open, run, well, commands);
         }
+        if self.undoing && matches!(event, Event::Broken { .. }) {
+            // What undoes goes no further.
+            self.ledger.clear();
+        }
         for command in commands {
             self.command(command, state);
         }
@@ -395,6 +399,9 @@ impl Player<'_> {
             match dice.below(40) {
                 0 | 1 if meddle => Event::CancelNode { seq: open.first },
                 2 if meddle && step > 30 => Event::Cancel,
+                3 if meddle && step > 40 => Event::Broken {
+                    failure: failure(Class::Invalid),
+                },
                 _ => next(graph, open, dice, step, mood),
             }
         };

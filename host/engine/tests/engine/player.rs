@@ -5,7 +5,7 @@
 //! `a~100` asks to be called again after 100 ms, `a@100` waits until the instant 100, `a?100`
 //! is put off, `a.` ends its branch, `a..` ends the run, `a#3` has made a list of three, `a*` or
 //! `a*100` is suspended (until 100), `a&` waits for a child, `a-` is cancelled. `cancel`,
-//! `timeout` and `+5` (time passes) name none. Words after it set variables: `a x=true`; the
+//! `timeout`, `refused` and `+5` (time passes) name none. Words after it set variables: `a x=true`; the
 //! outputs of items cannot be made while `broken` is true.
 
 use std::collections::BTreeMap;
@@ -102,6 +102,11 @@ impl Player {
             return Event::TimedOut {
                 seq: self.state.timeout.unwrap_or_default(),
             };
+        }
+        if word == "refused" {
+            let message = "nothing of it can be kept";
+            let failure = Failure::new(Class::Invalid, Code::new("WL-T002"), message);
+            return Event::Broken { failure };
         }
         let end = word
             .find(|c: char| !c.is_ascii_alphanumeric())

@@ -679,6 +679,27 @@ fn an_end_that_terminates_cancels_the_rest() {
 }
 
 #[test]
+fn a_run_of_which_nothing_can_be_kept_is_faulted_and_undoes_what_it_did() {
+    check(
+        "a -> b
+         a -> c",
+        "begin => run a();
+         a => run b(a); run c(a); [running]
+         refused => cancel b; cancel c; finish WL-T002; [faulted]
+         refused => stale",
+    );
+    check(
+        "u:
+         a: undo u
+         a -> b",
+        "begin => run a();
+         a => run b(a); [running]
+         refused => cancel b; run u(a); [running]
+         refused => cancel u; finish WL-T002; [faulted]",
+    );
+}
+
+#[test]
 fn a_run_can_be_cancelled_or_time_out() {
     check(
         "options: timeout 1000

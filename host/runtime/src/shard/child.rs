@@ -145,7 +145,7 @@ impl State {
         let settled = match child {
             Ok(child) => Settled::Child(Box::new(child)),
             Err(Error::Store(error)) => {
-                return self.failed(to.instance, to.epoch, &error, shared);
+                return self.unwritten(to, &error, shared);
             }
             Err(error) => Settled::Failed(unstartable(&error)),
         };

@@ -183,6 +183,7 @@ impl Hot {
         rows.removed.extend(used.held.replaces);
         rows.removed.append(&mut step.removed);
         let then = Then::Committed {
+            seq: to.seq,
             dispatch: rows.dispatch,
             due_ms: rows.due_ms,
             suspect: (used.held.suspicion != Suspicion::None).then_some(to.seq),

@@ -75,7 +75,7 @@ impl State {
             Err(Unread::Value(failure)) => {
                 self.settle(to, Settled::Failed(failure), Ran::default(), shared);
             }
-            Err(Unread::Store(error)) => self.failed(to.instance, to.epoch, &error, shared),
+            Err(Unread::Store(error)) => self.unwritten(to, &error, shared),
         }
         None
     }

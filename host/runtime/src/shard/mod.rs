@@ -19,6 +19,7 @@ mod mark;
 mod memory;
 mod outcome;
 mod outside;
+mod refused;
 mod sends;
 mod settle;
 mod state;

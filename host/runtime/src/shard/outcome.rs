@@ -56,6 +56,8 @@ pub(super) enum Settled {
     Pause,
     /// Somebody lets it go on.
     Unpause,
+    /// The store refuses every other outcome.
+    Broken(Failure),
 }
 
 impl Settled {
@@ -221,6 +223,9 @@ fn without_record(settled: &Settled, seq: Seq) -> Option<Event> {
         Settled::Cancel => Event::Cancel,
         Settled::Pause => Event::Pause,
         Settled::Unpause => Event::Unpause,
+        Settled::Broken(failure) => Event::Broken {
+            failure: failure.clone(),
+        },
         Settled::CancelNode(target) => Event::CancelNode { seq: *target },
         Settled::Later { until_ms } => Event::Later {
             seq,

@@ -26,7 +26,7 @@ impl State {
         match step {
             Ok(Some(step)) => self.commit(to, step, shared),
             Ok(None) => {}
-            Err(error) => self.failed(to.instance, to.epoch, &error, shared),
+            Err(error) => self.unwritten(to, &error, shared),
         }
     }
 }
@@ -59,7 +59,11 @@ impl Hot {
         let waits = Waits::of(&settled);
         let control = matches!(
             settled,
-            Settled::Cancel | Settled::CancelNode(_) | Settled::Pause | Settled::Unpause
+            Settled::Cancel
+                | Settled::CancelNode(_)
+                | Settled::Pause
+                | Settled::Unpause
+                | Settled::Broken(_)
         );
         let (mut noted, asked) = match self.held.get_mut(&to.seq) {
             Some(held) => (std::mem::take(&mut held.noted), held.asked.take()),

@@ -13,7 +13,8 @@ use windlass_store::{Ticket, Write, Wrote};
 use super::early::Early;
 use super::guard::Order;
 use super::hot::{Held, Hot, Stage};
-use super::work::Work;
+use super::refused::Refusals;
+use super::work::{Address, Work};
 use super::{Arrival, Birth, Message};
 use crate::error::Error;
 use crate::scheduler::core::Event;
@@ -40,6 +41,8 @@ pub(crate) struct State {
     /// Instances that this process holds in the store without running them, because giving
     /// them back failed.
     owed: Vec<Fence>,
+    /// The triggers whose steps the store has refused.
+    pub(crate) refusals: Refusals,
     /// What is wanted of the locks of bursts, and not handed out yet.
     pub(super) orders: Vec<Order>,
 }
@@ -59,6 +62,8 @@ pub(super) struct Pending {
 pub(super) enum Then {
     /// A step is durable.
     Committed {
+        /// The trigger that it used up.
+        seq: Seq,
         /// Successors to run next.
         dispatch: Vec<Seq>,
         /// Due times of successors that are pending.
@@ -78,6 +83,16 @@ pub(super) enum Then {
     Released(Fence),
     /// A trigger is parked.
     Parked(Seq),
+}
+
+impl Then {
+    /// The trigger that the write is about, if it is about one.
+    fn trigger(&self) -> Option<Seq> {
+        match self {
+            Self::Committed { seq, .. } | Self::Marked(seq) | Self::Parked(seq) => Some(*seq),
+            Self::Created(_) | Self::Released(_) => None,
+        }
+    }
 }
 
 impl State {
@@ -330,6 +345,10 @@ impl State {
             }
             (Then::Released(fence), Ok(_)) => {
                 self.early.given_back(fence.instance, fence.epoch, shared);
+                if self.refusals.are_of(fence.instance) {
+                    // What was refused is tried again at once.
+                    shared.scheduler.send(Event::Due(i64::MIN));
+                }
             }
             (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
             (then, Ok(Wrote::DoneDue)) => {
@@ -340,7 +359,10 @@ impl State {
                 shared.scheduler.send(Event::Due(shared.now().wall_ms));
             }
             (_, Ok(_)) => self.fenced(pending.instance, pending.epoch, shared),
-            (_, Err(error)) => self.failed(pending.instance, pending.epoch, &error, shared),
+            (then, Err(error)) => {
+                let (no, epoch) = (pending.instance, pending.epoch);
+                self.failed(no, epoch, then.trigger(), &error, shared);
+            }
         }
     }
 
@@ -383,11 +405,13 @@ impl State {
         };
         match then {
             Then::Committed {
+                seq,
                 dispatch,
                 due_ms,
                 ended,
                 ..
             } => {
+                self.refusals.taken(no, seq);
                 hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
                 let gone = hot.leaving && hot.unacknowledged == 0;
                 for seq in dispatch {
@@ -420,6 +444,7 @@ impl State {
             }
             Then::Marked(seq) => self.ready.push_back((no, epoch, seq)),
             Then::Parked(seq) => {
+                self.refusals.taken(no, seq);
                 if let Some(held) = hot.held.remove(&seq) {
                     held.leaves(no, seq, shared);
                 }
@@ -440,25 +465,46 @@ impl State {
         }
     }
 
+    /// What a step needs could not be read, or what follows from it not be written.
+    pub(super) fn unwritten(
+        &mut self,
+        to: Address,
+        error: &windlass_store::Error,
+        shared: &Shared,
+    ) {
+        self.failed(to.instance, to.epoch, Some(to.seq), error, shared);
+    }
+
     /// The store could not write: what is in memory is ahead of what is durable, so it goes.
-    pub(super) fn failed(
+    fn failed(
         &mut self,
         no: InstanceNo,
         epoch: Epoch,
+        trigger: Option<Seq>,
         error: &windlass_store::Error,
         shared: &Shared,
     ) {
         let Some((id, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
         };
-        tracing::error!(instance = %id, code = %error.code, %error, "a step could not be written");
-        self.owed.push(fence);
-        let ended = Ended::Interrupted {
-            code: error.code.clone(),
-            message: error.message.clone(),
-            help: error.help.clone(),
+        let Some(seq) = trigger.filter(|_| error.is_refusal()) else {
+            tracing::error!(instance = %id, code = %error.code, %error, "a step could not be written");
+            self.owed.push(fence);
+            let ended = Ended::Interrupted {
+                code: error.code.clone(),
+                message: error.message.clone(),
+                help: error.help.clone(),
+            };
+            return shared.waiters.tell(no, &ended);
         };
-        shared.waiters.tell(no, &ended);
+        tracing::error!(instance = %id, trigger = %seq, code = %error.code, %error, "the store refuses a step");
+        let now = shared.clock.monotonic();
+        if self.refusals.note(no, seq, error, now) {
+            self.release(fence);
+        } else {
+            tracing::error!(instance = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
+        }
+        shared.waiters.tell(no, &Ended::GivenBack);
     }
 
     /// Forgets an instance, if it is still in this burst.
@@ -486,6 +532,7 @@ impl State {
 
     fn forget(&mut self, shared: &Shared) {
         self.owed.clear();
+        self.refusals.clear();
         self.ready.clear();
         self.early.clear(shared);
         for (no, hot) in std::mem::take(&mut self.hots) {

@@ -84,11 +84,16 @@ impl State {
             seq,
             started_ms: shared.clock.wall_ms(),
         };
+        let from_outside = held.outside.is_some();
+        if self.remedied(to, shared) {
+            return None;
+        }
+        let hot = self.hots.get_mut(&no)?;
         if hot.state.timeout == Some(seq) {
             self.settle(to, Settled::TimedOut, Ran::default(), shared);
             return None;
         }
-        if held.outside.is_some() && self.control(to, shared) {
+        if from_outside && self.control(to, shared) {
             return None;
         }
         let hot = self.hots.get_mut(&no)?;
@@ -123,7 +128,7 @@ impl State {
                 return None;
             }
             Err(Unread::Store(error)) => {
-                self.failed(to.instance, to.epoch, &error, shared);
+                self.unwritten(to, &error, shared);
                 return None;
             }
         };
@@ -147,7 +152,7 @@ impl State {
     }
 
     /// Ends an execution before it has begun.
-    fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<Shared>) {
+    pub(super) fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<Shared>) {
         let from_outside = self
             .hots
             .get(&to.instance)
@@ -276,7 +281,7 @@ impl State {
     }
 
     /// Puts a trigger aside that cannot run here now.
-    fn park(&mut self, to: Address, reason: String) {
+    pub(super) fn park(&mut self, to: Address, reason: String) {
         let Some(hot) = self.hots.get(&to.instance) else {
             return;
         };

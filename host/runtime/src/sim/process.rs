@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_model::stimulus::Stimulus;
-use windlass_model::{Clock, Incarnation, InstanceId, StimulusId, TriggerState, TriggerType};
+use windlass_model::{
+    Clock, Incarnation, InstanceId, RunStatus, StimulusId, TriggerState, TriggerType,
+};
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::TriggerRow;
 use windlass_store::write::Commit;
@@ -50,6 +52,8 @@ pub(super) struct Process {
     pub(super) calls: Vec<Calling>,
     /// What it knows of guests that crash, where some do.
     pub(super) crashing: Option<Crashing>,
+    /// It does not count what the store refuses.
+    stubborn: bool,
     /// What it is doing about the locks of bursts, where they have any.
     pub(super) errands: Option<Errands>,
     /// What plans schedules, where there are any.
@@ -95,6 +99,10 @@ pub(super) struct Trouble {
     pub(super) full: bool,
     /// Once in so many commits nobody learns what came of it; zero: never.
     pub(super) unknown: u64,
+    /// Where the store cannot hold what some runs write: tells which ones.
+    pub(super) refuses: Option<u64>,
+    /// How many steps it has refused.
+    pub(super) refused: u64,
     /// What is deliberately wrong.
     pub(super) mutation: Option<Mutation>,
     pub(super) dice: Option<Dice>,
@@ -211,6 +219,7 @@ impl Process {
             mail: VecDeque::new(),
             calls: Vec::new(),
             crashing: from.crashing.clone().map(Crashing::new),
+            stubborn: from.trouble.lock().mutation == Some(Mutation::Stubborn),
             errands: from
                 .provider()
                 .map(|provider| Errands::new(life, provider, careless)),
@@ -276,6 +285,9 @@ impl Process {
         let mut messages = Vec::new();
         shard.take(&mut messages);
         let mut state = shard.state.lock();
+        if self.stubborn {
+            state.refusals.clear();
+        }
         let mut work = Vec::new();
         for message in messages {
             match message {
@@ -561,6 +573,12 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         if trouble.full {
             return Some(Fault::Full);
         }
+        if let (Some(salt), Write::Commit(commit)) = (trouble.refuses, &*write)
+            && is_refused(salt, commit)
+        {
+            trouble.refused += 1;
+            return Some(Fault::Refused);
+        }
         let unknown = trouble.unknown;
         let dice = trouble.dice.as_mut().filter(|_| unknown > 0)?;
         // A process that cannot become a member does not begin: nothing to be seen in that.
@@ -568,6 +586,18 @@ fn faults(from: &Birthplace<'_>) -> Faults {
         (matters && dice.once_in(unknown))
             .then(|| *dice.pick(&[Fault::UnknownWritten, Fault::UnknownNotWritten]))
     })
+}
+
+/// Whether the store cannot hold a step: of some runs no node that has done its work, of others
+/// nothing that was executed at all.
+fn is_refused(salt: u64, commit: &Commit) -> bool {
+    let no = commit.fence.instance.0.cast_unsigned();
+    let refuses: fn(RunStatus) -> bool = match Dice(salt ^ no).below(8) {
+        0 => |status| status == RunStatus::Completed,
+        1 => |status| status != RunStatus::Cancelled,
+        _ => return false,
+    };
+    commit.runs.iter().any(|run| refuses(run.status))
 }
 
 /// Makes a commit pass every fence, as if nobody looked at them.

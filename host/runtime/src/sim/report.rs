@@ -26,6 +26,8 @@ pub(super) struct Report {
     pub(super) lost_locks: u64,
     /// Calls of guests that crash too often.
     pub(super) put_off: u64,
+    /// Steps that the store refused.
+    pub(super) refused: u64,
 }
 
 impl Report {
@@ -51,5 +53,6 @@ impl Report {
         self.troubles_of_locks += other.troubles_of_locks;
         self.lost_locks += other.lost_locks;
         self.put_off += other.put_off;
+        self.refused += other.refused;
     }
 }

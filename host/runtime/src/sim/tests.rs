@@ -17,6 +17,7 @@ fn whatever_goes_wrong_every_run_ends_once() {
     let all = seeds::run_all(seeds::range(SEEDS), |seed| run(seed, None), Report::add);
     // Nothing of what can happen is left out, where there are enough seeds to say so.
     assert!(seeds::is_one() || all.put_off > 0, "no call was put off");
+    assert!(seeds::is_one() || all.refused > 0, "no step was refused");
 }
 
 #[test]
@@ -59,6 +60,11 @@ fn an_occurrence_that_is_left_out_is_noticed() {
 #[test]
 fn a_run_that_is_forgotten_too_early_is_noticed() {
     noticed(Mutation::Hasty);
+}
+
+#[test]
+fn a_refused_step_that_is_tried_for_ever_is_noticed() {
+    noticed(Mutation::Stubborn);
 }
 
 #[test]

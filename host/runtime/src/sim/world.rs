@@ -43,6 +43,9 @@ const PATIENCE_MS: u64 = 6 * 3_600_000;
 /// Tells the chances of guests that crash from all others.
 const CRASHES: u64 = 0x6372_6173_6938;
 
+/// Tells which steps a store refuses from all other chances.
+const REFUSALS: u64 = 0x7265_6675_7365;
+
 /// Moves that a run may take.
 const MOVES: u64 = 200_000;
 
@@ -65,6 +68,8 @@ pub(super) enum Mutation {
     Unretracted,
     /// Processes say that they have locks which they do not know of.
     Careless,
+    /// Processes try what the store refuses for ever.
+    Stubborn,
 }
 
 /// Everything that is simulated.
@@ -145,6 +150,7 @@ impl World {
         let clock = SimClock::new();
         let trouble = Trouble {
             unknown: *dice.pick(&[0, 0, 30, 100]),
+            refuses: Dice(seed ^ REFUSALS).once_in(4).then_some(!seed),
             mutation,
             dice: Some(Dice(dice.roll())),
             ..Trouble::default()
@@ -286,6 +292,7 @@ impl World {
         self.report.occurrences = checker.published.occurrences;
         self.report.started = checker.published.started;
         self.report.fenced = checker.fenced;
+        self.report.refused = self.trouble.lock().refused;
         self.report.taken = checker.taken;
         drop(checker);
         Ok(self.report)

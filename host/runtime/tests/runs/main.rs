@@ -22,6 +22,7 @@ mod moving;
 mod patterns;
 mod queue;
 mod races;
+mod refused;
 mod rig;
 mod sections;
 mod unread;

@@ -38,6 +38,8 @@ use crate::{Listener, Store, codes};
 pub enum Fault {
     /// Nothing is written, and the submitter learns that the disk is full.
     Full,
+    /// Nothing is written, and the submitter learns that the store cannot hold it.
+    Refused,
     /// It is written, but the submitter learns only that the outcome is not known.
     UnknownWritten,
     /// It is not written, and the submitter learns only that the outcome is not known.
@@ -145,6 +147,10 @@ impl MemoryStore {
             Some(Fault::Full) => {
                 let text = "there is no room left for the store";
                 return Err(Error::new(codes::FULL, text).transient());
+            }
+            Some(Fault::Refused) => {
+                let text = "a write cannot be stored";
+                return Err(Error::new(codes::CONTRADICTION, text));
             }
             Some(Fault::UnknownNotWritten) => return unknown(),
             Some(Fault::UnknownWritten) | None => {}

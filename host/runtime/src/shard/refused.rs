@@ -1,0 +1,235 @@
+//! What becomes of a step that the store refuses.
+//!
+//! A store in trouble (full, busy, out of reach) is asked again for as long as that lasts. An
+//! error that says something about one step alone does not pass: a value that a column cannot
+//! hold, a value that was altered on the disk. Such a step is done again a bounded number of
+//! times, since a writer may have mended the cause, and then less is asked of the store:
+//!
+//! 1. the step fails with class `invalid`, and the workflow decides what follows;
+//! 2. the run is faulted, which writes no value at all;
+//! 3. the trigger is parked;
+//! 4. the instance stays with this process, which does nothing more with it.
+//!
+//! Refusals are counted in memory, per trigger, so that a step that the store takes costs
+//! nothing. Another process that takes the instance over counts anew: the number of attempts is
+//! bounded for each life of a process, and a run goes round for as long as no process lives long
+//! enough to reach the end of the list.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use windlass_model::{Class, Failure, InstanceNo, Seq};
+use windlass_store::Error;
+
+use super::outcome::{Ran, Settled};
+use super::state::State;
+use super::work::Address;
+use crate::codes;
+use crate::shared::Shared;
+
+/// Refusals after which less is asked of the store, each time.
+const TRIES: u32 = 3;
+
+/// Triggers that are counted in one shard. Those beyond are treated as if they had been tried
+/// [`TRIES`] times each time that the store refuses one.
+const COUNTED: usize = 4_096;
+
+/// A trigger that the store has not refused for so long is not here any more: another process has
+/// its instance, or the instance is deleted.
+const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
+
+/// Bytes of the store's words that a failure repeats.
+const WORDS: usize = 500;
+
+/// The triggers of one shard whose steps the store has refused.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    counts: FxHashMap<(InstanceNo, Seq), Refusal>,
+}
+
+struct Refusal {
+    times: u32,
+    /// What the store said last.
+    error: Error,
+    at: Duration,
+}
+
+/// What is done with a trigger in place of the step that the store refuses.
+pub(super) enum Remedy {
+    /// The step fails.
+    Fail(Failure),
+    /// The run is faulted.
+    Break(Failure),
+    /// The trigger is parked, for this reason.
+    Park(String),
+}
+
+impl Refusals {
+    /// Notes a refusal. Answers whether anything is left to be tried.
+    pub(super) fn note(&mut self, no: InstanceNo, seq: Seq, error: &Error, now: Duration) -> bool {
+        let known = self.counts.contains_key(&(no, seq));
+        if !known && self.counts.len() >= COUNTED {
+            self.counts
+                .retain(|_, refusal| now.saturating_sub(refusal.at) < FORGOTTEN);
+        }
+        let crowded = !known && self.counts.len() >= COUNTED;
+        let refusal = self.counts.entry((no, seq)).or_insert_with(|| Refusal {
+            times: 0,
+            error: error.clone(),
+            at: now,
+        });
+        refusal.times += if crowded { TRIES } else { 1 };
+        refusal.error = error.clone();
+        refusal.at = now;
+        let left = refusal.times < 4 * TRIES;
+        if !left {
+            self.counts.remove(&(no, seq));
+        }
+        left
+    }
+
+    /// The store has taken a step.
+    pub(super) fn taken(&mut self, no: InstanceNo, seq: Seq) {
+        if !self.counts.is_empty() {
+            self.counts.remove(&(no, seq));
+        }
+    }
+
+    /// Whether a step of an instance was refused.
+    pub(super) fn are_of(&self, no: InstanceNo) -> bool {
+        self.counts.keys().any(|(of, _)| *of == no)
+    }
+
+    /// What is done in place of the step, if the store has refused that too often.
+    fn remedy(&self, no: InstanceNo, seq: Seq) -> Option<Remedy> {
+        if self.counts.is_empty() {
+            return None;
+        }
+        let refusal = self.counts.get(&(no, seq))?;
+        Some(match refusal.times / TRIES {
+            0 => return None,
+            1 => Remedy::Fail(refusal.failure()),
+            2 => Remedy::Break(refusal.failure()),
+            _ => Remedy::Park(refusal.failure().message),
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.counts.clear();
+    }
+}
+
+impl Refusal {
+    fn failure(&self) -> Failure {
+        let words = plain(&self.error.message);
+        let message = format!(
+            "the store refuses what the step writes or reads ({}: {words})",
+            self.error.code
+        );
+        Failure::new(Class::Invalid, codes::REFUSED, message)
+    }
+}
+
+/// The store's words, cut, and without what a store might refuse again.
+fn plain(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
+    match text
+        .char_indices()
+        .find(|(at, char)| at + char.len_utf8() > WORDS)
+    {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+impl State {
+    /// Does what is left to be done with a trigger whose step the store has refused too often.
+    /// Answers false if the step is to be done.
+    pub(super) fn remedied(&mut self, to: Address, shared: &Arc<Shared>) -> bool {
+        let Some(remedy) = self.refusals.remedy(to.instance, to.seq) else {
+            return false;
+        };
+        let Some(hot) = self.hots.get(&to.instance) else {
+            return true;
+        };
+        let is_outside = hot.outside(to.seq).is_some();
+        let is_timeout = hot.state.timeout == Some(to.seq);
+        match remedy {
+            Remedy::Park(reason) => self.park(to, reason),
+            // A run is not broken by what only came to it from outside.
+            Remedy::Break(failure) if is_outside => self.park(to, failure.message),
+            Remedy::Fail(failure) if !is_timeout => self.give_up(to, failure, shared),
+            Remedy::Fail(failure) | Remedy::Break(failure) => {
+                self.settle(to, Settled::Broken(failure), Ran::default(), shared);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNTED, Duration, FORGOTTEN, Refusals, Remedy, TRIES, WORDS, plain};
+    use windlass_model::{InstanceNo, Seq};
+    use windlass_store::{Error, codes};
+
+    const NO: InstanceNo = InstanceNo(7);
+
+    fn error() -> Error {
+        Error::new(codes::CONTRADICTION, "a write cannot be stored")
+    }
+
+    fn step(refusals: &Refusals, seq: Seq) -> &'static str {
+        match refusals.remedy(NO, seq) {
+            None => "again",
+            Some(Remedy::Fail(_)) => "fail",
+            Some(Remedy::Break(_)) => "break",
+            Some(Remedy::Park(_)) => "park",
+        }
+    }
+
+    #[test]
+    fn less_is_asked_of_the_store_every_three_refusals_until_nothing_is() {
+        let mut refusals = Refusals::default();
+        let mut steps = Vec::new();
+        loop {
+            steps.push(step(&refusals, Seq(1)));
+            if !refusals.note(NO, Seq(1), &error(), Duration::ZERO) {
+                break;
+            }
+        }
+        let expected = ["again", "fail", "break", "park"].map(|step| [step; TRIES as usize]);
+        assert_eq!(steps, expected.concat());
+        assert_eq!(step(&refusals, Seq(2)), "again");
+    }
+
+    #[test]
+    fn a_step_that_the_store_takes_is_counted_anew() {
+        let mut refusals = Refusals::default();
+        for _ in 0..2 {
+            refusals.note(NO, Seq(1), &error(), Duration::ZERO);
+        }
+        refusals.taken(NO, Seq(1));
+        refusals.note(NO, Seq(1), &error(), Duration::ZERO);
+        assert_eq!(step(&refusals, Seq(1)), "again");
+    }
+
+    #[test]
+    fn a_crowd_is_not_tried_for_ever() {
+        let mut refusals = Refusals::default();
+        for seq in 0..=COUNTED as u64 {
+            refusals.note(NO, Seq(seq), &error(), Duration::ZERO);
+        }
+        assert_eq!(step(&refusals, Seq(COUNTED as u64)), "fail");
+        refusals.note(NO, Seq(u64::MAX / 4), &error(), FORGOTTEN);
+        assert_eq!(refusals.counts.len(), 1);
+    }
+
+    #[test]
+    fn the_words_of_a_store_are_cut_and_hold_no_control_characters() {
+        assert_eq!(plain("a\0b\nc"), "a b c");
+        let long = plain(&"ü".repeat(1_000));
+        assert!(long.len() <= WORDS + "…".len() && long.ends_with("ü…"));
+    }
+}
