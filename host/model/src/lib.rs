@@ -26,6 +26,7 @@ pub mod schema;
 mod start_trigger;
 pub mod stimulus;
 pub mod trigger;
+pub mod valid;
 
 pub use clock::Clock;
 pub use code::Code;

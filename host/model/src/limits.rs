@@ -43,6 +43,13 @@ pub const BOOKMARKS: usize = 64;
 /// How long the name of a bookmark or stimulus may be, in bytes.
 pub const STIMULUS_NAME_BYTES: usize = 256;
 
+/// How long a correlation id may be, in bytes. The key that a run reserves by it is longer by a
+/// workflow's name and a word, and an entry of PostgreSQL's indexes has 2,704 bytes.
+pub const CORRELATION_BYTES: usize = 1024;
+
+/// How long the name of a variable may be, in bytes.
+pub const VARIABLE_NAME_BYTES: usize = 256;
+
 /// How long what a bookmark or stimulus is matched by may be, in bytes of canonical JSON.
 pub const MATCH_BYTES: usize = 16 * 1024;
 

@@ -277,7 +277,7 @@ impl Effects {
 /// A stimulus, as a guest sends it. Its payload is JSON, or was given to the guest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentStimulus {
-    /// What happened; not empty, [`crate::options::MAX_EVENT_NAME`] bytes at most.
+    /// What happened; of the kind [`windlass_model::valid::EVENT`].
     pub name: String,
     /// What it is about, to be matched as canonical JSON.
     pub matches: serde_json::Value,

@@ -135,10 +135,6 @@ impl Limits {
     }
 }
 
-/// The longest name of a stimulus or a node, and the longest correlation, that a guest may
-/// send, in bytes.
-pub const MAX_EVENT_NAME: usize = 256;
-
 impl Default for Limits {
     fn default() -> Self {
         Self {

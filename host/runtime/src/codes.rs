@@ -84,3 +84,5 @@ pub const NO_COMPONENT: Code = Code::new("WL-R136");
 pub const NO_IMPORT: Code = Code::new("WL-R137");
 /// The store refuses what a step writes or reads.
 pub const REFUSED: Code = Code::new("WL-R151");
+/// A text is no key: it is too long, or has a zero character in it.
+pub const BAD_KEY: Code = Code::new("WL-R152");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_engine::Command;
-use windlass_model::{Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload};
+use windlass_model::{Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, valid};
 use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger};
 use windlass_store::{Store, Write, Wrote};
 
@@ -50,8 +50,15 @@ impl StartRequest {
         Digest::of(&bytes)
     }
 
-    /// Checks the input against the workflow's schema.
+    /// Checks the correlation id, and the input against the workflow's schema.
     pub(crate) fn check(&self, prepared: &Prepared) -> Result<(), Error> {
+        valid::CORRELATION
+            .check_optional(self.correlation.as_deref())
+            .map_err(|wrong| Error::Refused {
+                code: crate::codes::BAD_KEY,
+                message: format!("the run cannot be started: {wrong}"),
+                help: None,
+            })?;
         let value = match self
             .input
             .inline()

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
+use windlass_model::valid;
 
 use crate::app::App;
 use crate::codes;
@@ -209,14 +210,9 @@ impl Named {
 
 /// Refuses texts that no store keeps.
 pub(crate) fn check_text(what: &str, text: &str) -> Result<(), Box<Problem>> {
-    if text.len() > TEXT_BYTES {
-        let detail = format!("{what} is longer than {TEXT_BYTES} bytes");
-        return Err(Problem::body(detail));
-    }
-    if text.contains('\0') {
-        return Err(Problem::body(format!("{what} has a zero character in it")));
-    }
-    Ok(())
+    let kind = valid::Kind::new(what, 0, TEXT_BYTES);
+    kind.check(text)
+        .map_err(|wrong| Problem::body(wrong.to_string()))
 }
 
 /// Refuses texts that no store keeps, where one is given.

@@ -10,8 +10,8 @@ use super::tree::{Entry, Kind, Node as Tree};
 use super::{edge, keys, node};
 use crate::codes;
 use crate::definition::{Body, ForEach, NodeKind, OnItemError, UseRef};
-use crate::limits::{self, STIMULUS_NAME_BYTES};
 use crate::nearest::nearest;
+use crate::{limits, valid};
 
 /// Items worked on at the same time, unless said otherwise.
 const CONCURRENCY: u32 = 16;
@@ -195,10 +195,9 @@ pub(super) fn event_name(reader: &mut Reader, tree: &Tree) -> String {
     let Some(text) = reader.text(tree) else {
         return String::new();
     };
-    if text.is_empty() || text.len() > STIMULUS_NAME_BYTES {
-        let message = format!("the name of an event has 1 to {STIMULUS_NAME_BYTES} bytes");
+    if let Err(wrong) = valid::EVENT.check(text) {
         reader
-            .report(codes::BAD_NAME, message, tree)
+            .report(codes::BAD_NAME, wrong.to_string(), tree)
             .help("like `order.placed`");
     }
     text.to_owned()

@@ -1,14 +1,14 @@
 //! `windlass:events`. What a guest sends or schedules is kept with its call and handed to the
 //! caller, who makes it part of the commit; nothing of it takes effect here.
 
-use windlass_model::{InstanceId, Payload};
+use windlass_model::{InstanceId, Payload, valid};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
 use crate::bindings::host::windlass::types::types;
 use crate::call::{Effects, ScheduledTrigger, SentStimulus};
 use crate::convert::Reader;
 use crate::guest::{Guest, Ongoing};
-use crate::options::{Limits, MAX_EVENT_NAME};
+use crate::options::Limits;
 
 /// What a call has asked for so far.
 #[derive(Default)]
@@ -30,10 +30,10 @@ impl Host for Guest {
             instance: stimulus.instance.as_deref().map(instance).transpose()?,
             correlation: stimulus
                 .correlation
-                .map(|text| name(text, "correlation"))
+                .map(|text| key(text, valid::CORRELATION))
                 .transpose()?,
             input: payload(stimulus.input, call, limits)?,
-            name: name(stimulus.name, "name of the stimulus")?,
+            name: key(stimulus.name, valid::EVENT)?,
         };
         call.events.effects.sent.push(sent);
         Ok(())
@@ -43,13 +43,15 @@ impl Host for Guest {
         let (call, limits) = self.asking()?;
         let bytes = trigger.node.len() + trigger.payload.as_ref().map_or(0, size);
         call.events.count(bytes, limits)?;
-        if let Some(vars) = &trigger.payload
-            && !value(vars)?.is_object()
-        {
-            return Err(invalid("the payload is not a JSON object"));
+        if let Some(vars) = &trigger.payload {
+            let vars = value(vars)?;
+            let vars = vars.as_object();
+            let vars = vars.ok_or_else(|| invalid("the payload is not a JSON object"))?;
+            let named = valid::VARIABLE.check_all(vars.keys());
+            named.map_err(|wrong| invalid(&wrong.to_string()))?;
         }
         let scheduled = ScheduledTrigger {
-            node: name(trigger.node, "name of the node")?,
+            node: key(trigger.node, valid::NODE)?,
             at_ms: i64::try_from(trigger.at).map_err(|_| invalid("the instant is too late"))?,
             vars: trigger
                 .payload
@@ -101,12 +103,9 @@ fn size(payload: &types::Payload) -> usize {
     }
 }
 
-fn name(text: String, what: &str) -> Result<String, EventError> {
-    if text.is_empty() || text.len() > MAX_EVENT_NAME || text.contains(char::is_control) {
-        return Err(invalid(&format!(
-            "the {what} is empty, over {MAX_EVENT_NAME} bytes long, or has control characters"
-        )));
-    }
+fn key(text: String, kind: valid::Kind<'_>) -> Result<String, EventError> {
+    kind.check(&text)
+        .map_err(|wrong| invalid(&wrong.to_string()))?;
     Ok(text)
 }
 

@@ -110,26 +110,18 @@ fn without_the_grant_nothing_is_sent() {
 #[test]
 fn what_is_malformed_is_refused() {
     let rig = Rig::with(granted);
-    check_refused(
-        &rig,
-        json!({ "send": 1, "name": "" }),
-        "name of the stimulus",
-    );
+    check_refused(&rig, json!({ "send": 1, "name": "" }), "name of an event");
     let long = "x".repeat(257);
+    check_refused(&rig, json!({ "send": 1, "name": long }), "name of an event");
     check_refused(
         &rig,
-        json!({ "send": 1, "name": long }),
-        "name of the stimulus",
-    );
-    check_refused(
-        &rig,
-        json!({ "send": 1, "name": "a\u{1b}" }),
-        "name of the stimulus",
+        json!({ "send": 1, "name": "a\0" }),
+        "name of an event",
     );
     check_refused(
         &rig,
         json!({ "schedule": 1, "name": "", "data": {} }),
-        "name of the node",
+        "name of a node",
     );
     check_refused(
         &rig,

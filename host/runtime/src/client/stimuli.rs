@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use serde_json::Value;
-use windlass_model::limits::{MATCH_BYTES, STIMULUS_NAME_BYTES};
+use windlass_model::limits::MATCH_BYTES;
 use windlass_model::stimulus::{self, Stimulus};
-use windlass_model::{BookmarkNo, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType};
+use windlass_model::{
+    BookmarkNo, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType, valid,
+};
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
 use windlass_store::rows::NewInstance;
@@ -158,23 +160,23 @@ pub fn stimulus_hash(name: &str, matches: &Value) -> Result<Digest, Error> {
 }
 
 fn matched_by(name: &str, matches: &Value) -> Result<(Digest, Bytes), Error> {
-    let refused = |message: String| Error::Refused {
-        code: codes::BAD_STIMULUS,
-        message,
-        help: None,
-    };
-    if name.is_empty() || name.len() > STIMULUS_NAME_BYTES {
-        let most = STIMULUS_NAME_BYTES;
-        return Err(refused(format!(
-            "the name of an event has 1 to {most} bytes"
-        )));
-    }
+    valid::EVENT
+        .check(name)
+        .map_err(|wrong| refused(wrong.to_string()))?;
     let matches = Bytes::from(stimulus::canonical(matches));
     if matches.len() > MATCH_BYTES {
         let message = format!("what an event is matched by has at most {MATCH_BYTES} bytes");
         return Err(refused(message));
     }
     Ok((stimulus::hash(name, &matches, None), matches))
+}
+
+fn refused(message: String) -> Error {
+    Error::Refused {
+        code: codes::BAD_STIMULUS,
+        message,
+        help: None,
+    }
 }
 
 /// A stimulus as the store takes it.
@@ -184,6 +186,9 @@ pub(super) fn written(
     now_ms: i64,
 ) -> Result<NewStimulus, Error> {
     let (hash, matches) = matched_by(&stimulus.name, &stimulus.matches)?;
+    valid::CORRELATION
+        .check_optional(stimulus.correlation.as_deref())
+        .map_err(|wrong| refused(wrong.to_string()))?;
     Ok(NewStimulus {
         id,
         hash,

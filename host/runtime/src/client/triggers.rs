@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{Definition, Digest, InstanceId, Numbers, TriggerId, TriggerType, stimulus};
+use windlass_model::{
+    Definition, Digest, InstanceId, Numbers, TriggerId, TriggerType, stimulus, valid,
+};
 use windlass_store::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
 use windlass_store::{Store, Write, Wrote};
 
@@ -71,6 +73,14 @@ fn write_down(
     };
     let definition = definition(store, row.definition)?;
     let node = position(&definition, &wish.node)?;
+    let names = wish.payload.iter().flat_map(Map::keys);
+    valid::VARIABLE
+        .check_all(names)
+        .map_err(|wrong| Error::Refused {
+            code: codes::BAD_KEY,
+            message: format!("the payload cannot be assigned: {wrong}"),
+            help: None,
+        })?;
     let payload = wish
         .payload
         .clone()

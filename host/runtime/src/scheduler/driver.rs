@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
 use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, Fence, NewMember};
 use windlass_store::{Sink, Ticket, Write, Wrote};
 
 use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
-use crate::shard::{Arrival, Message};
+use crate::shard::{Arrival, Message, REASON_BYTES};
 use crate::shared::Shared;
 
 /// Where events for the scheduler are sent.
@@ -430,6 +431,7 @@ impl Shared {
     /// stays in the store and comes back when plugins change.
     fn park(&self, claimed: &ClaimedInstance, numbers: &Numbers, reason: &str) {
         let row = &claimed.row;
+        let reason = plain(reason, REASON_BYTES);
         tracing::warn!(instance = %row.id, reason, "parking a run that cannot go on here");
         let fence = fence(claimed, numbers);
         for trigger in &claimed.claimed {
@@ -437,7 +439,7 @@ impl Shared {
                 no: trigger.no,
                 token: trigger.token,
             };
-            let reason = reason.to_owned();
+            let reason = reason.clone();
             if let Err(error) = self.store.write(Write::Park {
                 fence,
                 trigger,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use windlass_engine::expr::{Alias, ExprErrorKind, Template};
 use windlass_engine::{NodeIx, Open};
-use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType};
+use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType, valid};
 use windlass_plugins::{Call, CallContext, Cancel, Resumption};
 use windlass_store::Store;
 
@@ -290,6 +290,10 @@ pub(super) fn patch_of(json: &[u8], whose: &str) -> Result<Patch, Failure> {
     };
     let object: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
+    valid::VARIABLE.check_all(object.keys()).map_err(|wrong| {
+        let message = format!("{whose} cannot be assigned: {wrong}");
+        Failure::new(Class::Invalid, codes::BAD_KEY, message)
+    })?;
     Ok(object
         .into_iter()
         .map(|(name, value)| (name, Bytes::from(value.to_string())))

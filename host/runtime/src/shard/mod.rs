@@ -49,6 +49,7 @@ pub(crate) use guard::{Order, Taken};
 pub(crate) use hot::Hot;
 pub(crate) use sends::INCIDENT;
 pub(crate) use state::State;
+pub(crate) use step::REASON_BYTES;
 pub(crate) use suspend::Tokens;
 
 /// What other threads hand to a shard.

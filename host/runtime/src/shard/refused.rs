@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, InstanceNo, Seq};
 use windlass_store::Error;
 
@@ -122,24 +123,12 @@ impl Refusals {
 
 impl Refusal {
     fn failure(&self) -> Failure {
-        let words = plain(&self.error.message);
+        let words = plain(&self.error.message, WORDS);
         let message = format!(
             "the store refuses what the step writes or reads ({}: {words})",
             self.error.code
         );
         Failure::new(Class::Invalid, codes::REFUSED, message)
-    }
-}
-
-/// The store's words, cut, and without what a store might refuse again.
-fn plain(text: &str) -> String {
-    let text = text.replace(char::is_control, " ");
-    match text
-        .char_indices()
-        .find(|(at, char)| at + char.len_utf8() > WORDS)
-    {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
     }
 }
 
@@ -170,7 +159,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTED, Duration, FORGOTTEN, Refusals, Remedy, TRIES, WORDS, plain};
+    use super::{COUNTED, Duration, FORGOTTEN, Refusals, Remedy, TRIES};
     use windlass_model::{InstanceNo, Seq};
     use windlass_store::{Error, codes};
 
@@ -224,12 +213,5 @@ mod tests {
         assert_eq!(step(&refusals, Seq(COUNTED as u64)), "fail");
         refusals.note(NO, Seq(u64::MAX / 4), &error(), FORGOTTEN);
         assert_eq!(refusals.counts.len(), 1);
-    }
-
-    #[test]
-    fn the_words_of_a_store_are_cut_and_hold_no_control_characters() {
-        assert_eq!(plain("a\0b\nc"), "a b c");
-        let long = plain(&"ü".repeat(1_000));
-        assert!(long.len() <= WORDS + "…".len() && long.ends_with("ü…"));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use windlass_engine::waited_too_long;
+use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Returned as Back};
 use windlass_store::Write;
@@ -21,6 +22,9 @@ use crate::shared::Shared;
 
 /// How often a host may die with one trigger.
 const DELIVERIES: u32 = 3;
+
+/// Bytes of the reason why a trigger is parked.
+pub(crate) const REASON_BYTES: usize = 1024;
 
 /// How long a trigger waits whose consumer failed.
 const CONSUMER_BACKOFF_MS: i64 = 1_000;
@@ -282,6 +286,7 @@ impl State {
 
     /// Puts a trigger aside that cannot run here now.
     pub(super) fn park(&mut self, to: Address, reason: String) {
+        let reason = plain(&reason, REASON_BYTES);
         let Some(hot) = self.hots.get(&to.instance) else {
             return;
         };

@@ -4,6 +4,7 @@ use windlass_engine::Open;
 use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
 use windlass_model::{
     Bookmark, Class, Failure, InstanceId, Payload, Resumption, Seq, TriggerNo, TriggerType, limits,
+    valid,
 };
 use windlass_plugins::{Reason, ResumeTokens};
 use windlass_store::Store;
@@ -25,16 +26,17 @@ impl ResumeTokens for Tokens {
 /// What is wrong with the bookmarks of a suspension.
 pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
     let long = |mark: &Bookmark| canonical(&mark.matches).len() > limits::MATCH_BYTES;
+    let key = |mark: &Bookmark| {
+        let named = valid::BOOKMARK.check(&mark.name);
+        let correlated = || valid::CORRELATION.check_optional(mark.correlation.as_deref());
+        named.and_then(|()| correlated()).err()
+    };
     let reason = if bookmarks.is_empty() {
         "it names no bookmark".to_owned()
     } else if bookmarks.len() > limits::BOOKMARKS {
         format!("it names more than {} bookmarks", limits::BOOKMARKS)
-    } else if bookmarks
-        .iter()
-        .any(|mark| mark.name.is_empty() || mark.name.len() > limits::STIMULUS_NAME_BYTES)
-    {
-        let most = limits::STIMULUS_NAME_BYTES;
-        format!("the name of a bookmark has 1 to {most} bytes")
+    } else if let Some(wrong) = bookmarks.iter().find_map(key) {
+        wrong.to_string()
     } else if bookmarks.iter().any(long) {
         let most = limits::MATCH_BYTES;
         format!("what a bookmark is matched by is over {most} bytes long")

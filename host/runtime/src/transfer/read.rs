@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
     Body, Digest, Epoch, InstanceId, InstanceNo, Numbers, Payload, RunNo, ScopeNo, TriggerNo,
-    Version,
+    Version, valid,
 };
 use windlass_store::rows::{DefinitionRow, JournalRow, NewBlob, NewInstance, PinsRow, RunRow};
 use windlass_store::transfer::Import;
@@ -205,6 +205,11 @@ impl Desk<'_> {
         let (triggers, names) = self.triggers(document.triggers, prepared, next_seq)?;
         let bookmarks = self.bookmarks(document.bookmarks)?;
         let (mut root, mut vars) = (Vec::new(), Vec::new());
+        valid::CORRELATION
+            .check_optional(head.correlation.as_deref())
+            .map_err(malformed)?;
+        let assigned = document.vars.iter().map(|var| &var.name);
+        valid::VARIABLE.check_all(assigned).map_err(malformed)?;
         for var in document.vars {
             let value = self.value(var.value)?;
             if var.scope == ScopeNo::ROOT {

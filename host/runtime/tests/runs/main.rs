@@ -14,6 +14,7 @@ mod failing;
 mod flow;
 mod guests;
 mod kept;
+mod keys;
 mod late;
 mod lists;
 mod lives;

@@ -34,6 +34,7 @@ mod scoping;
 mod stepping;
 mod taking;
 mod told;
+mod values;
 pub(crate) mod waiting;
 pub(crate) mod world;
 
@@ -187,6 +188,7 @@ macro_rules! conformance {
                 what_somebody_runs_keeps_its_place, what_cannot_be_put_in_leaves_no_trace,
                 families_and_the_deleted_keep_their_places, what_is_taken_out_is_bounded,
                 putting_in_races_a_burst;
+            values: keys_at_their_bounds_are_kept_and_found, any_text_is_kept_where_people_read_it;
             history: random_histories_agree_with_the_model;
         }
     };

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
-use windlass_model::limits::{BOOKMARKS, MATCH_BYTES, STIMULUS_NAME_BYTES};
+use windlass_model::limits::{BOOKMARKS, MATCH_BYTES};
 use windlass_model::resumption::About;
 use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
-use windlass_model::{Resumption, Seq, TriggerNo, TriggerType};
+use windlass_model::{Resumption, Seq, TriggerNo, TriggerType, valid};
 use windlass_store::rows::NewTrigger;
 use windlass_store::stimuli::NewBookmark;
 use windlass_store::transfer::TriggerName;
@@ -132,8 +132,12 @@ impl Desk<'_> {
         for of in bookmarks {
             let group = groups.entry(of.first).or_default();
             *group += 1;
-            let named = (1..=STIMULUS_NAME_BYTES).contains(&of.name.len());
-            if *group > BOOKMARKS || !named || of.matches.len() > MATCH_BYTES {
+            valid::BOOKMARK.check(&of.name).map_err(malformed)?;
+            let correlation = of.correlation.as_deref();
+            valid::CORRELATION
+                .check_optional(correlation)
+                .map_err(malformed)?;
+            if *group > BOOKMARKS || of.matches.len() > MATCH_BYTES {
                 return Err(malformed("a bookmark is out of bounds"));
             }
             let value = serde_json::from_str(&of.matches).map_err(malformed)?;

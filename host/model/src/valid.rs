@@ -1,0 +1,162 @@
+//! Which texts are keys: what people, systems and components name things by, and what stores find
+//! them by.
+//!
+//! Wherever a key enters, it is checked here, so that every store takes what is let through, and
+//! all of them take the same. Two things are refused: the character U+0000, which PostgreSQL
+//! cannot keep in a text, and what is longer than an index entry may be. Payloads are not keys:
+//! they are kept as bytes, and any JSON is one.
+
+use crate::limits::{CORRELATION_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES};
+
+/// A text that is not what it is to be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It is empty, or too long.
+    #[error("{what} has {least} to {most} bytes, and not {bytes}")]
+    Length {
+        /// What kind of text it is.
+        what: String,
+        /// Bytes that it has at least.
+        least: usize,
+        /// Bytes that it has at most.
+        most: usize,
+        /// Bytes that it has.
+        bytes: usize,
+    },
+    /// It has the character U+0000 in it.
+    #[error("{what} has no zero character (U+0000), and this one has one at byte {at}")]
+    Zero {
+        /// What kind of text it is.
+        what: String,
+        /// Where the first one is, counted from 0.
+        at: usize,
+    },
+}
+
+/// A kind of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind<'w> {
+    what: &'w str,
+    least: usize,
+    most: usize,
+}
+
+/// What a run, a bookmark or a stimulus is about.
+pub const CORRELATION: Kind<'_> = Kind::new("a correlation id", 0, CORRELATION_BYTES);
+
+/// What a stimulus is called.
+pub const EVENT: Kind<'_> = Kind::new("the name of an event", 1, STIMULUS_NAME_BYTES);
+
+/// What a bookmark is called.
+pub const BOOKMARK: Kind<'_> = Kind::new("the name of a bookmark", 1, STIMULUS_NAME_BYTES);
+
+/// What a node is called.
+pub const NODE: Kind<'_> = Kind::new("the name of a node", 1, STIMULUS_NAME_BYTES);
+
+/// What a variable is called.
+pub const VARIABLE: Kind<'_> = Kind::new("the name of a variable", 0, VARIABLE_NAME_BYTES);
+
+impl<'w> Kind<'w> {
+    /// Texts of so many bytes, named like `a correlation id`.
+    pub const fn new(what: &'w str, least: usize, most: usize) -> Self {
+        Self { what, least, most }
+    }
+
+    /// Whether a text is of this kind.
+    ///
+    /// # Errors
+    ///
+    /// Why not. The text itself is not repeated: it may be long, and anything.
+    pub fn check(self, text: &str) -> Result<(), Invalid> {
+        let Self { what, least, most } = self;
+        let (what, bytes) = (|| what.to_owned(), text.len());
+        if !(least..=most).contains(&bytes) {
+            return Err(Invalid::Length {
+                what: what(),
+                least,
+                most,
+                bytes,
+            });
+        }
+        match text.find('\0') {
+            Some(at) => Err(Invalid::Zero { what: what(), at }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all of these are of this kind.
+    ///
+    /// # Errors
+    ///
+    /// Why the first one is not that is not.
+    pub fn check_all<'t>(self, texts: impl IntoIterator<Item = &'t String>) -> Result<(), Invalid> {
+        texts.into_iter().try_for_each(|text| self.check(text))
+    }
+
+    /// The same for a text that may be missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::check`].
+    pub fn check_optional(self, text: Option<&str>) -> Result<(), Invalid> {
+        text.map_or(Ok(()), |text| self.check(text))
+    }
+}
+
+/// Text for people that somebody else has written: control characters become blanks, and what is
+/// over `most` bytes is cut off.
+pub fn plain(text: &str, most: usize) -> String {
+    let mut plain = String::with_capacity(text.len().min(most));
+    for char in text.chars() {
+        if plain.len() + char.len_utf8() > most {
+            plain.push('…');
+            break;
+        }
+        plain.push(if char.is_control() { ' ' } else { char });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: Kind<'_>, text: &str, expected: &str) {
+        let told = kind.check(text).map_err(|error| error.to_string());
+        assert_eq!(told.err().unwrap_or_default(), expected);
+        let missing = kind.check_optional(Some(text)).is_err();
+        assert_eq!(missing, !expected.is_empty());
+    }
+
+    #[test]
+    fn keys_are_bounded_and_have_no_zero_character() {
+        check(EVENT, "order.placed", "");
+        check(EVENT, "\u{1}\n\u{7f}\u{fffd}é😀", "");
+        check(
+            EVENT,
+            "",
+            "the name of an event has 1 to 256 bytes, and not 0",
+        );
+        let long = "é".repeat(129);
+        check(
+            EVENT,
+            &long,
+            "the name of an event has 1 to 256 bytes, and not 258",
+        );
+        check(EVENT, &long[..256], "");
+        let zero =
+            "a correlation id has no zero character (U+0000), and this one has one at byte 2";
+        check(CORRELATION, "7-\0", zero);
+        check(CORRELATION, "", "");
+        assert_eq!(CORRELATION.check_optional(None), Ok(()));
+    }
+
+    #[test]
+    fn plain_text_is_cut_and_has_no_control_characters() {
+        assert_eq!(plain("a\0b\nc\u{85}", 100), "a b c ");
+        assert_eq!(plain("üüü", 6), "üüü");
+        assert_eq!(plain("üüü", 5), "üü…");
+        assert_eq!(plain("x", 0), "…");
+    }
+}
