@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     place::run(&mut command)?;
     if args.keep {
         let mut command = fuzzer();
-        command.arg("-merge=1").arg(&corpus).arg(&found);
+        command.arg("-set_cover_merge=1").arg(&corpus).arg(&found);
         place::run(&mut command).context("the corpus could not be merged")?;
     }
     Ok(())

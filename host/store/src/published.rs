@@ -133,6 +133,9 @@ pub struct ScheduleRow {
     pub last_planned_ms: Option<i64>,
     /// The instance that the last occurrence made.
     pub last_instance: Option<InstanceId>,
+    /// How often in a row an occurrence could not be planned; `next_ms` is when that is tried
+    /// again.
+    pub troubles: u32,
 }
 
 /// Which versions to list: by name, and newest version first.
@@ -153,10 +156,23 @@ pub struct PublicationQuery {
 pub struct ScheduleQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
+    /// Only those in trouble, or only those that are not.
+    pub troubled: Option<bool>,
     /// Only what is to be looked at by then, in epoch milliseconds.
     pub until_ms: i64,
     /// At most this many.
     pub limit: u32,
+}
+
+/// What to do about a schedule of which no occurrence can be planned for now.
+#[derive(Clone, Copy, Debug)]
+pub struct PutOff {
+    /// Which schedule.
+    pub schedule: ScheduleNo,
+    /// As in [`Plan`].
+    pub expected_last_planned_ms: Option<i64>,
+    /// When to try again, in epoch milliseconds.
+    pub again_ms: i64,
 }
 
 /// A decision about one occurrence of a schedule.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::letters::{DeadLetterOp, Lettered, NewDeadLetter};
 use crate::lives::{LifeOp, Lived};
 use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
-use crate::published::{NewPublication, Plan, Planned};
+use crate::published::{NewPublication, Plan, Planned, PutOff};
 use crate::retention::Sweep;
 use crate::rows::{InstanceRow, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, TriggerRow};
 use crate::stimuli::{self, NewBookmark, NewStimulus, QueueOp, Resume, Sent};
@@ -104,7 +104,8 @@ pub enum Write {
         /// Why, for people.
         reason: String,
     },
-    /// Makes every parked trigger pending. Answered by [`Wrote::Freed`].
+    /// Makes every parked trigger pending, and every schedule in trouble due: what was missing may
+    /// be there. Answered by [`Wrote::Freed`], with the number of triggers.
     Unpark,
     /// Delivers a stimulus. Answered by [`Wrote::Sent`], [`Wrote::Moved`] or, if it was to come
     /// from the queue and is not there any more, [`Wrote::Fenced`].
@@ -197,6 +198,9 @@ pub enum Write {
     /// Decides about one occurrence of a schedule. Answered by [`Wrote::Planned`] or, if the
     /// new instance has an owner who is gone, [`Wrote::Fenced`].
     Plan(Box<Plan>),
+    /// Puts a schedule off that is in trouble, and counts that. Answered by [`Wrote::Planned`]:
+    /// queued, or stale.
+    PutOff(PutOff),
     /// Asks for a duty that one member at a time does now and then, and notes who does it.
     /// Answered by [`Wrote::Duty`].
     Duty {
@@ -295,6 +299,7 @@ impl Write {
             | Self::DropSource { .. }
             | Self::Upkeep(_)
             | Self::Plan(_)
+            | Self::PutOff(_)
             | Self::Duty { .. }
             | Self::Forget { .. }
             | Self::Sweep { .. }

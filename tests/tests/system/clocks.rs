@@ -143,6 +143,7 @@ impl Runs<'_> {
 fn planned_ms(place: &Place) -> Option<i64> {
     let query = ScheduleQuery {
         workflow: None,
+        troubled: None,
         until_ms: i64::MAX,
         limit: 10,
     };

@@ -42,6 +42,7 @@ fn rows(place: &Place) -> Vec<(String, String, i64)> {
     }
     let schedules = store.schedules(&ScheduleQuery {
         workflow: None,
+        troubled: None,
         until_ms: i64::MAX,
         limit: 1_000,
     });

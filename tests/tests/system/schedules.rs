@@ -30,6 +30,7 @@ fn publish(place: &Place) {
 fn schedule(place: &Place) -> ScheduleRow {
     let query = ScheduleQuery {
         workflow: None,
+        troubled: None,
         until_ms: i64::MAX,
         limit: 10,
     };

@@ -33,6 +33,7 @@ pub fn plans(store: &dyn Store, now_ms: i64, workflow: &str) -> Result<Vec<Plann
     }
     let rows = store.schedules(&ScheduleQuery {
         workflow: Some(workflow.to_owned()),
+        troubled: None,
         until_ms: i64::MAX,
         limit: SCHEDULES,
     })?;

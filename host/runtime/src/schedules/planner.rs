@@ -1,16 +1,17 @@
 //! Decides what is due, and writes it down. Knows no thread and asks no clock.
 //!
-//! Bounded: a turn plans at most [`PER_TURN`] occurrences and says whether there are more.
-//! What cannot be planned is left where it is for a while, and passed over until then.
+//! Bounded: a turn plans at most [`PER_TURN`] occurrences of schedules that are well, and at most
+//! [`TROUBLED`] of those in trouble, and says whether there are more. A schedule of which an
+//! occurrence cannot be planned is in trouble: the store keeps how often in a row that has
+//! happened, and when planning is tried again. So no number of them delays the others.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
-use rustc_hash::FxHashMap;
 use windlass_model::definition::{Misfire, Overlap};
 use windlass_model::schedule::{self, GRACE_MS, Schedule};
-use windlass_model::{InstanceId, ScheduleNo, TriggerNo, TriggerType};
-use windlass_store::published::{self, Plan, Planned, ScheduleQuery, ScheduleRow};
+use windlass_model::{InstanceId, TriggerNo, TriggerType};
+use windlass_store::published::{self, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
 use windlass_store::rows::NewInstance;
 use windlass_store::{Sink, Store, Ticket, Write, Wrote};
 
@@ -21,11 +22,12 @@ use crate::scheduler::core::Now;
 /// Occurrences planned in one turn at most.
 const PER_TURN: usize = 256;
 
-/// How long what could not be planned is passed over.
-const TROUBLE_MS: u64 = 10_000;
+/// Schedules in trouble that are tried again in one turn at most.
+const TROUBLED: usize = PER_TURN / 8;
 
-/// Schedules in trouble that are remembered; beyond, they are tried again too soon.
-const TROUBLED: usize = 1_000;
+/// How long a schedule is put off that is in trouble for the first time, and at most; doubled
+/// each time.
+const PUT_OFF_MS: (i64, i64) = (10_000, 10 * 60 * 1_000);
 
 /// How soon a queued occurrence is looked at again, at least and at most, if nobody says that
 /// the run before is over: it may end in another process.
@@ -74,8 +76,6 @@ pub(crate) struct Turn {
 
 #[derive(Default)]
 pub(crate) struct Planner {
-    /// Until when what could not be planned is passed over, on the monotonic clock.
-    troubled: FxHashMap<ScheduleNo, u64>,
     /// Who waits for which run.
     pub(super) standby: Arc<Standby>,
 }
@@ -96,23 +96,29 @@ impl Planner {
         maker: &dyn Maker,
         now: Now,
     ) -> windlass_store::Result<Turn> {
-        self.troubled.retain(|_, until| *until > now.monotonic_ms);
-        let mut rows = store.schedules(&ScheduleQuery {
-            workflow: None,
-            until_ms: i64::MAX,
-            limit: u32::try_from(PER_TURN + self.troubled.len() + 1).unwrap_or(u32::MAX),
-        })?;
-        rows.retain(|row| row.next_ms < i64::MAX && !self.troubled.contains_key(&row.no));
+        let (well, troubled) = (
+            listed(store, false, PER_TURN)?,
+            listed(store, true, TROUBLED)?,
+        );
+        let next_ms = [&well, &troubled].into_iter().filter_map(|rows| {
+            let times = rows.iter().map(|row| row.next_ms);
+            times.into_iter().find(|next_ms| *next_ms > now.wall_ms)
+        });
         let mut turn = Turn {
-            next_ms: rows
-                .iter()
-                .map(|row| row.next_ms)
-                .find(|next_ms| *next_ms > now.wall_ms),
+            next_ms: next_ms.min(),
             ..Turn::default()
         };
         let ready = self.standby.ready();
-        rows.retain(|row| row.next_ms <= now.wall_ms || ready.contains(&row.no));
+        let due = |row: &ScheduleRow| row.next_ms <= now.wall_ms || ready.contains(&row.no);
+        let mut rows: Vec<ScheduleRow> = well.into_iter().filter(due).collect();
+        turn.more = rows.len() > PER_TURN;
+        rows.truncate(PER_TURN);
         let mut left = PER_TURN;
+        let mut retried: Vec<ScheduleRow> = troubled.into_iter().filter(due).collect();
+        turn.more |= retried.len() > TROUBLED;
+        retried.truncate(TROUBLED);
+        left += retried.len();
+        rows.append(&mut retried);
         while !rows.is_empty() {
             turn.more |= rows.len() > left;
             rows.truncate(left);
@@ -134,6 +140,7 @@ impl Planner {
     ) -> windlass_store::Result<Vec<ScheduleRow>> {
         let mut planned = Vec::with_capacity(rows.len());
         let mut writes = Vec::with_capacity(rows.len());
+        let mut put_off = Vec::new();
         for row in rows {
             match plan(store, maker, now.wall_ms, &row) {
                 Ok(plan) => {
@@ -144,11 +151,10 @@ impl Planner {
                     planned.push((row, plan.planned_ms, plan.next_ms));
                     writes.push(Write::Plan(Box::new(plan)));
                 }
-                Err(error) => self.trouble(&row, &error, now),
+                // That says nothing about the schedule.
+                Err(Error::Store(error)) if !error.is_refusal() => return Err(error),
+                Err(error) => put_off.push(trouble(&row, &error, now)),
             }
-        }
-        if writes.is_empty() {
-            return Ok(Vec::new());
         }
         windlass_model::failpoint::pass("before-plan");
         let answers = write_all(store, writes);
@@ -179,16 +185,23 @@ impl Planner {
                     turn.more = true;
                     continue;
                 }
-                Ok(other) => {
-                    self.trouble(&row, &crate::store_answered(&other), now);
+                Err(error) if error.is_refusal() => {
+                    put_off.push(trouble(&row, &error, now));
                     continue;
                 }
+                // The store is in trouble, or the membership is gone: the schedule stays due.
                 Err(error) => {
-                    self.trouble(&row, &error, now);
+                    tracing::warn!(code = %error.code, %error, "cannot write an occurrence");
+                    continue;
+                }
+                Ok(other) => {
+                    let error = crate::store_answered(&other);
+                    tracing::warn!(code = %error.code, %error, "cannot write an occurrence");
                     continue;
                 }
             }
             row.last_planned_ms = Some(planned_ms);
+            row.troubles = 0;
             row.next_ms = next_ms;
             if next_ms <= now.wall_ms {
                 again.push(row);
@@ -196,16 +209,40 @@ impl Planner {
                 turn.next_ms = Some(turn.next_ms.map_or(next_ms, |next| next.min(next_ms)));
             }
         }
+        for error in write_all(store, put_off)
+            .into_iter()
+            .filter_map(Result::err)
+        {
+            tracing::warn!(code = %error.code, %error, "cannot put a schedule off");
+        }
         Ok(again)
     }
+}
 
-    fn trouble(&mut self, row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) {
-        tracing::warn!(workflow = row.workflow, key = row.key, %error, "cannot plan; trying again later");
-        if self.troubled.len() < TROUBLED {
-            let until = now.monotonic_ms.saturating_add(TROUBLE_MS);
-            self.troubled.insert(row.no, until);
-        }
-    }
+/// The first schedules that are in trouble or not, and one more than are wanted.
+fn listed(
+    store: &dyn Store,
+    troubled: bool,
+    wanted: usize,
+) -> windlass_store::Result<Vec<ScheduleRow>> {
+    store.schedules(&ScheduleQuery {
+        workflow: None,
+        troubled: Some(troubled),
+        until_ms: i64::MAX - 1,
+        limit: u32::try_from(wanted + 1).unwrap_or(u32::MAX),
+    })
+}
+
+/// What is written about a schedule of which no occurrence can be planned.
+fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> Write {
+    let (first_ms, most_ms) = PUT_OFF_MS;
+    let again_in_ms = (first_ms << row.troubles.min(10)).min(most_ms);
+    tracing::warn!(workflow = row.workflow, key = row.key, troubles = row.troubles + 1, again_in_ms, %error, "a schedule cannot be planned");
+    Write::PutOff(PutOff {
+        schedule: row.no,
+        expected_last_planned_ms: row.last_planned_ms,
+        again_ms: now.wall_ms.saturating_add(again_in_ms),
+    })
 }
 
 /// What to do about the first occurrence of a schedule that is due.
@@ -308,6 +345,9 @@ fn write_all(store: &dyn Store, writes: Vec<Write>) -> Vec<windlass_store::Resul
         }
     }
     let count = writes.len();
+    if count == 0 {
+        return Vec::new();
+    }
     let (sender, answers) = channel();
     let sink: Arc<dyn Sink> = Arc::new(Answers(sender));
     store.submit(&sink, (0..).zip(writes).collect());

@@ -11,7 +11,7 @@ use windlass_model::schedule::{encode, occurrence_id};
 use windlass_model::{
     Clock, Digest, Incarnation, InstanceId, Numbers, Payload, Seq, Status, TriggerNo, TriggerType,
 };
-use windlass_store::published::{NewPublication, NewSchedule};
+use windlass_store::published::{NewPublication, NewSchedule, ScheduleQuery};
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow};
 use windlass_store::write::{Claim, ClaimScope, Commit, Fence, Finish, NewMember, TriggerFence};
@@ -69,6 +69,7 @@ impl Member {
             numbers: &numbers,
             wall_ms,
             refuses: None,
+            asked: Cell::new(0),
         };
         self.turn_with(&maker, monotonic_ms)
     }
@@ -197,12 +198,19 @@ fn definition() -> Arc<DefinitionRow> {
 struct Hand<'a> {
     numbers: &'a Numbers,
     wall_ms: i64,
+    /// The beginning of the keys of which no instance can be made.
     refuses: Option<&'a str>,
+    /// How many instances were asked for.
+    asked: Cell<u32>,
 }
 
 impl Maker for Hand<'_> {
     fn instance(&self, occurrence: &Occurrence<'_>) -> Result<NewInstance, Error> {
-        if self.refuses == Some(&occurrence.row.key) {
+        self.asked.set(self.asked.get() + 1);
+        if self
+            .refuses
+            .is_some_and(|prefix| occurrence.row.key.starts_with(prefix))
+        {
             return Err(Error::Unreadable("not today".to_owned()));
         }
         let pins = Bytes::from_static(b"{}");
@@ -464,19 +472,90 @@ fn what_cannot_be_made_holds_up_nobody_and_is_tried_again() {
         numbers: &numbers,
         wall_ms,
         refuses: Some("bad"),
+        asked: Cell::new(0),
     };
     let turn = member.turn_with(&hand(2_000), 0);
     assert_eq!(turn.made, 2);
-    assert_eq!(
-        turn.next_ms,
-        Some(3_000),
-        "those in trouble are not waited for"
-    );
+    assert_eq!(turn.next_ms, Some(3_000));
     assert_eq!(member.turn_with(&hand(3_000), 0).made, 1);
-    // Ten seconds later it can be made, and nothing of it is lost.
-    let turn = member.turn(3_500, 10_000);
-    assert_eq!(turn.made, 3);
-    assert_eq!(member.instances().len(), 6);
+    // Ten seconds later it can be made, and nothing of it is lost that is to be caught up with.
+    let turn = member.turn(12_000, 0);
+    assert_eq!(turn.made, 9 + 9);
+}
+
+#[test]
+fn a_schedule_in_trouble_is_tried_ever_less_often() {
+    let mut member = start();
+    let trigger = every(1_000, Misfire::CatchUp(9), Overlap::Allow);
+    member.publish("bad", &trigger, 1_000);
+    let numbers = Numbers::new(Incarnation(77));
+    let (mut now_ms, mut waits) = (1_000, Vec::new());
+    for _ in 0..9 {
+        let hand = Hand {
+            numbers: &numbers,
+            wall_ms: now_ms,
+            refuses: Some("bad"),
+            asked: Cell::new(0),
+        };
+        let turn = member.turn_with(&hand, 0);
+        assert_eq!((hand.asked.get(), turn.made, turn.more), (1, 0, false));
+        let row = member.store.schedules(&everything()).unwrap().remove(0);
+        waits.push((row.next_ms - now_ms) / 1_000);
+        now_ms = row.next_ms;
+    }
+    assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
+    assert!(member.turn(now_ms, 0).made > 0);
+    let row = member.store.schedules(&everything()).unwrap().remove(0);
+    assert_eq!(row.troubles, 0);
+}
+
+#[test]
+fn any_number_of_schedules_in_trouble_delays_none_that_is_well() {
+    let mut member = start();
+    let spec = encode(&every(60_000, Misfire::CatchUp(1), Overlap::Allow)).unwrap();
+    let schedule = |key: String, next_ms| NewSchedule {
+        key,
+        spec: spec.clone(),
+        next_ms,
+    };
+    let mut schedules: Vec<NewSchedule> = (0..1_500)
+        .map(|no| schedule(format!("bad{no}"), 60_000))
+        .collect();
+    schedules.push(schedule("good".to_owned(), 60_001));
+    member.publish_all(schedules);
+    let numbers = Numbers::new(Incarnation(77));
+    let hand = |wall_ms| Hand {
+        numbers: &numbers,
+        wall_ms,
+        refuses: Some("bad"),
+        asked: Cell::new(0),
+    };
+    // Nobody knows yet which ones are in trouble: each is tried once.
+    let mut made = 0;
+    for turns in 1.. {
+        let turn = member.turn_with(&hand(60_001), 0);
+        made += turn.made;
+        if !turn.more {
+            assert_eq!((turns, made), (6, 1));
+            break;
+        }
+    }
+    // From then on the one that is well comes first, and of the others some in each turn.
+    for minute in 2..10 {
+        let hand = hand(minute * 60_000 + 1);
+        let turn = member.turn_with(&hand, 0);
+        assert_eq!((turn.made, turn.more), (1, true), "minute {minute}");
+        assert_eq!(hand.asked.get(), 1 + 32, "minute {minute}");
+    }
+}
+
+fn everything() -> ScheduleQuery {
+    ScheduleQuery {
+        workflow: None,
+        troubled: None,
+        until_ms: i64::MAX,
+        limit: 10,
+    }
 }
 
 #[test]

@@ -40,6 +40,9 @@ use crate::topology::{BurstLock, Distribution, Topology};
 const QUEUE_PACE_MS: u64 = 500;
 const QUEUE_IDLE_MS: u64 = 10_000;
 
+/// How long some occurrences of schedules cannot be written, in milliseconds.
+const REFUSED_MS: i64 = 15_000;
+
 /// A simulated process.
 pub(super) struct Process {
     pub(super) life: Life,
@@ -101,8 +104,9 @@ pub(super) struct Trouble {
     pub(super) unknown: u64,
     /// Where the store cannot hold what some runs write: tells which ones.
     pub(super) refuses: Option<u64>,
-    /// How many steps it has refused.
+    /// How many steps it has refused, and how many occurrences.
     pub(super) refused: u64,
+    pub(super) put_off: u64,
     /// What is deliberately wrong.
     pub(super) mutation: Option<Mutation>,
     pub(super) dice: Option<Dice>,
@@ -577,6 +581,14 @@ fn faults(from: &Birthplace<'_>) -> Faults {
             && is_refused(salt, commit)
         {
             trouble.refused += 1;
+            return Some(Fault::Refused);
+        }
+        if let (Some(salt), Write::Plan(plan)) = (trouble.refuses, &*write)
+            && plan.create.is_some()
+            && Dice(salt ^ plan.planned_ms.cast_unsigned()).once_in(4)
+            && plan.at_ms < plan.planned_ms.saturating_add(REFUSED_MS)
+        {
+            trouble.put_off += 1;
             return Some(Fault::Refused);
         }
         let unknown = trouble.unknown;

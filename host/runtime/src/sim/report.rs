@@ -26,8 +26,9 @@ pub(super) struct Report {
     pub(super) lost_locks: u64,
     /// Calls of guests that crash too often.
     pub(super) put_off: u64,
-    /// Steps that the store refused.
+    /// Steps that the store refused, and occurrences of schedules.
     pub(super) refused: u64,
+    pub(super) troubles_of_schedules: u64,
 }
 
 impl Report {
@@ -54,5 +55,6 @@ impl Report {
         self.lost_locks += other.lost_locks;
         self.put_off += other.put_off;
         self.refused += other.refused;
+        self.troubles_of_schedules += other.troubles_of_schedules;
     }
 }

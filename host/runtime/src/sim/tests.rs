@@ -18,6 +18,11 @@ fn whatever_goes_wrong_every_run_ends_once() {
     // Nothing of what can happen is left out, where there are enough seeds to say so.
     assert!(seeds::is_one() || all.put_off > 0, "no call was put off");
     assert!(seeds::is_one() || all.refused > 0, "no step was refused");
+    let troubles = all.troubles_of_schedules;
+    assert!(
+        seeds::is_one() || troubles > 0,
+        "no schedule was in trouble"
+    );
 }
 
 #[test]

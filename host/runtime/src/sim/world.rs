@@ -292,7 +292,10 @@ impl World {
         self.report.occurrences = checker.published.occurrences;
         self.report.started = checker.published.started;
         self.report.fenced = checker.fenced;
-        self.report.refused = self.trouble.lock().refused;
+        let trouble = self.trouble.lock();
+        self.report.refused = trouble.refused;
+        self.report.troubles_of_schedules = trouble.put_off;
+        drop(trouble);
         self.report.taken = checker.taken;
         drop(checker);
         Ok(self.report)

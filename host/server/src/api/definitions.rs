@@ -206,6 +206,7 @@ fn starts(app: &Inner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     let bindings = app.store().bindings_of(name)?;
     let schedules = app.store().schedules(&ScheduleQuery {
         workflow: Some(name.to_owned()),
+        troubled: None,
         until_ms: i64::MAX,
         limit: VERSIONS,
     })?;

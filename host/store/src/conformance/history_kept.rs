@@ -8,7 +8,7 @@ use super::publishing::{binding, draft, schedule, schedules};
 use super::world::Member;
 use crate::Store;
 use crate::Write;
-use crate::published::{Overlap, Plan, PublicationQuery};
+use crate::published::{Overlap, Plan, PublicationQuery, PutOff};
 use crate::retention::Sweep;
 use crate::rows::{NewBlob, NewInstance};
 use crate::write::{Commit, NewItem};
@@ -27,6 +27,10 @@ pub(super) enum Kept {
         overlap: u8,
         stale: bool,
         skip: bool,
+    },
+    PutOff {
+        which: usize,
+        stale: bool,
     },
     Duty {
         name: u8,
@@ -55,6 +59,9 @@ pub(super) fn op() -> impl Strategy<Value = Kept> {
         1 => Just(Kept::Retract),
         3 => plan.prop_map(|(which, overlap, stale, skip)| Kept::Plan {
             which, overlap, stale, skip,
+        }),
+        1 => (which.clone(), proptest::bool::weighted(0.1)).prop_map(|(which, stale)| Kept::PutOff {
+            which, stale,
         }),
         1 => (few, 0..60_i64).prop_map(|(name, at_ms)| Kept::Duty { name, at_ms }),
         3 => (which, 39..43_i64).prop_map(|(which, before_ms)| Kept::Forget { which, before_ms }),
@@ -121,6 +128,16 @@ impl Kept {
                     create: (!*skip).then(|| Box::new(member.draft(2))),
                     at_ms: 20,
                 }))
+            }
+            Self::PutOff { which, stale } => {
+                let rows = schedules(model);
+                let row = rows.get(which % rows.len().max(1))?;
+                let stale = i64::from(*stale);
+                Write::PutOff(PutOff {
+                    schedule: row.no,
+                    expected_last_planned_ms: row.last_planned_ms.map(|at_ms| at_ms - stale),
+                    again_ms: row.next_ms.saturating_add(7),
+                })
             }
             Self::Duty { name, at_ms } => Write::Duty {
                 name: format!("duty {name}"),

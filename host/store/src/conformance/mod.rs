@@ -146,7 +146,9 @@ macro_rules! conformance {
                 an_occurrence_that_exists_moves_the_schedule_on, an_occurrence_can_be_left_out,
                 overlap_allow_starts_beside_it, overlap_skip_leaves_out, overlap_queue_waits,
                 overlap_cancel_previous_cancels, a_reservation_excludes_until_its_instance_ends,
-                creators_at_once_reserve_once, a_duty_is_one_members_at_a_time;
+                creators_at_once_reserve_once, a_duty_is_one_members_at_a_time,
+                a_schedule_in_trouble_is_put_off_until_it_is_well,
+                schedules_in_trouble_hide_none_that_is_well;
             scoping: scopes_come_with_the_claim, a_step_changes_and_closes_scopes,
                 items_are_read_in_order, large_items_become_blobs;
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,

@@ -4,9 +4,9 @@ use uuid::Uuid;
 use windlass_model::{InstanceId, TriggerType};
 
 use super::Harness;
-use super::publishing::{draft, publish, schedules};
-use super::world::{Held, Member, is_done, is_fenced};
-use crate::published::{Overlap, Plan, Planned, ScheduleRow};
+use super::publishing::{draft, publish, schedule, schedules};
+use super::world::{Held, Member, batch, is_done, is_fenced};
+use crate::published::{Overlap, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
 use crate::rows::NewInstance;
 use crate::{Write, Wrote};
 
@@ -309,4 +309,94 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     other.write(Write::Leave { incarnation });
     assert!(!ask(&other, "another", 9999), "it is no member any more");
     assert!(!go_on(&other, "another", 9999), "nor does it go on");
+}
+
+fn put_off(row: &ScheduleRow, again_ms: i64) -> Write {
+    Write::PutOff(PutOff {
+        schedule: row.no,
+        expected_last_planned_ms: row.last_planned_ms,
+        again_ms,
+    })
+}
+
+/// Those in trouble, or the others: the first two.
+fn listed(member: &Member, troubled: bool) -> Vec<ScheduleRow> {
+    let query = ScheduleQuery {
+        workflow: None,
+        troubled: Some(troubled),
+        until_ms: i64::MAX,
+        limit: 2,
+    };
+    member.store.schedules(&query).unwrap()
+}
+
+pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Harness) {
+    let member = published(harness);
+    let queued = |wrote: Wrote| matches!(wrote, Wrote::Planned(Planned::Queued));
+    let row = first(&member);
+    assert!(queued(member.write(put_off(&row, 500))));
+    assert!(queued(member.write(put_off(&row, 700))));
+    let expected = ScheduleRow {
+        next_ms: 700,
+        troubles: 2,
+        ..row.clone()
+    };
+    assert_eq!(listed(&member, true), std::slice::from_ref(&expected));
+    assert_eq!(listed(&member, false).len(), 1);
+    // Somebody else has decided meanwhile.
+    let moved = ScheduleRow {
+        last_planned_ms: Some(3),
+        ..row.clone()
+    };
+    let stale = member.write(put_off(&moved, 900));
+    assert!(matches!(stale, Wrote::Planned(Planned::Stale)), "{stale:?}");
+    // What was missing may be there.
+    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(0)));
+    let [due] = &listed(&member, true)[..] else {
+        panic!("it is still in trouble")
+    };
+    assert_eq!((due.next_ms, due.troubles), (row.since_ms, 2));
+    // A new version may have mended it.
+    let mut next = draft("two");
+    next.at_ms = 60;
+    publish(&member, next);
+    assert_eq!(listed(&member, true), []);
+    let well = first(&member);
+    assert_eq!((well.no, well.next_ms, well.troubles), (row.no, 60, 0));
+    assert_eq!(well.since_ms, row.since_ms);
+    // An occurrence that can be planned ends it.
+    assert!(queued(member.write(put_off(&well, 90))));
+    let occurrence = plan(&member, 100, Overlap::Allow);
+    assert_eq!(occurrence.schedule, row.no);
+    assert!(matches!(planned(&member, &occurrence), Planned::Created(_)));
+    assert_eq!(listed(&member, true), []);
+}
+
+pub(super) fn schedules_in_trouble_hide_none_that_is_well(harness: &dyn Harness) {
+    const TROUBLED: usize = 1_500;
+    let member = Member::join(harness);
+    let mut new = draft("one");
+    new.schedules = (0..TROUBLED)
+        .map(|no| schedule(&format!("t{no}"), "* * * * *"))
+        .collect();
+    new.schedules.push(schedule("well", "0 * * * *"));
+    publish(&member, new);
+    let all = member.store.schedules(&ScheduleQuery {
+        workflow: None,
+        troubled: None,
+        until_ms: i64::MAX,
+        limit: 2_000,
+    });
+    let all = all.unwrap();
+    let troubled = all.iter().filter(|row| row.key != "well");
+    let writes: Vec<Write> = troubled.map(|row| put_off(row, 10)).collect();
+    assert_eq!(writes.len(), TROUBLED);
+    for answer in batch(&*member.store, writes) {
+        assert!(matches!(answer, Ok(Wrote::Planned(Planned::Queued))));
+    }
+    let [well] = &listed(&member, false)[..] else {
+        panic!("one is well")
+    };
+    assert_eq!(well.key, "well");
+    assert_eq!(listed(&member, true).len(), 2);
 }

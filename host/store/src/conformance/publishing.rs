@@ -65,6 +65,7 @@ pub(crate) fn publish(member: &Member, new: NewPublication) -> (u32, bool) {
 pub(super) fn schedules(store: &dyn Store) -> Vec<ScheduleRow> {
     let query = ScheduleQuery {
         workflow: None,
+        troubled: None,
         until_ms: i64::MAX,
         limit: 1000,
     };
@@ -210,6 +211,7 @@ pub(super) fn unchanged_schedules_keep_their_numbers(harness: &dyn Harness) {
         let workflow = Some(workflow.into());
         let query = ScheduleQuery {
             workflow,
+            troubled: None,
             until_ms,
             limit,
         };

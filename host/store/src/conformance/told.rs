@@ -130,6 +130,7 @@ fn published(store: &dyn Store, lines: &mut Vec<String>) {
     lines.push(format!("{publications:?}"));
     let query = ScheduleQuery {
         workflow: None,
+        troubled: None,
         until_ms: i64::MAX,
         limit: LIMIT,
     };

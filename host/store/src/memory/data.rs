@@ -159,6 +159,7 @@ impl Data {
             } => Ok(self.drop_source(name, *retract, *at_ms)),
             Write::Upkeep(op) => self.upkeep(op),
             Write::Plan(plan) => self.plan(plan),
+            Write::PutOff(put_off) => Ok(self.put_schedule_off(put_off)),
             Write::Duty {
                 name,
                 incarnation,

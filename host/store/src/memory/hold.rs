@@ -140,6 +140,7 @@ impl Data {
     }
 
     pub(super) fn unpark(&mut self) -> Wrote {
+        self.retry_schedules();
         let parked: Vec<_> = self
             .triggers
             .values()

@@ -7,7 +7,7 @@ use crate::drafts::SourceRow;
 use crate::error::Result;
 use crate::published::{
     BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
-    PublicationRow, ScheduleQuery, ScheduleRow, has_moved,
+    PublicationRow, PutOff, ScheduleQuery, ScheduleRow, has_moved,
 };
 use crate::rows::{NewInstance, cancellation};
 use crate::write::Wrote;
@@ -112,6 +112,7 @@ impl Data {
             .schedules
             .values()
             .filter(|row| row.next_ms <= query.until_ms)
+            .filter(|row| query.troubled.is_none_or(|of| of == (row.troubles > 0)))
             .filter(|row| query.workflow.as_ref().is_none_or(|of| row.workflow == *of))
             .cloned()
             .collect();
@@ -164,7 +165,11 @@ impl Data {
                 row.spec = new.spec.clone();
                 row.since_ms = publication.at_ms;
                 row.next_ms = new.next_ms;
+            } else if row.troubles > 0 {
+                // What was wrong may be mended.
+                row.next_ms = publication.at_ms;
             }
+            row.troubles = 0;
             return;
         }
         self.last_schedule += 1;
@@ -178,6 +183,7 @@ impl Data {
             next_ms: new.next_ms,
             last_planned_ms: None,
             last_instance: None,
+            troubles: 0,
         };
         self.schedules.insert(row.no, row);
     }
@@ -200,6 +206,7 @@ impl Data {
         if before.is_some() && plan.overlap == Overlap::Queue {
             if let Some(row) = self.schedules.get_mut(&plan.schedule) {
                 row.next_ms = plan.again_ms;
+                row.troubles = 0;
             }
             return Ok(Wrote::Planned(Planned::Queued));
         }
@@ -225,6 +232,25 @@ impl Data {
             row.last_planned_ms = Some(plan.planned_ms);
             row.next_ms = plan.next_ms;
             row.last_instance = made.or(row.last_instance);
+            row.troubles = 0;
+        }
+    }
+
+    pub(super) fn put_schedule_off(&mut self, put_off: &PutOff) -> Wrote {
+        let row = self.schedules.get_mut(&put_off.schedule);
+        let row = row.filter(|row| row.last_planned_ms == put_off.expected_last_planned_ms);
+        let Some(row) = row else {
+            return Wrote::Planned(Planned::Stale);
+        };
+        row.next_ms = put_off.again_ms;
+        row.troubles = row.troubles.saturating_add(1);
+        Wrote::Planned(Planned::Queued)
+    }
+
+    /// Lets schedules in trouble be tried again at once.
+    pub(super) fn retry_schedules(&mut self) {
+        for row in self.schedules.values_mut().filter(|row| row.troubles > 0) {
+            row.next_ms = row.last_planned_ms.unwrap_or(row.since_ms);
         }
     }
 

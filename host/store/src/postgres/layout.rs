@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("schema_components.sql"),
     include_str!("schema_component_use.sql"),
     include_str!("schema_snapshots.sql"),
+    include_str!("schema_troubles.sql"),
 ];
 
 /// `wlas`: names the lock, with the schema.

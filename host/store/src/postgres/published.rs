@@ -35,6 +35,21 @@ macro_rules! select_binding {
     };
 }
 
+/// Selects what [`schedule`] reads.
+macro_rules! select_schedule {
+    ($and:literal) => {
+        concat!(
+            "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, ",
+            "s.last_planned_ms, s.last_instance, s.troubles FROM schedule s ",
+            "JOIN publication p ON p.name = s.workflow AND p.retracted_ms IS NULL ",
+            "JOIN definition d ON d.no = p.definition ",
+            "WHERE s.next_ms <= $1 AND ($2::text IS NULL OR s.workflow = $2)",
+            $and,
+            " ORDER BY s.next_ms, s.no LIMIT $3"
+        )
+    };
+}
+
 /// The number of each binding of a workflow, and what [`new_binding`] reads.
 pub(super) const BINDINGS_OF: &str = "SELECT no, key, name, hash, matches, node FROM binding \
     WHERE workflow = $1";
@@ -81,6 +96,7 @@ fn schedule(row: &Row) -> Result<ScheduleRow> {
         next_ms: get(row, 6)?,
         last_planned_ms: get(row, 7)?,
         last_instance: uuid_if_any(row, 8)?,
+        troubles: small(row, 9)?,
     })
 }
 
@@ -120,12 +136,12 @@ pub(super) fn bindings_of(pool: &ReadPool, workflow: &str) -> Result<Vec<Binding
 }
 
 pub(super) fn schedules(pool: &ReadPool, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-    let sql = "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, \
-        s.last_planned_ms, s.last_instance FROM schedule s JOIN publication p \
-        ON p.name = s.workflow AND p.retracted_ms IS NULL \
-        JOIN definition d ON d.no = p.definition \
-        WHERE s.next_ms <= $1 AND ($2::text IS NULL OR s.workflow = $2) \
-        ORDER BY s.next_ms, s.no LIMIT $3";
+    // Each has an index of its own.
+    let sql = match query.troubled {
+        None => select_schedule!(""),
+        Some(false) => select_schedule!(" AND s.troubles = 0"),
+        Some(true) => select_schedule!(" AND s.troubles > 0"),
+    };
     let key = params![
         query.until_ms,
         query.workflow.clone(),

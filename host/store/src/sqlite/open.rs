@@ -31,6 +31,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("schema_component_use.sql"),
     include_str!("schema_generation.sql"),
     include_str!("schema_sums.sql"),
+    include_str!("schema_troubles.sql"),
 ];
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.

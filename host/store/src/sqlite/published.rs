@@ -31,6 +31,21 @@ macro_rules! select_binding {
     };
 }
 
+macro_rules! select_schedule {
+    ($and:literal) => {
+        concat!(
+            "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, ",
+            "s.last_planned_ms, s.last_instance, s.troubles ",
+            "FROM schedule s CROSS JOIN publication p ",
+            "ON p.name = s.workflow AND p.retracted_ms IS NULL ",
+            "CROSS JOIN definition d ON d.no = p.definition ",
+            "WHERE s.next_ms <= ?1 AND (?2 IS NULL OR s.workflow = ?2)",
+            $and,
+            " ORDER BY s.next_ms, s.no LIMIT ?3"
+        )
+    };
+}
+
 /// The number of each binding of a workflow, and what [`new_binding`] reads.
 pub(super) const BINDINGS_OF: &str = "SELECT no, key, name, hash, matches, node FROM binding \
     WHERE workflow = ?1";
@@ -78,6 +93,7 @@ fn schedule(row: &Row<'_>) -> Result<ScheduleRow, Fault> {
         next_ms: row.get(6)?,
         last_planned_ms: row.get(7)?,
         last_instance: last.map(|id| InstanceId(Uuid::from_bytes(id))),
+        troubles: row.get(9)?,
     })
 }
 
@@ -119,12 +135,12 @@ pub(super) fn schedules(
     connection: &Connection,
     query: &ScheduleQuery,
 ) -> Result<Vec<ScheduleRow>, Fault> {
-    let sql = "SELECT s.no, s.workflow, d.digest, s.key, s.spec, s.since_ms, s.next_ms, \
-        s.last_planned_ms, s.last_instance FROM schedule s CROSS JOIN publication p \
-        ON p.name = s.workflow AND p.retracted_ms IS NULL \
-        CROSS JOIN definition d ON d.no = p.definition \
-        WHERE s.next_ms <= ?1 AND (?2 IS NULL OR s.workflow = ?2) \
-        ORDER BY s.next_ms, s.no LIMIT ?3";
+    // Each has an index of its own.
+    let sql = match query.troubled {
+        None => select_schedule!(""),
+        Some(false) => select_schedule!(" AND s.troubles = 0"),
+        Some(true) => select_schedule!(" AND s.troubles > 0"),
+    };
     let key = (query.until_ms, query.workflow.as_deref(), query.limit);
     all(connection, sql, key, schedule)
 }

@@ -71,6 +71,7 @@ pub(super) fn needs_trace(write: &Write) -> bool {
             | Write::DropSource { .. }
             | Write::Upkeep(_)
             | Write::Plan(_)
+            | Write::PutOff(_)
     )
 }
 

@@ -328,6 +328,7 @@ fn schedules(
 ) -> windlass_store::Result<Vec<windlass_store::published::ScheduleRow>> {
     store.schedules(&ScheduleQuery {
         workflow: Some(workflow.to_owned()),
+        troubled: None,
         until_ms: i64::MAX,
         limit: LISTED,
     })

@@ -85,6 +85,7 @@ impl Session<'_> {
     }
 
     pub(super) async fn unpark(&mut self) -> Done<Wrote> {
+        self.retry_schedules().await?;
         let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
         let changed = self.execute(sql, &[]).await?;
         self.aftermath.made_pending += changed;

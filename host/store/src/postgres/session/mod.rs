@@ -361,6 +361,7 @@ impl<'a> Session<'a> {
             } => self.drop_source(name, *retract, *at_ms).await,
             Write::Upkeep(op) => self.upkeep(op).await,
             Write::Plan(plan) => self.plan(plan).await,
+            Write::PutOff(put_off) => self.put_schedule_off(put_off).await,
             Write::Duty {
                 name,
                 incarnation,

@@ -2,9 +2,9 @@
 
 use windlass_model::{Incarnation, InstanceId};
 
-use super::heads::id;
+use super::heads::{Params, id};
 use super::{Done, Session, get};
-use crate::published::{Overlap, Plan, Planned};
+use crate::published::{Overlap, Plan, Planned, PutOff};
 use crate::rows::cancellation;
 use crate::write::Wrote;
 
@@ -32,7 +32,7 @@ impl Session<'_> {
                 return Ok(Wrote::Planned(Planned::Skipped));
             }
             (Some(_), Overlap::Queue) => {
-                let sql = "UPDATE schedule SET next_ms = $2 WHERE no = $1";
+                let sql = "UPDATE schedule SET next_ms = $2, troubles = 0 WHERE no = $1";
                 self.later(sql, &[&plan.schedule.0, &plan.again_ms]).await?;
                 return Ok(Wrote::Planned(Planned::Queued));
             }
@@ -59,11 +59,30 @@ impl Session<'_> {
 
     async fn move_on(&mut self, plan: &Plan, made: Option<InstanceId>) -> Done<()> {
         let sql = "UPDATE schedule SET last_planned_ms = $2, next_ms = $3, \
-            last_instance = coalesce($4, last_instance) WHERE no = $1";
+            last_instance = coalesce($4, last_instance), troubles = 0 WHERE no = $1";
         let made = made.as_ref().map(id);
         let row = (plan.schedule.0, plan.planned_ms, plan.next_ms);
         self.later(sql, &[&row.0, &row.1, &row.2, &made]).await?;
         Ok(())
+    }
+
+    pub(super) async fn put_schedule_off(&mut self, put_off: &PutOff) -> Done<Wrote> {
+        let sql = "UPDATE schedule SET next_ms = $3, troubles = troubles + 1 \
+            WHERE no = $1 AND last_planned_ms IS NOT DISTINCT FROM $2";
+        let expected_ms = put_off.expected_last_planned_ms;
+        let row: Params<'_> = &[&put_off.schedule.0, &expected_ms, &put_off.again_ms];
+        let planned = match self.execute(sql, row).await? {
+            0 => Planned::Stale,
+            _ => Planned::Queued,
+        };
+        Ok(Wrote::Planned(planned))
+    }
+
+    /// Lets schedules in trouble be tried again at once.
+    pub(super) async fn retry_schedules(&mut self) -> Done<()> {
+        let sql = "UPDATE schedule SET next_ms = coalesce(last_planned_ms, since_ms) \
+            WHERE troubles > 0";
+        self.later(sql, &[]).await
     }
 
     /// The number of an instance that has not ended, with its head held.

@@ -175,8 +175,10 @@ impl Session<'_> {
         for new in wanted {
             let spec = &new.spec[..];
             let sql = if known.iter().any(|(_, key)| *key == new.key) {
-                "UPDATE schedule SET spec = $3, since_ms = $4, next_ms = $5 \
-                    WHERE workflow = $1 AND key = $2 AND spec <> $3"
+                "UPDATE schedule SET spec = $3, troubles = 0, \
+                    since_ms = CASE WHEN spec <> $3 THEN $4 ELSE since_ms END, \
+                    next_ms = CASE WHEN spec <> $3 THEN $5 ELSE $4 END \
+                    WHERE workflow = $1 AND key = $2 AND (spec <> $3 OR troubles > 0)"
             } else {
                 "INSERT INTO schedule (workflow, key, spec, since_ms, next_ms) \
                     VALUES ($1, $2, $3, $4, $5)"

@@ -71,6 +71,7 @@ impl Session<'_> {
     }
 
     pub(super) fn unpark(&mut self) -> Done<Wrote> {
+        self.retry_schedules()?;
         let sql = "UPDATE trigger SET state = 0, reason = NULL WHERE state = 2";
         let changed = self.connection.prepare_cached(sql)?.execute([])?;
         self.made_pending += changed as u64;

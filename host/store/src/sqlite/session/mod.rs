@@ -303,6 +303,7 @@ impl<'c> Session<'c> {
             } => self.drop_source(name, *retract, *at_ms),
             Write::Upkeep(op) => self.upkeep(op),
             Write::Plan(plan) => self.plan(plan),
+            Write::PutOff(put_off) => self.put_schedule_off(put_off),
             Write::Duty {
                 name,
                 incarnation,

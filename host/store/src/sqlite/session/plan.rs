@@ -6,7 +6,7 @@ use windlass_model::{Incarnation, InstanceId, InstanceNo};
 
 use super::cache::Filled;
 use super::{Done, Session};
-use crate::published::{Overlap, Plan, Planned};
+use crate::published::{Overlap, Plan, Planned, PutOff};
 use crate::rows::{NewInstance, cancellation};
 use crate::write::Wrote;
 
@@ -35,7 +35,7 @@ impl Session<'_> {
                 return Ok(Wrote::Planned(Planned::Skipped));
             }
             (Some(_), Overlap::Queue) => {
-                let sql = "UPDATE schedule SET next_ms = ?2 WHERE no = ?1";
+                let sql = "UPDATE schedule SET next_ms = ?2, troubles = 0 WHERE no = ?1";
                 let key = (plan.schedule.0, plan.again_ms);
                 self.connection.prepare_cached(sql)?.execute(key)?;
                 return Ok(Wrote::Planned(Planned::Queued));
@@ -62,10 +62,32 @@ impl Session<'_> {
 
     fn move_on(&self, plan: &Plan, made: Option<InstanceId>) -> Done<()> {
         let sql = "UPDATE schedule SET last_planned_ms = ?2, next_ms = ?3, \
-            last_instance = coalesce(?4, last_instance) WHERE no = ?1";
+            last_instance = coalesce(?4, last_instance), troubles = 0 WHERE no = ?1";
         let made = made.as_ref().map(|id| &id.0.as_bytes()[..]);
         let row = (plan.schedule.0, plan.planned_ms, plan.next_ms, made);
         self.connection.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    pub(super) fn put_schedule_off(&self, put_off: &PutOff) -> Done<Wrote> {
+        let sql = "UPDATE schedule SET next_ms = ?3, troubles = troubles + 1 \
+            WHERE no = ?1 AND last_planned_ms IS ?2";
+        let expected_ms = put_off.expected_last_planned_ms;
+        let row = (put_off.schedule.0, expected_ms, put_off.again_ms);
+        let changed = self.connection.prepare_cached(sql)?.execute(row)?;
+        let planned = if changed == 0 {
+            Planned::Stale
+        } else {
+            Planned::Queued
+        };
+        Ok(Wrote::Planned(planned))
+    }
+
+    /// Lets schedules in trouble be tried again at once.
+    pub(super) fn retry_schedules(&self) -> Done<()> {
+        let sql = "UPDATE schedule SET next_ms = coalesce(last_planned_ms, since_ms) \
+            WHERE troubles > 0";
+        self.connection.prepare_cached(sql)?.execute([])?;
         Ok(())
     }
 
