@@ -191,6 +191,7 @@ pub(crate) fn main() -> Exit {
         };
         backend.carry_out(cli.command, &context)
     });
+    telemetry::end();
     let error = match result {
         Ok(Ok(exit)) => return exit,
         Ok(Err(error)) => classify(error),

@@ -14,6 +14,7 @@ mod exit;
 mod explain;
 mod graph;
 mod input;
+mod limiter;
 mod metrics;
 mod output;
 mod progress;

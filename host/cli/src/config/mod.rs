@@ -169,7 +169,7 @@ pub(crate) enum SecretSource {
 }
 
 /// What the host says about its work, on stderr.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Telemetry {
     /// What is logged, like `info` or `warn,windlass_runtime=debug`. Default: `info` for
@@ -177,6 +177,20 @@ pub(crate) struct Telemetry {
     pub(crate) log: Option<String>,
     /// How a log line looks.
     pub(crate) log_format: LogFormat,
+    /// How many lines from one place in the code are logged in ten seconds. Those beyond are
+    /// counted, and one line says how many they were. 0 means all; lines of the levels `debug`
+    /// and `trace` are all logged.
+    pub(crate) log_limit: u32,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            log: None,
+            log_format: LogFormat::default(),
+            log_limit: 50,
+        }
+    }
 }
 
 /// How a log line looks.
