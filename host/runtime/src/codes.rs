@@ -42,6 +42,8 @@ pub const ARCHIVE: Code = Code::new("WL-R090");
 pub const PLUGIN_MISSING: Code = Code::new("WL-D110");
 /// The configuration of a node does not fit the plugin's schema.
 pub const WITH_INVALID: Code = Code::new("WL-D111");
+/// The input of a schedule does not fit the workflow's schema.
+pub const SCHEDULE_INPUT: Code = Code::new("WL-D166");
 /// Two files that definitions are read from have the same workflow.
 pub const SAME_WORKFLOW: Code = Code::new("WL-D140");
 /// There is no draft of this workflow.

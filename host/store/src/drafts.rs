@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use windlass_model::limits::{WORKFLOW_BYTES, WORKFLOW_NAME_BYTES};
-use windlass_model::{Digest, UpkeepNo};
+use windlass_model::{Digest, UpkeepNo, valid};
 
 use crate::codes;
 use crate::error::{Error, Result};
@@ -121,9 +121,6 @@ pub enum UpkeepOp {
 }
 
 fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.len() > WORKFLOW_NAME_BYTES {
-        let text = format!("the name of a workflow has 1 to {WORKFLOW_NAME_BYTES} bytes");
-        return Err(Error::new(codes::CONTRADICTION, text));
-    }
-    Ok(())
+    let named = valid::Kind::new("the name of a workflow", 1, WORKFLOW_NAME_BYTES).check(name);
+    named.map_err(|wrong| Error::new(codes::CONTRADICTION, wrong.to_string()))
 }

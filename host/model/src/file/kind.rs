@@ -175,10 +175,6 @@ fn event(reader: &mut Reader, tree: &Tree, value: &Tree) -> Option<NodeKind> {
 }
 
 fn event_of(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
-    let text = |reader: &mut Reader, key: &str| {
-        let value = tree.get(key)?;
-        reader.at(key, |reader| reader.text(value).map(Value::from))
-    };
     if let Some(name) = tree.get("event") {
         reader.at("event", |reader| event_name(reader, name));
     }
@@ -186,8 +182,23 @@ fn event_of(reader: &mut Reader, tree: &Tree) -> Option<NodeKind> {
     Some(NodeKind::Event {
         name,
         matches: tree.get("match").map_or(Value::Null, Tree::to_value),
-        correlation: text(reader, "correlation"),
+        correlation: tree
+            .get("correlation")
+            .and_then(|tree| reader.at("correlation", |reader| correlation(reader, tree))),
     })
+}
+
+/// A correlation id, or the template of one.
+fn correlation(reader: &mut Reader, tree: &Tree) -> Option<Value> {
+    let text = reader.text(tree)?;
+    let template = text.contains("{{") || text.contains("{%");
+    if !template
+        && !reader.stored
+        && let Err(wrong) = valid::CORRELATION.check(text)
+    {
+        reader.report(codes::BAD_NAME, wrong.to_string(), tree);
+    }
+    Some(Value::from(text))
 }
 
 /// The name of a stimulus.
@@ -195,7 +206,10 @@ pub(super) fn event_name(reader: &mut Reader, tree: &Tree) -> String {
     let Some(text) = reader.text(tree) else {
         return String::new();
     };
-    if let Err(wrong) = valid::EVENT.check(text) {
+    // What was accepted once is read, whatever was accepted then.
+    if let Err(wrong) = valid::EVENT.check(text)
+        && !reader.stored
+    {
         reader
             .report(codes::BAD_NAME, wrong.to_string(), tree)
             .help("like `order.placed`");

@@ -1,7 +1,8 @@
 //! `windlass:events`. What a guest sends or schedules is kept with its call and handed to the
 //! caller, who makes it part of the commit; nothing of it takes effect here.
 
-use windlass_model::{InstanceId, Payload, valid};
+use windlass_model::limits::MATCH_BYTES;
+use windlass_model::{InstanceId, Payload, stimulus, valid};
 
 use crate::bindings::host::windlass::events::events::{EventError, Host, Scheduled, Stimulus};
 use crate::bindings::host::windlass::types::types;
@@ -18,24 +19,29 @@ pub(crate) struct EventWork {
 }
 
 impl Host for Guest {
-    fn send(&mut self, stimulus: Stimulus) -> Result<(), EventError> {
+    fn send(&mut self, sent: Stimulus) -> Result<(), EventError> {
         let (call, limits) = self.asking()?;
-        let bytes = stimulus.name.len()
-            + stimulus.correlation.as_ref().map_or(0, String::len)
-            + size(&stimulus.match_)
-            + size(&stimulus.input);
+        let bytes = sent.name.len()
+            + sent.correlation.as_ref().map_or(0, String::len)
+            + size(&sent.match_)
+            + size(&sent.input);
         call.events.count(bytes, limits)?;
-        let sent = SentStimulus {
-            matches: value(&stimulus.match_)?,
-            instance: stimulus.instance.as_deref().map(instance).transpose()?,
-            correlation: stimulus
+        let matches = value(&sent.match_)?;
+        if stimulus::canonical(&matches).len() > MATCH_BYTES {
+            let message = format!("a stimulus is matched by at most {MATCH_BYTES} bytes");
+            return Err(invalid(&message));
+        }
+        let asked = SentStimulus {
+            matches,
+            instance: sent.instance.as_deref().map(instance).transpose()?,
+            correlation: sent
                 .correlation
                 .map(|text| key(text, valid::CORRELATION))
                 .transpose()?,
-            input: payload(stimulus.input, call, limits)?,
-            name: key(stimulus.name, valid::EVENT)?,
+            input: payload(sent.input, call, limits)?,
+            name: key(sent.name, valid::EVENT)?,
         };
-        call.events.effects.sent.push(sent);
+        call.events.effects.sent.push(asked);
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::transfer::malformed;
 
 pub use prepare::{check, warnings};
-pub(crate) use prepare::{is_pure, uses};
+pub(crate) use prepare::{is_pure, schedule_inputs, uses};
 
 /// Prepared definitions that are kept at most. What is in use lives on outside.
 const KEPT: usize = 1_000;

@@ -31,6 +31,40 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
         Ok(graph) => wrong.extend(check_configs(&graph, &uses)),
         Err(diagnostics) => wrong.extend(diagnostics),
     }
+    wrong.extend(schedule_inputs(definition));
+    wrong
+}
+
+/// The inputs of schedules that the workflow does not take: no occurrence of these could begin.
+/// What is published already starts all the same by its other triggers.
+pub(crate) fn schedule_inputs(definition: &Definition) -> Vec<Diagnostic> {
+    let schema = definition.input.as_ref().map(Schema::compile);
+    let Some(Ok(schema)) = schema else {
+        // A schema that is refused is told of elsewhere.
+        return Vec::new();
+    };
+    let mut wrong = Vec::new();
+    for (key, trigger) in &definition.triggers {
+        let (StartTrigger::Cron { timing, .. } | StartTrigger::Every { timing, .. }) = trigger
+        else {
+            continue;
+        };
+        let pointer = format!("/triggers/{key}/input");
+        wrong.extend(
+            schema
+                .check(&timing.input, &pointer)
+                .into_iter()
+                .map(|found| {
+                    let message =
+                        format!("the trigger `{key}` can start nothing: {}", found.message);
+                    Diagnostic {
+                        code: codes::SCHEDULE_INPUT,
+                        message,
+                        ..found
+                    }
+                }),
+        );
+    }
     wrong
 }
 

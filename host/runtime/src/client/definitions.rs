@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_model::definition::StartTrigger;
 use windlass_model::schedule::{self, Schedule};
-use windlass_model::{Definition, Diagnostic, http, stimulus};
+use windlass_model::{Definition, Diagnostic, http, stimulus, valid};
 use windlass_plugins::Host;
 use windlass_store::published::{NewBinding, NewPublication, NewSchedule, PublicationRow};
 use windlass_store::rows::DefinitionRow;
@@ -18,6 +18,9 @@ use crate::error::Error;
 
 /// How often a workflow is looked at again because somebody publishes it meanwhile.
 pub(crate) const TRIES: usize = 16;
+
+/// Where a definition is published from.
+const PLACE: valid::Kind<'_> = valid::Kind::new("the path of a workflow file", 1, 2_048);
 
 /// What became of a definition that was to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +77,18 @@ pub(crate) fn publish_from(
     // What cannot run is not published: compiling it finds out.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
+    let wrong = crate::catalog::schedule_inputs(&read);
+    if !wrong.is_empty() {
+        return Err(Error::Definition(wrong));
+    }
+    if let Some(source) = &from.source {
+        let wrong = PLACE.check(source);
+        wrong.map_err(|wrong| Error::Refused {
+            code: codes::BAD_KEY,
+            message: format!("the workflow cannot be published from there: {wrong}"),
+            help: Some("move the file to a shorter path".to_owned()),
+        })?;
+    }
     let warnings = crate::catalog::warnings(&read, plugins);
     let (bindings, schedules) = (bindings(&read), schedules(&read, now_ms));
     let (name, events, planned) = (definition.name.clone(), bindings.len(), schedules.len());

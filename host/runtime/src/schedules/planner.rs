@@ -170,6 +170,7 @@ impl Planner {
                 Ok(Wrote::Planned(Planned::Created(id))) => {
                     tracing::debug!(workflow = row.workflow, key = row.key, instance = %id, planned_ms, "an occurrence is there");
                     turn.made += 1;
+                    row.troubles = 0;
                     row.last_instance = Some(id);
                 }
                 Ok(Wrote::Planned(Planned::Skipped)) => {
@@ -201,7 +202,6 @@ impl Planner {
                 }
             }
             row.last_planned_ms = Some(planned_ms);
-            row.troubles = 0;
             row.next_ms = next_ms;
             if next_ms <= now.wall_ms {
                 again.push(row);

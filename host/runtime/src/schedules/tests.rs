@@ -510,6 +510,33 @@ fn a_schedule_in_trouble_is_tried_ever_less_often() {
 }
 
 #[test]
+fn an_occurrence_that_is_left_out_ends_no_trouble() {
+    let mut member = start();
+    member.publish(
+        "bad",
+        &every(3_600_000, Misfire::Skip, Overlap::Allow),
+        HOUR,
+    );
+    let numbers = Numbers::new(Incarnation(77));
+    let mut now_ms = HOUR;
+    let mut troubles = Vec::new();
+    for _ in 0..8 {
+        let hand = Hand {
+            numbers: &numbers,
+            wall_ms: now_ms,
+            refuses: Some("bad"),
+            asked: Cell::new(0),
+        };
+        assert_eq!(member.turn_with(&hand, 0).made, 0);
+        let row = member.store.schedules(&everything()).unwrap().remove(0);
+        troubles.push(row.troubles);
+        now_ms = row.next_ms;
+    }
+    // Three attempts within the grace of the first occurrence, which is left out then.
+    assert_eq!(troubles, [1, 2, 3, 3, 4, 4, 5, 5]);
+}
+
+#[test]
 fn any_number_of_schedules_in_trouble_delays_none_that_is_well() {
     let mut member = start();
     let spec = encode(&every(60_000, Misfire::CatchUp(1), Overlap::Allow)).unwrap();

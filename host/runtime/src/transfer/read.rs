@@ -346,9 +346,8 @@ impl Desk<'_> {
 
 fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Error> {
     let entry = |of: super::document::Entry| {
-        if of.kind.len() > KIND_BYTES {
-            return Err(malformed("an entry of its journal is of no kind"));
-        }
+        let kind = valid::Kind::new("the kind of an entry of its journal", 0, KIND_BYTES);
+        kind.check(&of.kind).map_err(malformed)?;
         check_json("an entry of its journal", of.detail.as_bytes())?;
         Ok(JournalRow {
             at_ms: of.at_ms,

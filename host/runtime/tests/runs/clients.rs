@@ -103,6 +103,30 @@ fn versions_are_counted_and_what_did_not_change_is_no_version() {
 }
 
 #[test]
+fn a_schedule_whose_input_does_not_fit_is_not_published() {
+    let running = crate::rig::Setup::default().start();
+    let workflow = |input: &str| {
+        crate::rig::definition(&format!(
+            "workflow: planned\ninput: {{ type: object, required: [shop] }}\n\
+             triggers: {{ daily: {{ cron: \"0 6 * * *\"{input} }}, now: {{ event: e }} }}\n\
+             nodes: {{ only: {{ set: {{ done: true }} }} }}\n"
+        ))
+    };
+    for input in ["", ", input: { shop2: 1 }"] {
+        let published = running.try_publish(workflow(input));
+        let Err(Error::Definition(wrong)) = published else {
+            panic!("{published:?}")
+        };
+        let found: Vec<_> = wrong.iter().map(|one| one.code.as_str()).collect();
+        assert_eq!(found, ["WL-D166"]);
+        assert_eq!(wrong[0].place.pointer, "/triggers/daily/input");
+    }
+    running
+        .try_publish(workflow(", input: { shop: b }"))
+        .unwrap();
+}
+
+#[test]
 fn what_cannot_run_is_not_published() {
     let desk = Desk::new();
     desk.publish(&placed("{}")).unwrap();

@@ -280,10 +280,17 @@ impl Running {
         &self.plugins
     }
 
+    /// Makes a definition the published version of its workflow, unless it is refused.
+    pub(crate) fn try_publish(
+        &self,
+        definition: DefinitionRow,
+    ) -> Result<client::Published, Error> {
+        client::publish(&*self.outside, &self.plugins, self.now_ms(), definition)
+    }
+
     /// Makes a workflow the published version of its name.
     pub(crate) fn publish(&self, workflow: &str) {
-        let definition = definition(workflow);
-        client::publish(&*self.outside, &self.plugins, self.now_ms(), definition).unwrap();
+        self.try_publish(definition(workflow)).unwrap();
     }
 
     /// Puts stimuli of this name into the queue.

@@ -5,12 +5,13 @@ use bytes::Bytes;
 use windlass_model::limits::{CORRELATION_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES};
 use windlass_model::limits::{MATCH_BYTES, WORKFLOW_NAME_BYTES};
 use windlass_model::{
-    Class, Code, Delivery, Digest, Failure, LogLine, Payload, ScopeNo, Status, stimulus, valid,
+    Class, Delivery, Digest, Failure, LogLine, Payload, ScopeNo, Status, stimulus, valid,
 };
 
 use super::Harness;
 use super::waiting::stimulus;
 use super::world::{Held, Member, is_done};
+use crate::codes;
 use crate::rows::{JournalRow, NewInstance};
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus};
 use crate::write::{Commit, Finish};
@@ -40,8 +41,7 @@ fn odd() -> Payload {
 }
 
 fn odd_failure() -> Failure {
-    let code = Code::new("WL-T001");
-    Failure::new(Class::Invalid, code, "\0 and \u{1} and é")
+    Failure::new(Class::Invalid, codes::CONTRADICTION, "\0 and \u{1} and é")
 }
 
 /// An instance that is owned, with the longest keys.

@@ -232,7 +232,10 @@ impl Data {
             row.last_planned_ms = Some(plan.planned_ms);
             row.next_ms = plan.next_ms;
             row.last_instance = made.or(row.last_instance);
-            row.troubles = 0;
+            if plan.create.is_some() {
+                // That an occurrence is left out says nothing about whether the next can be made.
+                row.troubles = 0;
+            }
         }
     }
 

@@ -62,9 +62,12 @@ impl Session<'_> {
 
     fn move_on(&self, plan: &Plan, made: Option<InstanceId>) -> Done<()> {
         let sql = "UPDATE schedule SET last_planned_ms = ?2, next_ms = ?3, \
-            last_instance = coalesce(?4, last_instance), troubles = 0 WHERE no = ?1";
+            last_instance = coalesce(?4, last_instance), \
+            troubles = CASE WHEN ?5 THEN 0 ELSE troubles END WHERE no = ?1";
         let made = made.as_ref().map(|id| &id.0.as_bytes()[..]);
-        let row = (plan.schedule.0, plan.planned_ms, plan.next_ms, made);
+        // That an occurrence is left out says nothing about whether the next can be made.
+        let well = plan.create.is_some();
+        let row = (plan.schedule.0, plan.planned_ms, plan.next_ms, made, well);
         self.connection.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
