@@ -83,10 +83,7 @@ pub(crate) struct Planner {
 impl Planner {
     /// A planner that is told by this line when a run is over that it waits for.
     pub(super) fn behind(standby: Arc<Standby>) -> Self {
-        Self {
-            standby,
-            ..Self::default()
-        }
+        Self { standby }
     }
 
     /// Plans what is due.

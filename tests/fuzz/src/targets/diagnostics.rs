@@ -60,7 +60,8 @@ fn span(bytes: &[u8], length: usize) -> Range<usize> {
         0xffff => usize::MAX,
         part => part * (length + 3) / 0xffff,
     };
-    place(bytes[0], bytes[1])..place(bytes[2], bytes[3])
+    let at = |at: usize| bytes.get(at).copied().unwrap_or_default();
+    place(at(0), at(1))..place(at(2), at(3))
 }
 
 fn print(name: &str, text: &str, found: Vec<Diagnostic>) {
