@@ -101,6 +101,10 @@ impl Limits {
     }
 
     /// Reports now and then, for as long as the program runs.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "lines of the log are about real time"
+    )]
     pub(crate) fn keep_reporting(self: Arc<Self>) {
         loop {
             let mut places = self.places.lock();
