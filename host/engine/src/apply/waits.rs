@@ -140,10 +140,14 @@ impl Step<'_> {
 }
 
 /// The same node run in its next phase, at once.
+///
+/// A retry that waits has not succeeded yet: its number counts on, so that a wait which ends in a
+/// failure each time uses up the attempts. Every other phase is progress and begins at 1.
 fn called_again(open: Open, kind: TriggerType) -> Open {
+    let waits_anew = open.kind == TriggerType::Retry && kind != TriggerType::Loop;
     Open {
         kind,
-        attempt: 1,
+        attempt: if waits_anew { open.attempt } else { 1 },
         phase: open.phase.saturating_add(1),
         due_ms: None,
         give_up_wait_ms: None,

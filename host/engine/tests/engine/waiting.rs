@@ -47,6 +47,30 @@ fn a_wait_ends_with_the_first_of_what_bounds_it() {
 }
 
 #[test]
+fn a_wait_that_always_fails_uses_up_the_attempts() {
+    check(
+        "a: wait-timeout 500, retry 2 100 fixed",
+        "begin => run a();
+         a* => resume a@500 1/1; [suspended]
+         +500 =>
+         a!deadline => retry a@600 2/1; [running]
+         +100 =>
+         a* => resume a@1100 2/2; [suspended]
+         +500 =>
+         a!deadline => incident a WL-T001; finish WL-T001; [faulted]",
+    );
+    // A retry that has got on begins to count anew.
+    check(
+        "a: retry 2 100 fixed",
+        "begin => run a();
+         a!retryable => retry a@100 2/0; [running]
+         a* => resume a@9223372036854775807 2/1; [suspended]
+         a* => resume a@9223372036854775807 1/2; [suspended]
+         a!retryable => retry a@100 2/2; [running]",
+    );
+}
+
+#[test]
 fn a_node_repeats_until_it_may_not_or_need_not() {
     check(
         "a: repeat 3
@@ -126,7 +150,7 @@ fn who_waits_for_a_retry_or_is_suspended_stays_in_its_critical_section() {
         "begin => run a();
          a => run b(a); [running]
          b!retryable => retry b@10 2/0; [running]
-         b* => resume b@9223372036854775807 1/1; [suspended]
+         b* => resume b@9223372036854775807 2/1; [suspended]
          b!permanent => incident b WL-T001; run c(a); [running]
          c => finish; [completed]",
     );
