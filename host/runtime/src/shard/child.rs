@@ -41,7 +41,11 @@ impl Hot {
         patch: &Patch,
         shared: &Arc<Shared>,
     ) -> Result<Begun, Unread> {
+        let again = open.kind == TriggerType::Retry;
         match self.given(open)? {
+            // A retry starts it anew, unless the child did its part.
+            Some(Resumption::Child { status, .. })
+                if again && status != Status::Completed.name() => {}
             Some(Resumption::Child {
                 status,
                 output,

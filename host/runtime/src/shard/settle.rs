@@ -201,6 +201,13 @@ impl Hot {
         });
         if let Some(failure) = refuted {
             fail(record, failure);
+            let again = commands.iter().any(|command| {
+                matches!(command, Command::Run(open) | Command::Schedule(open)
+                    if open.first == record.first && open.kind == TriggerType::Retry)
+            });
+            if again {
+                record.status = RunStatus::WaitingRetry;
+            }
         }
         if let Some(output) = &record.output {
             self.memory.keep(record.no, output.clone());

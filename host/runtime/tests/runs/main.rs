@@ -23,6 +23,7 @@ mod moving;
 mod patterns;
 mod queue;
 mod races;
+mod random;
 mod refused;
 mod rig;
 mod sections;

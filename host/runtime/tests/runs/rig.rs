@@ -408,7 +408,7 @@ pub(crate) fn definition(workflow: &str) -> DefinitionRow {
 }
 
 /// Loads a component that `cargo xtask guests` builds.
-fn load(host: &Host, name: &str) {
+pub(crate) fn load(host: &Host, name: &str) {
     // The test executable is in `<target>/<profile>/deps`.
     let executable = std::env::current_exe().unwrap();
     let root = executable.ancestors().nth(3).unwrap();

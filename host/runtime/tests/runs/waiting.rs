@@ -204,6 +204,54 @@ fn a_sub_workflow_that_fails_fails_its_node() {
 }
 
 #[test]
+fn a_retry_of_a_sub_workflow_that_failed_starts_it_anew_and_the_attempts_end() {
+    let broken = "workflow: broken\nnodes:\n  bad: { fail: out of order }\n";
+    let running = Setup::default().beside("broken", broken).start();
+    let retry = "{ max-attempts: 3, delay: 1ms, classes: [permanent, deadline] }";
+    let started = running.run(&format!(
+        "workflow: parent\nnodes:\n  call: {{ workflow: broken, retry: {retry} }}\n"
+    ));
+    let result = running.ended(started.no);
+    assert_eq!(result.status, Status::Faulted);
+    assert_eq!(result.failure.unwrap().message, "out of order");
+    let children = running.store.children(started.no, None, 10).unwrap();
+    assert_eq!(children.len(), 3, "one for each attempt");
+    // And what nobody answers is asked as often.
+    let event = "{ event: never, wait-timeout: 1ms";
+    let started = running.run(&format!(
+        "workflow: asks\nnodes:\n  ask: {event}, retry: {retry} }}\n"
+    ));
+    assert_eq!(running.ended(started.no).status, Status::Faulted);
+    let rows = running.store.runs(started.no, None, 100).unwrap();
+    let asked = rows.iter().filter(|row| row.failure.is_some());
+    let mut attempts: Vec<u32> = asked.map(|row| row.attempt).collect();
+    attempts.sort_unstable();
+    assert_eq!(attempts, [1, 2, 3]);
+}
+
+#[test]
+fn a_condition_that_cannot_be_evaluated_is_recorded_as_what_it_leads_to() {
+    let running = Setup::default().start();
+    let started = running.run(
+        r#"
+workflow: conditions
+nodes:
+  a:
+    set: { x: 1 }
+    retry: { max-attempts: 2, delay: 1ms, classes: [invalid] }
+  b: { set: { y: 1 } }
+edges:
+  - a -> b: vars.missing.deep < 3
+"#,
+    );
+    assert_eq!(running.ended(started.no).status, Status::Faulted);
+    let mut rows = running.store.runs(started.no, None, 100).unwrap();
+    rows.reverse();
+    let statuses: Vec<&str> = rows.iter().map(|row| row.status.name()).collect();
+    assert_eq!(statuses, ["waiting-retry", "failed"]);
+}
+
+#[test]
 fn cancelling_travels_down_to_the_children() {
     let running = Setup::default().beside("approval", APPROVAL).start();
     let started = running.run("workflow: parent\nnodes:\n  call: { workflow: approval }\n");

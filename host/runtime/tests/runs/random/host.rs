@@ -1,0 +1,174 @@
+//! A process on a store that may be closed and opened again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use windlass_model::stimulus::{Delivery, Stimulus};
+use windlass_model::{InstanceId, Payload};
+use windlass_plugins::Host;
+use windlass_runtime::{
+    BurstBounds, Options, Runtime, Scope, Settings, StartRequest, SystemClock, Topology,
+    WorkflowClient, client,
+};
+use windlass_store::Store;
+use windlass_store::rows::DefinitionRow;
+
+use super::flow::Workflow;
+use super::make::Case;
+use crate::rig::{definition, load};
+
+/// How long a run may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What outlives the process.
+pub(crate) struct Machine {
+    tokio: tokio::runtime::Runtime,
+    pub(crate) clock: Arc<SystemClock>,
+    plugins: Arc<Host>,
+    /// Workflows that are called by name.
+    beside: Arc<Mutex<BTreeMap<String, DefinitionRow>>>,
+    _dir: tempfile::TempDir,
+}
+
+pub(crate) struct Process<'a> {
+    machine: &'a Machine,
+    pub(crate) store: Arc<dyn Store>,
+    runtime: Arc<Runtime>,
+    client: WorkflowClient,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let mut options = windlass_plugins::Options::in_dir(dir.path());
+        options.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+        options.threads = 2;
+        let plugins =
+            Host::start(options, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
+        for name in ["chain-executor", "echo", "steps"] {
+            load(&plugins, name);
+        }
+        Self {
+            tokio,
+            clock,
+            plugins,
+            beside: Arc::default(),
+            _dir: dir,
+        }
+    }
+
+    pub(crate) fn start(&self, store: Arc<dyn Store>, burst: BurstBounds) -> Process<'_> {
+        let beside = Arc::clone(&self.beside);
+        let runtime = Runtime::start(Options {
+            store: Arc::clone(&store),
+            plugins: Arc::clone(&self.plugins),
+            clock: Arc::clone(&self.clock) as _,
+            io: self.tokio.handle().clone(),
+            name: "random".to_owned(),
+            scope: Scope::All,
+            scheduler: Settings::default(),
+            workers: 2,
+            spare_workers: 1,
+            burst,
+            beside: Some(Box::new(move |name| Ok(beside.lock().get(name).cloned()))),
+            topology: Topology::Local,
+            max_steps: 2_000,
+            observer: None,
+            plugins_came: None,
+        })
+        .unwrap();
+        Process {
+            machine: self,
+            store,
+            client: WorkflowClient::local(&runtime),
+            runtime,
+        }
+    }
+}
+
+/// The id of the run of a seed.
+pub(crate) fn id_of(seed: u64) -> InstanceId {
+    InstanceId(uuid::Uuid::from_u128(u128::from(seed) + 1))
+}
+
+impl Process<'_> {
+    /// Starts the run of a case.
+    pub(crate) fn begin(&self, case: &Case, seed: u64) {
+        let add = |workflow: &Workflow| {
+            let row = definition(&workflow.written());
+            self.machine
+                .beside
+                .lock()
+                .insert(workflow.name.clone(), row);
+        };
+        case.children.iter().for_each(add);
+        self.send(case, true);
+        let request = StartRequest {
+            definition: definition(&case.main.written()),
+            input: Payload::of(&case.input),
+            id: Some(id_of(seed)),
+            correlation: None,
+        };
+        let tokio = &self.machine.tokio;
+        tokio.block_on(self.client.create_and_run(request)).unwrap();
+    }
+
+    /// What is told to a run after it began.
+    pub(crate) fn tell(&self, case: &Case, seed: u64) {
+        self.send(case, false);
+        if case.cancelled {
+            let cancelled = self.client.cancel(id_of(seed), Duration::ZERO);
+            // One that has ended is not cancelled.
+            let _ = self.machine.tokio.block_on(cancelled);
+        }
+    }
+
+    fn send(&self, case: &Case, early: bool) {
+        for (name, matches, input, _) in case.stimuli.iter().filter(|told| told.3 == early) {
+            let stimulus = Stimulus {
+                name: name.clone(),
+                matches: matches.clone(),
+                correlation: None,
+                instance: None,
+                input: Payload::of(input),
+                delivery: Delivery::Buffer,
+                ttl_ms: 600_000,
+            };
+            let sent = self.client.send(client::new_stimulus_id(), stimulus);
+            self.machine.tokio.block_on(sent).unwrap();
+        }
+    }
+
+    /// Waits until a run has ended.
+    pub(crate) fn wait(&self, seed: u64) -> Result<(), String> {
+        let id = id_of(seed);
+        let waited = self
+            .machine
+            .tokio
+            .block_on(self.client.result(id, PATIENCE));
+        match waited.unwrap().result {
+            Some(_) => Ok(()),
+            None => {
+                let no = self.store.instance(id).unwrap().unwrap().no;
+                Err(format!("it does not end: {:#?}", self.store.triggers(no)))
+            }
+        }
+    }
+
+    /// Leaves, in the middle of whatever is going on.
+    pub(crate) fn leave(self) {
+        let tokio = &self.machine.tokio;
+        tokio.block_on(self.runtime.drain(Duration::ZERO));
+        drop((self.client, self.runtime));
+        self.store.close();
+    }
+}
