@@ -74,6 +74,7 @@ impl Step<'_> {
         self.work.clear();
         self.idle.clear();
         self.quiet.clear();
+        self.won.clear();
         self.freed.clear();
         self.overflow = None;
     }

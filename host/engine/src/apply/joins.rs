@@ -27,6 +27,15 @@ enum Round {
     Over,
 }
 
+/// A race that was won. It runs once all that follows from the same execution has been decided,
+/// so that the order of edges does not say what it cancels.
+pub(super) struct Won {
+    scope: ScopeNo,
+    node: NodeIx,
+    edge: Option<EdgeIx>,
+    from: Vec<(NodeIx, RunNo)>,
+}
+
 impl Step<'_> {
     /// Takes a decision to a join.
     pub(super) fn join(&mut self, scope: ScopeNo, node: NodeIx, slot: u32, decision: Decision) {
@@ -116,10 +125,25 @@ impl Step<'_> {
                 .into_iter()
                 .collect()
         };
+        let won = Won {
+            scope,
+            node,
+            edge,
+            from,
+        };
         if plan.join == Join::Race {
-            self.cancel_rivals(scope, node);
+            self.won.push_back(won);
+        } else {
+            self.open(scope, node, edge, won.from);
         }
-        self.open(scope, node, edge, from);
+    }
+
+    /// Runs a race that was won, in place of what could still reach it.
+    pub(super) fn run_winner(&mut self, won: Won) {
+        if self.state.peek(won.scope).is_some() {
+            self.cancel_rivals(won.scope, won.node);
+            self.open(won.scope, won.node, won.edge, won.from);
+        }
     }
 
     /// A join that will not get what it waits for, if nothing is open any more.

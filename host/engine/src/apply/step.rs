@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 
+use super::joins::Won;
 use super::{Command, Cx, Stale, failing};
 use crate::graph::{BodyIx, EdgeIx, Graph, LoopIx, MutexIx, NodeIx, PlanKind};
 use crate::state::{Decision, Open, Round, State};
@@ -20,6 +21,8 @@ pub(super) struct Step<'a> {
     pub(super) idle: BTreeSet<(ScopeNo, LoopIx)>,
     /// Scopes other than the root in which something ended.
     pub(super) quiet: BTreeSet<ScopeNo>,
+    /// Races that were won: of which nothing is cancelled yet, and that do not run yet.
+    pub(super) won: VecDeque<Won>,
     /// Critical sections that somebody left.
     pub(super) freed: BTreeSet<MutexIx>,
     /// Set when a join holds more than it may.
@@ -38,6 +41,7 @@ impl<'a> Step<'a> {
             work: VecDeque::new(),
             idle: BTreeSet::new(),
             quiet: BTreeSet::new(),
+            won: VecDeque::new(),
             freed: BTreeSet::new(),
             overflow: None,
             beginning: BTreeSet::new(),
@@ -127,9 +131,7 @@ impl<'a> Step<'a> {
             return;
         };
         self.remember(open.scope, open.node, run);
-        if plan.compensate.is_some() && self.state.undoing.is_none() {
-            self.state.note(open.node, run);
-        }
+        self.note(open.node, run);
         if end.is_some()
             && matches!(
                 plan.kind,
@@ -154,6 +156,15 @@ impl<'a> Step<'a> {
                     Decision::Dead
                 },
             );
+        }
+    }
+
+    /// Notes an execution that completed, if there is a node that undoes it.
+    pub(super) fn note(&mut self, node: NodeIx, run: RunNo) {
+        let plan = self.graph.node(node);
+        let can_be_undone = plan.is_some_and(|plan| plan.compensate.is_some());
+        if can_be_undone && self.state.undoing.is_none() {
+            self.state.note(node, run);
         }
     }
 
@@ -331,12 +342,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Carries decisions to their targets, lets into critical sections who waits for them, and
-    /// ends loops and scopes that have emptied, inner ones first, until nothing moves.
+    /// Carries decisions to their targets, cancels what has lost a race once all of them are
+    /// carried, whatever their order, lets into critical sections who waits for them, and ends loops and scopes that have emptied, inner ones first, until nothing moves.
     pub(super) fn settle(&mut self) {
         loop {
             if let Some((scope, edge, decision)) = self.work.pop_front() {
                 self.arrive(scope, edge, decision);
+            } else if let Some(won) = self.won.pop_front() {
+                self.run_winner(won);
             } else if let Some(mutex) = self.freed.pop_first() {
                 self.admit_next(mutex);
             } else if let Some((scope, at)) = self.idle.pop_last() {

@@ -130,6 +130,7 @@ impl Step<'_> {
             return self.out_of_time(open, run, cx);
         }
         self.remember(open.scope, open.node, run);
+        self.note(open.node, run);
         self.reopen(Open {
             due_ms,
             round: Some(round),

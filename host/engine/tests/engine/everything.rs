@@ -132,7 +132,15 @@ impl<'a> Watch<'a> {
             .any(|command| matches!(command, Command::Refuted { .. }));
         let plan = self.graph.node(open.node).expect("a node");
         let passed = matches!(event, Event::Failed { .. }) && plan.on_error == OnError::Continue;
-        if goes_on || refuted {
+        if refuted {
+            return;
+        }
+        if goes_on {
+            // A round of a node that repeats has completed.
+            let round = matches!(event, Event::Done { .. });
+            if round && plan.compensate.is_some() && !self.undoing {
+                self.ledger.push((open.node, run));
+            }
             return;
         }
         self.over.insert((open.scope, open.node));

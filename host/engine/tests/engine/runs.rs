@@ -80,6 +80,24 @@ fn any_runs_once_a_round() {
 }
 
 #[test]
+fn the_order_of_edges_does_not_say_what_a_race_cancels() {
+    let edges = ["a -> r", "a -> b"];
+    for order in [[0, 1], [1, 0]] {
+        let written = order.map(|at| edges[at]).join("\n         ");
+        check(
+            &format!(
+                "r: join race
+         {written}
+         b -> r"
+            ),
+            "begin => run a();
+         a => run b(a); cancel b; run r(a); [running]
+         r => finish; [completed]",
+        );
+    }
+}
+
+#[test]
 fn race_cancels_what_could_still_lead_to_it() {
     check(
         "j: join race

@@ -47,6 +47,21 @@ fn a_wait_ends_with_the_first_of_what_bounds_it() {
 }
 
 #[test]
+fn every_round_of_a_node_that_repeats_is_undone() {
+    check(
+        "u:
+         a: repeat 2, undo u
+         a -> b",
+        "begin => run a();
+         a => run a()#1; [running]
+         a => run b(a); [running]
+         b!permanent => incident b WL-T001; run u(a); [running]
+         u => run u(a); [running]
+         u => finish WL-T001; [faulted]",
+    );
+}
+
+#[test]
 fn a_wait_that_always_fails_uses_up_the_attempts() {
     check(
         "a: wait-timeout 500, retry 2 100 fixed",

@@ -35,7 +35,7 @@ const REOPENED: u64 = 60;
 const AT_ONCE: usize = 24;
 
 /// Mistakes that are printed.
-const SHOWN: usize = 3;
+const SHOWN: usize = 40;
 
 /// The seeds that were asked for, or else so many from the first one on.
 fn seeds(count: u64) -> Range<u64> {
@@ -110,7 +110,7 @@ fn random_workflows_come_to_what_the_interpreter_says() {
             process.tell(case, *seed);
         }
         for (seed, case) in &cases {
-            let t=std::time::Instant::now();
+            let t = std::time::Instant::now();
             wrong.extend(verify(&process, case, *seed, &mut report).err());
             eprintln!("seed {seed} {:?} {report:?}", t.elapsed());
         }

@@ -366,6 +366,9 @@ impl State {
         match choose(net, open.node, &[port], &view) {
             Ok(taken) => {
                 self.incidents.push((open.node, fault));
+                if node.compensate.is_some() && self.undoing.is_none() {
+                    self.undo.push((open.node, output.clone()));
+                }
                 self.complete(net, number, &output, &taken);
             }
             Err(_) => self.failed_for_good(net, number, Fault::new("invalid", "WL-R001")),
