@@ -75,6 +75,7 @@ impl Step<'_> {
         self.idle.clear();
         self.quiet.clear();
         self.won.clear();
+        self.raced.clear();
         self.freed.clear();
         self.overflow = None;
     }

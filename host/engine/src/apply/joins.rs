@@ -132,18 +132,41 @@ impl Step<'_> {
             from,
         };
         if plan.join == Join::Race {
-            self.won.push_back(won);
+            self.won.push(won);
         } else {
             self.open(scope, node, edge, won.from);
         }
     }
 
-    /// Runs a race that was won, in place of what could still reach it.
-    pub(super) fn run_winner(&mut self, won: Won) {
+    /// Runs a race that was won, in place of what could still reach it. Of several, one to which
+    /// no other leads.
+    pub(super) fn run_winner(&mut self) {
+        let leads_on = |from: &Won, to: &Won| {
+            let upstream = self.graph.rivals(to.node);
+            from.scope == to.scope
+                && from.node != to.node
+                && upstream.is_some_and(|nodes| nodes.contains(from.node))
+        };
+        let is_first = |won: &Won| !self.won.iter().any(|other| leads_on(other, won));
+        // Races of one loop may lead to each other.
+        let first = self.won.iter().position(is_first).unwrap_or_default();
+        let won = self.won.remove(first);
         if self.state.peek(won.scope).is_some() {
-            self.cancel_rivals(won.scope, won.node);
+            self.cancel_rivals(won.scope, won.node, None);
+            let follows = self.state.next_seq;
+            self.raced.push((won.scope, won.node, follows));
             self.open(won.scope, won.node, won.edge, won.from);
         }
+    }
+
+    /// Cancels what began after a race was won in this step, and leads there. Says whether
+    /// something did.
+    pub(super) fn cancel_rivals_again(&mut self) -> bool {
+        let raced = self.raced.clone();
+        let mut lost = raced
+            .iter()
+            .map(|(scope, node, follows)| self.cancel_rivals(*scope, *node, Some(*follows)));
+        lost.any(|lost| lost)
     }
 
     /// A join that will not get what it waits for, if nothing is open any more.

@@ -11,8 +11,8 @@
 //! Most races find no spent edge in their way, and use the set of nodes that the graph keeps.
 //! Otherwise a race costs one walk over the nodes in front of it.
 
-use windlass_model::ScopeNo;
 use windlass_model::definition::Join;
+use windlass_model::{ScopeNo, Seq};
 
 use super::step::Step;
 use crate::graph::{EdgeIx, NodeIx, NodeSet, Plan};
@@ -23,13 +23,19 @@ use crate::state::{Joining, Local};
 const MANY: u32 = u32::MAX;
 
 impl Step<'_> {
-    /// Cancels what can still reach a node in the round that it has won.
-    pub(super) fn cancel_rivals(&mut self, scope: ScopeNo, node: NodeIx) {
+    /// Cancels what can still reach a node in the round that it has won, but not the execution
+    /// that follows from that. Says whether something did.
+    pub(super) fn cancel_rivals(
+        &mut self,
+        scope: ScopeNo,
+        node: NodeIx,
+        follows: Option<Seq>,
+    ) -> bool {
         let Some(local) = self.state.peek(scope).filter(|local| !local.is_idle()) else {
-            return;
+            return false;
         };
         let Some(upstream) = self.graph.rivals(node) else {
-            return;
+            return false;
         };
         let spent = |(at, joining): (&NodeIx, &Joining)| {
             *at != node
@@ -48,16 +54,18 @@ impl Step<'_> {
         };
         let open = self.opened(local);
         let lost: Vec<_> = open
-            .filter(|(_, node)| rivals.contains(*node))
+            .filter(|(seq, node)| Some(*seq) != follows && rivals.contains(*node))
             .map(|(seq, _)| seq)
             .collect();
+        let found = !lost.is_empty();
         for seq in lost {
             self.cancel(scope, seq);
         }
+        found
     }
 
     /// What goes on in a scope.
-    fn opened(&self, local: &Local) -> impl Iterator<Item = (windlass_model::Seq, NodeIx)> {
+    fn opened(&self, local: &Local) -> impl Iterator<Item = (Seq, NodeIx)> {
         let open = local.open.iter();
         let open = open.filter_map(|seq| Some((*seq, self.state.open.get(seq)?.node)));
         let lists = local.lists.iter().map(|(seq, list)| (*seq, list.node));

@@ -21,8 +21,10 @@ pub(super) struct Step<'a> {
     pub(super) idle: BTreeSet<(ScopeNo, LoopIx)>,
     /// Scopes other than the root in which something ended.
     pub(super) quiet: BTreeSet<ScopeNo>,
-    /// Races that were won: of which nothing is cancelled yet, and that do not run yet.
-    pub(super) won: VecDeque<Won>,
+    /// Races that were won, and do not run yet.
+    pub(super) won: Vec<Won>,
+    /// Races that were won and run, each with the execution that follows.
+    pub(super) raced: Vec<(ScopeNo, NodeIx, Seq)>,
     /// Critical sections that somebody left.
     pub(super) freed: BTreeSet<MutexIx>,
     /// Set when a join holds more than it may.
@@ -41,7 +43,8 @@ impl<'a> Step<'a> {
             work: VecDeque::new(),
             idle: BTreeSet::new(),
             quiet: BTreeSet::new(),
-            won: VecDeque::new(),
+            won: Vec::new(),
+            raced: Vec::new(),
             freed: BTreeSet::new(),
             overflow: None,
             beginning: BTreeSet::new(),
@@ -348,8 +351,10 @@ impl<'a> Step<'a> {
         loop {
             if let Some((scope, edge, decision)) = self.work.pop_front() {
                 self.arrive(scope, edge, decision);
-            } else if let Some(won) = self.won.pop_front() {
-                self.run_winner(won);
+            } else if !self.won.is_empty() {
+                self.run_winner();
+            } else if self.cancel_rivals_again() {
+                // What was cancelled may have let something else begin.
             } else if let Some(mutex) = self.freed.pop_first() {
                 self.admit_next(mutex);
             } else if let Some((scope, at)) = self.idle.pop_last() {

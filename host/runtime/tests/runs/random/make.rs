@@ -625,7 +625,7 @@ impl Maker {
 
     /// What a node of a plugin gets.
     fn given(&mut self) -> Template {
-        let mut known = vec![Expr::Input("n"), Expr::Input("list"), Expr::int(4)];
+        let mut known = vec![Expr::Input("n"), Expr::int(4)];
         if self.depth > 0 {
             known.extend([Expr::Item, Expr::Index]);
         }

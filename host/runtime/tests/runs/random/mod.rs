@@ -26,7 +26,7 @@ use windlass_runtime::BurstBounds;
 use windlass_store::{Durability, MemoryStore, SqliteOptions, SqliteStore};
 
 /// How many seeds are tried.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1_000;
 
 /// How many of them with a process that leaves in the middle.
 const REOPENED: u64 = 60;
@@ -35,7 +35,7 @@ const REOPENED: u64 = 60;
 const AT_ONCE: usize = 24;
 
 /// Mistakes that are printed.
-const SHOWN: usize = 40;
+const SHOWN: usize = 3;
 
 /// The seeds that were asked for, or else so many from the first one on.
 fn seeds(count: u64) -> Range<u64> {
@@ -118,6 +118,8 @@ fn random_workflows_come_to_what_the_interpreter_says() {
     process.leave();
     println!("{} seeds from {}: {report:?}", all.len(), seeds.start);
     none(&wrong, &seeds);
+    let many = report.runs / 20;
+    assert!(report.left <= many.max(1), "most are followed: {report:?}");
 }
 
 #[test]

@@ -129,9 +129,15 @@ impl State {
 
     /// Cancels every execution that could still reach a race in the round that was won. What
     /// leads there only through a join that has run, or that misses an edge, goes on.
-    pub(super) fn cancel_losers(&mut self, net: &Net<'_>, scope: u32, race: At) {
+    pub(super) fn cancel_losers(&mut self, net: &Net<'_>) -> bool {
+        let won = self.won.clone();
+        won.into_iter()
+            .any(|(scope, race)| self.cancel_losers_of(net, scope, race))
+    }
+
+    fn cancel_losers_of(&mut self, net: &Net<'_>, scope: u32, race: At) -> bool {
         let Some(local) = self.scopes.get(&scope) else {
-            return;
+            return false;
         };
         let passes = |edge: &&usize| {
             let link = net.link(**edge);
@@ -154,9 +160,11 @@ impl State {
             .filter(|(_, open)| open.scope == scope && leading.contains(&open.node))
             .map(|(number, _)| *number)
             .collect();
+        let found = !lost.is_empty();
         for number in lost {
             self.cancel(net, number);
         }
+        found
     }
 
     /// Whether a join waits for some of its edges although others are decided.

@@ -101,6 +101,8 @@ struct Open {
     since_ms: i64,
     /// What a child was given.
     given: Value,
+    /// What it has waited for: a retry does not wait for that again.
+    kept: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +280,7 @@ impl State {
             arrived: self.steps,
             since_ms: 0,
             given: Value::Null,
+            kept: None,
         };
         self.open.insert(number, open);
     }

@@ -10,8 +10,8 @@ impl State {
         while self.ended.is_none() {
             if let Some((scope, edge, decision)) = self.work.pop_front() {
                 self.arrive(net, scope, edge, decision);
-            } else if let Some((scope, race)) = self.won.pop() {
-                self.cancel_losers(net, scope, race);
+            } else if self.cancel_losers(net) {
+                // What was cancelled may have let something else begin.
             } else if let Some((scope, around)) = self.empty_loop(net) {
                 self.leave_loop(net, scope, around);
             } else if let Some(scope) = self.quiet_scope() {
@@ -19,9 +19,10 @@ impl State {
             } else if self.open.is_empty() {
                 self.rest(net);
             } else {
-                return;
+                break;
             }
         }
+        self.won.clear();
     }
 
     fn arrive(&mut self, net: &Net<'_>, scope: u32, edge: usize, decision: Option<Value>) {

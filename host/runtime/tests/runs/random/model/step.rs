@@ -167,7 +167,15 @@ impl State {
         let waited = open.phase == Phase::Waits;
         Ok(match &node.kind {
             Kind::Wait { .. } | Kind::Event { .. } | Kind::Call(_) if waited => {
-                return Self::waited(&node.kind, open, seen);
+                let outcome = Self::waited(&node.kind, open, seen)?;
+                let waits = matches!(node.kind, Kind::Event { .. } | Kind::Call(_));
+                if let (Outcome::Done { output, .. }, true) = (&outcome, waits) {
+                    open.kept = Some(output.clone());
+                }
+                return Ok(outcome);
+            }
+            Kind::Event { .. } | Kind::Call(_) if open.kept.is_some() => {
+                Outcome::done(open.kept.clone().unwrap_or_default())
             }
             Kind::Wait { .. } => {
                 open.since_ms = seen.started_ms;
@@ -205,6 +213,11 @@ impl State {
                 Ok(_) => Outcome::Failed(Fault::new("permanent", "WL-R078")),
                 Err(wrong) => wrong.into(),
             },
+            Kind::Flaky(_) | Kind::Fails(_) | Kind::Poll(_)
+                if self.given(net, open, &view).is_err() =>
+            {
+                Wrong.into()
+            }
             Kind::Flaky(until) if open.attempt >= *until => Outcome::done(json!(open.attempt)),
             Kind::Flaky(_) => Outcome::Failed(Fault::new("retryable", "")),
             Kind::Fails(class) => Outcome::Failed(Fault::new(class, "")),
@@ -314,6 +327,7 @@ impl State {
             self.again(number, "loop", Phase::Due);
             let open = self.open.get_mut(&number).unwrap();
             (open.round, open.attempt, open.polled) = (open.round + 1, 1, 0);
+            open.kept = None;
             return;
         }
         if let Some((terminate, true)) = end {
