@@ -40,6 +40,15 @@ pub(crate) struct Reported {
     pub(crate) fault: Option<Fault>,
 }
 
+/// What a node that is done came to: its output, what it assigns, its ports, and of an `end`
+/// whether it ends the whole run and whether it has an output.
+type Came = (
+    Value,
+    Vec<(String, Value)>,
+    Vec<&'static str>,
+    Option<(bool, bool)>,
+);
+
 /// How an execution ends.
 enum Outcome {
     Done {
@@ -286,12 +295,7 @@ impl State {
         &mut self,
         net: &Net<'_>,
         number: u32,
-        (output, assigned, ports, end): (
-            Value,
-            Vec<(String, Value)>,
-            Vec<&str>,
-            Option<(bool, bool)>,
-        ),
+        (output, assigned, ports, end): Came,
         shown: &mut Shown,
     ) {
         let open = self.open.get(&number).unwrap().clone();
