@@ -31,6 +31,8 @@ pub(crate) struct Connections {
     open: Mutex<Open>,
     /// Those that carry a request.
     busy: AtomicUsize,
+    /// Those that carry a request that is none for health and metrics.
+    working: AtomicUsize,
     /// Counts what connections do: so it tells which one did something before another.
     moves: AtomicU64,
     /// A connection has ended, or carries no request any more.
@@ -52,6 +54,8 @@ struct Line {
     peer: SocketAddr,
     /// Requests that are worked on.
     now: AtomicUsize,
+    /// Those among them that are none for health and metrics.
+    working: AtomicUsize,
     /// Requests so far.
     begun: AtomicUsize,
     /// The last of the moves that was its own.
@@ -69,7 +73,19 @@ pub(crate) struct Connection(Arc<Line>);
 pub(crate) struct Entry(Arc<Line>);
 
 /// A request is being worked on.
-pub(crate) struct Busy(Arc<Line>);
+pub(crate) struct Busy {
+    line: Arc<Line>,
+    asks: Asks,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Health and metrics, which take no room from other requests.
+    Health,
+    /// Anything else.
+    Work,
+}
 
 impl Connections {
     pub(crate) fn new(most: usize, metrics: Arc<Metrics>) -> Arc<Self> {
@@ -78,6 +94,7 @@ impl Connections {
             reserved: (most / 4).clamp(1, RESERVED),
             open: Mutex::default(),
             busy: AtomicUsize::new(0),
+            working: AtomicUsize::new(0),
             moves: AtomicU64::new(0),
             change: Notify::new(),
             metrics,
@@ -116,6 +133,7 @@ impl Connections {
             no,
             peer,
             now: AtomicUsize::new(0),
+            working: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
             moved: AtomicU64::new(self.next_move()),
             closing: AtomicBool::new(false),
@@ -217,9 +235,12 @@ impl Drop for Entry {
 
 impl Connection {
     /// Says that a request is being worked on, for as long as what this answers is there.
-    pub(crate) fn busy(&self) -> Busy {
+    pub(crate) fn busy(&self, asks: Asks) -> Busy {
         let line = &self.0;
         line.begun.fetch_add(1, Ordering::AcqRel);
+        if asks == Asks::Work && line.working.fetch_add(1, Ordering::AcqRel) == 0 {
+            line.all.working.fetch_add(1, Ordering::AcqRel);
+        }
         if line.now.fetch_add(1, Ordering::AcqRel) == 0 {
             line.all.busy.fetch_add(1, Ordering::AcqRel);
         }
@@ -231,7 +252,10 @@ impl Connection {
                 line.all.change.notify_one();
             }
         }
-        Busy(Arc::clone(line))
+        Busy {
+            line: Arc::clone(line),
+            asks,
+        }
     }
 
     /// Who is at the other end of it.
@@ -240,15 +264,18 @@ impl Connection {
     }
 
     /// Whether more connections carry requests than may, so that this one is for health and
-    /// metrics alone.
+    /// metrics alone. Those that carry requests for health and metrics do not count.
     pub(crate) fn is_reserved(&self) -> bool {
-        self.0.all.busy.load(Ordering::Acquire) > self.0.all.most
+        self.0.all.working.load(Ordering::Acquire) > self.0.all.most
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let (line, all) = (&self.0, &self.0.all);
+        let (line, all) = (&self.line, &self.line.all);
+        if self.asks == Asks::Work && line.working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            all.working.fetch_sub(1, Ordering::AcqRel);
+        }
         if line.now.fetch_sub(1, Ordering::AcqRel) == 1 {
             line.moved.store(all.next_move(), Ordering::Relaxed);
             all.busy.fetch_sub(1, Ordering::AcqRel);
@@ -301,8 +328,8 @@ mod tests {
         let rig = Rig::new(4);
         let lines: Vec<Entry> = (0..4).map(|_| rig.enter()).collect();
         // The first one has sent a request since, and the second one sends one now.
-        drop(lines[0].connection().busy());
-        let busy = lines[1].connection().busy();
+        drop(lines[0].connection().busy(Asks::Work));
+        let busy = lines[1].connection().busy(Asks::Work);
         assert!(lines.iter().all(|line| !closes(line)), "there is room");
         let fourth = rig.enter();
         let told: Vec<bool> = lines.iter().map(closes).collect();
@@ -323,7 +350,7 @@ mod tests {
         let first = rig.enter();
         let _others = [rig.enter(), rig.enter()];
         assert!(closes(&first));
-        let busy = first.connection().busy();
+        let busy = first.connection().busy(Asks::Work);
         assert!(!closes(&first));
         drop(busy);
         assert!(!closes(&first), "and it is the youngest now");
@@ -334,7 +361,7 @@ mod tests {
     fn where_all_are_busy_some_are_left_for_health() {
         let rig = Rig::new(8);
         let lines: Vec<Entry> = (0..8).map(|_| rig.enter()).collect();
-        let busy: Vec<Busy> = lines.iter().map(|line| line.connection().busy()).collect();
+        let busy: Vec<Busy> = lines.iter().map(|line| line.connection().busy(Asks::Work)).collect();
         assert!(!lines[0].connection().is_reserved());
         let mut further = Vec::new();
         while rig.has_room() {
@@ -345,7 +372,10 @@ mod tests {
         assert_eq!(told, [true, false], "the next one waits for the oldest");
         assert!(!lines.iter().any(closes), "requests are worked on");
         let last = further[1].connection();
-        let asks = last.busy();
+        let scrapes = last.busy(Asks::Health);
+        assert!(!lines[7].connection().is_reserved(), "eight are at work");
+        drop(scrapes);
+        let asks = last.busy(Asks::Work);
         assert!(last.is_reserved());
         drop(busy);
         assert!(!last.is_reserved());

@@ -13,7 +13,7 @@ use windlass_runtime::Error;
 
 use crate::app::App;
 use crate::codes;
-use crate::connections::{Busy, Connection};
+use crate::connections::{Asks, Busy, Connection};
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 
@@ -37,9 +37,10 @@ impl Room {
     pub(crate) fn wait(&self, app: &App, pool: Pool) -> Result<Waiting, Box<Problem>> {
         let slot = app.pools.try_enter(pool)?;
         self.slot.lock().take();
+        let connection = self.connection.as_ref();
         Ok(Waiting {
             _slot: slot,
-            _busy: self.connection.as_ref().map(Connection::busy),
+            _busy: connection.map(|connection| connection.busy(Asks::Work)),
         })
     }
 }
@@ -47,8 +48,14 @@ impl Room {
 /// Lets a request in, or answers it.
 pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let connection = request.extensions().get::<Connection>().cloned();
-    let _busy = connection.as_ref().map(Connection::busy);
     let path = request.uri().path();
+    let pool = Pool::of(path);
+    let asks = if pool == Pool::Health || is_free(path) {
+        Asks::Health
+    } else {
+        Asks::Work
+    };
+    let _busy = connection.as_ref().map(|connection| connection.busy(asks));
     if is_free(path) {
         return next.run(request).await;
     }
@@ -58,7 +65,6 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
             .help("Send it as `Authorization: Bearer TOKEN`.")
             .into_response();
     }
-    let pool = Pool::of(path);
     if let Err(problem) = admitted(&app, pool, connection.as_ref(), request.headers()) {
         return problem.into_response();
     }
