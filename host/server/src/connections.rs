@@ -361,7 +361,10 @@ mod tests {
     fn where_all_are_busy_some_are_left_for_health() {
         let rig = Rig::new(8);
         let lines: Vec<Entry> = (0..8).map(|_| rig.enter()).collect();
-        let busy: Vec<Busy> = lines.iter().map(|line| line.connection().busy(Asks::Work)).collect();
+        let busy: Vec<Busy> = lines
+            .iter()
+            .map(|line| line.connection().busy(Asks::Work))
+            .collect();
         assert!(!lines[0].connection().is_reserved());
         let mut further = Vec::new();
         while rig.has_room() {
