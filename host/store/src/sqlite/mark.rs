@@ -2,9 +2,10 @@
 //!
 //! SQLite drops a damaged tail of its log without a word, and an older copy of a store is as sound
 //! as the newest one. So a file of its own says how far the store had come: `windlass.db-mark`.
-//! A bound is written after a group is durable and before it is acknowledged, so that it is never
-//! ahead of the store and whatever dies afterwards finds all that was acknowledged. It is flushed
-//! at most once a second by a thread of its own: after a power cut the bound may be a second old.
+//! A group is durable before its bound is noted, so that the marker is never ahead of the store. A
+//! thread of its own writes the newest bound every 20 milliseconds, off the path of the commits,
+//! and flushes at most once a second: after a kill of the process the marker lacks the last 20
+//! milliseconds, after a power cut the last second.
 //!
 //! A group pays no page for its bound. The generation in the store counts the groups that end what
 //! bounds rest on, such as an instance that is forgotten; in between a bound names a row that the
@@ -21,11 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _};
 use windlass_model::Digest;
 
 use super::fault::explain;
+use super::options::{Durability, SqliteOptions};
 use super::watch::beside;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -36,8 +38,11 @@ const SLOT: usize = 64;
 /// Begins each slot: what it is, and the version of its layout.
 const MAGIC: &[u8; 8] = b"wlmark\0\x01";
 
-/// How long the newest bound may wait for its flush.
-const FLUSH_EVERY: Duration = Duration::from_secs(1);
+/// How long the newest bound may wait until it is written.
+const WRITE_EVERY: Duration = Duration::from_millis(20);
+
+/// So many of these pauses lie between two flushes: a second.
+const PAUSES: u32 = 50;
 
 /// Names a store, whatever its file is called; a copy of it has the same.
 pub(super) type StoreId = [u8; 16];
@@ -323,23 +328,37 @@ pub(super) struct Mark {
     file: File,
     store: StoreId,
     boot: u32,
+    /// Whether a bound is written by the group that it is of.
+    at_once: bool,
     at: u64,
-    /// Whether a bound waits for its flush.
-    dirty: AtomicBool,
-    closed: Mutex<bool>,
+    noted: Mutex<Noted>,
     changed: Condvar,
     told: AtomicBool,
 }
 
+#[derive(Default)]
+struct Noted {
+    /// The newest bound that is not written.
+    bound: Option<Bound>,
+    /// One is written and not flushed.
+    unflushed: bool,
+    closed: bool,
+}
+
+impl Noted {
+    fn is_idle(&self) -> bool {
+        self.bound.is_none() && !self.unflushed
+    }
+}
+
 impl Mark {
-    /// Of a store that [`check`] has let pass. `nonce` tells this process from others. With
-    /// `lasting`, what is committed survives the end of the machine.
+    /// Of a store that [`check`] has let pass. `nonce` tells this process from others.
     pub(super) fn open(
         store: &Path,
         connection: &Connection,
         nonce: u64,
         boot: &str,
-        lasting: bool,
+        options: &SqliteOptions,
     ) -> Result<Self> {
         let path = path_of(store);
         let file = File::options().read(true).write(true).open(&path);
@@ -347,10 +366,13 @@ impl Mark {
             file: file.map_err(|error| cannot(&path, &error))?,
             store: id_of(connection).map_err(|error| explain(store, &error))?,
             path,
-            boot: if lasting { 0 } else { boot_of(boot) },
+            boot: match options.durability {
+                Durability::Full => 0,
+                Durability::Normal => boot_of(boot),
+            },
+            at_once: options.mark_at_once,
             at: nonce % SLOTS as u64 * SLOT as u64,
-            dirty: AtomicBool::new(false),
-            closed: Mutex::new(false),
+            noted: Mutex::default(),
             changed: Condvar::new(),
             told: AtomicBool::new(false),
         })
@@ -358,52 +380,70 @@ impl Mark {
 
     /// Notes that the store has come so far: what the bound says is committed.
     pub(super) fn advance(&self, bound: Bound) {
+        let mut noted = self.noted.lock();
+        let was_idle = noted.is_idle();
+        if self.at_once {
+            self.tell(self.write(bound));
+            noted.unflushed = true;
+        } else {
+            noted.bound = Some(bound);
+        }
+        drop(noted);
+        if was_idle {
+            self.changed.notify_one();
+        }
+    }
+
+    fn write(&self, bound: Bound) -> std::io::Result<()> {
         let slot = Slot {
             store: self.store,
             bound,
             boot: self.boot,
         };
-        if let Err(error) = self.file.write_all_at(&slot.bytes(), self.at) {
-            self.tell(&error);
-        } else if !self.dirty.swap(true, Ordering::AcqRel) {
-            let _closed = self.closed.lock();
-            self.changed.notify_one();
-        }
+        self.file.write_all_at(&slot.bytes(), self.at)
     }
 
     /// Without its marker a store is as safe, and only its going back is not noticed.
-    fn tell(&self, error: &std::io::Error) {
-        if !self.told.swap(true, Ordering::Relaxed) {
+    fn tell(&self, result: std::io::Result<()>) {
+        if let Err(error) = result
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
             let mark = self.path.display();
             tracing::warn!(%mark, %error, "the store's marker cannot be written; look at the disk");
         }
     }
 
-    /// Flushes what has been noted, at most once a second, until the marker is closed.
-    pub(super) fn flush_now_and_then(&self) {
-        let mut closed = self.closed.lock();
+    /// Writes and flushes what is noted, until the marker is closed.
+    pub(super) fn keep(&self) {
+        let mut pauses = PAUSES;
+        let mut noted = self.noted.lock();
         loop {
-            while !*closed && !self.dirty.load(Ordering::Acquire) {
-                self.changed.wait(&mut closed);
+            let idle = |noted: &mut Noted| !noted.closed && noted.is_idle();
+            self.changed.wait_while(&mut noted, idle);
+            let closed = noted.closed;
+            if let Some(bound) = noted.bound.take() {
+                noted.unflushed = true;
+                let written = MutexGuard::unlocked(&mut noted, || self.write(bound));
+                self.tell(written);
             }
-            if self.dirty.swap(false, Ordering::AcqRel) {
-                parking_lot::MutexGuard::unlocked(&mut closed, || {
-                    if let Err(error) = self.file.sync_data() {
-                        self.tell(&error);
-                    }
-                });
+            if noted.unflushed && (closed || pauses >= PAUSES) {
+                (noted.unflushed, pauses) = (false, 0);
+                let flushed = MutexGuard::unlocked(&mut noted, || self.file.sync_data());
+                self.tell(flushed);
             }
-            if *closed {
+            if closed {
+                // Nothing is committed any more, so that nothing has been noted meanwhile.
                 return;
             }
-            self.changed
-                .wait_while_for(&mut closed, |closed| !*closed, FLUSH_EVERY);
+            let open = |noted: &mut Noted| !noted.closed;
+            self.changed.wait_while_for(&mut noted, open, WRITE_EVERY);
+            pauses += 1;
         }
     }
 
-    /// Lets the flusher end, with everything flushed.
+    /// Lets the thread end that keeps the marker, with everything flushed.
     pub(super) fn close(&self) {
-        *self.closed.lock() = true;
+        self.noted.lock().closed = true;
         self.changed.notify_one();
     }
 }

@@ -57,7 +57,7 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     pool: Pool,
     wake: Wake,
-    /// Those that it has begun: what flushes the marker, and then the writer.
+    /// Those that it has begun: what keeps the marker, and then the writer.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -78,7 +78,7 @@ impl SqliteStore {
             &opened.connection,
             time::nonce(),
             time.boot(),
-            options.durability == Durability::Full,
+            &options,
         )?);
         let shared = Arc::new(Shared {
             path: path.to_owned(),
@@ -102,7 +102,7 @@ impl SqliteStore {
             wake,
             threads: Mutex::default(),
         };
-        store.begin("store-mark", move || mark.flush_now_and_then())?;
+        store.begin("store-mark", move || mark.keep())?;
         store.begin("store-writer", move || writer::run(&for_writer, opened))?;
         Ok(Arc::new(store))
     }
@@ -203,7 +203,7 @@ impl Store for SqliteStore {
         self.pool.close();
         self.shared.queue.close();
         let mut threads = std::mem::take(&mut *self.threads.lock()).into_iter();
-        let flusher = threads.next();
+        let keeper = threads.next();
         // A sink that held the last handle closes the store from the writer's own thread.
         let own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         for writer in threads.filter(|thread| !own(thread)) {
@@ -212,8 +212,8 @@ impl Store for SqliteStore {
         }
         // The last bound is known.
         self.shared.mark.close();
-        if let Some(flusher) = flusher {
-            let _ = flusher.join();
+        if let Some(keeper) = keeper {
+            let _ = keeper.join();
         }
         self.shared.locks.lock().clear();
     }

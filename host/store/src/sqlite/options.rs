@@ -39,6 +39,9 @@ pub struct SqliteOptions {
     pub log_bytes_max: u64,
     /// The file does not grow beyond this, in bytes; none: as far as the disk goes.
     pub max_bytes: Option<u64>,
+    /// Whether each group waits until the marker beside the store names it; otherwise the marker
+    /// does so up to 20 milliseconds later.
+    pub mark_at_once: bool,
     /// Leases count on its monotonic time.
     pub clock: Arc<dyn Clock>,
     /// Where groups of writes are measured.
@@ -58,6 +61,7 @@ impl SqliteOptions {
             log_bytes: 64 * 1024 * 1024,
             log_bytes_max: 1024 * 1024 * 1024,
             max_bytes: None,
+            mark_at_once: false,
             clock,
             metrics: Arc::default(),
         }

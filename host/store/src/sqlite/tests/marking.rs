@@ -91,6 +91,29 @@ fn a_store_that_lost_the_newest_group_is_refused() {
     }
 }
 
+#[test]
+fn a_marker_that_follows_is_never_ahead_and_catches_up_by_itself() {
+    let disk = on_disk();
+    let options = SqliteOptions {
+        mark_at_once: false,
+        ..disk.options()
+    };
+    let store = SqliteStore::open(disk.path(), options).unwrap();
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    let before = Picture::take(&disk.path());
+    for born in 1..=40 {
+        member.create(member.draft(1));
+        assert_eq!(opened(&Picture::take(&disk.path())).unwrap(), born);
+    }
+    let is_told = || opened(&with_mark_of(&on_disk(), &disk, &before)).is_err();
+    let tries = std::iter::repeat_with(is_told).take(1_000);
+    assert!(tries.into_iter().any(|told| told), "it never catches up");
+    let newest = Picture::take(&disk.path());
+    member.create(member.draft(1));
+    store.close();
+    check_refused(&with_mark_of(&on_disk(), &disk, &newest), &codes::WENT_BACK);
+}
+
 /// A store that was at work, as a process leaves it that was killed.
 fn killed() -> OnDisk {
     let (from, to) = (on_disk(), on_disk());

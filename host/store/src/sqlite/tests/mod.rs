@@ -37,7 +37,10 @@ fn on_disk() -> OnDisk {
 
 impl OnDisk {
     fn options(&self) -> SqliteOptions {
-        SqliteOptions::new(Arc::clone(&self.clock) as Arc<dyn Clock>)
+        SqliteOptions {
+            mark_at_once: true,
+            ..SqliteOptions::new(Arc::clone(&self.clock) as Arc<dyn Clock>)
+        }
     }
 
     fn path(&self) -> std::path::PathBuf {
