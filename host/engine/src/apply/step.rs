@@ -346,7 +346,8 @@ impl<'a> Step<'a> {
     }
 
     /// Carries decisions to their targets, cancels what has lost a race once all of them are
-    /// carried, whatever their order, lets into critical sections who waits for them, and ends loops and scopes that have emptied, inner ones first, until nothing moves.
+    /// carried, whatever their order, lets into critical sections who waits for them, and ends
+    /// loops and scopes that have emptied, inner ones first, until nothing moves.
     pub(super) fn settle(&mut self) {
         loop {
             if let Some((scope, edge, decision)) = self.work.pop_front() {

@@ -32,25 +32,45 @@ pub(super) enum Of {
 /// A key with fewer parts has zeros behind them.
 pub(super) type Key = [i64; 3];
 
+/// Bytes that say what a sum is of.
+const HEAD: usize = 3 + 5 * 8;
+
+/// Up to this size, in bytes, content is gathered before it is summed.
+const SMALL: usize = 512;
+
 /// The sum of a body, of what is said beside it, and of the key of their row.
 pub(super) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Option<&[u8]>) -> u32 {
-    let [one, two, three] = key.map(i64::to_le_bytes);
-    let length = |bytes: &[u8]| (bytes.len() as u64).to_le_bytes();
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&[of as u8, u8::from(body.is_some()), u8::from(meta.is_some())]);
-    // The lengths keep what ends one part from beginning the next.
-    let fixed = [
-        one,
-        two,
-        three,
-        length(name.as_bytes()),
-        length(body.unwrap_or_default()),
+    let parts = [
+        name.as_bytes(),
+        body.unwrap_or_default(),
+        meta.unwrap_or_default(),
     ];
-    sum.update(fixed.as_flattened());
-    sum.update(name.as_bytes());
-    sum.update(body.unwrap_or_default());
-    sum.update(meta.unwrap_or_default());
-    sum.finalize()
+    let mut head = [0; HEAD];
+    head[..3].copy_from_slice(&[of as u8, u8::from(body.is_some()), u8::from(meta.is_some())]);
+    // The lengths keep what ends one part from beginning the next.
+    let [one, two, three] = key;
+    let numbers = [one, two, three, length(parts[0]), length(parts[1])];
+    head[3..].copy_from_slice(numbers.map(i64::to_le_bytes).as_flattened());
+    let size = HEAD + parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut small = [0; SMALL];
+    let Some(all) = small.get_mut(..size) else {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&head);
+        parts.iter().for_each(|part| sum.update(part));
+        return sum.finalize();
+    };
+    // At once, since a sum of short pieces is slow.
+    let mut rest = &mut *all;
+    for part in [&head[..], parts[0], parts[1], parts[2]] {
+        let (place, after) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = after;
+    }
+    crc32fast::hash(all)
+}
+
+fn length(part: &[u8]) -> i64 {
+    (part.len() as u64).cast_signed()
 }
 
 /// The sum of a payload; none if there is none.
@@ -182,7 +202,7 @@ pub(super) fn altered(connection: &Connection) -> rusqlite::Result<Vec<String>> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Of, sum};
+    use super::{HEAD, Of, SMALL, sum};
 
     #[test]
     fn a_sum_is_of_the_key_the_name_and_each_part() {
@@ -197,7 +217,38 @@ mod tests {
             sum(Of::Var, [1, 2, 3], "n", Some(b""), body),
             sum(Of::Var, [1, 2, 3], "n", None, body),
         ];
-        let different: std::collections::BTreeSet<_> = sums.into_iter().collect();
+        let long = vec![b'a'; SMALL];
+        let cut = |at: usize| {
+            let (body, meta) = long.split_at(at);
+            sum(Of::Run, [1, 2, 3], "", Some(body), Some(meta))
+        };
+        let sums = sums.into_iter().chain([cut(1), cut(2), cut(SMALL)]);
+        let sums: Vec<_> = sums.collect();
+        let different: std::collections::BTreeSet<_> = sums.iter().collect();
         assert_eq!(different.len(), sums.len());
+    }
+
+    /// Files hold sums of all sizes.
+    #[test]
+    fn a_sum_is_the_same_however_it_is_computed() {
+        for size in [
+            0,
+            1,
+            80,
+            SMALL - HEAD - 1,
+            SMALL - HEAD,
+            SMALL - HEAD + 1,
+            5_000,
+        ] {
+            let body: Vec<_> = (0..=u8::MAX).cycle().take(size).collect();
+            let mut pieces = crc32fast::Hasher::new();
+            pieces.update(&[7, 1, 0]);
+            for number in [5, -6, 7, 0, i64::try_from(size).unwrap()] {
+                pieces.update(&number.to_le_bytes());
+            }
+            pieces.update(&body);
+            let found = sum(Of::Run, [5, -6, 7], "", Some(&body), None);
+            assert_eq!(found, pieces.finalize(), "{size}");
+        }
     }
 }
