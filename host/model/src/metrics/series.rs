@@ -1,7 +1,7 @@
 //! Numbers that many threads change at once.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most series of one family; what comes later shares one whose labels are [`OTHER`].
@@ -82,9 +82,29 @@ pub struct Histogram {
     /// What the values are counted in, per unit that is shown.
     pub(super) scale: u64,
     pub(super) bounds: &'static [u64],
-    /// One more than there are bounds: the last is for what exceeds all of them.
-    buckets: Box<[AtomicU64]>,
-    sum: AtomicU64,
+    /// The numbers of each share of the threads, one share behind the other.
+    lines: Box<[Line]>,
+}
+
+/// Numbers that share a line of the processor's cache, and none with others.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([AtomicU64; LINE]);
+
+/// Numbers in a line.
+const LINE: usize = 8;
+
+/// Into how many shares threads are divided: those of one share wait for each other's lines.
+const SHARES: usize = 4;
+
+/// The share of this thread.
+fn share() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static SHARE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARES;
+    }
+    // A thread that ends has none any more.
+    SHARE.try_with(|share| *share).unwrap_or(0)
 }
 
 impl Histogram {
@@ -102,18 +122,34 @@ impl Histogram {
         Self {
             scale,
             bounds,
-            buckets: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
-            sum: AtomicU64::new(0),
+            lines: (0..SHARES * lines_of(bounds))
+                .map(|_| Line::default())
+                .collect(),
         }
+    }
+
+    /// A number of a share: a bucket, or behind the last one the sum.
+    fn number(&self, share: usize, at: usize) -> Option<&AtomicU64> {
+        let line = share * lines_of(self.bounds) + at / LINE;
+        self.lines.get(line)?.0.get(at % LINE)
+    }
+
+    /// A number of all shares together.
+    fn total(&self, at: usize) -> u64 {
+        let each = (0..SHARES).filter_map(|share| self.number(share, at));
+        each.map(|it| it.load(Ordering::Relaxed)).sum()
     }
 
     /// Takes a value in.
     pub fn record(&self, value: u64) {
+        let share = share();
         let at = self.bounds.partition_point(|bound| *bound < value);
-        if let Some(bucket) = self.buckets.get(at) {
+        if let Some(bucket) = self.number(share, at) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        self.sum.fetch_add(value, Ordering::Relaxed);
+        if let Some(sum) = self.number(share, self.bounds.len() + 1) {
+            sum.fetch_add(value, Ordering::Relaxed);
+        }
     }
 
     /// How many values were taken in.
@@ -123,12 +159,18 @@ impl Histogram {
 
     /// How many fell into each bucket; the last has no bound.
     pub(super) fn each(&self) -> impl Iterator<Item = u64> {
-        self.buckets.iter().map(|it| it.load(Ordering::Relaxed))
+        (0..=self.bounds.len()).map(|at| self.total(at))
     }
 
     pub(super) fn sum(&self) -> u64 {
-        self.sum.load(Ordering::Relaxed)
+        self.total(self.bounds.len() + 1)
     }
+}
+
+/// How many lines a share has: a bucket for each bound, one for what exceeds all of them, and
+/// the sum.
+fn lines_of(bounds: &[u64]) -> usize {
+    (bounds.len() + 2).div_ceil(LINE)
 }
 
 /// Histograms of time by the values of labels.

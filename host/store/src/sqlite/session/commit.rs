@@ -1,10 +1,10 @@
 //! One step: the hot path. An ordinary one is an update of its trigger in place, an append to
 //! the log of runs, and its share of one update of the head.
 
-use rusqlite::params;
 use windlass_model::Status;
 
 use super::cache::{Unwritten, extras};
+use super::statements::bind;
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
 use crate::sqlite::sums::{self, Of};
@@ -187,7 +187,8 @@ impl Session<'_> {
         let (output, meta) = payload(run.output.as_ref());
         let content = (output, meta.as_deref());
         let sum = sums::of_payload(Of::Run, [run.no.0, 0, 0], "", content);
-        self.statements.insert_run.execute(params![
+        bind!(
+            self.statements.insert_run,
             run.no.0,
             run.instance.0,
             run.previous.map(|previous| previous.0),
@@ -205,7 +206,8 @@ impl Session<'_> {
             output,
             &meta,
             sum,
-        ])?;
+        );
+        self.statements.insert_run.raw_execute()?;
         Ok(())
     }
 

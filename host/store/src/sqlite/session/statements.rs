@@ -17,6 +17,21 @@ pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigge
 pub(in crate::sqlite) const PRIORITY: &str = "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
         AND priority < ?1 ORDER BY priority DESC LIMIT 1";
 
+/// Binds all parameters of a statement of the hot path that has more of them than a tuple may:
+/// each by its own type, which a list of `dyn ToSql` does not.
+macro_rules! bind {
+    ($statement:expr, $($value:expr),+ $(,)?) => {{
+        let statement = &mut $statement;
+        let mut place = 0;
+        $(
+            place += 1;
+            statement.raw_bind_parameter(place, $value)?;
+        )+
+        debug_assert_eq!(place, statement.parameter_count());
+    }};
+}
+pub(super) use bind;
+
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident: $sql:expr,)*) => {
         pub(super) struct Statements<'c> {
