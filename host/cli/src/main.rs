@@ -32,6 +32,10 @@ mod wire;
 
 use std::process::ExitCode;
 
+/// Steps make and drop many small values, which cross threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     app::main().into()
 }

@@ -18,6 +18,10 @@ use windlass_tests::bench::{
     scaling, scenario, start_up, steady, table, timers,
 };
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let arguments = Arguments::read()?;
     match (&arguments.only, arguments.minutes) {
