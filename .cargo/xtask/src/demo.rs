@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<()> {
     let store = place::target()?.join("demo/windlass.db");
     let status = Command::new(programs.join("windlass"))
         .current_dir(&example)
-        .args(["run", "triage.yaml", "--input", "@orders.json"])
+        .args(["--trust", "run", "triage.yaml", "--input", "@orders.json"])
         .arg("--input")
         .arg(format!("prices={address}"))
         .arg("--store")

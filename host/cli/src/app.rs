@@ -76,6 +76,9 @@ pub(crate) struct Common {
     /// The project file [default: windlass.toml, here or in the nearest directory above]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Let the settings of the project count that could do harm, for this command
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Any setting, like `scheduler.workers=2`; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -117,6 +120,7 @@ impl Common {
     fn sources(&self) -> Result<Sources, Expected> {
         let mut sources = Sources::of_process();
         sources.project.clone_from(&self.config);
+        sources.trusts_all = self.trust;
         let mut flag = |flag: &str, key: &str, value: String| {
             sources
                 .flags

@@ -61,6 +61,13 @@ pub(crate) const NO_LETTER: Code = Code::new("WL-U015");
 /// It is too late for what was asked.
 pub(crate) const TOO_LATE: Code = Code::new("WL-U016");
 
+/// A project file was found that another user can decide about.
+pub(crate) const FOREIGN_PROJECT: Code = Code::new("WL-C008");
+/// Settings of a project do not count, because the project is not trusted.
+pub(crate) const UNTRUSTED: Code = Code::new("WL-C009");
+/// What is trusted cannot be read or written down.
+pub(crate) const TRUST: Code = Code::new("WL-C010");
+
 /// The address of a host means nothing.
 pub(crate) const SERVER_URL: Code = Code::new("WL-C040");
 /// The host does not answer.

@@ -17,6 +17,7 @@ mod input;
 mod limiter;
 mod metrics;
 mod output;
+mod private;
 mod progress;
 #[cfg(test)]
 mod reference;
@@ -26,6 +27,7 @@ mod request;
 mod signals;
 mod source;
 mod telemetry;
+mod token_file;
 mod waits;
 mod web;
 mod wire;

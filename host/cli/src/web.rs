@@ -14,6 +14,7 @@ use crate::config;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
+use crate::token_file::{self, TokenFile};
 use crate::wire::Machine;
 
 /// Turns the web server off.
@@ -43,9 +44,40 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
             .help("Write `public-url` in [server] like `https://flows.example`.")
             .exit(Exit::Usage));
     }
+    names(section)?;
     networks(&section.trusted_proxies)?;
-    windlass_server::check(address, section.token.as_deref()).map_err(refused)?;
+    let token = section.token.as_deref();
+    // A token that is made later is a good one.
+    if token != Some(token_file::AUTO) {
+        windlass_server::check(address, token).map_err(refused)?;
+    }
     Ok(Some(address))
+}
+
+/// Refuses names and origins that no request could have.
+fn names(section: &config::Server) -> Result<(), Expected> {
+    let wrong = |key: &str, text: &str, example: &str| {
+        let text = format!("`{text}` in `{key}` cannot be what a request has");
+        Expected::new(windlass_server::codes::SETTING, text)
+            .help(format!("Write `{key}` in [server] like {example}."))
+            .exit(Exit::Usage)
+    };
+    let bad = |text: &&String, good: fn(&str) -> bool| !good(text);
+    let hosts = &section.hosts;
+    if let Some(host) = hosts
+        .iter()
+        .find(|text| bad(text, windlass_server::is_host))
+    {
+        return Err(wrong("hosts", host, "[\"flows.example\"]"));
+    }
+    let origins = &section.origins;
+    if let Some(origin) = origins
+        .iter()
+        .find(|text| bad(text, windlass_server::is_origin))
+    {
+        return Err(wrong("origins", origin, "[\"https://shop.example\"]"));
+    }
+    Ok(())
 }
 
 /// The proxies that are trusted.
@@ -99,6 +131,22 @@ fn connections(wanted: u32) -> usize {
     usize::try_from(fitting).unwrap_or(usize::MAX)
 }
 
+/// A web server that listens.
+pub(crate) struct Web {
+    /// What ends it.
+    pub(crate) handle: windlass_server::Handle,
+    /// The token that was made for it, for as long as it listens.
+    _token: Option<TokenFile>,
+}
+
+/// The token that requests have to bring, and whether it was made here.
+fn token(section: &config::Server) -> (Option<String>, bool) {
+    match section.token.as_deref() {
+        Some(token_file::AUTO) => (Some(token_file::random()), true),
+        token => (token.map(str::to_owned), false),
+    }
+}
+
 /// Begins to listen.
 pub(crate) fn begin(
     machine: &Machine,
@@ -108,7 +156,7 @@ pub(crate) fn begin(
     definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
     hub: Arc<Hub>,
-) -> Result<windlass_server::Handle, Expected> {
+) -> anyhow::Result<Web> {
     let section = &machine.config.server;
     let connections = connections(section.connections);
     // Pools that hold more than all connections would leave none to the others.
@@ -117,11 +165,14 @@ pub(crate) fn begin(
         let fitting = fitting.div_ceil(u128::from(section.connections.max(1)));
         usize::try_from(fitting).unwrap_or(usize::MAX)
     };
+    let (token, made) = token(section);
     let options = Options {
         listen,
-        token: section.token.clone(),
+        token: token.clone(),
         public_url: section.public_url.clone(),
         callers: Callers {
+            hosts: section.hosts.clone(),
+            origins: section.origins.clone(),
             trusted_proxies: networks(&section.trusted_proxies)?,
             hook_rate: rate(section.hook_rate, section.hook_burst),
             client_rate: rate(section.client_rate, section.client_burst),
@@ -151,8 +202,18 @@ pub(crate) fn begin(
     };
     let server = Server::new(options).map_err(refused)?;
     let handle = machine.tokio.block_on(server.listen()).map_err(refused)?;
-    tracing::info!(address = %handle.address(), "listening");
-    Ok(handle)
+    let address = handle.address();
+    let file = token.filter(|_| made);
+    let file = file.map(|token| TokenFile::write(address.port(), token));
+    let file = file.transpose()?;
+    let token_file = file
+        .as_ref()
+        .map(|file| tracing::field::display(file.path().display()));
+    tracing::info!(%address, token_file, "listening");
+    Ok(Web {
+        handle,
+        _token: file,
+    })
 }
 
 fn refused(error: windlass_server::Error) -> Expected {

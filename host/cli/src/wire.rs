@@ -80,7 +80,7 @@ impl Machine {
 
     fn sqlite(&self, path: &Path) -> anyhow::Result<Arc<dyn Store>> {
         if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory).map_err(|error| {
+            windlass_files::make_directory(directory).map_err(|error| {
                 let text = format!("{} cannot be made: {error}", directory.display());
                 Expected::new(windlass_store::codes::CANNOT_OPEN, text)
                     .help("Name another place with `--store PATH`, or look at the permissions.")
@@ -279,6 +279,16 @@ pub(crate) fn cache(config: &Config) -> PathBuf {
     })
 }
 
+/// Where the key is by which compiled code is known.
+fn code_key(config: &Config) -> PathBuf {
+    config.plugins.code_key.clone().unwrap_or_else(|| {
+        etcetera::choose_base_strategy()
+            .map(|strategy| strategy.data_dir().join("windlass"))
+            .unwrap_or_else(|_| PathBuf::from(".windlass"))
+            .join("code-key")
+    })
+}
+
 fn or_cores(threads: u32) -> usize {
     match threads {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
@@ -289,6 +299,7 @@ fn or_cores(threads: u32) -> usize {
 fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
     let section = &config.plugins;
     let mut options = plugins::Options::in_dir(cache(config));
+    options.code_key = code_key(config);
     options.limits = limits(&section.limits);
     options.threads = or_cores(section.threads);
     options.max_slow_inline = (options.threads / 2).max(1);

@@ -71,7 +71,8 @@ struct Grip {
 impl Files {
     pub(crate) fn open(options: &Options, parts: Parts) -> Result<Self, Error> {
         let directory = options.directory.clone();
-        std::fs::create_dir_all(&directory).map_err(|error| trouble("make", &directory, &error))?;
+        windlass_files::make_directory(&directory)
+            .map_err(|error| trouble("make", &directory, &error))?;
         Ok(Self {
             inner: Arc::new(Inner {
                 directory,
@@ -108,13 +109,7 @@ impl Inner {
         let path = self.directory.join(name);
         let failed = |error: &std::io::Error| trouble("lock", &path, error);
         loop {
-            let mut file = File::options()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .open(&path)
-                .map_err(|error| failed(&error))?;
+            let mut file = windlass_files::open_lock(&path).map_err(|error| failed(&error))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
@@ -132,7 +127,7 @@ impl Inner {
     }
 
     fn token(&self) -> std::io::Result<u64> {
-        let mut file = File::options()
+        let mut file = windlass_files::options()
             .create(true)
             .truncate(false)
             .read(true)

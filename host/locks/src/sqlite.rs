@@ -80,10 +80,12 @@ fn connect(path: &Path) -> Result<Connection, Error> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
-        std::fs::create_dir_all(parent).map_err(|error| {
+        windlass_files::make_directory(parent).map_err(|error| {
             Error::refused(format!("cannot make {}: {error}", parent.display()))
         })?;
     }
+    // What is wrong with the place SQLite says better.
+    let _ = windlass_files::make(path);
     let connection = Connection::open(path).and_then(|connection| {
         keep_a_log(&connection)?;
         connection.busy_timeout(OPENING)?;

@@ -15,6 +15,7 @@ pub mod http;
 pub mod ids;
 pub mod instance;
 pub mod limits;
+pub mod mac;
 pub mod metrics;
 pub mod nearest;
 pub mod outcome;

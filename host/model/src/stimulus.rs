@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Digest, InstanceId, Payload, Seq};
+use crate::{Digest, InstanceId, Payload, Seq, mac};
 
 /// Something that happened, told to whoever waits for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,20 +200,16 @@ pub fn resume_token(
     phase: u32,
     name: &str,
 ) -> String {
-    let padded = |with: u8| {
-        let mut block = [with; 64];
-        for (byte, secret) in block.iter_mut().zip(secret) {
-            *byte ^= secret;
-        }
-        Sha256::new().chain_update(block)
-    };
-    let inner = padded(0x36)
-        .chain_update(instance.0.as_bytes())
-        .chain_update(first.0.to_be_bytes())
-        .chain_update(phase.to_be_bytes())
-        .chain_update(name.as_bytes())
-        .finalize();
-    URL_SAFE_NO_PAD.encode(padded(0x5c).chain_update(inner).finalize())
+    let tag = mac::tag(
+        secret,
+        &[
+            instance.0.as_bytes(),
+            &first.0.to_be_bytes(),
+            &phase.to_be_bytes(),
+            name.as_bytes(),
+        ],
+    );
+    URL_SAFE_NO_PAD.encode(tag)
 }
 
 /// What the store keeps of a resume token, so that reading the store reveals none.

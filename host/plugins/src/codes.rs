@@ -38,6 +38,8 @@ pub const WATCH: Code = Code::new("WL-P016");
 pub const NOT_STORED: Code = Code::new("WL-P017");
 /// A grant cannot be read.
 pub const GRANT: Code = Code::new("WL-P018");
+/// The key of compiled code is not of this user alone.
+pub const CODE_KEY: Code = Code::new("WL-P019");
 
 /// The guest crashed.
 pub const TRAP: Code = Code::new("WL-R030");

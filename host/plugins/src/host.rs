@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     /// Inline calls that are slow at this moment.
     pub(crate) slow_inline: Arc<AtomicUsize>,
     pub(crate) http: Client,
+    /// By which compiled code of this user is known.
+    pub(crate) code_key: load::CodeKey,
     /// The memory that guests may take.
     pub(crate) budget: Arc<Budget>,
     pub(crate) compiles: load::Bench,
@@ -93,6 +95,7 @@ impl Host {
     /// If a directory of `options` cannot be made, or the engine does not start.
     pub fn start(options: Options, clock: Arc<dyn Clock>, io: Handle) -> Result<Arc<Self>, Error> {
         load::store::prepare(&options)?;
+        let code_key = load::CodeKey::load(&options.code_key)?;
         let engine = engine::make(&options)?;
         let fault = |error: wasmtime::Error| Error::new(codes::ENGINE, "engine", chain(&error));
         let mut plain = Linker::new(&engine);
@@ -116,6 +119,7 @@ impl Host {
                 Arc::clone(&options.metrics),
             ),
             compiles: load::Bench::new(options.pool.compiles),
+            code_key,
             plugins: Mutex::default(),
             options,
             clock,

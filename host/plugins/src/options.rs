@@ -20,6 +20,9 @@ pub struct Options {
     /// Where compiled code is kept. Made if it is not there, readable by this user alone:
     /// what is in it is run.
     pub cache_dir: PathBuf,
+    /// The file of the key by which this user knows the code that its own hosts have compiled.
+    /// Made if it is not there, readable by this user alone.
+    pub code_key: PathBuf,
     /// What a call may use, unless the plugin's own settings say otherwise.
     pub limits: Limits,
     /// By package name. A package that is not named gets [`Settings::default`].
@@ -56,6 +59,7 @@ impl Options {
         Self {
             store_dir: dir.join("components"),
             cache_dir: dir.join("compiled"),
+            code_key: dir.join("code-key"),
             limits: Limits::default(),
             settings: BTreeMap::new(),
             pool: PoolSize::default(),

@@ -17,6 +17,8 @@ use crate::api::webhooks::KnownHooks;
 use crate::codes;
 use crate::hub::Hub;
 use crate::options::{Bounds, Options};
+use crate::origin::Names;
+use crate::permissions::Caller;
 use crate::pools::Pools;
 use crate::problem::Problem;
 use crate::proxies;
@@ -52,6 +54,7 @@ pub(crate) struct Inner {
     /// many requests nor many such questions are in the way of the answer.
     probing: Turns,
     token: Option<Digest>,
+    names: Names,
     draining: AtomicBool,
     /// Raised when streams are to end.
     closing: watch::Sender<bool>,
@@ -81,6 +84,11 @@ impl App {
             probing: Turns::new(1),
             // Digests are of one length, so that comparing tells nothing of the token's.
             token: token.map(|token| Digest::of(token.as_bytes())),
+            names: Names::new(
+                &options.callers.hosts,
+                &options.callers.origins,
+                options.public_url.as_deref(),
+            ),
             draining: AtomicBool::new(false),
             closing: watch::channel(false).0,
             options,
@@ -202,13 +210,22 @@ impl Inner {
         self.options.clock.wall_ms()
     }
 
-    /// Whether this is what requests have to bring.
-    pub(crate) fn admits(&self, token: Option<&str>) -> bool {
+    /// Who sends a request with this token, or without one.
+    pub(crate) fn caller(&self, token: Option<&str>) -> Caller {
         let Some(wanted) = &self.token else {
-            return true;
+            return Caller::Local;
         };
         let given = token.map(|token| Digest::of(token.as_bytes()));
-        given.is_some_and(|given| bool::from(given.0.ct_eq(&wanted.0)))
+        if given.is_some_and(|given| bool::from(given.0.ct_eq(&wanted.0))) {
+            Caller::Token
+        } else {
+            Caller::Stranger
+        }
+    }
+
+    /// What this host is called, and whose pages may send requests.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Takes in nothing more.

@@ -50,3 +50,7 @@ pub const HOST: Code = Code::new("WL-H023");
 pub const HOOK_RATE: Code = Code::new("WL-H024");
 /// A client calls hooks and resume links more often than it may.
 pub const CLIENT_RATE: Code = Code::new("WL-H025");
+/// The `Host` of a request without a token is no name of this host.
+pub const NOT_OUR_NAME: Code = Code::new("WL-H026");
+/// A page in a browser that is not of this host sent a request that changes something.
+pub const FOREIGN_PAGE: Code = Code::new("WL-H027");

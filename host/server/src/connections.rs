@@ -52,6 +52,8 @@ struct Open {
 struct Line {
     no: u64,
     peer: SocketAddr,
+    /// The address of this machine that the client connected to.
+    local: IpAddr,
     /// Requests that are worked on.
     now: AtomicUsize,
     /// Those among them that are none for health and metrics.
@@ -125,13 +127,14 @@ impl Connections {
     }
 
     /// Takes a connection in, and tells another one to close if there are too many.
-    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr) -> Entry {
+    pub(crate) fn enter(self: &Arc<Self>, peer: SocketAddr, local: IpAddr) -> Entry {
         let mut open = self.open.lock();
         let no = open.next;
         open.next += 1;
         let line = Arc::new(Line {
             no,
             peer,
+            local,
             now: AtomicUsize::new(0),
             working: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
@@ -263,6 +266,11 @@ impl Connection {
         self.0.peer.ip()
     }
 
+    /// The address of this machine that the client connected to.
+    pub(crate) fn local(&self) -> IpAddr {
+        self.0.local
+    }
+
     /// Whether more connections carry requests than may, so that this one is for health and
     /// metrics alone. Those that carry requests for health and metrics do not count.
     pub(crate) fn is_reserved(&self) -> bool {
@@ -306,7 +314,8 @@ mod tests {
         }
 
         fn enter(&self) -> Entry {
-            self.all.enter(([127, 0, 0, 1], 9).into())
+            self.all
+                .enter(([127, 0, 0, 1], 9).into(), [127, 0, 0, 1].into())
         }
 
         /// Whether one more may be accepted now.

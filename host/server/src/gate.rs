@@ -14,6 +14,7 @@ use windlass_runtime::Error;
 use crate::app::App;
 use crate::codes;
 use crate::connections::{Asks, Busy, Connection};
+use crate::permissions::{Caller, Needed};
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
 
@@ -46,7 +47,11 @@ impl Room {
 }
 
 /// Lets a request in, or answers it.
-pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn gate(
+    State((app, needed)): State<(App, Arc<Needed>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let connection = request.extensions().get::<Connection>().cloned();
     let path = request.uri().path();
     let pool = Pool::of(path);
@@ -59,11 +64,8 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
     if is_free(path) {
         return next.run(request).await;
     }
-    if !is_open(path) && !app.admits(bearer(&request)) {
-        let detail = "the request does not have the token of this host";
-        return Problem::new(StatusCode::UNAUTHORIZED, &codes::UNAUTHORISED, detail)
-            .help("Send it as `Authorization: Bearer TOKEN`.")
-            .into_response();
+    if let Err(problem) = allowed(&app, &needed, connection.as_ref(), &request) {
+        return problem.into_response();
     }
     if let Err(problem) = admitted(&app, pool, connection.as_ref(), request.headers()) {
         return problem.into_response();
@@ -101,6 +103,49 @@ pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Nex
     }
 }
 
+/// Whether the caller of a request may do this, calls this host by its name, and is not a page
+/// of somebody else in the browser of somebody who may.
+fn allowed(
+    app: &App,
+    needed: &Needed,
+    connection: Option<&Connection>,
+    request: &Request,
+) -> Result<(), Box<Problem>> {
+    let (headers, uri) = (request.headers(), request.uri());
+    let caller = app.caller(bearer(headers));
+    if !caller.may(needed.of(request)) {
+        let detail = "the request does not have the token of this host";
+        return Err(
+            Problem::new(StatusCode::UNAUTHORIZED, &codes::UNAUTHORISED, detail)
+                .help("Send it as `Authorization: Bearer TOKEN`."),
+        );
+    }
+    let has_token = caller == Caller::Token;
+    let local = connection.map(Connection::local);
+    if !has_token && !app.names().are_used(headers, uri, local) {
+        let detail = "the header `Host` has a name that this host does not have";
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            &codes::NOT_OUR_NAME,
+            detail,
+        )
+        .help("Use `localhost` or the address, send the token, or list the name in `hosts` of [server]."));
+    }
+    let path = uri.path();
+    // A page cannot know the token, and these are meant to be called from elsewhere.
+    let excepted = has_token && (path.starts_with("/hooks/") || path == "/events");
+    if changes(request.method(), path) && !excepted && app.names().is_foreign(headers) {
+        let detail = "a page that is not of this host sent the request";
+        return Err(
+            Problem::new(StatusCode::FORBIDDEN, &codes::FOREIGN_PAGE, detail).help(
+                "List the origin of the page in `origins` of [server], or set `public-url` if \
+                the page is this host's behind a proxy.",
+            ),
+        );
+    }
+    Ok(())
+}
+
 /// Whether the connection and the client of a request may ask for this at all now.
 fn admitted(
     app: &App,
@@ -121,26 +166,24 @@ fn admitted(
 }
 
 /// What is answered whatever else is going on.
-fn is_free(path: &str) -> bool {
+pub(crate) fn is_free(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }
 
-/// What needs no token: whoever is meant by it has been given the address.
-pub(crate) fn is_open(path: &str) -> bool {
-    let below = ["/hooks/", "/resume/", "/errors/"];
-    is_free(path) || below.iter().any(|open| path.starts_with(open))
+/// Whether a request may change something. A hook may begin a run by whatever method.
+pub(crate) fn changes(method: &Method, path: &str) -> bool {
+    !method.is_safe() || path.starts_with("/hooks/")
 }
 
-fn bearer(request: &Request) -> Option<&str> {
-    let value = request.headers().get(header::AUTHORIZATION)?;
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?;
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Why a request is not taken in for now.
 fn closed(app: &App, method: &Method, path: &str) -> Option<Box<Problem>> {
-    // A hook may begin a run by whatever method.
-    if method.is_safe() && !path.starts_with("/hooks/") {
+    if !changes(method, path) {
         return None;
     }
     if app.is_draining() {

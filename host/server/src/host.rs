@@ -31,34 +31,49 @@ fn fault(version: Version, headers: &HeaderMap) -> Option<&'static str> {
         (None, _) if version < Version::HTTP_11 => None,
         (None, _) => Some("the request has no header `Host`"),
         (Some(_), Some(_)) => Some("the request has more than one header `Host`"),
-        (Some(host), None) if is_authority(host.as_bytes()) => None,
+        (Some(host), None) if Authority::read(host.as_bytes()).is_some() => None,
         (Some(_), None) => Some("the value of the header `Host` is not a host with a port"),
     }
 }
 
-/// Whether a text is `uri-host [":" port]` (RFC 3986, section 3.2). An empty host is none: RFC
-/// 9110, section 4.2.1 forbids it for `http`.
-fn is_authority(text: &[u8]) -> bool {
-    let (host, rest) = match text.strip_prefix(b"[") {
-        Some(literal) => {
-            let Some(end) = literal.iter().position(|byte| *byte == b']') else {
-                return false;
-            };
-            let (inside, rest) = literal.split_at(end);
-            (is_literal(inside), rest.get(1..).unwrap_or_default())
-        }
-        None => {
-            let end = text.iter().position(|byte| *byte == b':');
-            let (name, rest) = text.split_at(end.unwrap_or(text.len()));
-            (is_name(name), rest)
-        }
-    };
-    let port = match rest.split_first() {
-        None => true,
-        Some((b':', port)) => port.iter().all(u8::is_ascii_digit),
-        Some(_) => false,
-    };
-    host && port
+/// A host and perhaps a port: `uri-host [":" port]` (RFC 3986, section 3.2).
+pub(crate) struct Authority<'a> {
+    /// A name, or an address; one of IPv6 in its brackets. Never empty: RFC 9110, section 4.2.1
+    /// forbids that for `http`.
+    pub(crate) host: &'a str,
+    /// The port, if there is one that can be.
+    pub(crate) port: Option<u16>,
+    /// Whether there is a colon behind the host.
+    pub(crate) has_port: bool,
+}
+
+impl<'a> Authority<'a> {
+    /// Reads a text; nothing if it is none.
+    pub(crate) fn read(text: &'a [u8]) -> Option<Self> {
+        let end = match text.strip_prefix(b"[") {
+            Some(inside) => {
+                let end = inside.iter().position(|byte| *byte == b']')?;
+                is_literal(inside.get(..end)?).then_some(end + 2)?
+            }
+            None => {
+                let end = text.iter().position(|byte| *byte == b':');
+                let end = end.unwrap_or(text.len());
+                is_name(text.get(..end)?).then_some(end)?
+            }
+        };
+        let (host, rest) = text.split_at_checked(end)?;
+        let port = match rest.split_first() {
+            None => None,
+            Some((b':', port)) if port.iter().all(u8::is_ascii_digit) => Some(port),
+            Some(_) => return None,
+        };
+        let number = port.and_then(|port| std::str::from_utf8(port).ok());
+        Some(Self {
+            host: std::str::from_utf8(host).ok()?,
+            port: number.and_then(|port| port.parse().ok()),
+            has_port: port.is_some(),
+        })
+    }
 }
 
 /// Whether a text is an `IPv6address` or an `IPvFuture`.

@@ -7,7 +7,7 @@
 //! says `connections.rs`.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -83,9 +83,13 @@ impl axum::serve::Listener for Listener {
         let (stream, address) = self.next().await;
         // A small answer is not held back for the next one.
         let _ = stream.set_nodelay(true);
+        // A connection that is gone by now has no address any more, and no request either.
+        let local = stream
+            .local_addr()
+            .map_or(IpAddr::from([0; 16]), |local| local.ip());
         let io = Bounded {
             stream,
-            entry: self.connections.enter(address),
+            entry: self.connections.enter(address, local),
             patience: self.patience,
             left: None,
             seen: 0,

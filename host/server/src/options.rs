@@ -20,7 +20,7 @@ pub struct Options {
     pub listen: SocketAddr,
     /// What requests have to bring, if anything.
     pub token: Option<String>,
-    /// How often callers without a token may come.
+    /// How callers may reach this host, and how often.
     pub callers: Callers,
     /// What the server is reached by from outside, like `https://flows.example`: what
     /// `Location` begins with.
@@ -45,10 +45,16 @@ pub struct Options {
     pub page: fn(&str) -> Option<&'static str>,
 }
 
-/// How often callers without a token may come, and how they are told apart. By default their
-/// rate is not bounded.
+/// How callers may reach this host, how often those without a token may come, and how they are
+/// told apart. By default their rate is not bounded.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
+    /// Names of this host besides loopback's and its addresses: [`is_host`](crate::is_host).
+    /// Requests without a token have to use one of them.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may send requests that change something:
+    /// [`is_origin`](crate::is_origin).
+    pub origins: Vec<String>,
     /// Proxies that are believed about where a request comes from.
     pub trusted_proxies: Vec<IpNet>,
     /// How often one hook may be called.

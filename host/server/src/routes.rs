@@ -1,11 +1,14 @@
 //! Which handler answers what, and the document that says so.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, MethodRouter, get};
+use serde_json::Value;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::{Response as Described, ResponseBuilder};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -21,6 +24,7 @@ use crate::api::{
 use crate::app::App;
 use crate::codes;
 use crate::gate;
+use crate::permissions::{self, Permission, Routes};
 use crate::problem::{MEDIA, Problem};
 
 /// What the document says besides the handlers.
@@ -52,84 +56,104 @@ impl Modify for Token {
     }
 }
 
-fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(starting::start, instances::list))
-        .routes(routes!(instances::show, lifecycle::delete))
-        .routes(routes!(instances::runs))
-        .routes(routes!(instances::result))
-        .routes(routes!(live::events))
-        .routes(routes!(starting::run))
-        .routes(routes!(lifecycle::cancel))
-        .routes(routes!(lifecycle::pause))
-        .routes(routes!(lifecycle::unpause))
-        .routes(routes!(lifecycle::retry))
-        .routes(routes!(transfer::export))
-        .routes(routes!(transfer::import))
-        .routes(routes!(triggers::schedule, triggers::list))
-        .routes(routes!(triggers::show))
-        .routes(routes!(triggers::fire))
-        .routes(routes!(triggers::cancel))
-        .routes(routes!(triggers::reschedule))
-        .routes(routes!(stimuli::send, stimuli::list))
-        .routes(routes!(bookmarks::list))
-        .routes(routes!(bookmarks::resume))
-        .routes(routes!(letters::list))
-        .routes(routes!(letters::show, letters::delete))
-        .routes(routes!(letters::replay))
-        .routes(routes!(letters::purge))
-        .routes(routes!(definitions::list))
-        .routes(routes!(
-            definitions::show,
-            publishing::publish,
-            publishing::retract
-        ))
-        .routes(routes!(definitions::next))
-        .routes(routes!(publishing::revert))
-        .routes(routes!(drafts::list))
-        .routes(routes!(drafts::show, drafts::save, drafts::discard))
-        .routes(routes!(drafts::publish))
-        .routes(routes!(plugins::list))
-        .routes(routes!(plugins::show))
-        .routes(routes!(locks::list))
-        .routes(routes!(admin::show, admin::pause))
-        .routes(routes!(admin::unpause))
-        .routes(routes!(upkeep::refresh))
-        .routes(routes!(upkeep::reload))
-        .routes(routes!(health::livez))
-        .routes(routes!(health::readyz))
-        .routes(routes!(health::metrics))
-        .routes(routes!(health::page))
-        .routes(routes!(resume::ask, resume::resume))
-        .routes(routes!(events::take))
+/// All routes but that of the document itself, each with the permission that it needs.
+fn documented() -> Routes {
+    use Permission as P;
+    Routes::new(OpenApiRouter::with_openapi(Document::openapi()))
+        .add(P::RunsStart, routes!(starting::start))
+        .add(P::RunsStart, routes!(starting::run))
+        .add(P::RunsRead, routes!(instances::list))
+        .add(P::RunsRead, routes!(instances::show))
+        .add(P::RunsRead, routes!(instances::runs))
+        .add(P::RunsRead, routes!(instances::result))
+        .add(P::RunsRead, routes!(live::events))
+        .add(P::RunsControl, routes!(lifecycle::cancel))
+        .add(P::RunsControl, routes!(lifecycle::pause))
+        .add(P::RunsControl, routes!(lifecycle::unpause))
+        .add(P::RunsControl, routes!(lifecycle::retry))
+        .add(P::RunsDelete, routes!(lifecycle::delete))
+        .add(P::RunsExport, routes!(transfer::export))
+        .add(P::RunsImport, routes!(transfer::import))
+        .add(P::TriggersRead, routes!(triggers::list))
+        .add(P::TriggersRead, routes!(triggers::show))
+        .add(P::TriggersControl, routes!(triggers::schedule))
+        .add(P::TriggersControl, routes!(triggers::fire))
+        .add(P::TriggersControl, routes!(triggers::cancel))
+        .add(P::TriggersControl, routes!(triggers::reschedule))
+        .add(P::StimuliSend, routes!(stimuli::send))
+        .add(P::StimuliSend, routes!(events::take))
+        .add(P::StimuliRead, routes!(stimuli::list))
+        .add(P::BookmarksRead, routes!(bookmarks::list))
+        .add(P::BookmarksResume, routes!(bookmarks::resume))
+        .add(P::DeadLettersRead, routes!(letters::list))
+        .add(P::DeadLettersRead, routes!(letters::show))
+        .add(P::DeadLettersControl, routes!(letters::delete))
+        .add(P::DeadLettersControl, routes!(letters::replay))
+        .add(P::DeadLettersControl, routes!(letters::purge))
+        .add(P::DefinitionsRead, routes!(definitions::list))
+        .add(P::DefinitionsRead, routes!(definitions::show))
+        .add(P::DefinitionsRead, routes!(definitions::next))
+        .add(P::DefinitionsPublish, routes!(publishing::publish))
+        .add(P::DefinitionsPublish, routes!(publishing::retract))
+        .add(P::DefinitionsPublish, routes!(publishing::revert))
+        .add(P::DefinitionsPublish, routes!(drafts::publish))
+        .add(P::DraftsRead, routes!(drafts::list))
+        .add(P::DraftsRead, routes!(drafts::show))
+        .add(P::DraftsWrite, routes!(drafts::save))
+        .add(P::DraftsWrite, routes!(drafts::discard))
+        .add(P::PluginsRead, routes!(plugins::list))
+        .add(P::PluginsRead, routes!(plugins::show))
+        .add(P::LocksRead, routes!(locks::list))
+        .add(P::HostRead, routes!(admin::show))
+        .add(P::HostPause, routes!(admin::pause))
+        .add(P::HostPause, routes!(admin::unpause))
+        .add(P::HostReload, routes!(upkeep::refresh))
+        .add(P::HostReload, routes!(upkeep::reload))
+        .add(P::HostRead, routes!(health::metrics))
+        .add(P::Public, routes!(health::livez))
+        .add(P::Public, routes!(health::readyz))
+        .add(P::Public, routes!(health::page))
+        .add(P::Public, routes!(resume::ask))
+        .add(P::Public, routes!(resume::resume))
 }
 
 /// The document that describes the HTTP API: OpenAPI 3.1.
 pub fn openapi() -> OpenApi {
-    let mut document = documented().into_openapi();
+    let (router, _) = documented().into_parts();
+    let mut document = router.into_openapi();
     for (path, item) in &mut document.paths.paths {
-        let operations = [
-            &mut item.get,
-            &mut item.post,
-            &mut item.put,
-            &mut item.patch,
-            &mut item.delete,
-        ];
-        for operation in operations.into_iter().flatten() {
-            if gate::is_open(path) {
-                operation.security = Some(Vec::new());
-            } else {
-                add(operation, &WITH_TOKEN);
+        for (method, operation) in permissions::operations(item) {
+            if path.starts_with(HOOKS) {
+                permissions::mark(operation, Permission::Public);
             }
-            if operation.request_body.is_some() {
-                add(operation, &WITH_BODY);
-            }
-            if path != "/livez" {
-                add(operation, &ANY);
-            }
+            describe(path, &method, operation);
         }
     }
     document
+}
+
+/// Says what an operation needs, and what it may be answered with besides its own answers.
+fn describe(path: &str, method: &Method, operation: &mut Operation) {
+    let public = Value::from(Permission::Public.name());
+    let needed = operation.extensions.as_ref();
+    let needed = needed.and_then(|extensions| extensions.get(permissions::IN_DOCUMENT));
+    if needed == Some(&public) {
+        operation.security = Some(Vec::new());
+    } else {
+        add(operation, &WITH_TOKEN);
+    }
+    if !gate::is_free(path) {
+        add(operation, &WITH_NAME);
+    }
+    if gate::changes(method, path) {
+        add(operation, &WITH_CHANGE);
+    }
+    if operation.request_body.is_some() {
+        add(operation, &WITH_BODY);
+    }
+    if path != "/livez" {
+        add(operation, &ANY);
+    }
 }
 
 /// What any request may be answered with.
@@ -161,6 +185,18 @@ const ANY: [(&str, &str); 6] = [
 /// What a request that needs a token may be answered with.
 const WITH_TOKEN: [(&str, &str); 1] = [("401", "The token is missing or wrong.")];
 
+/// What a request may be answered with that has to call the host by its name.
+const WITH_NAME: [(&str, &str); 1] = [(
+    "421",
+    "The request has no token, and its `Host` is no name of this host.",
+)];
+
+/// What a request may be answered with that changes something.
+const WITH_CHANGE: [(&str, &str); 1] = [(
+    "403",
+    "The request comes from a page in a browser that is not of this host.",
+)];
+
 /// What a request with a body may be answered with.
 const WITH_BODY: [(&str, &str); 3] = [
     ("408", "The body has not come in time."),
@@ -185,22 +221,41 @@ fn problem(description: &str) -> Described {
         .build()
 }
 
+/// Where the paths of hooks begin.
+const HOOKS: &str = "/hooks/";
+
 /// The handlers, with what all requests pass.
 pub(crate) fn router(app: &App) -> Router {
-    let (router, _) = documented().split_for_parts();
-    let hooks = MethodFilter::GET
-        .or(MethodFilter::POST)
-        .or(MethodFilter::PUT)
-        .or(MethodFilter::PATCH)
-        .or(MethodFilter::DELETE);
+    let (router, mut needed) = documented().into_parts();
+    let (router, _) = router.split_for_parts();
+    let methods = [
+        (Method::GET, MethodFilter::GET),
+        (Method::POST, MethodFilter::POST),
+        (Method::PUT, MethodFilter::PUT),
+        (Method::PATCH, MethodFilter::PATCH),
+        (Method::DELETE, MethodFilter::DELETE),
+    ];
+    let mut hooks = MethodRouter::new();
+    for (method, filter) in methods {
+        hooks = hooks.on(filter, webhooks::hook);
+        needed.note(HOOK, method, Permission::Public);
+    }
+    needed.note(DOCUMENT, Method::GET, Permission::HostRead);
+    let state = (app.clone(), Arc::new(needed));
     router
-        .route("/hooks/{*path}", on(hooks, webhooks::hook))
-        .route("/api/openapi.json", get(document))
+        .route(HOOK, hooks)
+        .route(DOCUMENT, get(document))
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
-        .layer(middleware::from_fn_with_state(app.clone(), gate::gate))
+        .layer(middleware::from_fn_with_state(state, gate::gate))
         .with_state(app.clone())
 }
+
+/// The pattern of the paths of hooks.
+const HOOK: &str = "/hooks/{*path}";
+
+/// Where the document is.
+const DOCUMENT: &str = "/api/openapi.json";
 
 async fn document(State(app): State<App>) -> Result<Response, Box<Problem>> {
     let document = app.ask(|_| openapi().to_json().map_err(|error| Problem::bug(&error)));
@@ -214,7 +269,7 @@ async fn no_path(uri: axum::http::Uri) -> Box<Problem> {
         .help("`/api/openapi.json` lists what there is.")
 }
 
-async fn no_method(method: axum::http::Method, uri: axum::http::Uri) -> Box<Problem> {
+async fn no_method(method: Method, uri: axum::http::Uri) -> Box<Problem> {
     let detail = format!("{} does not know the method {method}", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, &codes::NO_METHOD, detail)
 }

@@ -248,3 +248,45 @@ fn what_the_document_says_of_the_token_is_so() {
         }
     }
 }
+
+#[test]
+fn every_route_has_a_permission() {
+    let rig = Rig::new(Bounds::default());
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["x-permission"].as_str();
+            let name = name.unwrap_or_else(|| panic!("{method} {path} needs no permission"));
+            names.insert(name.to_owned());
+            let open = operation["security"] == serde_json::json!([]);
+            assert_eq!(name == "public", open, "{method} {path}");
+        }
+    }
+    assert!(names.len() > 20, "{names:?}");
+    // What the document does not have, and what is not there, is for nobody else either.
+    for path in ["/api/openapi.json", "/nowhere", "/api/v1/nowhere"] {
+        assert_eq!(
+            rig.asked(&Method::GET, path),
+            StatusCode::UNAUTHORIZED,
+            "{path}"
+        );
+        assert_eq!(
+            rig.asked(&Method::HEAD, path),
+            StatusCode::UNAUTHORIZED,
+            "{path}"
+        );
+    }
+    for (method, path) in [
+        (Method::OPTIONS, "/api/v1/instances"),
+        (Method::TRACE, "/livez/x"),
+        (Method::HEAD, "/api/v1/instances"),
+        (Method::PATCH, "/resume/x"),
+    ] {
+        assert_eq!(
+            rig.asked(&method, path),
+            StatusCode::UNAUTHORIZED,
+            "{method} {path}"
+        );
+    }
+}

@@ -162,6 +162,10 @@ impl Place {
             ("plugins.directory", self.plugins().display().to_string()),
             ("plugins.library", self.library().display().to_string()),
             ("plugins.cache", cache().display().to_string()),
+            (
+                "plugins.code-key",
+                cache().join("code-key").display().to_string(),
+            ),
             ("scheduler.scan-interval", "1s".to_owned()),
             // Whatever is free: many serve at the same time.
             ("server.listen", "127.0.0.1:0".to_owned()),

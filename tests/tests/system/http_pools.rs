@@ -28,7 +28,7 @@ fn web(settings: &[(&str, &str)]) -> (Place, Web) {
 
 /// The head of a request whose body never comes.
 fn slow(path: &str) -> String {
-    format!("POST {path} HTTP/1.1\r\nhost: a\r\n{JSON}\r\ncontent-length: 1000\r\n\r\n{{")
+    format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{JSON}\r\ncontent-length: 1000\r\n\r\n{{")
 }
 
 /// That health, metrics and the API are answered.

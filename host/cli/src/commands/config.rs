@@ -7,6 +7,7 @@ use crate::app::Context;
 use crate::config::{Config, Loaded, sample, schema};
 use crate::exit::Exit;
 use crate::output::table;
+use crate::token_file;
 use crate::wire::place::without_password;
 
 /// What to show.
@@ -47,7 +48,7 @@ impl Show {
         for warning in &loaded.warnings {
             output.warn(warning);
         }
-        hide_passwords(&mut loaded.config);
+        hide_secrets(&mut loaded.config);
         if !self.origin {
             let text = toml::to_string(&loaded.config)?;
             return output.show(&loaded.config, || text);
@@ -66,8 +67,15 @@ impl Show {
     }
 }
 
+/// What stands in place of a token.
+const HIDDEN: &str = "(hidden)";
+
 /// What is shown ends up in tickets and logs.
-fn hide_passwords(config: &mut Config) {
+fn hide_secrets(config: &mut Config) {
+    let token = config.server.token.as_mut();
+    if let Some(token) = token.filter(|token| token.as_str() != token_file::AUTO) {
+        HIDDEN.clone_into(token);
+    }
     config.store.url = without_password(&config.store.url);
     config.locks.url = config.locks.url.as_deref().map(without_password);
 }

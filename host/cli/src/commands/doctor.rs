@@ -71,6 +71,7 @@ impl Arguments {
         if !matches!(Place::of(&machine.config), Ok(Place::Postgres(_))) {
             add("disk", disk(&machine));
             add("locks", locks(&machine));
+            add("files", files(&machine));
         }
         add("library", library(&machine));
         add("plugins", plugins(&machine));
@@ -264,6 +265,31 @@ fn cache(machine: &Machine) -> Checked {
             Health::Bad,
             format!("{} cannot be written: {error}", path.display()),
             "Set `cache` in the section [plugins].",
+        )),
+    }
+}
+
+/// Stores of earlier versions were made as the umask had it.
+fn files(machine: &Machine) -> Checked {
+    let place = Place::of(&machine.config);
+    let place = place.as_ref().ok().and_then(Place::file);
+    let Some(path) = place.filter(|path| path.exists()) else {
+        return Ok("the store is not there yet".to_owned());
+    };
+    match windlass_files::open_to_others(path) {
+        Ok(0) => Ok(format!("{} is for its user alone", path.display())),
+        Ok(mode) => Err((
+            Health::Warning,
+            format!(
+                "others may read or write {}: its mode has {mode:03o} for them",
+                path.display()
+            ),
+            "Unless you want that: `chmod go= FILE*`, and the same for FILE-members.",
+        )),
+        Err(error) => Err((
+            Health::Warning,
+            format!("{} cannot be looked at: {error}", path.display()),
+            "Look at the permissions of its directory.",
         )),
     }
 }

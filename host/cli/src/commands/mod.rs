@@ -14,6 +14,7 @@ pub(crate) mod run;
 mod serve;
 mod store;
 pub(crate) mod trigger;
+mod trust;
 pub(crate) mod workflow;
 
 use clap::Subcommand;
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     /// Show what is configured, and what can be
     #[command(subcommand)]
     Config(config::Command),
+    /// Let the settings of a project count that could do harm: grants, secrets, code
+    Trust(trust::Arguments),
     /// Check whether everything that windlass needs is there
     Doctor(doctor::Arguments),
     /// Explain an error by its code
@@ -85,6 +88,7 @@ impl Command {
             Self::Plugin(command) => command.run(context),
             Self::Store(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            Self::Trust(arguments) => arguments.run(context),
             Self::Doctor(arguments) => arguments.run(context),
             Self::Explain(arguments) => arguments.run(context),
             Self::Completions(arguments) => arguments.run(context),

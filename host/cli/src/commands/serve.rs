@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 use clap::Args;
 use windlass_plugins::LoadEvent;
 use windlass_runtime::{Drained, Runtime, Scope};
-use windlass_server::{Handle, Hub};
+use windlass_server::Hub;
 
 use crate::app::Context;
 use crate::definitions::Watch;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
-use crate::web;
+use crate::web::{self, Web};
 use crate::wire::place::Place;
 use crate::wire::{self, Machine};
 
@@ -145,7 +145,7 @@ impl News {
 async fn serve(
     runtime: &Runtime,
     machine: &Machine,
-    server: Option<Handle>,
+    server: Option<Web>,
     mut signals: Signals,
 ) -> anyhow::Result<Drained> {
     signals.next().await;
@@ -154,13 +154,13 @@ async fn serve(
     // Nothing more is taken in before what is there is finished; whoever asks how it goes is
     // still answered meanwhile.
     if let Some(server) = &server {
-        server.drain();
+        server.handle.drain();
     }
     let drained = runtime
         .drain(machine.config.scheduler.drain.duration())
         .await;
     if let Some(server) = server {
-        server.close().await;
+        server.handle.close().await;
     }
     Ok(drained)
 }

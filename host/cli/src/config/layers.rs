@@ -15,7 +15,8 @@ use toml::{Table, Value};
 use windlass_display::Problems;
 use windlass_model::{Diagnostic, Place};
 
-use super::{Config, schema};
+use super::trust::Trust;
+use super::{Config, owner, schema, trust};
 use crate::codes;
 use crate::error::{Expected, sentence};
 
@@ -26,7 +27,7 @@ pub(crate) const PROJECT_FILE: &str = "windlass.toml";
 const PREFIX: &str = "WINDLASS_";
 
 /// Where configuration may come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sources {
     /// The directory to begin in.
     pub(crate) directory: PathBuf,
@@ -34,6 +35,10 @@ pub(crate) struct Sources {
     pub(crate) project: Option<PathBuf>,
     /// The user file, if there is a place for one.
     pub(crate) user: Option<PathBuf>,
+    /// What the user trusts.
+    pub(crate) trust: Trust,
+    /// Whether the project is trusted, whatever is written down.
+    pub(crate) trusts_all: bool,
     /// The environment.
     pub(crate) environment: Vec<(String, String)>,
     /// Settings from flags: the flag, the dotted key, the value.
@@ -86,6 +91,8 @@ impl Sources {
             directory: PathBuf::new(),
             project: None,
             user,
+            trust: Trust::of_user(),
+            trusts_all: false,
             environment,
             flags: Vec::new(),
         }
@@ -101,10 +108,13 @@ impl Sources {
             merge.file(user)?;
         }
         match &self.project {
-            Some(named) => merge.project(named)?,
+            // Who names a file means it.
+            Some(named) => merge.project(named, None)?,
             None => {
                 if let Some(found) = find_project(&self.directory) {
-                    merge.project(&found)?;
+                    check_owner(&found)?;
+                    let trust = (!self.trusts_all).then_some(&self.trust);
+                    merge.project(&found, trust)?;
                 }
             }
         }
@@ -124,6 +134,36 @@ impl Sources {
         }
         merge.finish()
     }
+
+    /// What a project file sets of all that counts only in a trusted project.
+    pub(crate) fn sensitive(&self, project: &Path) -> Result<Table, Expected> {
+        let mut merge = Merge {
+            schema: schema::schema(),
+            ..Merge::default()
+        };
+        Ok(trust::sensitive(&merge.read(project)?))
+    }
+}
+
+/// The project file of a directory, or a project file itself.
+pub(crate) fn project_at(path: &Path) -> Option<PathBuf> {
+    if path.is_file() {
+        return Some(path.to_owned());
+    }
+    find_project(path)
+}
+
+/// Refuses a project file that another user can decide about.
+fn check_owner(path: &Path) -> Result<(), Expected> {
+    let Some(fault) = owner::fault(path) else {
+        return Ok(());
+    };
+    let text = format!(
+        "{} is not used as the project file: {fault}",
+        path.display()
+    );
+    Err(Expected::new(codes::FOREIGN_PROJECT, text)
+        .help("Name it by `--config FILE` if it is meant, or make it a file of your own."))
 }
 
 /// The project file in a directory or the nearest one above it.
@@ -163,12 +203,38 @@ struct Merge {
 }
 
 impl Merge {
-    fn project(&mut self, path: &Path) -> Result<(), Expected> {
+    /// Takes a project file. What could do harm in it counts only if that is trusted, where
+    /// trust is asked about.
+    fn project(&mut self, path: &Path, trust: Option<&Trust>) -> Result<(), Expected> {
         self.root = path.parent().map(Path::to_owned).unwrap_or_default();
-        self.file(path)
+        let mut table = self.read(path)?;
+        let settings = trust::sensitive(&table);
+        let asked = trust.filter(|_| !settings.is_empty());
+        if asked.is_some_and(|trust| !trust.has(path, &settings)) {
+            let keys = trust::remove(&mut table).join(", ");
+            let (code, name) = (codes::UNTRUSTED, path.display());
+            self.warnings.push(format!(
+                "[{code}] {name}: {keys} do not count until you say `windlass trust`"
+            ));
+        }
+        self.take(path, table);
+        Ok(())
     }
 
     fn file(&mut self, path: &Path) -> Result<(), Expected> {
+        let table = self.read(path)?;
+        self.take(path, table);
+        Ok(())
+    }
+
+    fn take(&mut self, path: &Path, mut table: Table) {
+        let base = path.parent().unwrap_or(Path::new(""));
+        rebase(&mut table, base);
+        self.add(&Origin::File(path.to_owned()), table);
+    }
+
+    /// Reads and checks a file. Unknown keys are warned about, and left out.
+    fn read(&mut self, path: &Path) -> Result<Table, Expected> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
             Expected::new(
@@ -208,10 +274,7 @@ impl Merge {
             self.unknown(&format!("{name}{place}"), &path);
             remove(&mut table, &path);
         }
-        let base = path.parent().unwrap_or(Path::new(""));
-        rebase(&mut table, base);
-        self.add(&Origin::File(path.to_owned()), table);
-        Ok(())
+        Ok(table)
     }
 
     fn single(&mut self, origin: Origin, key: &str, value: Value) -> Result<(), Expected> {
@@ -429,7 +492,7 @@ fn rebase(table: &mut Table, base: &Path) {
     if let Some(url) = text_at(table, "store", "url") {
         *url = under(base, url);
     }
-    let paths = ["directory", "library", "cache"].map(|key| ("plugins", key));
+    let paths = ["directory", "library", "cache", "code-key"].map(|key| ("plugins", key));
     for (section, key) in paths.into_iter().chain([("definitions", "directory")]) {
         if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);

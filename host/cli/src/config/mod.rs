@@ -6,12 +6,14 @@
 pub(crate) mod cluster;
 mod directories;
 pub(crate) mod layers;
+mod owner;
 pub(crate) mod plugins;
 #[cfg(test)]
 mod reference;
 pub(crate) mod sample;
 pub(crate) mod schema;
 mod server;
+pub(crate) mod trust;
 pub(crate) mod units;
 
 use std::collections::BTreeMap;

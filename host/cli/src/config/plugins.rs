@@ -19,6 +19,10 @@ pub(crate) struct Plugins {
     pub(crate) library: Option<PathBuf>,
     /// Where compiled code is kept. Default: `windlass` in the user's cache directory.
     pub(crate) cache: Option<PathBuf>,
+    /// The file of the key by which this user's hosts know compiled code of their own: code that
+    /// others have put into `cache` is not run. Made if it is not there. Default: `code-key` of
+    /// `windlass` in the user's data directory.
+    pub(crate) code_key: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
     /// How many traps of a plugin in a row under one workflow delay its calls there; 0 means
@@ -184,6 +188,7 @@ impl Default for Plugins {
             directory: ".windlass/plugins".into(),
             library: None,
             cache: None,
+            code_key: None,
             max_component: Size(64 << 20),
             quarantine_after: 10,
             slow: Millis(20),

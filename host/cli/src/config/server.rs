@@ -13,11 +13,21 @@ pub(crate) struct Server {
     /// a token.
     pub(crate) listen: String,
     /// What requests have to bring as `Authorization: Bearer TOKEN`: 16 characters at least.
-    /// Better set by WINDLASS_SERVER__TOKEN than in a file. Default: none is needed.
+    /// Better set by WINDLASS_SERVER__TOKEN than in a file. `auto`: `serve` makes a token at each
+    /// start, in a file that only its user can read, where the command line finds it. Default:
+    /// none is needed.
     pub(crate) token: Option<String>,
     /// What the server is reached by from outside, like `https://flows.example`: what the links
     /// in its answers begin with. Default: links are relative to the request.
     pub(crate) public_url: Option<String>,
+    /// Names of this host, like `flows.example`, without ports. A request without a token has to
+    /// use one of them as `Host`, or `localhost`, or the address that it connects to. The name in
+    /// `public-url` is one. Default: no others.
+    pub(crate) hosts: Vec<String>,
+    /// Origins of pages, like `https://shop.example`, that may send requests which change
+    /// something. Pages of other origins cannot, nor can what a browser fetches for them; the
+    /// origins of this host and of `public-url` can. Default: no others.
+    pub(crate) origins: Vec<String>,
     /// Proxies that are believed about where a request comes from: networks like `10.0.0.0/8`,
     /// or addresses. `X-Forwarded-For` is read from its end, and the first address that is not
     /// in this list is the client's. Default: none, and the client is who connects.
@@ -71,6 +81,8 @@ impl Default for Server {
             listen: "127.0.0.1:7433".to_owned(),
             token: None,
             public_url: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
             trusted_proxies: Vec::new(),
             hook_rate: None,
             hook_burst: None,

@@ -25,6 +25,8 @@ fn load(layers: &Layers) -> (tempfile::TempDir, Result<Loaded, crate::error::Exp
         directory: PathBuf::new(),
         project: Some(project),
         user: Some(user),
+        trust: trust::Trust::in_file(directory.path().join("trusted.json")),
+        trusts_all: false,
         environment: layers.environment.iter().map(owned).collect(),
         flags: layers
             .flags

@@ -56,9 +56,10 @@ fn ask(command: Command, context: &Context, server: &Server) -> anyhow::Result<E
         Command::Lock(lock::Command::List(list)) => asking.locks(&list),
         Command::Plugin(command) => asking.plugin(command),
         // These need no store.
-        local @ (Command::Explain(_) | Command::Completions(_) | Command::Config(_)) => {
-            local.run(context)
-        }
+        local @ (Command::Explain(_)
+        | Command::Completions(_)
+        | Command::Config(_)
+        | Command::Trust(_)) => local.run(context),
         Command::Serve(_) | Command::Store(_) | Command::Doctor(_) => Err(not_there().into()),
     }
 }

@@ -18,6 +18,7 @@ use super::asking::items;
 use crate::codes;
 use crate::error::{Expected, of_input, sentence};
 use crate::exit::Exit;
+use crate::token_file;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -40,7 +41,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The host at an address. Nothing is sent yet.
+    /// The host at an address. Nothing is sent yet. Without a token, the one that a host on this
+    /// machine has made for itself is used.
     pub(crate) fn new(address: &str, token: Option<String>) -> anyhow::Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| {
             Expected::new(codes::SERVER_URL, format!("`--server {address}`: {why}"))
@@ -55,6 +57,7 @@ impl Server {
         }
         // Whoever set one before us has set the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let token = token.or_else(|| token_file::find(&base));
         Ok(Self {
             base,
             token,

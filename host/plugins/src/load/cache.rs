@@ -1,13 +1,14 @@
 //! Compiled code and descriptions by digest.
 //!
-//! A compiled file is mapped into memory and run, so it is trusted: its directory belongs to
-//! this user alone, it is written whole or not at all and never changed, and its sum is checked
-//! before it is mapped. The folder carries a hash of the compiler's exact version, its settings
+//! A compiled file is mapped into memory and run, so it is trusted: it and its directory belong to
+//! this user alone, it is written whole or not at all and never changed, and its tag is checked
+//! before it is mapped, which only this user's key makes (`code_key.rs`). The folder carries a hash of the compiler's exact version, its settings
 //! and the processor's features: code that another version compiled is compiled anew, which is
 //! how a fix in the compiler reaches it.
 
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -53,18 +54,23 @@ pub(super) fn component(
 
 fn cached(shared: &Shared, digest: &Digest) -> Option<Component> {
     let file = place(shared, digest, "cwasm");
-    let sum = std::fs::read_to_string(place(shared, digest, "sum")).ok()?;
-    if Digest::of(&std::fs::read(&file).ok()?).hex() != sum {
-        tracing::warn!(file = %file.display(), "compiled code is damaged and is made anew");
+    let tag = std::fs::read(place(shared, digest, "tag")).ok()?;
+    let code = std::fs::read(&file).ok()?;
+    if !is_own(&file) || !verify(shared, CODE, digest, &code, &tag) {
+        tracing::warn!(
+            file = %file.display(),
+            "compiled code is damaged or was not made by this user, and is made anew"
+        );
         return None;
     }
+    drop(code);
     #[expect(
         unsafe_code,
         reason = "compiled code is mapped and run, which cannot be checked"
     )]
-    // SAFETY: the file is in a directory of this user alone, was written by `keep` from what
-    // this engine's compiler made, has the sum that it had then, and is never written again:
-    // `keep` replaces it by renaming.
+    // SAFETY: the file can be written by this user alone, was written by `keep` of one of this
+    // user's hosts from what this engine's compiler made of this component, as its tag says, and
+    // is never written again: `keep` replaces it by renaming.
     let component = unsafe { Component::deserialize_file(&shared.engine, &file) };
     match component {
         Ok(component) => Some(component),
@@ -77,30 +83,72 @@ fn cached(shared: &Shared, digest: &Digest) -> Option<Component> {
 }
 
 fn keep(shared: &Shared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder(shared))?;
-    // The sum goes first away and comes last: what is found with its sum is whole.
-    let sum = place(shared, digest, "sum");
-    match std::fs::remove_file(&sum) {
+    windlass_files::make_directory(&folder(shared))?;
+    // The tag goes first away and comes last: what is found with its tag is whole.
+    let tag = place(shared, digest, "tag");
+    match std::fs::remove_file(&tag) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     store::write(&place(shared, digest, "cwasm"), compiled)?;
-    store::write(&sum, Digest::of(compiled).hex().as_bytes())
+    let made = with_parts(shared, CODE, digest, compiled, |parts| {
+        shared.code_key.tag(parts)
+    });
+    store::write(&tag, &made)
 }
+
+/// What a tag is for: no tag of one is good for another.
+const CODE: &[u8] = b"windlass compiled code 1";
+const DESCRIPTION: &[u8] = b"windlass description 01 ";
+
+/// Whether a host of this user has made this of a component, with this compiler.
+fn verify(shared: &Shared, what: &[u8], digest: &Digest, content: &[u8], tag: &[u8]) -> bool {
+    with_parts(shared, what, digest, content, |parts| {
+        shared.code_key.verify(parts, tag)
+    })
+}
+
+/// The message of a tag. Every part but the last has a fixed length.
+fn with_parts<T>(
+    shared: &Shared,
+    what: &[u8],
+    digest: &Digest,
+    content: &[u8],
+    then: impl FnOnce(&[&[u8]]) -> T,
+) -> T {
+    let compiler = compiler(shared).to_be_bytes();
+    then(&[what, &compiler, &digest.0, content])
+}
+
+/// Whether only this user can write a file.
+fn is_own(file: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let of = |path: &Path| std::fs::symlink_metadata(path);
+    of(file).is_ok_and(|about| about.is_file() && about.uid() == user && about.mode() & 0o022 == 0)
+}
+
+/// How long a tag is, in bytes.
+const TAG_BYTES: usize = 32;
 
 /// What the component answered when it was asked to describe itself.
 pub(super) fn description(shared: &Shared, digest: &Digest) -> Option<Vec<u8>> {
-    let json = std::fs::read(place(shared, digest, "json")).ok()?;
-    // Not JSON: damaged, so the component is asked again.
-    (json.len() <= description::MAX_BYTES
-        && serde_json::from_slice::<serde::de::IgnoredAny>(&json).is_ok())
-    .then_some(json)
+    let file = std::fs::File::open(place(shared, digest, "json")).ok()?;
+    let longest = (TAG_BYTES + description::MAX_BYTES) as u64;
+    let mut kept = Vec::new();
+    file.take(longest + 1).read_to_end(&mut kept).ok()?;
+    let (tag, json) = kept.split_at_checked(TAG_BYTES)?;
+    // Damaged, or somebody else's: the component is asked again.
+    verify(shared, DESCRIPTION, digest, json, tag).then(|| json.to_vec())
 }
 
 /// Keeps the answer.
 pub(super) fn keep_description(shared: &Shared, digest: &Digest, json: &[u8]) {
-    let kept = std::fs::create_dir_all(folder(shared))
-        .and_then(|()| store::write(&place(shared, digest, "json"), json));
+    let mut kept = with_parts(shared, DESCRIPTION, digest, json, |parts| {
+        shared.code_key.tag(parts).to_vec()
+    });
+    kept.extend_from_slice(json);
+    let kept = windlass_files::make_directory(&folder(shared))
+        .and_then(|()| store::write(&place(shared, digest, "json"), &kept));
     if let Err(error) = kept {
         tracing::warn!(%digest, %error, "the description could not be kept");
     }
@@ -121,8 +169,15 @@ pub(crate) fn clean(shared: &Shared) {
     let own = folder(shared);
     let wall_ms = u64::try_from(shared.clock.wall_ms()).unwrap_or(0);
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms);
-    let marked = std::fs::create_dir_all(&own)
-        .and_then(|()| File::create(own.join(MARK)))
+    let marked = windlass_files::make_directory(&own)
+        .and_then(|()| {
+            let mut options = windlass_files::options();
+            options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(own.join(MARK))
+        })
         .and_then(|mark| mark.set_modified(now));
     if let Err(error) = marked {
         tracing::warn!(folder = %own.display(), %error, "the cache cannot be written");
@@ -156,16 +211,19 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
     is_ours && path.is_dir() && !path.is_symlink() && since.is_some_and(|since| since > UNUSED)
 }
 
-fn folder(shared: &Shared) -> PathBuf {
+/// What tells compilers apart.
+fn compiler(shared: &Shared) -> u64 {
     let mut hasher = DefaultHasher::new();
     shared
         .engine
         .precompile_compatibility_hash()
         .hash(&mut hasher);
-    shared
-        .options
-        .cache_dir
-        .join(format!("{:016x}", hasher.finish()))
+    hasher.finish()
+}
+
+fn folder(shared: &Shared) -> PathBuf {
+    let compiler = compiler(shared);
+    shared.options.cache_dir.join(format!("{compiler:016x}"))
 }
 
 fn place(shared: &Shared, digest: &Digest, ending: &str) -> PathBuf {

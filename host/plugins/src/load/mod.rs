@@ -5,6 +5,7 @@
 //! asked for its description with no capabilities and under a deadline.
 
 mod cache;
+mod code_key;
 mod describe;
 #[cfg(feature = "doubles")]
 mod double;
@@ -12,6 +13,7 @@ mod shape;
 pub(crate) mod store;
 
 pub(crate) use cache::clean;
+pub(crate) use code_key::CodeKey;
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};

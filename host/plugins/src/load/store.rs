@@ -14,7 +14,7 @@ use crate::options::Options;
 /// is run.
 pub(crate) fn prepare(options: &Options) -> Result<(), Error> {
     for dir in [&options.store_dir, &options.cache_dir] {
-        fs::create_dir_all(dir).map_err(|error| Error::file(dir, "make it", &error))?;
+        windlass_files::make_directory(dir).map_err(|error| Error::file(dir, "make it", &error))?;
     }
     #[cfg(unix)]
     {

@@ -128,8 +128,78 @@ fn a_damaged_cache_is_made_anew() {
     damaged("cwasm", flip);
     damaged("cwasm", |_| Vec::new());
     damaged("cwasm", |bytes| bytes[..bytes.len() / 2].to_vec());
-    damaged("sum", |_| b"?".to_vec());
+    damaged("tag", |_| b"?".to_vec());
+    damaged("tag", |_| Vec::new());
     damaged("json", |_| b"{".to_vec());
+    damaged("json", |mut bytes| {
+        bytes.pop();
+        bytes
+    });
+}
+
+/// The files of compiled code, each with its number in the file system.
+fn code(rig: &Rig) -> std::collections::BTreeMap<std::path::PathBuf, u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    let files = files(rig, "cwasm").into_iter();
+    files
+        .map(|file| (file.clone(), std::fs::metadata(file).unwrap().ino()))
+        .collect()
+}
+
+fn again(rig: Rig) -> Rig {
+    let Rig { host, io, dir, .. } = rig;
+    drop((host, io));
+    Rig::in_dir(dir, |_| ())
+}
+
+#[test]
+fn code_is_run_only_for_its_component() {
+    let rig = Rig::alone();
+    let (echo, counter) = (rig.plugin("echo").digest, rig.plugin("counter").digest);
+    // As somebody leaves it who can write files, and knows no key.
+    for ending in ["cwasm", "tag"] {
+        let files = files(&rig, ending);
+        let of = |digest: &Digest| {
+            let mut found = files.iter();
+            let name = digest.hex();
+            let found = found.find(|file| file.to_string_lossy().contains(name.as_str()));
+            found.unwrap().clone()
+        };
+        std::fs::copy(of(&counter), of(&echo)).unwrap();
+    }
+    let rig = again(rig);
+    let plugin = rig.plugin("echo");
+    output(rig.fiber(&plugin, bare("echo/echo")));
+}
+
+#[test]
+fn code_that_another_users_host_has_made_is_made_anew() {
+    let rig = Rig::alone();
+    rig.plugin("echo");
+    let first = code(&rig);
+    let rig = again(rig);
+    rig.plugin("echo");
+    assert_eq!(code(&rig), first, "the same user's is used");
+    std::fs::write(rig.dir.path().join("code-key"), [7; 32]).unwrap();
+    let rig = again(rig);
+    rig.plugin("echo");
+    let second = code(&rig);
+    assert!(second.keys().eq(first.keys()));
+    assert_ne!(second, first);
+}
+
+#[test]
+fn code_that_others_can_write_is_made_anew() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rig = Rig::alone();
+    rig.plugin("echo");
+    let first = code(&rig);
+    for file in first.keys() {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let rig = again(rig);
+    rig.plugin("echo");
+    assert_ne!(code(&rig), first);
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Rig {
     pub(crate) fn with(change: impl FnOnce(&mut Options)) -> Self {
         Self::in_dir(tempfile::tempdir().unwrap(), |options| {
             options.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+            options.code_key = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code-key");
             change(options);
         })
     }

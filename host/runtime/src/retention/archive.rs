@@ -4,7 +4,7 @@
 //! archived again, so a run may have more than one line; and a death in the middle of a line
 //! leaves a torn one, which the next line does not continue.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -63,9 +63,9 @@ impl Archive {
     /// The file of a day, ready for another line.
     fn open(&self, finished_ms: i64) -> Result<BufWriter<File>, Error> {
         let open = || {
-            fs::create_dir_all(&self.directory)?;
+            windlass_files::make_directory(&self.directory)?;
             let path = self.directory.join(format!("{}.ndjson", day(finished_ms)));
-            let mut file = OpenOptions::new()
+            let mut file = windlass_files::options()
                 .read(true)
                 .append(true)
                 .create(true)
@@ -105,9 +105,14 @@ impl Archive {
 
 /// A file that is there is whole.
 fn write_whole(directory: &Path, path: &Path, blob: &BlobRef, bytes: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
+    windlass_files::make_directory(directory)?;
     let unfinished = directory.join(format!("{}.part", blob.digest.hex()));
-    let mut file = File::create(&unfinished)?;
+    let mut options = windlass_files::options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&unfinished)?;
     file.write_all(bytes)?;
     file.sync_data()?;
     fs::rename(&unfinished, path)

@@ -92,6 +92,7 @@ impl Setup {
         let clock = Arc::new(SystemClock::new());
         let mut plugins = windlass_plugins::Options::in_dir(dir.path());
         plugins.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
+        plugins.code_key = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("code-key");
         plugins.threads = 2;
         plugins.limits.deadline = self.deadline;
         plugins.quarantine_after = self.quarantine_after;

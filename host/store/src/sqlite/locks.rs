@@ -26,9 +26,9 @@ pub(super) fn directory(store: &Path) -> PathBuf {
 /// Waits until no other process is opening the store, and keeps others from it meanwhile.
 pub(super) fn opening(store: &Path) -> Result<File> {
     let directory = directory(store);
-    std::fs::create_dir_all(&directory).map_err(|error| cannot_make(&directory, &error))?;
+    windlass_files::make_directory(&directory).map_err(|error| cannot_make(&directory, &error))?;
     let path = directory.join("open.lock");
-    let file = create(&path).map_err(|error| cannot_make(&path, &error))?;
+    let file = windlass_files::open_lock(&path).map_err(|error| cannot_make(&path, &error))?;
     for _ in 0..OPENING_TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -67,7 +67,7 @@ pub(super) fn join(store: &Path, incarnation: i64) -> Result<Held> {
         )
         .help("Keep the store on a local disk where you may write; network disks cannot lock.")
     };
-    let file = create(&path).map_err(|error| failed(&error))?;
+    let file = windlass_files::open_lock(&path).map_err(|error| failed(&error))?;
     file.try_lock().map_err(|error| failed(&error))?;
     Ok(Held(file))
 }
@@ -103,15 +103,6 @@ pub(super) fn working(store: &Path) -> Option<i64> {
 
 fn member(store: &Path, incarnation: i64) -> PathBuf {
     directory(store).join(format!("{incarnation}.lock"))
-}
-
-fn create(path: &Path) -> std::io::Result<File> {
-    File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
 }
 
 fn cannot_make(path: &Path, error: &std::io::Error) -> Error {

@@ -269,7 +269,12 @@ fn write_new(path: &Path, slot: &Slot) -> std::io::Result<()> {
     let mut content = [0; SLOTS * SLOT];
     content[..SLOT].copy_from_slice(&slot.bytes());
     let unfinished = beside(path, &format!(".{}.unfinished", std::process::id()));
-    let mut file = File::create(&unfinished)?;
+    let mut options = windlass_files::options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&unfinished)?;
     file.write_all(&content)?;
     file.sync_all()?;
     std::fs::rename(&unfinished, path)?;

@@ -68,6 +68,9 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Opened> {
 pub(super) fn unmarked(path: &Path, options: &SqliteOptions) -> Result<Opened> {
     watch::before_opening(path)?;
     let told = |error: rusqlite::Error| explain(path, &error);
+    // SQLite would let others read a file that it makes; what it puts beside the file has the
+    // permissions of the file. What is wrong with the place SQLite says better.
+    let _ = windlass_files::make(path);
     let mut connection = Connection::open(path).map_err(told)?;
     leave_log(&connection, true);
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);

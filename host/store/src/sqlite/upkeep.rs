@@ -93,17 +93,21 @@ impl SqliteStore {
         if to.symlink_metadata().is_ok() {
             return Err(taken());
         }
-        let unfinished = Unfinished(beside(to));
-        let name = unfinished.0.to_string_lossy().into_owned();
-        connection
-            .execute("VACUUM INTO ?1", [&name])
-            .map_err(|error| explain(path, &error))?;
         let cannot = |error: std::io::Error| {
             Error::new(
                 codes::IO,
                 format!("{} cannot be written: {error}", to.display()),
             )
         };
+        let unfinished = Unfinished(beside(to));
+        // What an earlier attempt with the same number has left, or somebody else has put here.
+        let _ = std::fs::remove_file(&unfinished.0);
+        // SQLite writes into an empty file as into one that is not there.
+        windlass_files::make(&unfinished.0).map_err(cannot)?;
+        let name = unfinished.0.to_string_lossy().into_owned();
+        connection
+            .execute("VACUUM INTO ?1", [&name])
+            .map_err(|error| explain(path, &error))?;
         File::open(&unfinished.0)
             .and_then(|file| file.sync_all())
             .map_err(cannot)?;

@@ -52,7 +52,7 @@ impl Wake {
     /// over a number that it has not seen yet finds what is new by its scans.
     pub(super) fn new(store: &Path, nonce: u64) -> Self {
         let path = locks::directory(store).join("wake");
-        let mut options = File::options();
+        let mut options = windlass_files::options();
         // Without the file there are no hints, and everything else works.
         let file = options
             .read(true)

@@ -70,7 +70,9 @@ impl Export {
             })?;
             return Ok(Exit::Done);
         };
-        let mut file = File::create_new(path).map_err(|error| unusable(path, &error))?;
+        let mut options = windlass_files::options();
+        let file = options.write(true).create_new(true).open(path);
+        let mut file = file.map_err(|error| unusable(path, &error))?;
         let written = file.write_all(document).and_then(|()| file.sync_all());
         written.map_err(|error| {
             // Half of a run is of no use to anybody, and would be in the way of the next attempt.

@@ -1,0 +1,235 @@
+//! Files of the host that only their user can read and write.
+//!
+//! What a host keeps holds inputs, outputs and tokens of its user, and code that is run. Files
+//! are made with mode 0600 and directories with 0700 from the first instant, whatever the umask
+//! is: permissions that were taken away later would have been there for a moment. What exists
+//! keeps its permissions, since an operator may have set them.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt, PermissionsExt as _,
+};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// What others have in a mode.
+const OTHERS: u32 = 0o077;
+
+/// Options of a file that is made for its user alone.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Makes a directory for its user alone, and those above it, unless they are there.
+///
+/// # Errors
+///
+/// The system does not let it.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path)
+}
+
+/// Makes an empty file for its user alone, unless there is something of its name.
+///
+/// # Errors
+///
+/// The system does not let it.
+pub fn make(path: &Path) -> io::Result<()> {
+    match options().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file by whose lock processes of one user exclude each other, and makes it if it is not
+/// there. Nobody else can open it afterwards, and so nobody else can hold its lock.
+///
+/// # Errors
+///
+/// The file is another user's, it is a link, or the system does not let it.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = options();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = no_link(&mut options).open(path)?;
+    let metadata = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        // Root looks after stores of others.
+        if user == 0 {
+            return Ok(file);
+        }
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it belongs to another user, who could keep its lock",
+        ));
+    }
+    if metadata.mode() & OTHERS != 0 {
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
+}
+
+/// Who else than its user can do something with a file or directory, as a mode: 0 if nobody can.
+///
+/// # Errors
+///
+/// It cannot be looked at.
+pub fn open_to_others(path: &Path) -> io::Result<u32> {
+    Ok(std::fs::metadata(path)?.mode() & OTHERS)
+}
+
+/// Reads a file of at most so many bytes that nobody but this user can have written or read.
+///
+/// # Errors
+///
+/// There is none, it is longer, it is a link, or others can write or read it
+/// ([`io::ErrorKind::PermissionDenied`]).
+pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    let file = no_link(options.read(true)).open(path)?;
+    let metadata = file.metadata()?;
+    let own = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !metadata.is_file() || !own || metadata.mode() & OTHERS != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "others can read or write it",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let read = file
+        .take(longest.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if read as u64 > longest {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
+/// Writes a file whole or not at all, even after a crash, and makes its directory if that is not
+/// there.
+///
+/// # Errors
+///
+/// The system does not let it.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = unnamed(path, bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The same for a file that is not there yet.
+///
+/// # Errors
+///
+/// There is one ([`io::ErrorKind::AlreadyExists`]), or the system does not let it.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = unnamed(path, bytes)?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A file beside a path that has its content already.
+fn unnamed(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+    let directory = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    make_directory(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Follows no link, and waits for no pipe.
+fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    OpenOptionsExt::custom_flags(options, flags.bits().cast_signed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::symlink_metadata(path).unwrap().mode() & 0o777
+    }
+
+    fn widen(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_is_made_is_for_this_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("a/b");
+        make_directory(&below).unwrap();
+        assert_eq!((mode(&dir.path().join("a")), mode(&below)), (0o700, 0o700));
+        let file = below.join("file");
+        make(&file).unwrap();
+        assert_eq!(mode(&file), 0o600);
+        let written = dir.path().join("c/written");
+        write(&written, b"first").unwrap();
+        write(&written, b"second").unwrap();
+        assert_eq!(read(&written, 6).unwrap(), b"second");
+        assert!(read(&written, 5).is_err());
+        assert_eq!(mode(&written), 0o600);
+        let error = write_new(&written, b"third").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(read(&written, 6).unwrap(), b"second");
+        let lock = dir.path().join("lock");
+        drop(open_lock(&lock).unwrap());
+        assert_eq!(mode(&lock), 0o600);
+        assert_eq!(open_to_others(&lock).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_there_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "content").unwrap();
+        widen(&file, 0o644);
+        widen(dir.path(), 0o755);
+        make(&file).unwrap();
+        make_directory(dir.path()).unwrap();
+        assert_eq!((mode(&file), mode(dir.path())), (0o644, 0o755));
+        assert_eq!(std::fs::read(&file).unwrap(), b"content");
+        assert_eq!(open_to_others(&file).unwrap(), 0o044);
+    }
+
+    #[test]
+    fn what_others_can_write_or_read_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        for (wide, good) in [
+            (0o644, false),
+            (0o620, false),
+            (0o602, false),
+            (0o600, true),
+        ] {
+            widen(&path, wide);
+            assert_eq!(read(&path, 10).is_ok(), good, "{wide:o}");
+        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(read(&link, 10).is_err());
+        assert!(open_lock(&link).is_err());
+        assert!(read(dir.path(), 10).is_err());
+        let missing = read(&dir.path().join("none"), 10).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_lock_that_others_could_hold_is_taken_from_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        std::fs::write(&path, "").unwrap();
+        widen(&path, 0o666);
+        drop(open_lock(&path).unwrap());
+        assert_eq!(mode(&path), 0o600);
+    }
+}

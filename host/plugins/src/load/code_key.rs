@@ -1,0 +1,123 @@
+//! The key by which a user knows the code that the user's own hosts have compiled.
+//!
+//! Compiled code is run without a check, and its folder is a setting: a folder that came with
+//! somebody's project may hold code of that somebody. So each file has a tag that only this key
+//! makes. The key is a file that only its user can read, and that no project brings.
+
+use std::io;
+use std::path::Path;
+
+use windlass_model::mac;
+
+use crate::codes;
+use crate::error::Error;
+
+/// What is said of a file that is not a key of this user alone.
+const NO_KEY: &str = "others can read or write the key of compiled code, or it is none";
+
+/// Why a file cannot be one.
+const NO_KEYS: [io::ErrorKind; 3] = [
+    io::ErrorKind::PermissionDenied,
+    io::ErrorKind::FileTooLarge,
+    io::ErrorKind::IsADirectory,
+];
+
+/// The key of one user.
+pub(crate) struct CodeKey([u8; mac::KEY_BYTES]);
+
+impl CodeKey {
+    /// The key in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The file is not a key of this user alone.
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+        let unsafe_key =
+            |message: &str| Error::new(codes::CODE_KEY, path.display().to_string(), message);
+        for _ in 0..2 {
+            match windlass_files::read(path, mac::KEY_BYTES as u64).map(TryInto::try_into) {
+                Ok(Ok(key)) => return Ok(Self(key)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(Err(_)) => return Err(unsafe_key(NO_KEY)),
+                Err(error) if NO_KEYS.contains(&error.kind()) => return Err(unsafe_key(NO_KEY)),
+                Err(error) => {
+                    return Err(Error::file(path, "read the key of compiled code", &error));
+                }
+            }
+            let key: [u8; mac::KEY_BYTES] = rand::random();
+            match windlass_files::write_new(path, &key) {
+                Ok(()) => return Ok(Self(key)),
+                // Another process was faster, and its key is the key.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    tracing::warn!(
+                        file = %path.display(), %error,
+                        "the key of compiled code cannot be kept: every start compiles anew"
+                    );
+                    return Ok(Self(key));
+                }
+            }
+        }
+        Err(unsafe_key("the key of compiled code comes and goes"))
+    }
+
+    /// The tag of what this user's host has made of a component.
+    pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; 32] {
+        mac::tag(&self.0, parts)
+    }
+
+    /// Whether this user's host has made it.
+    pub(crate) fn verify(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
+        mac::verify(&self.0, parts, tag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_is_of_its_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/code-key");
+        let keys: Vec<[u8; 32]> = std::thread::scope(|scope| {
+            let loads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| CodeKey::load(&path).unwrap().0))
+                .collect();
+            loads.into_iter().map(|load| load.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]), "all have one");
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let other = CodeKey::load(&dir.path().join("other")).unwrap();
+        assert_ne!(other.0, keys[0]);
+    }
+
+    #[test]
+    fn what_others_could_have_written_is_no_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("code-key");
+        let code = || CodeKey::load(&path).map(|_| ()).map_err(|error| error.code);
+        for (content, mode, good) in [
+            (vec![1; 32], 0o600, true),
+            (vec![1; 32], 0o640, false),
+            (vec![1; 32], 0o602, false),
+            (vec![1; 31], 0o600, false),
+            (vec![1; 33], 0o600, false),
+            (Vec::new(), 0o600, false),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(
+                code(),
+                if good { Ok(()) } else { Err(codes::CODE_KEY) },
+                "{mode:o}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(code(), Err(codes::CODE_KEY));
+    }
+}
