@@ -68,6 +68,9 @@ pub(crate) const UNTRUSTED: Code = Code::new("WL-C009");
 /// What is trusted cannot be read or written down.
 pub(crate) const TRUST: Code = Code::new("WL-C010");
 
+/// The keyring cannot be used.
+pub(crate) const KEYRING: Code = Code::new("WL-C011");
+
 /// The address of a host means nothing.
 pub(crate) const SERVER_URL: Code = Code::new("WL-C040");
 /// The host does not answer.

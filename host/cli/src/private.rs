@@ -14,6 +14,14 @@ pub(crate) fn state() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(".windlass"))
 }
 
+/// The directory of what this user's hosts have made and cannot make again. Without a home it is
+/// beside the project.
+pub(crate) fn data() -> PathBuf {
+    etcetera::choose_base_strategy()
+        .map(|strategy| strategy.data_dir().join("windlass"))
+        .unwrap_or_else(|_| PathBuf::from(".windlass"))
+}
+
 /// Reads a text of at most so many bytes that nobody but this user can have written or read.
 ///
 /// # Errors

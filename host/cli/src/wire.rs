@@ -6,15 +6,18 @@ mod cluster;
 pub(crate) mod place;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use etcetera::BaseStrategy as _;
+use windlass_keys::{Keyring, Keys};
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::definitions::{self, Definitions, OnRemoval};
-use windlass_runtime::{BurstBounds, Options, Scope, Settings, SystemClock, Topology, retention};
+use windlass_runtime::{
+    BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, retention,
+};
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
 
@@ -24,7 +27,11 @@ use crate::config::{self, Config, SecretSource, Share};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::private;
 use place::Place;
+
+/// The variable that may have the keyring itself.
+const KEYRING: &str = "WINDLASS_KEYRING";
 
 /// What every command that does something works with.
 pub(crate) struct Machine {
@@ -36,6 +43,8 @@ pub(crate) struct Machine {
     pub(crate) tokio: tokio::runtime::Runtime,
     /// Where all parts of the process measure.
     metrics: Arc<Metrics>,
+    /// The keyring, once it was asked for.
+    keys: OnceLock<Arc<Keys>>,
 }
 
 impl Machine {
@@ -51,6 +60,7 @@ impl Machine {
             clock: Arc::new(SystemClock::new()),
             tokio,
             metrics: Arc::default(),
+            keys: OnceLock::new(),
         })
     }
 
@@ -123,6 +133,20 @@ impl Machine {
                 .exit(Exit::NotFound));
         }
         Ok(place)
+    }
+
+    /// The keyring of this host.
+    pub(crate) fn keys(&self) -> Result<Arc<Keys>, Expected> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(Arc::clone(keys));
+        }
+        let keys = Arc::new(keyring(&self.config)?);
+        Ok(Arc::clone(self.keys.get_or_init(|| keys)))
+    }
+
+    /// What makes the links by which runs go on.
+    pub(crate) fn links(&self) -> Result<Links, Expected> {
+        Ok(Links::new(self.keys()?, link_base(&self.config.server)))
     }
 
     /// Starts the plugin host, with no plugin in it.
@@ -227,6 +251,7 @@ impl Machine {
                 time_ms: scheduler.burst_time.0,
             },
             beside: None,
+            links: Arc::new(self.links()?),
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             observer: None,
@@ -281,12 +306,45 @@ pub(crate) fn cache(config: &Config) -> PathBuf {
 
 /// Where the key is by which compiled code is known.
 fn code_key(config: &Config) -> PathBuf {
-    config.plugins.code_key.clone().unwrap_or_else(|| {
-        etcetera::choose_base_strategy()
-            .map(|strategy| strategy.data_dir().join("windlass"))
-            .unwrap_or_else(|_| PathBuf::from(".windlass"))
-            .join("code-key")
+    config
+        .plugins
+        .code_key
+        .clone()
+        .unwrap_or_else(|| private::data().join("code-key"))
+}
+
+/// The keyring that a configuration names, or else that of the user. It is not read before it is
+/// needed.
+fn keyring(config: &Config) -> Result<Keys, Expected> {
+    if let Some(text) = std::env::var_os(KEYRING) {
+        let unusable = |reason: String| {
+            let text = format!("The keyring in ${KEYRING} cannot be used: {reason}");
+            Expected::new(codes::KEYRING, text)
+                .help("Write keys as `windlass keys show --secret` prints them.")
+                .exit(Exit::Usage)
+        };
+        let text = text.into_string();
+        let text = text.map_err(|_| unusable("it is no Unicode".to_owned()))?;
+        let ring = Keyring::parse(&text).map_err(|error| unusable(error.to_string()))?;
+        return Ok(Keys::fixed(ring));
+    }
+    Ok(match &config.keys.file {
+        Some(path) => Keys::given(path.clone()),
+        None => Keys::own(private::data().join("keyring")),
     })
+}
+
+/// What links of runs begin with: the address by which the host is reached from outside, or else
+/// the one that it listens on.
+fn link_base(server: &config::Server) -> String {
+    if let Some(url) = &server.public_url {
+        return url.trim_end_matches('/').to_owned();
+    }
+    match server.listen.as_str() {
+        // Nobody knows the port, or there is none.
+        listen if listen == "off" || listen.ends_with(":0") => String::new(),
+        listen => format!("http://{listen}"),
+    }
 }
 
 fn or_cores(threads: u32) -> usize {

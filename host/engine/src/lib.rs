@@ -19,5 +19,6 @@ pub use graph::{
     Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind, warnings,
 };
 pub use state::{
-    Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, Section, Sections, State, sections,
+    Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, Section, Sections, State, Visit,
+    sections,
 };

@@ -17,6 +17,9 @@ use rustix::fs::OFlags;
 /// What others have in a mode.
 const OTHERS: u32 = 0o077;
 
+/// The same of a file that the user's group may read.
+const OTHERS_MOUNTED: u32 = 0o037;
+
 /// Options of a file that is made for its user alone.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -100,6 +103,35 @@ pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
             "others can read or write it",
         ));
     }
+    read_at_most(file, longest)
+}
+
+/// Reads a file of at most so many bytes that an operator, or what runs containers, has put
+/// there for this user: it may be a link, root may own it, and its group may read it.
+///
+/// # Errors
+///
+/// There is none, it is longer, or another user can write it, or everybody can read it
+/// ([`io::ErrorKind::PermissionDenied`]).
+pub fn read_mounted(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    let user = rustix::process::geteuid().as_raw();
+    let fine = [user, 0].contains(&metadata.uid()) && metadata.mode() & OTHERS_MOUNTED == 0;
+    if !metadata.is_file() || !fine {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "another user owns or can write it, or everybody can read it",
+        ));
+    }
+    read_at_most(file, longest)
+}
+
+fn read_at_most(file: File, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = file
         .take(longest.saturating_add(1))

@@ -17,6 +17,11 @@ pub fn verify(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
     with(key, parts).verify_slice(tag).is_ok()
 }
 
+/// The same for the beginning of a tag.
+pub fn verify_left(key: &[u8; KEY_BYTES], parts: &[&[u8]], tag: &[u8]) -> bool {
+    with(key, parts).verify_truncated_left(tag).is_ok()
+}
+
 fn with(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> Hmac<Sha256> {
     // The key fits into a block, which is 64 bytes long.
     let mut block = [0; 64];

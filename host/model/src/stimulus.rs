@@ -6,13 +6,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Digest, InstanceId, Payload, Seq, mac};
+use crate::{Digest, InstanceId, Payload, ScopeNo, Seq};
 
 /// Something that happened, told to whoever waits for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,30 +187,83 @@ pub fn hash(name: &str, matches: &[u8], private: Option<(InstanceId, Seq)>) -> D
     Digest(sha.finalize().into())
 }
 
-/// The text that resumes one bookmark: unguessable without the store's secret, and the same
-/// however often the node run is executed, so that a link that was mailed stays good.
+/// Names one wait of a node in all runs there are: what resume tokens are for.
 ///
-/// HMAC-SHA256 (RFC 2104) of instance, node run, phase and name, in URL-safe Base64.
-pub fn resume_token(
-    secret: &[u8; 32],
-    instance: InstanceId,
-    first: Seq,
-    phase: u32,
-    name: &str,
-) -> String {
-    let tag = mac::tag(
-        secret,
-        &[
-            instance.0.as_bytes(),
-            &first.0.to_be_bytes(),
-            &phase.to_be_bytes(),
-            name.as_bytes(),
-        ],
-    );
-    URL_SAFE_NO_PAD.encode(tag)
+/// No secret: a token proves besides that the host has made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WaitId(pub [u8; 16]);
+
+impl WaitId {
+    /// A phase of a node run that is there.
+    pub fn of_run(instance: InstanceId, first: Seq, phase: u32) -> Self {
+        Self::new(
+            b"run",
+            &[
+                instance.0.as_bytes(),
+                &first.0.to_be_bytes(),
+                &phase.to_be_bytes(),
+            ],
+        )
+    }
+
+    /// A phase of the visit of a node, which may be still to come. Visits of a node in one scope
+    /// are counted from 1.
+    pub fn of_visit(
+        instance: InstanceId,
+        scope: ScopeNo,
+        node: &str,
+        visit: u32,
+        phase: u32,
+    ) -> Self {
+        Self::new(
+            b"visit",
+            &[
+                instance.0.as_bytes(),
+                &scope.0.to_be_bytes(),
+                &visit.to_be_bytes(),
+                &phase.to_be_bytes(),
+                node.as_bytes(),
+            ],
+        )
+    }
+
+    fn new(kind: &[u8], parts: &[&[u8]]) -> Self {
+        let mut sha = Sha256::new();
+        // No text has this byte: no token of an earlier version has such a digest.
+        sha.update([0xff]);
+        sha.update(kind);
+        sha.update([0]);
+        for part in parts {
+            sha.update(part);
+        }
+        let [bytes @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _]: [u8; 32] =
+            sha.finalize().into();
+        Self(bytes)
+    }
+
+    /// What the store knows a bookmark of this wait by.
+    pub fn digest(&self, bookmark: BookmarkTag) -> Digest {
+        Digest::of(&[&[0xff][..], b"bookmark", &self.0, &bookmark.0].concat())
+    }
 }
 
-/// What the store keeps of a resume token, so that reading the store reveals none.
+/// Which bookmark of a wait: the beginning of a digest of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BookmarkTag(pub [u8; 8]);
+
+impl BookmarkTag {
+    /// The first bookmark of a wait, whatever its name is: for links that are made before the
+    /// node has said what it waits for.
+    pub const ANY: Self = Self([0; 8]);
+
+    /// The bookmark of this name.
+    pub fn of(name: &str) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = Digest::of(name.as_bytes()).0;
+        Self([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// What the store keeps of a resume token that an earlier version has made.
 pub fn token_digest(token: &str) -> Digest {
     Digest::of(token.as_bytes())
 }
@@ -259,27 +310,32 @@ mod tests {
     }
 
     #[test]
-    fn a_token_belongs_to_one_wait() {
-        let token = |secret, first, phase, name| {
-            resume_token(
-                &[secret; 32],
-                InstanceId(Uuid::nil()),
-                Seq(first),
-                phase,
-                name,
-            )
+    fn waits_are_told_apart() {
+        let id = |byte| InstanceId(Uuid::from_bytes([byte; 16]));
+        let visit = |instance, scope, node, visit, phase| {
+            WaitId::of_visit(id(instance), ScopeNo(scope), node, visit, phase)
         };
-        let mine = token(1, 1, 0, "ok");
-        assert_eq!(mine, token(1, 1, 0, "ok"));
-        assert_eq!(mine.len(), 43);
-        for other in [
-            token(2, 1, 0, "ok"),
-            token(1, 2, 0, "ok"),
-            token(1, 1, 1, "ok"),
-            token(1, 1, 0, "no"),
-        ] {
-            assert_ne!(mine, other);
+        let waits = [
+            WaitId::of_run(id(1), Seq(1), 0),
+            WaitId::of_run(id(2), Seq(1), 0),
+            WaitId::of_run(id(1), Seq(2), 0),
+            WaitId::of_run(id(1), Seq(1), 1),
+            visit(1, 1, "a", 1, 0),
+            visit(2, 1, "a", 1, 0),
+            visit(1, 2, "a", 1, 0),
+            visit(1, 1, "b", 1, 0),
+            visit(1, 1, "a", 2, 0),
+            visit(1, 1, "a", 1, 1),
+        ];
+        let tags = [BookmarkTag::ANY, BookmarkTag::of("a"), BookmarkTag::of("b")];
+        let digests: Vec<_> = waits
+            .iter()
+            .flat_map(|wait| tags.map(|tag| wait.digest(tag)))
+            .collect();
+        for (place, one) in digests.iter().enumerate() {
+            assert!(!digests[..place].contains(one), "{place}");
         }
+        assert_eq!(waits[0], WaitId::of_run(id(1), Seq(1), 0));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use windlass_model::{Digest, Failure, InstanceId, LogLine, Payload, Seq, TriggerType};
+use windlass_model::stimulus::WaitId;
+use windlass_model::{Digest, Failure, InstanceId, LogLine, Payload, ScopeNo, Seq, TriggerType};
 
 use crate::budget::Hold;
 
@@ -73,8 +74,23 @@ pub struct CallContext {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// Makes the tokens of bookmarks. None: whoever hosts this has no bookmarks.
     pub tokens: Option<Arc<dyn ResumeTokens>>,
+    /// The scope of the node and which visit of it this is, where links of the node are made
+    /// before it waits.
+    pub visit: Option<(ScopeNo, u32)>,
     /// Ends the call from outside.
     pub cancel: Cancel,
+}
+
+impl CallContext {
+    /// The wait that the call comes to, if it comes to one.
+    pub fn wait(&self) -> WaitId {
+        match (self.visit, &self.node) {
+            (Some((scope, visit)), Some(node)) => {
+                WaitId::of_visit(self.instance, scope, node, visit, self.phase)
+            }
+            _ => WaitId::of_run(self.instance, self.first, self.phase),
+        }
+    }
 }
 
 impl fmt::Debug for CallContext {
@@ -156,12 +172,12 @@ pub trait Blobs: Send + Sync {
     fn read(&self, digest: &Digest, offset: u64, length: u32) -> Result<Option<Bytes>, BlobError>;
 }
 
-/// Makes the tokens by which bookmarks are resumed. Called on the guest's thread: it must not
-/// block.
+/// Makes the tokens by which bookmarks are resumed. Called on the guest's thread: it may read a
+/// small file once, and must not block otherwise.
 pub trait ResumeTokens: Send + Sync {
-    /// The token of a bookmark that this phase of a node run makes: the same whenever it is
-    /// asked for, and not to be guessed.
-    fn token(&self, instance: InstanceId, first: Seq, phase: u32, bookmark: &str) -> String;
+    /// The token of a bookmark of a wait: the same whenever it is asked for, and not to be
+    /// guessed. None: none can be made.
+    fn token(&self, wait: WaitId, bookmark: &str) -> Option<String>;
 }
 
 /// The store of blobs failed; the text is shown to the guest.

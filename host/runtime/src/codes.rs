@@ -86,5 +86,9 @@ pub const NO_COMPONENT: Code = Code::new("WL-R136");
 pub const NO_IMPORT: Code = Code::new("WL-R137");
 /// The store refuses what a step writes or reads.
 pub const REFUSED: Code = Code::new("WL-R151");
+/// An answer does not fit the schema of the bookmark.
+pub const ANSWER: Code = Code::new("WL-R160");
+/// The keyring cannot be used, so that no link can be made.
+pub const KEYRING: Code = Code::new("WL-R161");
 /// A text is no key: it is too long, or has a zero character in it.
 pub const BAD_KEY: Code = Code::new("WL-R152");

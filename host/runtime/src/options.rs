@@ -7,6 +7,7 @@ use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
 
 use crate::error::Error;
+use crate::links::Links;
 use crate::observe::Observer;
 use crate::scheduler::core::Settings;
 pub use crate::scheduler::driver::Scope;
@@ -41,6 +42,8 @@ pub struct Options {
     pub burst: BurstBounds,
     /// Workflows that a run may call although they are not published.
     pub beside: Option<Beside>,
+    /// Makes the links by which runs go on.
+    pub links: Arc<Links>,
     /// Whether other processes do the same on the same store, and how they keep apart.
     pub topology: Topology,
     /// Executions that one run may have.

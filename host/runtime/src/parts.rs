@@ -15,7 +15,7 @@ use crate::options::{Options, Scope};
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
-use crate::shard::{Shard, Tokens};
+use crate::shard::Shard;
 use crate::shared::{Aside, Flow, Overdue, Shared, Suspects};
 use crate::wait::Waiters;
 
@@ -42,9 +42,9 @@ impl Parts {
             scheduler,
             workers,
             beside,
+            links,
             ..
         } = options;
-        let secret = store.secret()?;
         // Whoever runs only his own has been asked for it just now.
         let pause = match scope {
             Scope::All => Pause::begin(store.as_ref())?,
@@ -76,7 +76,7 @@ impl Parts {
             pause,
             max_steps: options.max_steps,
             burst: options.burst,
-            tokens: Arc::new(Tokens(secret)),
+            links,
             queue: Bell::default(),
             standby: Arc::default(),
             beside,

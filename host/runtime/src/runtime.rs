@@ -15,6 +15,7 @@ use crate::bell::Looking;
 use crate::catalog::Prepared;
 use crate::components;
 use crate::error::Error;
+use crate::links::Links;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::pause::{self, Paused};
@@ -327,6 +328,11 @@ impl Runtime {
         let sweeper = retention::Sweeper::new(Arc::clone(store), Arc::clone(clock), options);
         let membership = Arc::clone(&self.membership);
         retention::Service::start(sweeper, move || membership.numbers().incarnation())
+    }
+
+    /// What makes the links by which runs go on.
+    pub fn links(&self) -> &Links {
+        &self.shared.links
     }
 
     /// Plugins have come or gone: what was put aside for want of one may run again.

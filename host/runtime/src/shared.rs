@@ -9,12 +9,12 @@ use tokio::runtime::Handle;
 use windlass_engine::expr::Interrupt;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
-use windlass_plugins::ResumeTokens;
 use windlass_store::Store;
 
 use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
+use crate::links::Links;
 use crate::observe::Observer;
 use crate::options::Beside;
 use crate::pause::Pause;
@@ -50,8 +50,8 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     pub(crate) max_steps: u64,
     pub(crate) burst: BurstBounds,
-    /// Makes the resume tokens of this store.
-    pub(crate) tokens: Arc<dyn ResumeTokens>,
+    /// Makes resume tokens and links.
+    pub(crate) links: Arc<Links>,
     /// Wakes the worker that sends what nodes have sent.
     pub(crate) queue: Bell,
     /// Occurrences of schedules that wait for a run to end.

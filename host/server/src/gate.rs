@@ -64,9 +64,11 @@ pub(crate) async fn gate(
     if is_free(path) {
         return next.run(request).await;
     }
-    if let Err(problem) = allowed(&app, &needed, connection.as_ref(), &request) {
-        return problem.into_response();
+    match allowed(&app, &needed, connection.as_ref(), &request) {
+        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Err(problem) => return problem.into_response(),
     }
+    let path = request.uri().path();
     if let Err(problem) = admitted(&app, pool, connection.as_ref(), request.headers()) {
         return problem.into_response();
     }
@@ -110,7 +112,7 @@ fn allowed(
     needed: &Needed,
     connection: Option<&Connection>,
     request: &Request,
-) -> Result<(), Box<Problem>> {
+) -> Result<Caller, Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
     let caller = app.caller(bearer(headers));
     if !caller.may(needed.of(request)) {
@@ -143,7 +145,7 @@ fn allowed(
             ),
         );
     }
-    Ok(())
+    Ok(caller)
 }
 
 /// Whether the connection and the client of a request may ask for this at all now.

@@ -14,6 +14,7 @@ pub mod codes;
 mod connections;
 mod error;
 mod extract;
+mod form;
 mod gate;
 mod host;
 mod hub;

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use windlass_model::{Code, Diagnostic};
 
 use crate::codes;
+use crate::permissions::Permission;
 
 /// The media type of a problem.
 pub(crate) const MEDIA: &str = "application/problem+json";
@@ -114,6 +115,12 @@ impl Problem {
     /// A body that is JSON and still means nothing.
     pub(crate) fn body(detail: impl Into<String>) -> Box<Self> {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, &codes::BODY, detail)
+    }
+
+    /// A caller who may call the route asks it for more than that.
+    pub(crate) fn forbidden(permission: Permission) -> Box<Self> {
+        let detail = format!("the caller lacks the permission `{}`", permission.name());
+        Self::new(StatusCode::FORBIDDEN, &codes::UNAUTHORISED, detail)
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Box<Self> {

@@ -127,6 +127,7 @@ pub fn start(
         spare_workers: 4,
         burst: BurstBounds::default(),
         beside: None,
+        links: Arc::new(windlass_runtime::Links::of_test()),
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         observer,

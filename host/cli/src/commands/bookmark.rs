@@ -2,11 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use windlass_keys::KeysError;
+use windlass_keys::link::{self, Target};
 use windlass_model::{BookmarkNo, Payload};
 use windlass_runtime::client;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
-use super::event;
+use super::{event, keys};
 use crate::app::Context;
 use crate::codes;
 use crate::commands::{find, moment};
@@ -37,6 +39,9 @@ pub(crate) struct List {
     /// Only with this correlation
     #[arg(long, value_name = "TEXT")]
     pub(crate) correlation: Option<String>,
+    /// Also give a link for each, by which whoever has it can resume the run
+    #[arg(long)]
+    pub(crate) links: bool,
     /// How many
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     pub(crate) limit: u32,
@@ -45,7 +50,7 @@ pub(crate) struct List {
 /// The arguments of `bookmark resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The number that `bookmark list` shows, or the token of the bookmark
+    /// The number that `bookmark list` shows, or the link or token of the bookmark
     pub(crate) bookmark: String,
     /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
@@ -76,13 +81,21 @@ impl List {
             after: None,
             limit: self.limit,
         })?;
-        let items: Vec<_> = rows.iter().map(item).collect();
+        let links = self.links.then(|| machine.links()).transpose()?;
+        let items = rows.iter().map(|row| {
+            let mut item = item(row);
+            if let Some(links) = &links {
+                item["link"] = keyed(links.link(&Target::Row(row.bookmark.token)))?.into();
+            }
+            Ok(item)
+        });
+        let items = items.collect::<Result<Vec<_>, Expected>>()?;
         tell(&context.output, &items)
     }
 }
 
 /// The members of a bookmark.
-pub(crate) const ORDER: [&str; 10] = [
+pub(crate) const ORDER: [&str; 11] = [
     "no",
     "instance",
     "name",
@@ -93,6 +106,7 @@ pub(crate) const ORDER: [&str; 10] = [
     "metadata",
     "created",
     "expires",
+    "link",
 ];
 
 /// Shows a list of bookmarks.
@@ -104,8 +118,15 @@ pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
         ("match", "match"),
         ("correlation", "correlation"),
         ("expires", "expires"),
+        ("link", "link"),
     ];
-    output.list(items, || columns_of(items, &columns))?;
+    let linked = items.iter().any(|item| item.get("link").is_some());
+    let shown = if linked {
+        &columns[..]
+    } else {
+        columns.split_last().map_or(&[][..], |(_, rest)| rest)
+    };
+    output.list(items, || columns_of(items, shown))?;
     Ok(Exit::Done)
 }
 
@@ -127,6 +148,11 @@ pub(crate) fn item(row: &BookmarkRow) -> Value {
     })
 }
 
+/// Says what is wrong with the keyring.
+fn keyed<T>(read: Result<T, KeysError>) -> Result<T, Expected> {
+    read.map_err(|error| keys::unusable(&error))
+}
+
 /// There is no such bookmark any more.
 pub(crate) fn nobody(bookmark: &str) -> Expected {
     let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
@@ -144,7 +170,12 @@ impl Resume {
         let now_ms = machine.clock.wall_ms();
         let sent = match self.bookmark.parse() {
             Ok(no) => client::resume_bookmark(store.as_ref(), now_ms, BookmarkNo(no), input)?,
-            Err(_) => client::resume(store.as_ref(), now_ms, &self.bookmark, input)?,
+            Err(_) => {
+                let token = self.bookmark.rsplit('/').next().unwrap_or_default();
+                let target = keyed(link::read(machine.keys()?.as_ref(), token))?;
+                let target = target.ok_or_else(|| nobody(&self.bookmark))?;
+                client::resume(store.as_ref(), now_ms, &target, input)?
+            }
         };
         store.close();
         if sent.dropped {

@@ -8,6 +8,7 @@ mod doctor;
 pub(crate) mod event;
 mod explain;
 pub(crate) mod instance;
+mod keys;
 pub(crate) mod lock;
 pub(crate) mod plugin;
 pub(crate) mod run;
@@ -64,6 +65,9 @@ pub(crate) enum Command {
     Config(config::Command),
     /// Let the settings of a project count that could do harm: grants, secrets, code
     Trust(trust::Arguments),
+    /// Look after the keyring: the keys of links and exports
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Check whether everything that windlass needs is there
     Doctor(doctor::Arguments),
     /// Explain an error by its code
@@ -89,6 +93,7 @@ impl Command {
             Self::Store(command) => command.run(context),
             Self::Config(command) => command.run(context),
             Self::Trust(arguments) => arguments.run(context),
+            Self::Keys(command) => command.run(context),
             Self::Doctor(arguments) => arguments.run(context),
             Self::Explain(arguments) => arguments.run(context),
             Self::Completions(arguments) => arguments.run(context),

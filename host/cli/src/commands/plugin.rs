@@ -453,6 +453,7 @@ fn cx() -> CallContext {
         memory: None,
         blobs: None,
         tokens: None,
+        visit: None,
         cancel: Cancel::default(),
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Config {
     /// variable or a file when the host starts.
     #[schemars(extend("x-sample" = SECRETS))]
     pub(crate) secrets: BTreeMap<String, SecretSource>,
+    /// By which keys links and exports are known.
+    pub(crate) keys: Keys,
     /// What the host says about its work, on stderr.
     pub(crate) telemetry: Telemetry,
 }
@@ -158,6 +160,17 @@ pub(crate) struct Retention {
     pub(crate) archive: Option<PathBuf>,
     /// Rows that are deleted at once at most; fewer if they take longer than 20 ms.
     pub(crate) slice_rows: u32,
+}
+
+/// By which keys links and exports are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct Keys {
+    /// The file of the keyring, as an operator or an orchestrator puts it there: owned by the
+    /// user or root, and not readable by everybody. All hosts of a cluster have the same keys.
+    /// WINDLASS_KEYRING may have the keyring itself. Default: a file of the user's, which is made
+    /// if it is not there.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Where a secret comes from.

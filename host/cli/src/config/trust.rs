@@ -17,7 +17,8 @@ use crate::error::Expected;
 use crate::private;
 
 /// The settings that count only in a trusted project, each with all that is below it.
-pub(crate) const SENSITIVE: [&str; 11] = [
+pub(crate) const SENSITIVE: [&str; 12] = [
+    "keys",
     "plugins.cache",
     "plugins.code-key",
     "plugins.grants",

@@ -59,7 +59,8 @@ fn ask(command: Command, context: &Context, server: &Server) -> anyhow::Result<E
         local @ (Command::Explain(_)
         | Command::Completions(_)
         | Command::Config(_)
-        | Command::Trust(_)) => local.run(context),
+        | Command::Trust(_)
+        | Command::Keys(_)) => local.run(context),
         Command::Serve(_) | Command::Store(_) | Command::Doctor(_) => Err(not_there().into()),
     }
 }

@@ -91,12 +91,14 @@ impl Asking<'_> {
                 filter.extend(instance.map(|id| ("instance", id)));
                 filter.extend(list.name.map(|name| ("name", name)));
                 filter.extend(list.correlation.map(|text| ("correlation", text)));
+                filter.extend(list.links.then(|| ("links", "true".to_owned())));
                 let items = self.list(&["bookmarks"], &filter, list.limit, &bookmark::ORDER)?;
                 bookmark::tell(&self.context.output, &items)
             }
             bookmark::Command::Resume(resume) => {
                 let wish = json!({ "input": input::parse(&resume.input)? });
-                self.sent(&["bookmarks", &resume.bookmark, "resume"], &wish)
+                let named = resume.bookmark.rsplit('/').next().unwrap_or_default();
+                self.sent(&["bookmarks", named, "resume"], &wish)
             }
         }
     }

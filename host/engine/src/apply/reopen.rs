@@ -174,16 +174,12 @@ impl Step<'_> {
             count: 1,
             planned_ms: self.now_ms,
         });
-        let open = Open {
+        self.start(Open {
             first: self.state.next_seq,
             give_up_ms,
             round: open.round.or(first),
             ..open
-        };
-        match plan.mutex {
-            Some(mutex) if !self.is_free(mutex) => self.queue(mutex, open),
-            _ => self.reopen(open),
-        }
+        });
     }
 }
 

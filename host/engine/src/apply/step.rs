@@ -238,6 +238,17 @@ impl<'a> Step<'a> {
             collect: None,
             waiting: false,
         };
+        self.start(open);
+    }
+
+    /// Begins a node run, or puts it in the line of its critical section.
+    pub(super) fn start(&mut self, open: Open) {
+        let Some(plan) = self.graph.node(open.node) else {
+            return;
+        };
+        if plan.linked {
+            self.state.count_visit(&open);
+        }
         match plan.mutex {
             Some(mutex) if !self.is_free(mutex) => self.queue(mutex, open),
             _ => self.reopen(open),

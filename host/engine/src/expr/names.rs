@@ -12,8 +12,14 @@ pub(super) const ROOTS: [(&str, &[&str]); 8] = [
     ("trigger", &["type", "attempt"]),
 ];
 
+/// What a node returned, in an expression.
+pub(super) const OUTPUT: &str = "output";
+
+/// The link that resumes a node which waits or will wait, in an expression.
+pub(super) const LINK: &str = "link";
+
 /// What a node has in an expression.
-pub(super) const NODE_PROPERTY: &str = "output";
+pub(super) const NODE_PROPERTIES: [&str; 2] = [OUTPUT, LINK];
 
 /// Functions.
 pub(super) const FUNCTIONS: &[&str] = &["dict", "range"];

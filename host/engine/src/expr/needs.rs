@@ -29,6 +29,8 @@ pub struct Needs {
     pub nodes: BTreeSet<String>,
     /// The outputs of every node: `nodes` is used in another way than by a plain path.
     pub all_nodes: bool,
+    /// The links that resume these nodes.
+    pub links: BTreeSet<String>,
     /// Which run it is.
     pub instance: bool,
     /// The name of the workflow.
@@ -47,6 +49,7 @@ impl Needs {
         self.all_vars |= other.all_vars;
         self.nodes.extend(other.nodes.iter().cloned());
         self.all_nodes |= other.all_nodes;
+        self.links.extend(other.links.iter().cloned());
         self.instance |= other.instance;
         self.workflow |= other.workflow;
         self.trigger |= other.trigger;
@@ -283,6 +286,7 @@ impl Findings {
             ("index", _) => self.needs.index = true,
             ("vars", [name, ..]) => drop(self.needs.vars.insert((*name).to_owned())),
             ("vars", []) => self.needs.all_vars = true,
+            ("nodes", [name, names::LINK, ..]) => drop(self.needs.links.insert((*name).to_owned())),
             ("nodes", [name, more @ ..]) => {
                 self.needs.nodes.insert((*name).to_owned());
                 self.node_property(name, more.first().copied());
@@ -302,10 +306,13 @@ impl Findings {
 
     fn node_property(&mut self, node: &str, property: Option<&str>) {
         if let Some(property) = property
-            && property != names::NODE_PROPERTY
+            && !names::NODE_PROPERTIES.contains(&property)
         {
             let message = format!("`nodes.{node}` has no `{property}`");
-            let help = format!("what a node returned is `nodes.{node}.output`");
+            let help = format!(
+                "what a node returned is `nodes.{node}.output`, and the link that resumes it is \
+                 `nodes.{node}.link`"
+            );
             self.mistakes.push(Mistake::Name(message, Some(help)));
         }
     }

@@ -83,7 +83,7 @@ impl Template {
             ("input", []) => Some(Alias::Input),
             ("item", []) => Some(Alias::Item),
             ("vars", [name]) => Some(Alias::Var(name.to_string())),
-            ("nodes", [name, property]) if **property == *super::names::NODE_PROPERTY => {
+            ("nodes", [name, property]) if **property == *super::names::OUTPUT => {
                 Some(Alias::Output(name.to_string()))
             }
             _ => None,

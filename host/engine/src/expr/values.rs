@@ -50,6 +50,7 @@ struct Inner {
     index: Option<u32>,
     vars: Table,
     nodes: Table,
+    links: Table,
     instance: Option<Fields<2>>,
     workflow: Option<Fields<1>>,
     trigger: Option<Fields<2>>,
@@ -114,6 +115,11 @@ impl Values {
         Ok(())
     }
 
+    /// The link that resumes a node, seen as `nodes.<name>.link`.
+    pub fn link(&mut self, node: &str, link: &str) {
+        self.inner().links.set(node, Value::from(link));
+    }
+
     /// Which run it is: seen as `instance.id` and `instance.correlation`.
     pub fn instance(&mut self, id: &str, correlation: Option<&str>) {
         let correlation = correlation.map_or(Value::from(()), Value::from);
@@ -161,10 +167,11 @@ impl Values {
             ("input", rest) => (self.inner.input.clone()?, rest),
             ("item", rest) => (self.inner.item.clone()?, rest),
             ("vars", [name, rest @ ..]) => (self.inner.vars.get(name)?.clone(), rest),
-            ("nodes", [node, property, rest @ ..])
-                if **property == *super::names::NODE_PROPERTY =>
-            {
+            ("nodes", [node, property, rest @ ..]) if **property == *super::names::OUTPUT => {
                 (self.inner.nodes.get(node)?.clone(), rest)
+            }
+            ("nodes", [node, property, rest @ ..]) if **property == *super::names::LINK => {
+                (self.inner.links.get(node)?.clone(), rest)
             }
             (root, rest) => (self.inner.get_value_by_str(root)?, rest),
         };
@@ -308,11 +315,17 @@ impl Object for Nodes {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        let output = self.0.nodes.get(key)?.clone();
-        Some(Value::from_object(Fields([(
-            super::names::NODE_PROPERTY,
-            output,
-        )])))
+        let output = self.0.nodes.get(key).cloned();
+        let link = self.0.links.get(key).cloned();
+        let undefined = || Value::UNDEFINED;
+        Some(match (output, link) {
+            (None, None) => return None,
+            (Some(output), None) => Value::from_object(Fields([(super::names::OUTPUT, output)])),
+            (output, Some(link)) => Value::from_object(Fields([
+                (super::names::OUTPUT, output.unwrap_or_else(undefined)),
+                (super::names::LINK, link),
+            ])),
+        })
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {

@@ -243,6 +243,7 @@ fn plans(
                 ports: ports(flat, shape.out(at)),
                 innermost: found.innermost.get(at.at()),
                 named: needs.all_nodes || needs.nodes.contains(name),
+                linked: needs.links.contains(name),
                 needs: own_needs,
                 rivals: OnceLock::new(),
             })

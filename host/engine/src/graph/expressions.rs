@@ -188,7 +188,7 @@ impl Expressions<'_> {
     fn use_names(&mut self, needs: &Needs, pointer: &str, body: BodyIx) {
         let flat = self.flat;
         let seen = |of: BodyIx| flat.around(body).any(|around| around == of);
-        for name in &needs.nodes {
+        for name in needs.nodes.iter().chain(&needs.links) {
             let found = flat.find(name).map(|(_, node)| node);
             let (message, help) = match found {
                 Some(node) if seen(node.body) => continue,

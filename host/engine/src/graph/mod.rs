@@ -148,6 +148,8 @@ pub struct Plan {
     pub gathers: bool,
     /// Whether an expression names its output, so that the state keeps its latest run.
     pub named: bool,
+    /// Whether an expression names the link that resumes it, so that the state counts its visits.
+    pub linked: bool,
     /// What the conditions of its outbound edges need, and `repeat`.
     pub needs: Needs,
     /// For `race`: the nodes from which a way leads to it in the same round. Found when first

@@ -11,7 +11,7 @@ use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
 use super::{
-    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, Scope, State, Undoing,
+    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, Scope, State, Undoing, Visits,
 };
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
@@ -19,11 +19,18 @@ const FIRST_VERSION: u8 = 1;
 const VERSION: u8 = 2;
 /// Of a run that ended without completing.
 const REMAINS: u8 = 3;
+/// Of a run whose visits are counted.
+const VISITS: u8 = 4;
 
 /// What a row beside the head is, after its version.
 const SCOPE: u8 = 0;
 const LEDGER: u8 = 1;
 const WAITING: u8 = 2;
+/// A scope, and the visits in it.
+const VISITED_SCOPE: u8 = 3;
+
+/// What came with version 4.
+type WireVisits = Vec<(NodeIx, Visits)>;
 
 #[derive(Serialize, Deserialize)]
 struct Wire {
@@ -128,22 +135,33 @@ impl State {
         // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
         // it do so all the same, empty bytes are refused by `decode`.
         let mut bytes = Vec::with_capacity(64);
-        if more == WireMore::default() && self.remains == Remains::default() {
-            bytes.push(FIRST_VERSION);
-            return postcard::to_extend(&wire, bytes).unwrap_or_default();
-        }
-        let remains = self.remains != Remains::default();
-        bytes.push(if remains { REMAINS } else { VERSION });
+        let version = if !self.root.visits.is_empty() {
+            VISITS
+        } else if self.remains != Remains::default() {
+            REMAINS
+        } else if more != WireMore::default() {
+            VERSION
+        } else {
+            FIRST_VERSION
+        };
+        bytes.push(version);
         let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
+        if version == FIRST_VERSION {
+            return bytes;
+        }
         let bytes = postcard::to_extend(&more, bytes).unwrap_or_default();
-        if !remains {
+        if version == VERSION {
             return bytes;
         }
         let remains = WireRemains {
             open: shrink_open(self.remains.open.iter()),
             undone: self.remains.undone,
         };
-        postcard::to_extend(&remains, bytes).unwrap_or_default()
+        let bytes = postcard::to_extend(&remains, bytes).unwrap_or_default();
+        if version == REMAINS {
+            return bytes;
+        }
+        postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default()
     }
 
     /// A scope or a page as bytes; none if there is no such.
@@ -160,7 +178,8 @@ impl State {
             return Some(postcard::to_extend(&waiting, bytes).unwrap_or_default());
         }
         let scope = self.scopes.get(&no)?;
-        bytes.extend([VERSION, SCOPE]);
+        let visited = !scope.local.visits.is_empty();
+        bytes.extend([VERSION, if visited { VISITED_SCOPE } else { SCOPE }]);
         let wire = WireScope {
             parent: scope.parent,
             list: scope.list,
@@ -172,7 +191,11 @@ impl State {
             lists: shrink_lists(&scope.local),
             queued: shrink_queued(&scope.local),
         };
-        Some(postcard::to_extend(&wire, bytes).unwrap_or_default())
+        let bytes = postcard::to_extend(&wire, bytes).unwrap_or_default();
+        if !visited {
+            return Some(bytes);
+        }
+        Some(postcard::to_extend(&visits(&scope.local), bytes).unwrap_or_default())
     }
 
     /// The state that these bytes are, with nothing open yet: its head, and what
@@ -187,14 +210,16 @@ impl State {
         head: &[u8],
         scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
     ) -> Result<Self, Corrupt> {
-        let (wire, more, remains) = read_head(head)?;
+        let (wire, more, remains, visited) = read_head(head)?;
         let status =
             Status::from_stored(wire.status).ok_or_else(|| corrupt("its status is unknown"))?;
         let mut rows = Vec::new();
         let (mut entries, mut waiting) = (BTreeMap::new(), Pages::new());
         for (no, bytes) in scopes {
             match bytes {
-                [VERSION, SCOPE, bytes @ ..] => rows.push((no, whole::<WireScope>(bytes)?)),
+                [VERSION, kind @ (SCOPE | VISITED_SCOPE), bytes @ ..] => {
+                    rows.push((no, read_scope(*kind, bytes)?));
+                }
                 [VERSION, LEDGER, bytes @ ..] => {
                     let page = grow_entries(graph, whole(bytes)?, &mut Near::default())?;
                     entries.insert(no, page);
@@ -210,6 +235,7 @@ impl State {
             latest: grow_latest(graph, wire.latest, &mut near)?,
             joins: grow_joins(graph, wire.joins, &mut near, &mut waiting)?,
             loops: grow_loops(graph, wire.loops)?,
+            visits: grow_visits(graph, visited)?,
             ..Local::default()
         };
         let tail = grow_entries(graph, more.ledger, &mut near)?;
@@ -255,7 +281,7 @@ impl State {
         &mut self,
         graph: &Graph,
         no: ScopeNo,
-        wire: WireScope,
+        (wire, visited): (WireScope, WireVisits),
         waiting: &mut Pages,
     ) -> Result<(), Corrupt> {
         let around = self.quietly(wire.parent);
@@ -270,6 +296,7 @@ impl State {
             latest: grow_latest(graph, wire.latest, &mut near)?,
             joins: grow_joins(graph, wire.joins, &mut near, waiting)?,
             loops: grow_loops(graph, wire.loops)?,
+            visits: grow_visits(graph, visited)?,
             ..Local::default()
         };
         let scope = Scope {
@@ -335,26 +362,53 @@ impl State {
     }
 }
 
-fn read_head(head: &[u8]) -> Result<(Wire, WireMore, WireRemains), Corrupt> {
+fn read_head(head: &[u8]) -> Result<(Wire, WireMore, WireRemains, WireVisits), Corrupt> {
     let (version, bytes) = head
         .split_first()
         .map_or((0, head), |(version, rest)| (*version, rest));
     let (wire, bytes) = match version {
-        FIRST_VERSION | VERSION | REMAINS => take::<Wire>(bytes)?,
+        FIRST_VERSION | VERSION | REMAINS | VISITS => take::<Wire>(bytes)?,
         _ => return Err(corrupt("its version is unknown")),
     };
     let (more, bytes) = match version {
-        VERSION | REMAINS => take::<WireMore>(bytes)?,
+        VERSION | REMAINS | VISITS => take::<WireMore>(bytes)?,
         _ => (WireMore::default(), bytes),
     };
     let (remains, bytes) = match version {
-        REMAINS => take::<WireRemains>(bytes)?,
+        REMAINS | VISITS => take::<WireRemains>(bytes)?,
         _ => (WireRemains::default(), bytes),
+    };
+    let (visited, bytes) = match version {
+        VISITS => take::<WireVisits>(bytes)?,
+        _ => (WireVisits::default(), bytes),
     };
     if !bytes.is_empty() {
         return Err(corrupt("something follows it"));
     }
-    Ok((wire, more, remains))
+    Ok((wire, more, remains, visited))
+}
+
+fn read_scope(kind: u8, bytes: &[u8]) -> Result<(WireScope, WireVisits), Corrupt> {
+    if kind == SCOPE {
+        return Ok((whole(bytes)?, WireVisits::default()));
+    }
+    let (wire, bytes) = take(bytes)?;
+    Ok((wire, whole(bytes)?))
+}
+
+fn visits(local: &Local) -> WireVisits {
+    let visits = local.visits.iter();
+    visits
+        .map(|(node, visits)| (*node, visits.clone()))
+        .collect()
+}
+
+fn grow_visits(graph: &Graph, visited: WireVisits) -> Result<BTreeMap<NodeIx, Visits>, Corrupt> {
+    let known = |(node, _): &(NodeIx, Visits)| graph.node(*node).is_some();
+    if !visited.iter().all(known) {
+        return Err(corrupt("it counts visits of a node that does not exist"));
+    }
+    Ok(visited.into_iter().collect())
 }
 
 /// The lists of a scope whose items are being worked on, and what waits there for a critical
@@ -379,16 +433,16 @@ impl Standing {
 
     /// That of the root scope.
     pub(super) fn of_head(head: &[u8]) -> Result<Self, Corrupt> {
-        let (_, more, _) = read_head(head)?;
+        let (_, more, _, _) = read_head(head)?;
         Ok(Self::of(None, &more.lists, &more.queued))
     }
 
     /// That of another scope; none if the row is something else.
     pub(super) fn of_row(row: &[u8]) -> Result<Option<Self>, Corrupt> {
-        let [VERSION, SCOPE, bytes @ ..] = row else {
+        let [VERSION, kind @ (SCOPE | VISITED_SCOPE), bytes @ ..] = row else {
             return Ok(None);
         };
-        let wire = whole::<WireScope>(bytes)?;
+        let (wire, _) = read_scope(*kind, bytes)?;
         let item = Some((wire.parent, wire.index));
         Ok(Some(Self::of(item, &wire.lists, &wire.queued)))
     }

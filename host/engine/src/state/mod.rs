@@ -22,8 +22,9 @@ use crate::graph::{EdgeIx, MutexIx, NodeIx};
 pub use detail::OpenRow;
 pub(crate) use joining::{Joining, Slot};
 pub(crate) use ledger::Ledger;
+pub(crate) use scope::Visits;
 pub(crate) use scope::{Listing, Local};
-pub use scope::{Refused, Scope};
+pub use scope::{Refused, Scope, Visit};
 pub use sections::{Section, Sections, sections};
 
 /// The state of a run.

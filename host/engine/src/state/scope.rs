@@ -28,6 +28,28 @@ pub(crate) struct Local {
     pub(crate) queued: BTreeMap<Seq, Open>,
     /// Which of [`State::open`] are in this scope.
     pub(crate) open: BTreeSet<Seq>,
+    /// How often each node has been visited that an expression names the link of.
+    pub(crate) visits: BTreeMap<NodeIx, Visits>,
+}
+
+/// The visits of a node in a scope: its node runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Visits {
+    /// How many there have been.
+    pub(crate) count: u32,
+    /// Those that may be going on, by the first trigger of the node run.
+    pub(crate) open: Vec<(Seq, u32)>,
+}
+
+/// One wait of a node by its visit: known before the node waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The scope of the node.
+    pub scope: ScopeNo,
+    /// Which node run it is in that scope, from 1.
+    pub visit: u32,
+    /// The phase of the node run.
+    pub phase: u32,
 }
 
 /// The scope of an item.
@@ -177,6 +199,90 @@ impl State {
             .around(scope)
             .find(|at| self.body(graph, *at) == body)?;
         self.peek(around)?.latest.get(&node).copied()
+    }
+
+    /// The visit of a node in which it waits or will wait, as it is seen from a scope: the one
+    /// that is going on, or else the next one.
+    pub fn next_visit(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<Visit> {
+        let body = graph.node(node)?.body;
+        let scope = self
+            .around(scope)
+            .find(|at| self.body(graph, *at) == body)?;
+        let local = self.peek(scope)?;
+        let visits = local.visits.get(&node);
+        let going_on = visits.and_then(|visits| {
+            visits.open.iter().rev().find_map(|(first, visit)| {
+                let open = self.going_on(local, *first)?;
+                Some((*visit, open.phase))
+            })
+        });
+        let count = visits.map_or(0, |visits| visits.count);
+        let (visit, phase) = going_on.unwrap_or((count.saturating_add(1), 0));
+        Some(Visit {
+            scope,
+            visit,
+            phase,
+        })
+    }
+
+    /// The visit that an open run is; none if the visits of its node are not counted, or it came
+    /// from outside.
+    pub fn visit_of(&self, open: &Open) -> Option<Visit> {
+        let visits = self.peek(open.scope)?.visits.get(&open.node)?;
+        let mut known = visits.open.iter();
+        let (_, visit) = known.find(|(first, _)| *first == open.first)?;
+        Some(Visit {
+            scope: open.scope,
+            visit: *visit,
+            phase: open.phase,
+        })
+    }
+
+    /// The visit that is known by the first trigger of its node run, in its first phase.
+    pub fn visit_of_run(&self, first: Seq) -> Option<(NodeIx, Visit)> {
+        let root = std::iter::once((ScopeNo::ROOT, &self.root));
+        let scopes = self.scopes.iter().map(|(no, scope)| (*no, &scope.local));
+        root.chain(scopes).find_map(|(scope, local)| {
+            local.visits.iter().find_map(|(node, visits)| {
+                let mut known = visits.open.iter();
+                let (_, visit) = known.find(|(of, _)| *of == first)?;
+                Some((
+                    *node,
+                    Visit {
+                        scope,
+                        visit: *visit,
+                        phase: 0,
+                    },
+                ))
+            })
+        })
+    }
+
+    /// Counts a node run that begins.
+    pub(crate) fn count_visit(&mut self, open: &Open) {
+        let Some(mut visits) = self
+            .peek(open.scope)
+            .map(|local| local.visits.get(&open.node).cloned().unwrap_or_default())
+        else {
+            return;
+        };
+        if let Some(local) = self.peek(open.scope) {
+            visits
+                .open
+                .retain(|(first, _)| self.going_on(local, *first).is_some());
+        }
+        visits.count = visits.count.saturating_add(1);
+        visits.open.push((open.first, visits.count));
+        if let Some(local) = self.local(open.scope) {
+            local.visits.insert(open.node, visits);
+        }
+    }
+
+    /// The open run of a node run in a scope.
+    fn going_on<'a>(&'a self, local: &'a Local, first: Seq) -> Option<&'a Open> {
+        let open = local.open.iter().filter_map(|seq| self.open.get(seq));
+        let mut all = open.chain(local.queued.values());
+        all.find(|open| open.first == first)
     }
 
     /// The latest run records that are seen from a scope.

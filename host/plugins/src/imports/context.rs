@@ -87,9 +87,8 @@ impl Host for Guest {
 
     fn resume_token(&mut self, bookmark: String) -> Option<String> {
         self.ask(|call| {
-            let cx = &call.cx;
-            let tokens = cx.tokens.as_ref()?;
-            Some(tokens.token(cx.instance, cx.first, cx.phase, &bookmark))
+            let tokens = call.cx.tokens.as_ref()?;
+            tokens.token(call.cx.wait(), &bookmark)
         })
     }
 

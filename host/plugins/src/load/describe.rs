@@ -129,6 +129,7 @@ fn nobody() -> CallContext {
         memory: None,
         blobs: None,
         tokens: None,
+        visit: None,
         cancel: crate::call::Cancel::default(),
     }
 }

@@ -199,6 +199,7 @@ pub(crate) fn context() -> CallContext {
         memory: None,
         blobs: None,
         tokens: None,
+        visit: None,
         cancel: Cancel::default(),
     }
 }

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use windlass_keys::link::Target;
 use windlass_model::{
     BookmarkNo, InstanceId, InstanceNo, Payload, Status, Stimulus, StimulusId, TriggerType,
 };
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::outside::Touched;
-use windlass_store::stimuli::Sent;
+use windlass_store::stimuli::{BookmarkRow, Sent};
 use windlass_store::{Write, Wrote};
 
 use super::outcome::Standing;
 use super::starting::ended;
-use super::stimuli::{deliver, nobody, resume_here, send_here, token_of, written};
+use super::stimuli::{bookmark_of, deliver, resume_at, resume_here, send_here, written};
 use super::workflow::{Inner, WorkflowClient};
 use super::{unexpected, used_up};
 use crate::error::Error;
@@ -75,27 +76,37 @@ impl WorkflowClient {
         }
     }
 
-    /// Lets a run go on that waits, by the token that it has given away. Nobody waiting is no
-    /// error: [`Sent::dropped`] says so.
+    /// The bookmark that a token is for, if it is there.
     ///
     /// # Errors
     ///
     /// The store is in trouble.
-    pub async fn resume(&self, token: String, input: Payload) -> Result<Sent, Error> {
-        self.ask(move |inner| inner.resume(&token, input)).await
+    pub async fn bookmark_of(&self, target: Target) -> Result<Option<BookmarkRow>, Error> {
+        self.ask(move |inner| bookmark_of(inner.store.as_ref(), &target))
+            .await
+    }
+
+    /// Resumes what a token is for.
+    ///
+    /// # Errors
+    ///
+    /// The answer does not fit, and the run goes on waiting; or the store is in trouble.
+    pub async fn resume(&self, target: Target, input: Payload) -> Result<Sent, Error> {
+        self.ask(move |inner| {
+            let row = bookmark_of(inner.store.as_ref(), &target)?;
+            inner.resume(row, input)
+        })
+        .await
     }
 
     /// Lets a run go on that waits at a bookmark, as whoever operates the store may.
     ///
     /// # Errors
     ///
-    /// The store is in trouble.
+    /// As [`Self::resume`].
     pub async fn resume_bookmark(&self, no: BookmarkNo, input: Payload) -> Result<Sent, Error> {
-        self.ask(move |inner| match token_of(inner.store.as_ref(), no)? {
-            Some(token) => inner.resume(&token, input),
-            None => Ok(nobody()),
-        })
-        .await
+        self.ask(move |inner| inner.resume(inner.store.bookmark(no)?, input))
+            .await
     }
 
     /// Sends a stimulus: starts what is bound to it and resumes who waits for it, in one
@@ -114,11 +125,11 @@ impl WorkflowClient {
 }
 
 impl Inner {
-    fn resume(&self, token: &str, input: Payload) -> Result<Sent, Error> {
+    fn resume(&self, row: Option<BookmarkRow>, input: Payload) -> Result<Sent, Error> {
         let Some(runtime) = self.runtime() else {
-            return super::resume(self.store.as_ref(), self.clock.wall_ms(), token, input);
+            return resume_at(self.store.as_ref(), self.clock.wall_ms(), row, input);
         };
-        resume_here(&runtime.shared, &runtime.membership.numbers(), token, input)
+        resume_here(&runtime.shared, &runtime.membership.numbers(), row, input)
     }
 
     fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {

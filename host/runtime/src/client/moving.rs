@@ -127,10 +127,9 @@ impl Inner {
             .catalog()
             .carried(definition, pins, store, &self.plugins)
             .map_err(missing_component)?;
-        let secret = store.secret()?;
         let now_ms = self.clock.wall_ms();
         let (id, no, stored, status) = self.numbered(|numbers| {
-            let import = incoming.import(&prepared, numbers, secret, place, now_ms)?;
+            let import = incoming.import(&prepared, numbers, place, now_ms)?;
             let (id, no, status) = (import.new.id, import.new.no, import.status);
             match store.write(Write::Import(Box::new(import)))? {
                 Wrote::Imported(stored) => Ok((id, no, stored, status)),

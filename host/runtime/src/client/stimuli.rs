@@ -2,18 +2,19 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use windlass_keys::link::Target;
 use windlass_model::limits::MATCH_BYTES;
-use windlass_model::stimulus::{self, Stimulus};
+use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
 use windlass_model::{
     BookmarkNo, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType, valid,
 };
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
 use windlass_store::rows::NewInstance;
-use windlass_store::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
+use windlass_store::stimuli::{BookmarkRow, NewStimulus, Resume, Send, Sent, Taker};
 use windlass_store::{Store, Write, Wrote};
 
-use super::{as_member, unexpected};
+use super::{as_member, question, unexpected};
 use crate::catalog::Catalog;
 use crate::codes;
 use crate::error::Error;
@@ -71,39 +72,75 @@ pub(crate) fn send_here(
     })
 }
 
-/// Resumes by a token that was given away.
+/// The bookmark that a token is for, if it is there.
 ///
 /// # Errors
 ///
 /// The store is in trouble.
-pub fn resume(store: &dyn Store, now_ms: i64, token: &str, input: Payload) -> Result<Sent, Error> {
-    let sent = resume_by(store, now_ms, token, input, None)?;
-    store.notify();
-    Ok(sent)
+pub fn bookmark_of(store: &dyn Store, target: &Target) -> Result<Option<BookmarkRow>, Error> {
+    let (wait, tag) = match target {
+        Target::Row(digest) => return Ok(store.bookmark_by_token(*digest)?),
+        Target::Wait(wait, tag) => (wait, *tag),
+    };
+    if let Some(row) = store.bookmark_by_token(wait.digest(tag))? {
+        return Ok(Some(row));
+    }
+    // The first bookmark of a wait whose links may be older than its name.
+    let first = store.bookmark_by_token(wait.digest(BookmarkTag::ANY))?;
+    Ok(first.filter(|row| BookmarkTag::of(&row.bookmark.name) == tag))
+}
+
+/// Resumes what a token is for, with an answer that fits.
+///
+/// # Errors
+///
+/// The answer does not fit the schema of the bookmark, which goes on waiting, or the store is in
+/// trouble.
+pub fn resume(
+    store: &dyn Store,
+    now_ms: i64,
+    target: &Target,
+    input: Payload,
+) -> Result<Sent, Error> {
+    resume_at(store, now_ms, bookmark_of(store, target)?, input)
 }
 
 /// The same in a process that runs workflows: it takes what comes of it, if it has room.
 pub(super) fn resume_here(
     shared: &Shared,
     numbers: &Numbers,
-    token: &str,
+    row: Option<BookmarkRow>,
     input: Payload,
 ) -> Result<Sent, Error> {
     let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
-    shared.delivered(numbers, |taker| {
-        resume_by(store, now_ms, token, input, taker)
-    })
+    shared.delivered(numbers, |taker| resume_by(store, now_ms, row, input, taker))
+}
+
+/// The same in any other process.
+pub(super) fn resume_at(
+    store: &dyn Store,
+    now_ms: i64,
+    row: Option<BookmarkRow>,
+    input: Payload,
+) -> Result<Sent, Error> {
+    let sent = resume_by(store, now_ms, row, input, None)?;
+    store.notify();
+    Ok(sent)
 }
 
 fn resume_by(
     store: &dyn Store,
     at_ms: i64,
-    token: &str,
+    row: Option<BookmarkRow>,
     input: Payload,
     taker: Option<Taker>,
 ) -> Result<Sent, Error> {
+    let Some(row) = row else {
+        return Ok(nobody());
+    };
+    question::check(&row, &input)?;
     let resume = Resume {
-        token: stimulus::token_digest(token),
+        token: row.bookmark.token,
         input,
         blobs: Vec::new(),
         taker,
@@ -119,31 +156,18 @@ fn resume_by(
 ///
 /// # Errors
 ///
-/// The store is in trouble.
+/// As [`resume`].
 pub fn resume_bookmark(
     store: &dyn Store,
     now_ms: i64,
     no: BookmarkNo,
     input: Payload,
 ) -> Result<Sent, Error> {
-    match token_of(store, no)? {
-        Some(token) => resume(store, now_ms, &token, input),
-        None => Ok(nobody()),
-    }
-}
-
-/// The token of a bookmark, if that is there.
-pub(super) fn token_of(store: &dyn Store, no: BookmarkNo) -> Result<Option<String>, Error> {
-    let Some(row) = store.bookmark(no)? else {
-        return Ok(None);
-    };
-    let (id, waits, secret) = (row.instance_id, row.bookmark, store.secret()?);
-    let token = stimulus::resume_token(&secret, id, waits.first, waits.phase, &waits.name);
-    Ok(Some(token))
+    resume_at(store, now_ms, store.bookmark(no)?, input)
 }
 
 /// What comes of resuming nobody.
-pub(super) fn nobody() -> Sent {
+fn nobody() -> Sent {
     Sent {
         dropped: true,
         ..Sent::default()

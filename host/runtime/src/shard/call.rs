@@ -74,6 +74,9 @@ impl Hot {
             })),
             _ => None,
         };
+        let open = self.state.run_of(to.seq);
+        let visit = open.and_then(|open| self.state.visit_of(open));
+        let visit = visit.map(|visit| (visit.scope, visit.visit));
         Ok(CallContext {
             instance: self.id,
             workflow: Arc::clone(&self.prepared.name),
@@ -87,7 +90,8 @@ impl Hot {
             resumption,
             memory: reads.then(|| guest_view::memory(self, asked.scope, shared)),
             blobs: reads.then(|| guest_view::blobs(shared)),
-            tokens: Some(Arc::clone(&shared.tokens)),
+            tokens: Some(Arc::clone(&shared.links) as _),
+            visit,
             cancel,
         })
     }
@@ -174,7 +178,13 @@ impl Hot {
         if let Some(constant) = template.constant() {
             return Ok(constant.clone());
         }
-        let values = self.values(shared.store.as_ref(), scope, template.needs(), patch)?;
+        let values = self.values(
+            shared.store.as_ref(),
+            scope,
+            template.needs(),
+            patch,
+            &shared.links,
+        )?;
         template.render(&values).map_err(|error| {
             let (class, code) = match error.kind {
                 // As with a guest that is interrupted, this is no failure of the run.

@@ -518,7 +518,10 @@ impl Hot {
         };
         let run = (before.first, before.phase);
         let bookmarks = std::mem::take(&mut step.bookmarks);
-        let bookmarks = self.bookmarks(&bookmarks, run, no, shared.tokens.as_ref(), step.now_ms);
+        let wait = (!bookmarks.is_empty()).then(|| before.wait(self));
+        let bookmarks = wait.map_or_else(Vec::new, |wait| {
+            self.bookmarks(&bookmarks, run, wait, no, step.now_ms)
+        });
         let child = step.child.take().map(|child| self.tie(*child, no, seq));
         if let Some(child) = &child {
             shared.claim_too(child.no);

@@ -7,12 +7,15 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use windlass_engine::Graph;
 use windlass_engine::expr::{InvalidJson, Needs, Values};
+use windlass_keys::link::Target;
+use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
 use super::hot::Hot;
 use super::work::Patch;
 use crate::codes;
+use crate::links::Links;
 
 /// Outputs that are kept in memory at most once nothing is on its way to the store.
 const KEPT_OUTPUTS: usize = 64;
@@ -277,6 +280,7 @@ impl Hot {
         scope: ScopeNo,
         needs: &Needs,
         patch: &Patch,
+        links: &Links,
     ) -> Result<Values, Unread> {
         let mut values = Values::new();
         values.interrupted_by(self.interrupt.clone());
@@ -303,6 +307,9 @@ impl Hot {
                 self.fill_output(store, &prepared.graph, scope, name, &mut values)?;
             }
         }
+        for name in &needs.links {
+            self.fill_link(&prepared.graph, scope, name, links, &mut values)?;
+        }
         if needs.instance {
             values.instance(&self.id.to_string(), self.correlation.as_deref());
         }
@@ -314,6 +321,29 @@ impl Hot {
             values.trigger(kind.name(), attempt);
         }
         Ok(values)
+    }
+
+    /// The link for the wait in which a node is, or to which it comes next.
+    fn fill_link(
+        &self,
+        graph: &Graph,
+        scope: ScopeNo,
+        name: &str,
+        links: &Links,
+        values: &mut Values,
+    ) -> Result<(), Unread> {
+        let named = graph.nodes().find(|(_, plan)| plan.name == name);
+        let visit = named.and_then(|(node, _)| self.state.next_visit(graph, scope, node));
+        if let Some(visit) = visit {
+            let wait = WaitId::of_visit(self.id, visit.scope, name, visit.visit, visit.phase);
+            let link = links.link(&Target::Wait(wait, BookmarkTag::ANY));
+            let link = link.map_err(|error| {
+                let text = format!("no link can be made: {error}");
+                Unread::Value(Failure::new(Class::Retryable, codes::KEYRING, text))
+            })?;
+            values.link(name, &link);
+        }
+        Ok(())
     }
 
     fn fill_item(

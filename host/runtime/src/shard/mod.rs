@@ -50,7 +50,6 @@ pub(crate) use hot::Hot;
 pub(crate) use sends::INCIDENT;
 pub(crate) use state::State;
 pub(crate) use step::REASON_BYTES;
-pub(crate) use suspend::Tokens;
 
 /// What other threads hand to a shard.
 pub(crate) enum Message {

@@ -205,7 +205,7 @@ impl Hot {
             .filter_map(|(name, payload)| Some((name.clone(), payload.inline()?.clone())))
             .collect();
         let store = shared.store.as_ref();
-        let mut values = self.values(store, scope, &plan.needs, &patch)?;
+        let mut values = self.values(store, scope, &plan.needs, &patch, &shared.links)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
             let json = super::memory::json_of(store, output)?;
             values

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Command, Cx, Event, NodeIx, apply};
+use windlass_engine::{Command, Cx, Event, NodeIx, Visit, apply};
 use windlass_model::{Bookmark, Failure, LogLine, RunStatus, Seq, TriggerType};
 use windlass_store::rows::{NewBlob, NewInstance, RunRow};
 
@@ -13,6 +13,7 @@ use super::memory::Unread;
 use super::outcome::{Prepared, Ran, Settled};
 use super::state::State;
 use super::work::Address;
+use crate::links::Wait;
 use crate::observe::Observed;
 use crate::shared::Shared;
 
@@ -37,6 +38,19 @@ pub(super) struct Before {
     pub(super) first: Seq,
     pub(super) phase: u32,
     pub(super) kind: TriggerType,
+    node: NodeIx,
+    visit: Option<Visit>,
+}
+
+impl Before {
+    /// The wait that the execution comes to, if it comes to one.
+    pub(super) fn wait(&self, hot: &Hot) -> Wait {
+        let plan = hot.prepared.graph.node(self.node);
+        let visit = plan
+            .zip(self.visit)
+            .map(|(plan, visit)| (&*plan.name, visit));
+        Wait::of(hot.id, (self.first, self.phase), visit)
+    }
 }
 
 impl Hot {
@@ -53,6 +67,8 @@ impl Hot {
             first: open.first,
             phase: open.phase,
             kind: open.kind,
+            node: open.node,
+            visit: self.state.visit_of(open),
         });
         self.step = self.step_of(to.seq);
         let scope = self.scope_of(to.seq);

@@ -1,27 +1,18 @@
 //! Nodes that wait for a bookmark, and why they go on.
 
 use windlass_engine::Open;
-use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
+use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{
-    Bookmark, Class, Failure, InstanceId, Payload, Resumption, Seq, TriggerNo, TriggerType, limits,
-    valid,
+    Bookmark, Class, Failure, Payload, Resumption, Seq, TriggerNo, TriggerType, limits, valid,
 };
-use windlass_plugins::{Reason, ResumeTokens};
+use windlass_plugins::Reason;
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, NewBookmark};
 
 use super::hot::Hot;
 use super::memory::Unread;
 use crate::codes;
-
-/// Makes resume tokens with the secret of a store.
-pub(crate) struct Tokens(pub(crate) [u8; 32]);
-
-impl ResumeTokens for Tokens {
-    fn token(&self, instance: InstanceId, first: Seq, phase: u32, bookmark: &str) -> String {
-        resume_token(&self.0, instance, first, phase, bookmark)
-    }
-}
+use crate::links::Wait;
 
 /// What is wrong with the bookmarks of a suspension.
 pub(super) fn refused(bookmarks: &[Bookmark]) -> Option<Failure> {
@@ -53,18 +44,17 @@ pub(super) fn expiry(bookmarks: &[Bookmark]) -> Option<i64> {
 }
 
 impl Hot {
-    /// The rows of the bookmarks that an execution of this phase made.
+    /// The rows of the bookmarks that an execution of an open run made.
     pub(super) fn bookmarks(
         &self,
         bookmarks: &[Bookmark],
         (first, phase): (Seq, u32),
+        wait: Wait,
         trigger: TriggerNo,
-        tokens: &dyn ResumeTokens,
         now_ms: i64,
     ) -> Vec<NewBookmark> {
-        let row = |mark: &Bookmark| {
+        let row = |(at, mark): (usize, &Bookmark)| {
             let matches = canonical(&mark.matches);
-            let token = tokens.token(self.id, first, phase, &mark.name);
             NewBookmark {
                 first,
                 trigger,
@@ -83,12 +73,12 @@ impl Hot {
                     .metadata
                     .as_ref()
                     .map(|metadata| metadata.to_string().into()),
-                token: token_digest(&token),
+                token: wait.bookmark(at, &mark.name),
                 expires_ms: mark.expires_ms,
                 created_ms: now_ms,
             }
         };
-        bookmarks.iter().map(row).collect()
+        bookmarks.iter().enumerate().map(row).collect()
     }
 
     /// What a suspended node run was given, if it was.

@@ -42,6 +42,7 @@ impl Process {
             spare_workers: 0,
             burst: BurstBounds::default(),
             beside: None,
+            links: Arc::new(crate::Links::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,

@@ -59,7 +59,6 @@ struct Desk<'a> {
     numbers: &'a Numbers,
     instance: InstanceNo,
     id: InstanceId,
-    secret: [u8; 32],
     rows: FxHashMap<TriggerNo, TriggerNo>,
     runs: FxHashMap<RunNo, RunNo>,
     blobs: BTreeMap<Digest, u64>,
@@ -108,7 +107,6 @@ impl Incoming {
         self,
         prepared: &Prepared,
         numbers: &Numbers,
-        secret: [u8; 32],
         place: Place,
         now_ms: i64,
     ) -> Result<Import, Error> {
@@ -125,7 +123,6 @@ impl Incoming {
             numbers,
             instance: numbers.instance().ok_or_else(used_up)?,
             id,
-            secret,
             rows: FxHashMap::default(),
             runs: FxHashMap::default(),
             blobs: BTreeMap::new(),
@@ -203,7 +200,7 @@ impl Desk<'_> {
         let (bytes, scopes) = renumbered(&mut state, &scopes, &mut to).map_err(malformed)?;
         let known: FxHashSet<ScopeNo> = scopes.iter().map(|(no, _)| *no).collect();
         let (triggers, names) = self.triggers(document.triggers, prepared, next_seq)?;
-        let bookmarks = self.bookmarks(document.bookmarks)?;
+        let bookmarks = self.bookmarks(document.bookmarks, graph, &state)?;
         let (mut root, mut vars) = (Vec::new(), Vec::new());
         valid::CORRELATION
             .check_optional(head.correlation.as_deref())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
+use windlass_keys::link::Target;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{BookmarkNo, Digest, InstanceId, Payload};
 use windlass_plugins::Host;
@@ -239,9 +240,14 @@ fn what_is_not_there_is_said_to_be_missing() {
         Touched::NotFound
     );
     assert!(
-        client::resume(store, NOW_MS, "x", Payload::null())
-            .unwrap()
-            .dropped
+        client::resume(
+            store,
+            NOW_MS,
+            &Target::Row(Digest([7; 32])),
+            Payload::null()
+        )
+        .unwrap()
+        .dropped
     );
     let bookmark = client::resume_bookmark(store, NOW_MS, BookmarkNo(7), Payload::null());
     assert!(bookmark.unwrap().dropped);

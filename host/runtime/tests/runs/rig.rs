@@ -332,6 +332,7 @@ impl Running {
             spare_workers: 1,
             burst: BurstBounds::default(),
             beside: None,
+            links: Arc::new(windlass_runtime::Links::of_test()),
             topology,
             max_steps: 10_000,
             observer: None,

@@ -1,11 +1,12 @@
 //! Bookmarks: what runs wait for.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
+use windlass_keys::link::Target;
 use windlass_model::{BookmarkNo, InstanceId, Payload};
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
@@ -13,6 +14,7 @@ use super::instances::find;
 use crate::app::App;
 use crate::extract::{Asked, Document, Named, check_optional};
 use crate::page::{Page, PageAsked};
+use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 use crate::view::{Sent, moment, read};
 
@@ -40,9 +42,12 @@ pub(crate) struct Bookmark {
     created: String,
     /// Until when.
     expires: Option<String>,
+    /// A link that resumes it, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
 }
 
-fn item(row: &BookmarkRow) -> Bookmark {
+fn item(row: &BookmarkRow, link: Option<String>) -> Bookmark {
     let bookmark = &row.bookmark;
     Bookmark {
         no: row.no.0,
@@ -55,6 +60,7 @@ fn item(row: &BookmarkRow) -> Bookmark {
         metadata: bookmark.metadata.as_deref().map(read),
         created: moment(bookmark.created_ms),
         expires: bookmark.expires_ms.map(moment),
+        link,
     }
 }
 
@@ -68,6 +74,9 @@ pub(crate) struct Filter {
     name: Option<String>,
     /// Only with this correlation.
     correlation: Option<String>,
+    /// Give a link for each, to callers who may resume.
+    #[serde(default)]
+    links: bool,
 }
 
 /// Lists what runs wait for, the oldest first.
@@ -77,7 +86,11 @@ pub(crate) async fn list(
     State(app): State<App>,
     Asked(page): Asked<PageAsked>,
     Asked(filter): Asked<Filter>,
+    Extension(caller): Extension<Caller>,
 ) -> Result<Json<Page<Bookmark>>, Box<Problem>> {
+    if filter.links && !caller.may(Permission::BookmarksResume) {
+        return Err(Problem::forbidden(Permission::BookmarksResume));
+    }
     check_optional("`name`", filter.name.as_deref())?;
     check_optional("`correlation`", filter.correlation.as_deref())?;
     app.ask(move |app| {
@@ -90,7 +103,14 @@ pub(crate) async fn list(
             limit: page.look()?,
         })?;
         let place = |row: &BookmarkRow| row.no.to_string();
-        page.page("bookmarks", rows, place, |row| Ok(item(&row)))
+        let links = app.options.runtime.links();
+        page.page("bookmarks", rows, place, |row| {
+            let link = filter
+                .links
+                .then(|| links.link(&Target::Row(row.bookmark.token)));
+            let link = link.transpose().map_err(|error| Problem::bug(&error))?;
+            Ok(item(&row, link))
+        })
     })
     .await
     .map(Json)
@@ -117,7 +137,10 @@ pub(crate) async fn resume(
     let input = Payload::of(&given.input);
     let sent = match named.parse() {
         Ok(no) => app.client.resume_bookmark(BookmarkNo(no), input).await?,
-        Err(_) => app.client.resume(named, input).await?,
+        Err(_) => {
+            let target = super::resume::target(&app, &named).await?;
+            app.client.resume(target, input).await?
+        }
     };
     if sent.dropped {
         return Err(Problem::not_found("nobody waits there")

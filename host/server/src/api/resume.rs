@@ -7,43 +7,36 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use serde_json::Value;
-use windlass_model::{Payload, stimulus};
+use serde_json::{Map, Value};
+use windlass_keys::link::{self, Target};
+use windlass_model::Payload;
+use windlass_runtime::client::Question;
 
 use super::webhooks::query;
 use crate::app::App;
 use crate::extract::{self, Named};
+use crate::form::{Form, document};
 use crate::problem::Problem;
 use crate::view::Sent;
 
-/// The page that asks. It names nothing of the run: a link may be seen by anybody.
-const ASKS: &str = include_str!("resume.html");
-
-/// Shows a page that asks whether the run is to go on.
+/// Shows a page that asks, as a form by what the node waits for.
 #[utoipa::path(get, path = "/resume/{token}", tag = "resume",
-    params(("token" = String, Path, description = "What the node has given away.")),
+    params(("token" = String, Path, description = "What stands in the link.")),
     responses((status = 200, body = String, content_type = "text/html")))]
 pub(crate) async fn ask(
     State(app): State<App>,
     Named(token): Named,
 ) -> Result<Response, Box<Problem>> {
-    let waits = app
-        .ask(move |app| {
-            let digest = stimulus::token_digest(&token);
-            Ok(app.store().bookmark_by_token(digest)?.is_some())
-        })
-        .await?;
-    if !waits {
-        return Err(gone());
-    }
-    Ok(private(Html(ASKS).into_response()))
+    let form = form(&app, &token).await?;
+    Ok(private(Html(form.page(None, &Map::new())).into_response()))
 }
 
 /// Lets the run go on that waits for this token.
 ///
-/// A JSON body, or the fields of a form, are what it is given.
+/// A JSON body, or the fields of a form, are what it is given. An answer that does not fit
+/// resumes nothing, and the link stays good.
 #[utoipa::path(post, path = "/resume/{token}", tag = "resume",
-    params(("token" = String, Path, description = "What the node has given away.")),
+    params(("token" = String, Path, description = "What stands in the link.")),
     request_body(description = "What the run is given.",
         content((Value = "application/json"), (String = "application/x-www-form-urlencoded"))),
     responses((status = 200, content((Sent = "application/json"), (String = "text/html")))))]
@@ -53,41 +46,85 @@ pub(crate) async fn resume(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
+    let target = target(&app, &token).await?;
     let bytes = extract::read(request.into_body(), &app).await?;
-    let input = given(&headers, &bytes)?;
-    let sent = app.client.resume(token, Payload::of(&input)).await?;
-    if sent.dropped {
-        return Err(gone());
-    }
+    let given = given(&headers, &bytes)?;
+    let asked = match &given {
+        Given::Form(_) => Some(form(&app, &token).await?),
+        Given::Json(_) => None,
+    };
+    let (input, fields) = match (given, &asked) {
+        (Given::Form(fields), Some(form)) => (form.answer(fields.clone()), fields),
+        (Given::Form(fields), None) => (Value::Object(fields), Map::new()),
+        (Given::Json(value), _) => (value, Map::new()),
+    };
     let accept = headers.get(header::ACCEPT);
     let browser = accept
         .and_then(|value| value.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
+    let sent = match (app.client.resume(target, Payload::of(&input)).await, &asked) {
+        (Ok(sent), _) => sent,
+        (Err(error), Some(form)) if browser && error.code() == windlass_runtime::codes::ANSWER => {
+            let page = Html(form.page(Some(&error.to_string()), &fields));
+            return Ok(private(
+                (StatusCode::UNPROCESSABLE_ENTITY, page).into_response(),
+            ));
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    if sent.dropped {
+        return Err(gone());
+    }
     Ok(private(if browser {
-        Html("<!doctype html><title>Thank you</title><p>Thank you, it goes on.</p>").into_response()
+        Html(document("Thank you", "<p>Thank you, it goes on.</p>")).into_response()
     } else {
         (StatusCode::OK, Json(Sent::from(sent))).into_response()
     }))
 }
 
-fn gone() -> Box<Problem> {
-    Problem::not_found("nobody waits for this link any more")
-        .help("It was used already, it has expired, or the run is over.")
+/// What a token is for.
+pub(crate) async fn target(app: &App, token: &str) -> Result<Target, Box<Problem>> {
+    let token = token.to_owned();
+    let read = app.ask(move |app| {
+        let keys = app.options.runtime.links().keys();
+        link::read(keys, &token).map_err(|error| Problem::bug(&error))
+    });
+    read.await?.ok_or_else(gone)
 }
 
-/// What the run is given.
-fn given(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Box<Problem>> {
-    if bytes.is_empty() {
-        return Ok(Value::Null);
-    }
+/// The form of what waits for a token.
+async fn form(app: &App, token: &str) -> Result<Form, Box<Problem>> {
+    let target = target(app, token).await?;
+    let row = app.client.bookmark_of(target).await?.ok_or_else(gone)?;
+    let question = Question::of(&row);
+    Ok(Form::of(question.message, question.schema.as_ref()))
+}
+
+fn gone() -> Box<Problem> {
+    Problem::not_found("nothing waits for this link").help(
+        "It was used already, it has expired, the run is over, or the run has not come to the \
+         node yet.",
+    )
+}
+
+/// What came with a request.
+enum Given {
+    Json(Value),
+    Form(Map<String, Value>),
+}
+
+fn given(headers: &HeaderMap, bytes: &[u8]) -> Result<Given, Box<Problem>> {
     let is = |wanted: &'static str| extract::check_media(headers, |media| media == wanted);
     if is("application/x-www-form-urlencoded").is_ok() {
         let text =
             std::str::from_utf8(bytes).map_err(|_| Problem::body("the form is not UTF-8"))?;
-        return query(text).map(Value::Object);
+        return query(text).map(Given::Form);
+    }
+    if bytes.is_empty() {
+        return Ok(Given::Json(Value::Null));
     }
     is("application/json")?;
-    extract::json(bytes)
+    extract::json(bytes).map(Given::Json)
 }
 
 /// Nobody keeps the page, frames it, or learns of the link from it.

@@ -90,6 +90,7 @@ impl Rig {
             spare_workers: 0,
             burst: BurstBounds::default(),
             beside: None,
+            links: Arc::new(windlass_runtime::Links::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
+use windlass_engine::{Graph, State};
 use windlass_model::limits::{BOOKMARKS, MATCH_BYTES};
 use windlass_model::resumption::About;
-use windlass_model::stimulus::{canonical, hash, resume_token, token_digest};
+use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{Resumption, Seq, TriggerNo, TriggerType, valid};
 use windlass_store::rows::NewTrigger;
 use windlass_store::stimuli::NewBookmark;
@@ -14,6 +15,7 @@ use super::{Desk, check_json};
 use crate::catalog::Prepared;
 use crate::client::used_up;
 use crate::error::Error;
+use crate::links::Wait;
 use crate::transfer::document::{Bookmark, Row, Trigger};
 use crate::transfer::malformed;
 use crate::transfer::renumber::open;
@@ -126,7 +128,12 @@ impl Desk<'_> {
         }
     }
 
-    pub(super) fn bookmarks(&self, bookmarks: Vec<Bookmark>) -> Result<Vec<NewBookmark>, Error> {
+    pub(super) fn bookmarks(
+        &self,
+        bookmarks: Vec<Bookmark>,
+        graph: &Graph,
+        state: &State,
+    ) -> Result<Vec<NewBookmark>, Error> {
         let mut groups: FxHashMap<Seq, usize> = FxHashMap::default();
         let mut new = Vec::with_capacity(bookmarks.len());
         for of in bookmarks {
@@ -150,7 +157,8 @@ impl Desk<'_> {
             }
             let (first, phase) = (of.first, of.phase);
             let private = of.private.then_some((self.id, first));
-            let token = resume_token(&self.secret, self.id, first, phase, &of.name);
+            let wait = Wait::of_run(self.id, graph, state, first, phase);
+            let token = wait.bookmark(*group - 1, &of.name);
             new.push(NewBookmark {
                 first,
                 trigger: self.row(of.trigger)?,
@@ -162,7 +170,7 @@ impl Desk<'_> {
                 private: of.private,
                 auto_burn: of.auto_burn,
                 metadata: of.metadata.map(Bytes::from),
-                token: token_digest(&token),
+                token,
                 expires_ms: of.expires_ms,
                 created_ms: of.created_ms,
             });

@@ -1,0 +1,259 @@
+//! Where a host has its keyring from.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::ring::{BadKeyring, KeyId, Keyring};
+
+/// The longest file that is read as a keyring, in bytes.
+const LONGEST: u64 = 64 * 1024;
+
+/// How often a file is read again at most because something names a key that is not there.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A keyring cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the keyring {place} cannot be used: {reason}")]
+pub struct KeysError {
+    place: String,
+    reason: String,
+}
+
+/// The keyring of a host: read when it is first needed.
+pub struct Keys {
+    source: Source,
+    held: Mutex<Option<Held>>,
+}
+
+enum Source {
+    /// The user's own file, which is made if it is not there.
+    Own(PathBuf),
+    /// A file that an operator has put there.
+    Given(PathBuf),
+    /// A keyring that does not change.
+    Fixed(Arc<Keyring>),
+}
+
+struct Held {
+    ring: Arc<Keyring>,
+    read: Instant,
+}
+
+impl Keys {
+    /// The user's own file, which is made if it is not there. No other user may read it.
+    pub fn own(path: PathBuf) -> Self {
+        Self::new(Source::Own(path))
+    }
+
+    /// A file that an operator has put there. Root may own it, and its group may read it.
+    pub fn given(path: PathBuf) -> Self {
+        Self::new(Source::Given(path))
+    }
+
+    /// A keyring that does not change: from the environment, or of a test.
+    pub fn fixed(ring: Keyring) -> Self {
+        Self::new(Source::Fixed(Arc::new(ring)))
+    }
+
+    fn new(source: Source) -> Self {
+        let held = Mutex::new(None);
+        Self { source, held }
+    }
+
+    /// The file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Own(path) | Source::Given(path) => Some(path),
+            Source::Fixed(_) => None,
+        }
+    }
+
+    /// The keyring. Blocks on the file at the first time.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, it is no keyring, or others can change or read it.
+    pub fn ring(&self) -> Result<Arc<Keyring>, KeysError> {
+        if let Source::Fixed(ring) = &self.source {
+            return Ok(Arc::clone(ring));
+        }
+        let mut held = self.held.lock();
+        match &*held {
+            Some(held) => Ok(Arc::clone(&held.ring)),
+            None => self.load(&mut held),
+        }
+    }
+
+    /// The keyring as it is now if it has this key, or else as its file has it by now: a key may
+    /// have been added meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ring`].
+    pub fn ring_with(&self, id: KeyId) -> Result<Arc<Keyring>, KeysError> {
+        let ring = self.ring()?;
+        if ring.get(id).is_some() || matches!(self.source, Source::Fixed(_)) {
+            return Ok(ring);
+        }
+        let mut held = self.held.lock();
+        if held
+            .as_ref()
+            .is_some_and(|held| held.read.elapsed() < AGAIN)
+        {
+            return Ok(ring);
+        }
+        self.load(&mut held)
+    }
+
+    /// Changes the keyring in its file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ring`], the change is refused, or the keyring is in no file of this user.
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Keyring) -> Result<T, BadKeyring>,
+    ) -> Result<T, KeysError> {
+        let (Source::Own(path) | Source::Given(path)) = &self.source else {
+            return Err(self.unusable("it is in the environment: change it there"));
+        };
+        let mut held = self.held.lock();
+        let mut ring = Keyring::clone(&*self.load(&mut held)?);
+        let answer = change(&mut ring).map_err(|error| self.unusable(error))?;
+        windlass_files::write(path, ring.to_text().as_bytes())
+            .map_err(|error| self.unusable(error))?;
+        self.load(&mut held)?;
+        Ok(answer)
+    }
+
+    fn load(&self, held: &mut Option<Held>) -> Result<Arc<Keyring>, KeysError> {
+        let ring = match &self.source {
+            Source::Fixed(ring) => Arc::clone(ring),
+            Source::Given(path) => Arc::new(self.read(path, windlass_files::read_mounted)?),
+            Source::Own(path) => match self.read(path, windlass_files::read) {
+                Ok(ring) => Arc::new(ring),
+                Err(_) if !path.exists() => Arc::new(self.make(path)?),
+                Err(error) => return Err(error),
+            },
+        };
+        *held = Some(Held {
+            ring: Arc::clone(&ring),
+            read: Instant::now(),
+        });
+        Ok(ring)
+    }
+
+    fn read(
+        &self,
+        path: &Path,
+        read: fn(&Path, u64) -> io::Result<Vec<u8>>,
+    ) -> Result<Keyring, KeysError> {
+        let bytes = read(path, LONGEST).map_err(|error| self.unusable(error))?;
+        let text = String::from_utf8(bytes).map_err(|_| self.unusable("it is no text"))?;
+        Keyring::parse(&text).map_err(|error| self.unusable(error))
+    }
+
+    fn make(&self, path: &Path) -> Result<Keyring, KeysError> {
+        let ring = Keyring::random();
+        match windlass_files::write_new(path, ring.to_text().as_bytes()) {
+            Ok(()) => Ok(ring),
+            // Another process was faster, and its keyring is the keyring.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.read(path, windlass_files::read)
+            }
+            Err(error) => {
+                tracing::warn!(
+                    file = %path.display(), %error,
+                    "the keyring cannot be kept: links of this process end with it"
+                );
+                Ok(ring)
+            }
+        }
+    }
+
+    fn unusable(&self, reason: impl ToString) -> KeysError {
+        let place = match &self.source {
+            Source::Own(path) | Source::Given(path) => path.display().to_string(),
+            Source::Fixed(_) => "of the environment".to_owned(),
+        };
+        KeysError {
+            place,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").field("path", &self.path()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_users_keyring_is_made_once_and_is_the_users_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/keyring");
+        let rings: Vec<_> = std::thread::scope(|scope| {
+            let make = || Keys::own(path.clone()).ring().unwrap();
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(rings.iter().all(|ring| *ring == rings[0]));
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_keyring_that_others_have_in_hand_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        std::fs::write(&path, Keyring::random().to_text()).unwrap();
+        for (mode, own, given) in [
+            (0o600, true, true),
+            (0o400, true, true),
+            (0o440, false, true),
+            (0o460, false, false),
+            (0o604, false, false),
+            (0o602, false, false),
+        ] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(Keys::own(path.clone()).ring().is_ok(), own, "{mode:o}");
+            assert_eq!(Keys::given(path.clone()).ring().is_ok(), given, "{mode:o}");
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        for damaged in [&b""[..], b"x", b"\xff", &[b'#'; 70_000]] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(Keys::own(path.clone()).ring().is_err());
+            assert_eq!(std::fs::read(&path).unwrap(), damaged, "it stays");
+        }
+        assert!(Keys::given(dir.path().join("none")).ring().is_err());
+    }
+
+    #[test]
+    fn a_key_that_was_added_meanwhile_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        let (one, other) = (Keys::own(path.clone()), Keys::own(path));
+        assert_eq!(one.ring().unwrap(), other.ring().unwrap());
+        let id = other.change(Keyring::rotate).unwrap();
+        assert_eq!(other.ring().unwrap().newest().id(), id);
+        assert!(one.ring().unwrap().get(id).is_none());
+        if let Some(held) = &mut *one.held.lock() {
+            held.read = held.read.checked_sub(2 * AGAIN).unwrap();
+        }
+        assert!(one.ring_with(id).unwrap().get(id).is_some());
+        let fixed = Keys::fixed(Keyring::random());
+        assert!(fixed.ring_with(id).unwrap().get(id).is_none());
+        assert!(fixed.change(Keyring::rotate).is_err());
+    }
+}

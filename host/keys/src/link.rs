@@ -1,0 +1,175 @@
+//! Resume tokens: what stands in a link by which a run goes on.
+//!
+//! A token says which wait it is for, and proves that a key of the ring has made it. A node, the
+//! list of bookmarks and an expression can each make one, and all of them stay good until the
+//! wait is over: the store is asked last, and knows no key.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use windlass_model::stimulus::{BookmarkTag, WaitId, token_digest};
+use windlass_model::{Digest, mac};
+
+use crate::keys::{Keys, KeysError};
+use crate::ring::{Key, KeyId};
+
+/// What the derived key is for.
+const PURPOSE: &str = "windlass resume links 1";
+
+/// Bytes of the proof.
+const TAG: usize = 16;
+
+/// What a token is for, before its bytes.
+const WAIT: u8 = 1;
+const ROW: u8 = 2;
+
+/// The length of tokens that earlier versions made, whose digests are in the store.
+const LEGACY: usize = 43;
+
+/// What a token resumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A bookmark of a wait, which may be still to come.
+    Wait(WaitId, BookmarkTag),
+    /// A bookmark that is there, by what the store knows it by.
+    Row(Digest),
+}
+
+/// The token that resumes a target: 60 or 71 characters of URL-safe Base64.
+pub fn token(key: &Key, target: &Target) -> String {
+    let mut bytes = key.id().0.to_vec();
+    match target {
+        Target::Wait(wait, bookmark) => {
+            bytes.push(WAIT);
+            bytes.extend(wait.0);
+            bytes.extend(bookmark.0);
+        }
+        Target::Row(digest) => {
+            bytes.push(ROW);
+            bytes.extend(digest.0);
+        }
+    }
+    let tag = mac::tag(&key.derive(PURPOSE), &[&bytes]);
+    bytes.extend(tag.iter().take(TAG));
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// What a token resumes; none if no key of the ring has made it.
+///
+/// # Errors
+///
+/// The keyring cannot be read.
+pub fn read(keys: &Keys, token: &str) -> Result<Option<Target>, KeysError> {
+    if token.len() == LEGACY {
+        return Ok(Some(Target::Row(token_digest(token))));
+    }
+    let Some((id, bytes)) = split(token) else {
+        return Ok(None);
+    };
+    let ring = keys.ring_with(id)?;
+    let Some(key) = ring.get(id) else {
+        return Ok(None);
+    };
+    let Some((said, tag)) = bytes.split_last_chunk::<TAG>() else {
+        return Ok(None);
+    };
+    Ok(mac::verify_left(&key.derive(PURPOSE), &[said], tag)
+        .then(|| target(said))
+        .flatten())
+}
+
+/// The name of the key that is said to have made a token, and the bytes of the token.
+fn split(token: &str) -> Option<(KeyId, Vec<u8>)> {
+    if token.len() > 128 {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+    let id = KeyId(*bytes.first_chunk()?);
+    Some((id, bytes))
+}
+
+/// What bytes that are proved say.
+fn target(said: &[u8]) -> Option<Target> {
+    let (_, said) = said.split_first_chunk::<4>()?;
+    let (kind, said) = said.split_first()?;
+    match *kind {
+        WAIT => {
+            let (wait, bookmark) = said.split_first_chunk()?;
+            let bookmark = bookmark.try_into().ok()?;
+            Some(Target::Wait(WaitId(*wait), BookmarkTag(bookmark)))
+        }
+        ROW => Some(Target::Row(Digest(said.try_into().ok()?))),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ring::Keyring;
+
+    fn targets() -> [Target; 3] {
+        [
+            Target::Wait(WaitId([1; 16]), BookmarkTag::ANY),
+            Target::Wait(WaitId([1; 16]), BookmarkTag::of("paid")),
+            Target::Row(Digest([2; 32])),
+        ]
+    }
+
+    #[test]
+    fn tokens_are_read_back_by_any_key_of_the_ring() {
+        let mut ring = Keyring::random();
+        let old = targets().map(|target| token(ring.newest(), &target));
+        let first = ring.newest().id();
+        ring.rotate().unwrap();
+        let new = targets().map(|target| token(ring.newest(), &target));
+        let keys = Keys::fixed(ring.clone());
+        for (made, wanted) in old.iter().chain(&new).zip(targets().iter().cycle()) {
+            assert_eq!(read(&keys, made).unwrap().as_ref(), Some(wanted));
+        }
+        assert_eq!(old.each_ref().map(String::len), [60, 60, 71]);
+        ring.remove(first).unwrap();
+        let keys = Keys::fixed(ring);
+        assert_eq!(read(&keys, &old[0]).unwrap(), None);
+    }
+
+    #[test]
+    fn tokens_of_earlier_versions_are_known_by_their_digest() {
+        let keys = Keys::fixed(Keyring::random());
+        let token = "a".repeat(LEGACY);
+        let wanted = Some(Target::Row(token_digest(&token)));
+        assert_eq!(read(&keys, &token).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_change_of_any_bit_is_noticed() {
+        let ring = Keyring::random();
+        let keys = Keys::fixed(ring.clone());
+        for target in targets() {
+            let good = URL_SAFE_NO_PAD
+                .decode(token(ring.newest(), &target))
+                .unwrap();
+            for bit in 0..good.len() * 8 {
+                let mut bad = good.clone();
+                bad[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(read(&keys, &URL_SAFE_NO_PAD.encode(bad)).unwrap(), None);
+            }
+            for cut in 0..good.len() {
+                let short = URL_SAFE_NO_PAD.encode(&good[..cut]);
+                if short.len() != LEGACY {
+                    assert_eq!(read(&keys, &short).unwrap(), None, "{cut}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_a_token(text in "\\PC{0,200}") {
+            let keys = Keys::fixed(Keyring::random());
+            let found = read(&keys, &text).unwrap();
+            prop_assert!(found.is_none() || text.len() == LEGACY);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a bookmark asks: its metadata may have a `message` for people and a `schema` that
+//! answers have to fit.
+
+use serde_json::Value;
+use windlass_model::schema::Schema;
+use windlass_model::{Body, Payload};
+use windlass_store::stimuli::BookmarkRow;
+
+use crate::codes;
+use crate::error::Error;
+
+/// Mistakes of an answer that are told.
+const TOLD: usize = 5;
+
+/// What a bookmark asks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// For people.
+    pub message: Option<String>,
+    /// The JSON Schema of an answer.
+    pub schema: Option<Value>,
+}
+
+impl Question {
+    /// What this bookmark asks.
+    pub fn of(row: &BookmarkRow) -> Self {
+        let metadata = row.bookmark.metadata.as_deref();
+        let metadata = metadata.and_then(|json| serde_json::from_slice(json).ok());
+        let Some(Value::Object(mut metadata)) = metadata else {
+            return Self::default();
+        };
+        let message = metadata.get("message").and_then(Value::as_str);
+        Self {
+            message: message.map(str::to_owned),
+            schema: metadata.remove("schema"),
+        }
+    }
+}
+
+/// Refuses an answer that does not fit.
+///
+/// # Errors
+///
+/// The answer does not fit the schema of the bookmark, or the schema is none.
+pub(super) fn check(row: &BookmarkRow, answer: &Payload) -> Result<(), Error> {
+    let Some(schema) = Question::of(row).schema else {
+        return Ok(());
+    };
+    let refused = |message: String, help: &str| Error::Refused {
+        code: codes::ANSWER,
+        message,
+        help: Some(help.to_owned()),
+    };
+    let schema = Schema::compile(&schema).map_err(|error| {
+        let text = format!("the schema of the bookmark is none: {error}");
+        refused(text, "Correct the node that waits: its schema is its own.")
+    })?;
+    let value = match &answer.body {
+        Body::Inline(json) => serde_json::from_slice(json).ok(),
+        Body::Blob(_) => None,
+    };
+    let Some(value) = value else {
+        let text = "the answer is no JSON that can be checked".to_owned();
+        return Err(refused(text, "Answer with a JSON value."));
+    };
+    let found = schema.check(&value, "");
+    if found.is_empty() {
+        return Ok(());
+    }
+    let told = found.iter().take(TOLD).map(|mistake| {
+        let at = mistake.place.pointer.as_str();
+        match at {
+            "" => mistake.message.clone(),
+            at => format!("{at}: {}", mistake.message),
+        }
+    });
+    let text = format!(
+        "the answer does not fit: {}",
+        told.collect::<Vec<_>>().join("; ")
+    );
+    Err(refused(
+        text,
+        "Nothing was resumed. Correct the answer and send it again.",
+    ))
+}
