@@ -23,7 +23,7 @@ use windlass_store::{PostgresOptions, PostgresStore, Store};
 
 use crate::codes;
 use crate::config::plugins::{Grant, Isolation, Limits};
-use crate::config::{self, Config, SecretSource, Share};
+use crate::config::{self, Config, Secret, Share};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -386,7 +386,7 @@ fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
         lookups: section.http.lookups as usize,
         extra_roots: Vec::new(),
     };
-    options.secrets = plugins::Secrets::new(secrets(config)?);
+    options.secrets = secrets(config)?;
     for (package, grant) in &section.grants {
         options
             .settings
@@ -442,22 +442,56 @@ fn settings(
     })
 }
 
-/// The values of the secrets.
-fn secrets(config: &Config) -> Result<Vec<(String, String)>, Expected> {
-    let read = |(name, source): (&String, &SecretSource)| {
-        let value = match source {
-            SecretSource::Env(variable) => {
-                std::env::var(variable).map_err(|error| format!("${variable}: {error}"))
-            }
-            SecretSource::File(path) => std::fs::read_to_string(path)
-                .map(|text| text.trim_end_matches(['\n', '\r']).to_owned())
-                .map_err(|error| format!("{}: {error}", path.display())),
-        };
-        value.map(|value| (name.clone(), value)).map_err(|error| {
-            let text = format!("The secret `{name}` cannot be read: {error}");
-            Expected::new(codes::SECRET_UNREADABLE, text)
-                .help("Set the variable or make the file, or take the secret out of [secrets].")
-        })
+/// The secrets, with their bindings.
+fn secrets(config: &Config) -> Result<plugins::Secrets, Expected> {
+    let all = config.secrets.iter().map(|(name, secret)| {
+        let secret = one_secret(name, secret)?;
+        Ok((name.clone(), secret))
+    });
+    let all = all.collect::<Result<_, Expected>>()?;
+    plugins::Secrets::new(all).map_err(|error| {
+        let mut text = error.to_string();
+        text.replace_range(..1, "T");
+        Expected::new(codes::SECRET_UNREADABLE, text)
+            .help("Make the file, or take the secret out of [secrets].")
+    })
+}
+
+fn one_secret(name: &str, secret: &Secret) -> Result<plugins::Secret, Expected> {
+    let wrong = |key: &str, text: &str, help: &str| {
+        let text = format!("secrets.{name}{key}: {text}");
+        Expected::new(codes::CONFIG_VALUE, text).help(help.to_owned())
     };
-    config.secrets.iter().map(read).collect()
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        let help = "Use letters, digits, `-`, `_` and `.`.";
+        return Err(wrong("", "this is no name of a secret", help));
+    }
+    let source = match (&secret.env, &secret.file, &secret.directory) {
+        (Some(variable), None, None) => {
+            let value = std::env::var(variable).map_err(|error| {
+                let text = format!("The secret `{name}` cannot be read: ${variable}: {error}");
+                Expected::new(codes::SECRET_UNREADABLE, text)
+                    .help("Set the variable, or take the secret out of [secrets].")
+            })?;
+            plugins::Source::Value(value)
+        }
+        (None, Some(path), None) => plugins::Source::File(path.clone()),
+        (None, None, Some(directory)) => plugins::Source::File(directory.join(name)),
+        _ => {
+            let help = "Give exactly one of `env`, `file` and `directory`.";
+            return Err(wrong("", "its value has to come from one place", help));
+        }
+    };
+    let to = secret.to.iter().map(|text| {
+        text.parse().map_err(|error| {
+            let help = "Write it like `https://prices.example`.";
+            wrong(".to", &format!("`{text}` is no destination: {error}"), help)
+        })
+    });
+    Ok(plugins::Secret {
+        source,
+        to: to.collect::<Result<_, _>>()?,
+        workflows: secret.workflows.clone(),
+    })
 }

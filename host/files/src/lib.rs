@@ -131,6 +131,23 @@ pub fn read_mounted(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     read_at_most(file, longest)
 }
 
+/// Reads a regular file of at most so many bytes, whoever has it. It may be a link.
+///
+/// # Errors
+///
+/// There is none, it is something else than a file, or it is longer.
+pub fn read_regular(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true);
+    let file = OpenOptionsExt::custom_flags(options, OFlags::NONBLOCK.bits().cast_signed());
+    let file = file.open(path)?;
+    if !file.metadata()?.is_file() {
+        let text = "it is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    read_at_most(file, longest)
+}
+
 fn read_at_most(file: File, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = file

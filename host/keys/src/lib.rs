@@ -7,6 +7,7 @@
 
 mod keys;
 pub mod link;
+pub mod minisign;
 mod ring;
 
 pub use keys::{Keys, KeysError};

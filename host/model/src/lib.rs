@@ -24,6 +24,7 @@ pub mod resumption;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+pub mod secrets;
 mod start_trigger;
 pub mod stimulus;
 pub mod trigger;

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use windlass_model::secrets::Reference;
 use windlass_model::stimulus::WaitId;
 use windlass_model::{Digest, Failure, InstanceId, LogLine, Payload, ScopeNo, Seq, TriggerType};
 
 use crate::budget::Hold;
+use crate::secrets::Secrets;
 
 /// One execution of one node.
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub struct CallContext {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// Makes the tokens of bookmarks. None: whoever hosts this has no bookmarks.
     pub tokens: Option<Arc<dyn ResumeTokens>>,
+    /// The secrets that the node's definition refers to.
+    pub secrets: Arc<[Reference]>,
     /// The scope of the node and which visit of it this is, where links of the node are made
     /// before it waits.
     pub visit: Option<(ScopeNo, u32)>,
@@ -284,6 +288,22 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Takes secrets out.
+    pub(crate) fn clean(&mut self, secrets: &Secrets) {
+        if secrets.is_empty() {
+            return;
+        }
+        for sent in &mut self.sent {
+            secrets.clean_payload(&mut sent.input);
+            secrets.clean_value(&mut sent.matches);
+        }
+        for scheduled in &mut self.scheduled {
+            if let Some(vars) = &mut scheduled.vars {
+                secrets.clean_payload(vars);
+            }
+        }
+    }
+
     /// Whether it asks for nothing.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.scheduled.is_empty()

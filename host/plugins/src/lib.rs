@@ -33,6 +33,7 @@ mod quarantine;
 mod question;
 mod registry;
 mod run;
+mod secrets;
 mod slot;
 mod watch;
 
@@ -46,10 +47,12 @@ pub use error::Error;
 pub use host::{Host, PoolUse};
 pub use lane::Lane;
 pub use options::{
-    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secrets, Settings,
+    Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secret, Secrets, Settings,
+    Source,
 };
 pub use plugin::{Plugin, Purity};
 #[cfg(feature = "doubles")]
 pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};
+pub use secrets::bind as bind_secrets;
 pub use watch::{LoadEvent, Watch};

@@ -88,6 +88,7 @@ pub(crate) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secrets::{Secret, Source};
 
     fn check(messages: &[&str], limits: &Limits) -> Vec<String> {
         let mut log = Log::default();
@@ -118,7 +119,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_replaced_by_its_name() {
-        let secrets = Secrets::new([("token".to_owned(), "hunter22".to_owned())]);
+        let secret = Secret {
+            source: Source::Value("hunter22".to_owned()),
+            to: Vec::new(),
+            workflows: None,
+        };
+        let secrets = Secrets::new([("token".to_owned(), secret)].into()).unwrap();
         let mut log = Log::default();
         log.write(&Limits::default(), &secrets, "info", "sent hunter22", &[]);
         assert_eq!(log.take()[0].message, "sent [secret token]");

@@ -1,7 +1,6 @@
 //! What an operator decides about plugins. Every bound of this crate that can be changed is here.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use windlass_model::metrics::Metrics;
 use crate::budget::{INSTANCE_BYTES, machine_memory};
 
 pub use crate::http::grant::Grant;
+pub use crate::secrets::{Secret, Secrets, Source};
 
 /// How plugins are hosted.
 #[derive(Clone, Debug)]
@@ -255,38 +255,5 @@ impl Default for PoolSize {
             slot_calls: 1_000,
             slot_idle: Duration::from_secs(30),
         }
-    }
-}
-
-/// Secret values by name. Printing them prints the names.
-#[derive(Clone, Default)]
-pub struct Secrets(Arc<BTreeMap<String, String>>);
-
-impl Secrets {
-    /// These values by these names.
-    pub fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(Arc::new(values.into_iter().collect()))
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    /// Replaces every secret value in a text that people will read.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, value) in self.0.iter() {
-            // A value of a few characters would blot out innocent text and is no secret.
-            if value.len() >= 4 && text.contains(value.as_str()) {
-                text = text.replace(value.as_str(), &format!("[secret {name}]"));
-            }
-        }
-        text
-    }
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
     }
 }

@@ -7,6 +7,7 @@ use crate::bindings::{consumer, node};
 use crate::call::Disposition;
 use crate::convert::Reader;
 use crate::plugin::Exports;
+use crate::secrets::Secrets;
 
 /// What a plugin can be asked, by the record that its export takes.
 pub(crate) trait Question: Lower + Clone + Send + Sync + Sized + 'static {
@@ -18,6 +19,12 @@ pub(crate) trait Question: Lower + Clone + Send + Sync + Sized + 'static {
 
     /// What the guest answered, as the host understands it.
     fn read(answer: Self::Answer, reader: &Reader<'_>) -> Result<Self::Output, Failure>;
+
+    /// Takes secrets out of what the guest answered.
+    fn clean(output: &mut Self::Output, secrets: &Secrets);
+
+    /// Takes secrets out of what the guest failed with.
+    fn clean_error(error: &mut Self::Error, secrets: &Secrets);
 
     /// How large what is asked is, in bytes.
     fn bytes(&self) -> usize;
@@ -53,6 +60,36 @@ impl Question for node::NodeRequest {
         reader.outcome(answer)
     }
 
+    fn clean(output: &mut Outcome, secrets: &Secrets) {
+        let state = match output {
+            Outcome::Done(done) => return secrets.clean_payload(&mut done.output),
+            Outcome::Again(again) => &mut again.state,
+            Outcome::Suspend(suspension) => {
+                for bookmark in &mut suspension.bookmarks {
+                    secrets.clean_value(&mut bookmark.matches);
+                    if let Some(metadata) = &mut bookmark.metadata {
+                        secrets.clean_value(metadata);
+                    }
+                }
+                &mut suspension.state
+            }
+        };
+        if let Some(state) = state {
+            secrets.clean_payload(state);
+        }
+    }
+
+    fn clean_error(error: &mut node::NodeError, secrets: &Secrets) {
+        let text = match error {
+            node::NodeError::Invalid(text)
+            | node::NodeError::Permanent(text)
+            | node::NodeError::Other(text) => text,
+            node::NodeError::Retryable(hint) => &mut hint.message,
+            node::NodeError::Cancelled => return,
+        };
+        *text = secrets.redact(text);
+    }
+
     fn bytes(&self) -> usize {
         inline_bytes(&self.config) + inline_bytes(&self.input)
     }
@@ -78,6 +115,20 @@ impl Question for consumer::Trigger {
 
     fn read(answer: consumer::Disposition, reader: &Reader<'_>) -> Result<Disposition, Failure> {
         reader.disposition(answer)
+    }
+
+    fn clean(output: &mut Disposition, secrets: &Secrets) {
+        match output {
+            Disposition::Execute { vars: Some(vars) } => secrets.clean_payload(vars),
+            Disposition::Reject { reason } => *reason = secrets.redact(reason),
+            _ => {}
+        }
+    }
+
+    fn clean_error(error: &mut consumer::ConsumerError, secrets: &Secrets) {
+        let (consumer::ConsumerError::Retryable(text) | consumer::ConsumerError::Other(text)) =
+            error;
+        *text = secrets.redact(text);
     }
 
     fn bytes(&self) -> usize {

@@ -489,6 +489,8 @@ impl Plugin {
             return Returned::refused(host_failed());
         };
         let logs = call.log.take();
+        let secrets = &self.shared.options.secrets;
+        call.events.effects.clean(secrets);
         let account = &mut guest.limiter.account;
         account.discharge(call.charged + call.bodies);
         let (result, is_well) = match result {
@@ -499,10 +501,24 @@ impl Plugin {
                     blobs: &call.blobs,
                     ports: node.map(|node| node.ports.as_slice()),
                 };
-                (Q::read(answer, &reader), true)
+                let mut read = Q::read(answer, &reader);
+                if let (Ok(output), false) = (&mut read, secrets.is_empty()) {
+                    Q::clean(output, secrets);
+                }
+                (read, true)
             }
-            Ok((Err(error),)) => (Err(error.into()), true),
-            Err(error) => (Err(classify::failure(&error, refused)), false),
+            Ok((Err(mut error),)) => {
+                // Before the text is cut: half of a secret would not be found.
+                if !secrets.is_empty() {
+                    Q::clean_error(&mut error, secrets);
+                }
+                (Err(error.into()), true)
+            }
+            Err(error) => {
+                let mut failure = classify::failure(&error, refused);
+                failure.message = secrets.redact(&failure.message);
+                (Err(failure), false)
+            }
         };
         let finished = call.blobs.finished.iter().map(|(_, bytes)| bytes.len());
         let output = result.as_ref().map_or(0, |output| {

@@ -8,8 +8,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_model::definition::UseRef;
+use windlass_model::secrets::Reference;
 use windlass_model::{Body, InstanceId, LogLine, Outcome, Payload, Seq};
-use windlass_plugins::{Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Purity};
+use windlass_plugins::{
+    Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Purity, bind_secrets,
+};
 
 use crate::app::Context;
 use crate::commands::took;
@@ -328,15 +331,16 @@ fn outline(schema: &Value) -> String {
 impl CallArguments {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let output = &context.output;
-        let config = input::parse(&self.with)?;
+        let mut config = input::parse(&self.with)?;
         let data = input::parse(&self.input)?;
         let (host, plugin, node) = self.find(output, machine)?;
         check(&node, &config, &data)?;
+        let secrets = bind_secrets(&mut config);
         let call = Call {
             node_type: Arc::clone(&node.id),
             config: Payload::of(&config),
             input: Payload::of(&data),
-            cx: cx(),
+            cx: cx(secrets),
             slot_key: 0,
             timeout: None,
         };
@@ -438,7 +442,8 @@ fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> 
     Ok(())
 }
 
-fn cx() -> CallContext {
+/// What a call is told. Its configuration is as literal as that of a definition.
+fn cx(secrets: Arc<[Reference]>) -> CallContext {
     CallContext {
         instance: InstanceId(uuid::Uuid::nil()),
         workflow: "plugin-call".into(),
@@ -454,6 +459,7 @@ fn cx() -> CallContext {
         blobs: None,
         tokens: None,
         visit: None,
+        secrets,
         cancel: Cancel::default(),
     }
 }

@@ -506,15 +506,21 @@ fn rebase(table: &mut Table, base: &Path) {
             }
         }
     }
-    for (section, key) in [("retention", "archive"), ("locks", "directory")] {
+    for (section, key) in [
+        ("retention", "archive"),
+        ("locks", "directory"),
+        ("keys", "file"),
+    ] {
         if let Some(path) = text_at(table, section, key) {
             *path = under(base, path);
         }
     }
     if let Some(Value::Table(secrets)) = table.get_mut("secrets") {
         for (_, source) in secrets.iter_mut() {
-            if let Some(Value::String(path)) = source.get_mut("file") {
-                *path = under(base, path);
+            for key in ["file", "directory"] {
+                if let Some(Value::String(path)) = source.get_mut(key) {
+                    *path = under(base, path);
+                }
             }
         }
     }

@@ -48,18 +48,18 @@ pub(crate) struct Config {
     pub(crate) server: Server,
     /// How long `serve` keeps what is over, and what becomes of it then.
     pub(crate) retention: Retention,
-    /// The secrets that plugins may be given, by name; each is read from an environment
-    /// variable or a file when the host starts.
+    /// The secrets, by name: where each comes from, where requests with it may go, and which
+    /// workflows may use it.
     #[schemars(extend("x-sample" = SECRETS))]
-    pub(crate) secrets: BTreeMap<String, SecretSource>,
+    pub(crate) secrets: BTreeMap<String, Secret>,
     /// By which keys links and exports are known.
     pub(crate) keys: Keys,
     /// What the host says about its work, on stderr.
     pub(crate) telemetry: Telemetry,
 }
 
-const SECRETS: &str = r#"price-service = { env = "PRICE_SERVICE_TOKEN" }
-mail = { file = "/run/secrets/mail" }"#;
+const SECRETS: &str = r#"price-service = { env = "PRICE_SERVICE_TOKEN", to = ["https://prices.example"] }
+mail = { directory = "/run/secrets", to = ["https://mail.example"], workflows = ["orders"] }"#;
 
 /// Where runs are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -173,14 +173,27 @@ pub(crate) struct Keys {
     pub(crate) file: Option<PathBuf>,
 }
 
-/// Where a secret comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum SecretSource {
-    /// An environment variable.
-    Env(String),
-    /// A file; a line break at its end does not count.
-    File(PathBuf),
+/// A secret: exactly one of `env`, `file` and `directory` says where its value comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+#[schemars(extend("oneOf" = [{"required": ["env"]}, {"required": ["file"]}, {"required": ["directory"]}]))]
+pub(crate) struct Secret {
+    /// An environment variable has the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) env: Option<String>,
+    /// A file has it; a line break at its end does not count. It is read again when it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<PathBuf>,
+    /// The file of the secret's name in this directory has it, as orchestrators mount secrets.
+    /// It is read again when it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Where requests with it may go, written like the grants of `http`. Default: nowhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) to: Vec<String>,
+    /// The workflows that may use it. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workflows: Option<Vec<String>>,
 }
 
 /// What the host says about its work, on stderr.

@@ -17,13 +17,13 @@ use tokio::sync::Semaphore;
 use url::{Host, Url};
 use windlass_model::Clock;
 
-use super::request::{Ready, without_secrets};
+use super::request::{Ready, Wishes};
 use super::resolve::{self, Lookup, Resolver};
 use crate::bindings::host::windlass::http::http::{HttpError, Request, Response};
 use crate::budget::Account;
 use crate::codes;
 use crate::error::Error;
-use crate::options::{Grants, HttpPolicy, Secrets};
+use crate::options::{Grants, HttpPolicy};
 
 /// Destinations whose connections are kept.
 const MAX_KEPT: usize = 64;
@@ -46,7 +46,7 @@ type Key = (bool, String, Vec<SocketAddr>);
 /// On whose behalf a request is sent, and within which bounds.
 pub(crate) struct Ask<'a> {
     pub(crate) grants: &'a Grants,
-    pub(crate) secrets: &'a Secrets,
+    pub(crate) wishes: Wishes<'a>,
     /// Until the deadline of the call.
     pub(crate) left: Duration,
     /// Requests that the call has made.
@@ -120,7 +120,7 @@ impl Client {
     }
 
     async fn fetch_now(&self, request: Request, ask: &mut Ask<'_>) -> Result<Response, HttpError> {
-        let mut ready = Ready::new(request, &self.policy, ask.grants, ask.secrets, ask.max_body)?;
+        let mut ready = Ready::new(request, &self.policy, ask.grants, &ask.wishes, ask.max_body)?;
         ask.bodies
             .charge(ready.body.as_ref().map_or(0, Bytes::len))?;
         let closed = |_| HttpError::Other("the host is closing".to_owned());
@@ -145,12 +145,12 @@ impl Client {
                 Some(to) if matches!(status, 301 | 302 | 303 | 307 | 308) => {
                     if redirects >= ready.max_redirects {
                         // The guest wanted to see it, or has seen enough of them.
-                        return self.read(response, &ready, &mut ask.bodies).await;
+                        return self.read(response, &ready, ask).await;
                     }
                     redirects += 1;
                     ready.follow(status, to)?;
                 }
-                _ => return self.read(response, &ready, &mut ask.bodies).await,
+                _ => return self.read(response, &ready, ask).await,
             }
         }
     }
@@ -177,8 +177,9 @@ impl Client {
         &self,
         mut response: reqwest::Response,
         ready: &Ready,
-        bodies: &mut Bodies<'_>,
+        ask: &mut Ask<'_>,
     ) -> Result<Response, HttpError> {
+        let (secrets, bodies) = (ask.wishes.secrets, &mut ask.bodies);
         let status = response.status().as_u16();
         let headers = response.headers();
         let bytes: usize = headers
@@ -191,7 +192,7 @@ impl Client {
         let headers = headers
             .iter()
             .filter_map(|(name, value)| {
-                let clean = without_secrets(&ready.used, value.as_bytes().to_vec());
+                let clean = secrets.clean(value.as_bytes().to_vec());
                 Some((name.as_str().to_owned(), String::from_utf8(clean).ok()?))
             })
             .collect();
@@ -221,7 +222,7 @@ impl Client {
         Ok(Response {
             status,
             headers,
-            body: without_secrets(&ready.used, body),
+            body: secrets.clean(body),
         })
     }
 

@@ -4,5 +4,5 @@
 pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod grant;
-mod request;
+pub(crate) mod request;
 mod resolve;

@@ -1,9 +1,12 @@
 //! A request as the guest wrote it, checked and made ready to be sent.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
+use windlass_model::secrets::{Reference, name_in};
 
 use crate::bindings::host::windlass::http::http::{HeaderValue as Given, HttpError, Request};
 use crate::options::{Grants, HttpPolicy, Secrets};
@@ -35,11 +38,30 @@ pub(super) struct Ready {
     pub(super) headers: HeaderMap,
     /// Which of the headers hold secrets.
     pub(super) secret_headers: Vec<HeaderName>,
-    /// The secrets in them, by name: they are not to come back.
-    pub(super) used: Vec<(String, String)>,
     pub(super) body: Option<Bytes>,
     pub(super) max_redirects: u32,
     pub(super) max_response: u64,
+}
+
+/// What a call may have of the secrets.
+pub(crate) struct Wishes<'a> {
+    /// All there are.
+    pub(crate) secrets: &'a Secrets,
+    /// The workflow that calls.
+    pub(crate) workflow: &'a str,
+    /// Those that its definition refers to at this node.
+    pub(crate) named: &'a [Reference],
+}
+
+impl Wishes<'_> {
+    /// The value of a secret, by the handle that stands in the definition in its place. A name
+    /// alone is data, and data refers to nothing.
+    fn secret(&self, asked: &str, grants: &Grants, url: &Url) -> Option<Arc<str>> {
+        let is_named = |named: &&Reference| *named.handle == *asked;
+        let name = &*self.named.iter().find(is_named)?.name;
+        let is_granted = grants.secrets.iter().any(|granted| granted == name);
+        is_granted.then(|| self.secrets.usable(name, self.workflow, url))?
+    }
 }
 
 impl Ready {
@@ -47,7 +69,7 @@ impl Ready {
         request: Request,
         policy: &HttpPolicy,
         grants: &Grants,
-        secrets: &Secrets,
+        wishes: &Wishes<'_>,
         max_body: usize,
     ) -> Result<Self, HttpError> {
         let invalid = |message: &str| HttpError::Invalid(message.to_owned());
@@ -73,7 +95,7 @@ impl Ready {
         }
         let url = address(&request.url)?;
         let mut headers = HeaderMap::new();
-        let (mut secret_headers, mut used) = (Vec::new(), Vec::new());
+        let mut secret_headers = Vec::new();
         for header in request.headers {
             let name = HeaderName::from_bytes(header.name.as_bytes())
                 .map_err(|_| invalid("the name of a header is malformed"))?;
@@ -85,14 +107,12 @@ impl Ready {
             let value = match header.value {
                 Given::Plain(text) => value(&text)?,
                 Given::Secret(secret) => {
-                    // Unknown and not granted look the same from inside.
-                    let known = secrets
-                        .get(&secret)
-                        .filter(|_| grants.secrets.contains(&secret));
-                    let text = known.ok_or_else(|| HttpError::NoSecret(secret.clone()))?;
-                    let mut value = value(text)?;
+                    // Unknown and not allowed look the same from inside.
+                    let text = wishes.secret(&secret, grants, &url);
+                    let unknown = || HttpError::NoSecret(name_in(&secret).to_owned());
+                    let text = text.ok_or_else(unknown)?;
+                    let mut value = value(&text)?;
                     value.set_sensitive(true);
-                    used.push((secret, text.to_owned()));
                     secret_headers.push(name.clone());
                     value
                 }
@@ -104,7 +124,6 @@ impl Ready {
             url,
             headers,
             secret_headers,
-            used,
             body: request.body.map(Bytes::from),
             max_redirects: request.max_redirects.min(policy.max_redirects),
             max_response: request
@@ -144,28 +163,6 @@ impl Ready {
     }
 }
 
-/// Takes secrets out of what came back: servers that echo their requests would hand them over.
-pub(super) fn without_secrets(used: &[(String, String)], mut bytes: Vec<u8>) -> Vec<u8> {
-    for (name, value) in used.iter().filter(|(_, value)| value.len() >= 4) {
-        let (secret, mut rest) = (value.as_bytes(), bytes.as_slice());
-        let mut clean = Vec::new();
-        while let Some(at) = rest
-            .windows(secret.len())
-            .position(|window| window == secret)
-        {
-            let (before, after) = rest.split_at(at);
-            clean.extend_from_slice(before);
-            clean.extend_from_slice(format!("[secret {name}]").as_bytes());
-            rest = after.get(secret.len()..).unwrap_or_default();
-        }
-        if !clean.is_empty() {
-            clean.extend_from_slice(rest);
-            bytes = clean;
-        }
-    }
-    bytes
-}
-
 fn address(text: &str) -> Result<Url, HttpError> {
     let invalid = |message: &str| HttpError::Invalid(message.to_owned());
     if text.len() > MAX_URL {
@@ -193,17 +190,4 @@ fn value(text: &str) -> Result<HeaderValue, HttpError> {
     // The error would show the value, which may be a secret.
     HeaderValue::from_str(text)
         .map_err(|_| HttpError::Invalid("the value of a header is malformed".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn echoed_secrets_are_taken_out() {
-        let used = [("key".to_owned(), "hunter22".to_owned())];
-        let clean = without_secrets(&used, b"hunter22, a hunter22!".to_vec());
-        assert_eq!(clean, b"[secret key], a [secret key]!");
-        assert_eq!(without_secrets(&used, b"nothing".to_vec()), b"nothing");
-    }
 }

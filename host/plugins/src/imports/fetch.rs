@@ -3,6 +3,7 @@
 use crate::bindings::host::windlass::http::http::{Host, HttpError, Request, Response};
 use crate::guest::Guest;
 use crate::http::client::{Ask, Bodies};
+use crate::http::request::Wishes;
 
 impl Host for Guest {
     async fn fetch(&mut self, request: Request) -> Result<Response, HttpError> {
@@ -18,7 +19,11 @@ impl Host for Guest {
         let left = call.deadline.saturating_sub(self.shared.clock.monotonic());
         let mut ask = Ask {
             grants,
-            secrets: &self.shared.options.secrets,
+            wishes: Wishes {
+                secrets: &self.shared.options.secrets,
+                workflow: &call.cx.workflow,
+                named: &call.cx.secrets,
+            },
             left,
             requests: &mut call.http_requests,
             bodies: Bodies {

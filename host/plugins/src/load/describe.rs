@@ -130,6 +130,7 @@ fn nobody() -> CallContext {
         blobs: None,
         tokens: None,
         visit: None,
+        secrets: Arc::default(),
         cancel: crate::call::Cancel::default(),
     }
 }

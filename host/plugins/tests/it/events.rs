@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windlass_model::{Class, InstanceId, Outcome, Payload, Seq};
+use windlass_model::stimulus::WaitId;
+use windlass_model::{Class, Outcome, Payload, Seq};
 use windlass_plugins::{
     Effects, Grants, Options, Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger,
     SentStimulus, Settings,

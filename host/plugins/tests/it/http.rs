@@ -5,7 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
 use serde_json::{Value, json};
-use windlass_plugins::{Grants, Returned, Secrets, Settings};
+use windlass_model::secrets::Reference;
+use windlass_plugins::{Grant, Grants, Returned, Secret, Secrets, Settings, Source};
 
 use crate::rig::{Rig, call, output};
 
@@ -44,6 +45,12 @@ fn serve() -> SocketAddr {
 }
 
 fn rig(grants: &[String]) -> Rig {
+    bound(grants, grants)
+}
+
+/// A rig whose secrets may go to some of the places that requests may go to.
+fn bound(grants: &[String], to: &[String]) -> Rig {
+    let to: Vec<Grant> = to.iter().map(|text| text.parse().unwrap()).collect();
     let grants = Grants {
         http: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
         secrets: vec!["token".to_owned()],
@@ -58,19 +65,35 @@ fn rig(grants: &[String]) -> Rig {
             .map(|name| (name.to_owned(), settings.clone()))
             .into_iter()
             .collect::<BTreeMap<_, _>>();
-        let secret = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        options.secrets = Secrets::new([
+        let secret = |name: &str, value: &str| {
+            let secret = Secret {
+                source: Source::Value(value.to_owned()),
+                to: to.clone(),
+                workflows: None,
+            };
+            (name.to_owned(), secret)
+        };
+        let all = [
             secret("token", SECRET),
             secret("other", "not granted at all"),
-        ]);
+        ];
+        options.secrets = Secrets::new(all.into()).unwrap();
     })
 }
 
 fn fetch(rig: &Rig, config: &Value) -> Returned<windlass_model::Outcome> {
-    rig.fiber(
-        &rig.plugin("fetch"),
-        call("fetch/fetch", config, &Value::Null),
-    )
+    fetch_naming(rig, config, &["token", "other", "nonexistent"])
+}
+
+/// The same for a definition that names these secrets literally.
+fn fetch_naming(rig: &Rig, config: &Value, secrets: &[&str]) -> Returned<windlass_model::Outcome> {
+    let mut call = call("fetch/fetch", config, &Value::Null);
+    let reference = |&name: &&str| Reference {
+        name: name.into(),
+        handle: name.into(),
+    };
+    call.cx.secrets = secrets.iter().map(reference).collect();
+    rig.fiber(&rig.plugin("fetch"), call)
 }
 
 #[track_caller]
@@ -182,6 +205,23 @@ fn secrets_that_are_not_granted_look_as_if_there_were_none() {
     assert_eq!(ask("other"), ask("nonexistent"));
     let shown = format!("{:?}", rig.plugin("fetch"));
     assert!(!shown.contains(SECRET));
+}
+
+#[test]
+fn a_secret_goes_only_where_it_is_named_and_bound() {
+    let (server, other) = (serve(), serve());
+    let both = [format!("http://{server}"), format!("http://{other}")];
+    let rig = bound(&both, &both[..1]);
+    let ask = |server: &std::net::SocketAddr, named: &[&str]| {
+        let config = json!({ "url": format!("http://{server}/"), "secret": "token" });
+        fetch_naming(&rig, &config, named).result
+    };
+    assert!(ask(&server, &["token"]).is_ok());
+    // Data has named it, and no definition.
+    let by_data = ask(&server, &["other"]).unwrap_err();
+    let elsewhere = ask(&other, &["token"]).unwrap_err();
+    assert_eq!(by_data.message, elsewhere.message);
+    assert!(by_data.message.contains("token"), "{by_data:?}");
 }
 
 #[test]

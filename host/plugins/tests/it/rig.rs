@@ -200,6 +200,7 @@ pub(crate) fn context() -> CallContext {
         blobs: None,
         tokens: None,
         visit: None,
+        secrets: Arc::default(),
         cancel: Cancel::default(),
     }
 }

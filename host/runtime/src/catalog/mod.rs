@@ -14,6 +14,7 @@ use windlass_engine::Graph;
 use windlass_model::definition::UseRef;
 use windlass_model::metrics::{Histogram, Metrics};
 use windlass_model::schema::{Refused, Schema};
+use windlass_model::secrets::Reference;
 use windlass_model::{Class, Digest, Failure, TriggerType};
 use windlass_plugins::Plugin;
 use windlass_store::rows::{DefinitionRow, PinsRow};
@@ -57,6 +58,8 @@ pub(crate) struct Executor {
     pub(crate) node_type: Arc<str>,
     /// What the rendered configuration has to fit.
     pub(crate) config: Option<Arc<Schema>>,
+    /// The secrets that the definition of the node refers to.
+    pub(crate) secrets: Arc<[Reference]>,
     /// Whether the plugin can ask for memory or blobs.
     pub(crate) reads: bool,
     /// Whether an execution that is done again, because the host died before it was durable,

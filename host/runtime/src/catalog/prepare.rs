@@ -6,10 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 use windlass_engine::{Graph, PlanKind};
-use windlass_model::definition::{NodeKind, StartTrigger, UseRef};
+use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::schema::{Refused, Schema};
+use windlass_model::secrets::{self, Reference};
 use windlass_model::{Definition, Diagnostic, Digest, Place};
-use windlass_plugins::{Host, NodeType, Plugin, Purity};
+use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
 
@@ -215,12 +216,17 @@ fn build(
     pins: PinsRow,
     uses: &Uses,
 ) -> Result<Prepared, Error> {
+    let (bound, secrets) = bind_references(definition);
+    let bound = bound.as_ref().unwrap_or(definition);
     let graph =
-        Graph::compile(definition, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
+        Graph::compile(bound, &|node_type| raw(uses, node_type)).map_err(Error::Definition)?;
     let schemas = schemas(uses);
     let nodes = graph
         .nodes()
-        .map(|(_, plan)| executor(&plan.name, &plan.kind, uses, &schemas))
+        .map(|(_, plan)| {
+            let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
+            executor(&plan.name, &plan.kind, uses, &schemas, secrets)
+        })
         .collect();
     let vars = definition
         .vars
@@ -241,6 +247,35 @@ fn build(
         input: definition.input.as_ref().map(Schema::compile),
         vars,
     })
+}
+
+/// The references to secrets of a definition, by node.
+type References = HashMap<String, Arc<[Reference]>>;
+
+/// The definition with handles in place of the names in its references to secrets, if it has any.
+fn bind_references(definition: &Definition) -> (Option<Definition>, References) {
+    let mut references = References::new();
+    let refers = |(_, _, node): (_, _, &Node)| match &node.kind {
+        NodeKind::Use { with, .. } => secrets::are_in(with),
+        _ => false,
+    };
+    if !definition.all_nodes().into_iter().any(refers) {
+        return (None, references);
+    }
+    let mut bound = definition.clone();
+    let mut open = vec![&mut bound.nodes];
+    while let Some(nodes) = open.pop() {
+        for (name, node) in nodes {
+            match &mut node.kind {
+                NodeKind::Use { with, .. } => {
+                    references.insert(name.clone(), bind_secrets(with));
+                }
+                NodeKind::ForEach(each) => open.push(&mut each.body.nodes),
+                _ => {}
+            }
+        }
+    }
+    (Some(bound), references)
 }
 
 fn hears_incidents(trigger: &StartTrigger) -> bool {
@@ -270,7 +305,13 @@ fn input_refused(refused: &Refused) -> Diagnostic {
     }
 }
 
-fn executor(name: &str, kind: &PlanKind, uses: &Uses, schemas: &Schemas<'_>) -> Executor {
+fn executor(
+    name: &str,
+    kind: &PlanKind,
+    uses: &Uses,
+    schemas: &Schemas<'_>,
+    secrets: Arc<[Reference]>,
+) -> Executor {
     let name = Arc::from(name);
     let found = match kind {
         PlanKind::Use { node_type, .. } => uses.get_key_value(node_type),
@@ -282,6 +323,7 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses, schemas: &Schemas<'_>) -> 
             plugin: None,
             node_type: Arc::from(""),
             config: None,
+            secrets: Arc::default(),
             reads: false,
             pure: true,
             times: Default::default(),
@@ -292,6 +334,7 @@ fn executor(name: &str, kind: &PlanKind, uses: &Uses, schemas: &Schemas<'_>) -> 
         plugin: Some(Arc::clone(plugin)),
         node_type: Arc::clone(&node.id),
         config: schemas.get(asked).map(Arc::clone),
+        secrets,
         reads: plugin.reads,
         pure: is_pure(plugin),
         times: Default::default(),

@@ -92,6 +92,7 @@ impl Hot {
             blobs: reads.then(|| guest_view::blobs(shared)),
             tokens: Some(Arc::clone(&shared.links) as _),
             visit,
+            secrets: Arc::default(),
             cancel,
         })
     }
@@ -125,7 +126,10 @@ impl Hot {
             node_type: Arc::clone(&executor.node_type),
             config: Payload::json(config),
             input,
-            cx: self.context(to, cancel, executor.reads, shared)?,
+            cx: CallContext {
+                secrets: Arc::clone(&executor.secrets),
+                ..self.context(to, cancel, executor.reads, shared)?
+            },
             slot_key: self.no.0,
             timeout,
         })

@@ -186,6 +186,7 @@ impl Process {
             workers: from.workers,
             spare_workers: 0,
             burst: from.burst,
+            links: Arc::new(crate::Links::of_test()),
             beside: Some(Box::new(|name| Ok(graphs::by_name(name)))),
             topology: from.topology(),
             max_steps: from.max_steps,

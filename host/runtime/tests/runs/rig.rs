@@ -124,6 +124,7 @@ impl Setup {
             workers: 2,
             spare_workers: 1,
             burst: self.burst,
+            links: Arc::new(windlass_runtime::Links::of_test()),
             beside: Some(Box::new(move |name| {
                 let found = beside.iter().find(|(known, _)| known == name);
                 Ok(found.map(|(_, row)| row.clone()))

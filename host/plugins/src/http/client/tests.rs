@@ -3,6 +3,7 @@
 use super::*;
 use crate::budget::tests::account;
 use crate::http::resolve::tests::{Still, silent};
+use crate::secrets::Secrets;
 
 const LOOKUPS: usize = 8;
 
@@ -25,7 +26,11 @@ async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response
             charged: &mut 0,
         },
         grants,
-        secrets: &Secrets::default(),
+        wishes: Wishes {
+            secrets: &Secrets::default(),
+            workflow: "",
+            named: &[],
+        },
         left: Duration::from_secs(600),
         requests: &mut 0,
         max_requests: 1,

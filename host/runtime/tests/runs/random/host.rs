@@ -79,6 +79,7 @@ impl Machine {
             workers: 2,
             spare_workers: 1,
             burst,
+            links: Arc::new(windlass_runtime::Links::of_test()),
             beside: Some(Box::new(move |name| Ok(beside.lock().get(name).cloned()))),
             topology: Topology::Local,
             max_steps: 2_000,
