@@ -4,14 +4,14 @@
 //!
 //! The client is schemathesis, from PyPI, in a virtual environment of the target directory.
 
-use crate::{guests, host, place, servers};
+use crate::{guests, host, place, pypi, servers};
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The client, of a version that is known to work.
-const CLIENT: &str = "schemathesis==4.32.5";
+const CLIENT: &str = "4.32.5";
 
 /// What it holds against each answer. `ignored_auth` is not among it: the document wants a token,
 /// and the host that is asked here listens on this machine alone, without one.
@@ -49,7 +49,7 @@ pub(crate) fn run() -> Result<()> {
 /// Asks a host that is built. Where there is no Python this says so, and fails where it
 /// must not be left out.
 pub(crate) fn check(programs: &Path) -> Result<()> {
-    let client = match client() {
+    let client = match pypi::program("schemathesis", CLIENT, "schemathesis") {
         Ok(client) => client,
         Err(error) if !servers::required() => {
             host::say(&format!(
@@ -119,28 +119,4 @@ fn listening(said: &str) -> Option<&str> {
 #[expect(clippy::disallowed_methods, reason = "another process takes its time")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(50));
-}
-
-/// The client, installed if it is not there.
-fn client() -> Result<PathBuf> {
-    let directory = place::target()?.join("schemathesis");
-    let (client, mark) = (
-        directory.join("bin/schemathesis"),
-        directory.join("installed"),
-    );
-    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == CLIENT) {
-        return Ok(client);
-    }
-    host::say(&format!("installing {CLIENT}"));
-    place::output(Command::new("python3").args(["-m", "venv"]).arg(&directory))
-        .context("python3 with its module venv is needed (apt-get install python3-venv)")?;
-    place::output(Command::new(directory.join("bin/pip")).args([
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        CLIENT,
-    ]))
-    .context("the package cannot be had from PyPI")?;
-    std::fs::write(&mark, CLIENT)?;
-    Ok(client)
 }

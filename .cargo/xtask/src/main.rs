@@ -11,8 +11,10 @@ mod fuzz;
 mod guests;
 mod host;
 mod place;
+mod pypi;
 mod servers;
 mod simulate;
+mod supply;
 mod test;
 mod tidy;
 mod toolchain;
@@ -38,6 +40,10 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Measure the whole path and print a table.
     Bench(bench::Args),
+    /// Check the licences, bans and sources of all dependencies.
+    Deny,
+    /// Report which known advisories are about what is locked, and how old the list is.
+    Advisories,
     /// Check the rules of the house that no compiler checks.
     Tidy,
     /// Write golden and generated files anew.
@@ -53,6 +59,8 @@ fn main() -> Result<()> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Deny => supply::deny(),
+        Command::Advisories => supply::advisories(),
         Command::Tidy => tidy::run(),
         Command::Bless => bless::run(),
     }
