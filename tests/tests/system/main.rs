@@ -38,6 +38,7 @@ mod pausing;
 mod people;
 mod remote;
 mod schedules;
+mod secrets;
 mod sharing;
 mod stores;
 mod takeover;

@@ -110,7 +110,10 @@ impl Redactor {
         if self.secrets.is_empty() || self.find(bytes).is_empty() && !bytes.contains(&b'\\') {
             return None;
         }
-        let mut value: Value = serde_json::from_slice(bytes).ok()?;
+        let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
+            // Nested too deep, or no JSON at all.
+            return self.bytes(bytes);
+        };
         if !self.value(&mut value) {
             return None;
         }
@@ -388,6 +391,9 @@ mod tests {
             json!({ "a": "[secret s]90", "b": true })
         );
         assert_eq!(redactor(SECRET).json(br#"{"a":"\n"}"#), None);
+        let deep = format!("{}\"12345678\"{}", "[".repeat(500), "]".repeat(500));
+        let clean = redactor("12345678").json(deep.as_bytes()).unwrap();
+        assert!(!String::from_utf8(clean).unwrap().contains("12345678"));
     }
 
     #[test]

@@ -1,0 +1,150 @@
+//! Secrets reach the destinations that they are bound to, by definitions that refer to them, and
+//! do not come back.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use windlass_tests::harness::{Place, Said};
+
+const SECRET: &str = "correct-horse/battery";
+
+/// A server that keeps the heads of requests, and answers each with what it was sent, in several
+/// encodings.
+struct Echo {
+    address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Echo {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&heads);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut seen = Vec::new();
+                let mut buffer = [0; 4096];
+                while !seen.windows(4).any(|end| end == b"\r\n\r\n") {
+                    match stream.read(&mut buffer) {
+                        Ok(read) if read > 0 => seen.extend_from_slice(&buffer[..read]),
+                        _ => break,
+                    }
+                }
+                let head = String::from_utf8_lossy(&seen).into_owned();
+                let hex: String = seen.iter().map(|byte| format!("{byte:02x}")).collect();
+                let body = json!({ "plain": head, "base64": STANDARD.encode(&seen), "hex": hex });
+                let body = body.to_string();
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(head);
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                     content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+            }
+        });
+        Self { address, heads }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests so far.
+    fn heads(&self) -> Vec<String> {
+        let heads = self.heads.lock();
+        heads.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn has_seen_the_secret(&self) -> bool {
+        self.heads().iter().any(|head| head.contains(SECRET))
+    }
+}
+
+/// A place whose plugin may send requests to both servers, and its secret to the first.
+fn place(good: &Echo, other: &Echo) -> Place {
+    let place = Place::new(&["http"]);
+    place.file("mounted", format!("{SECRET}\n"));
+    let config = format!(
+        "[plugins.grants.http]\nhttp = [\"{0}\", \"{1}\"]\nsecrets = [\"price\"]\n\
+         [secrets]\nprice = {{ file = \"mounted\", to = [\"{0}\"], workflows = [\"prices\"] }}\n",
+        good.url(),
+        other.url()
+    );
+    place.file("granted.toml", config);
+    place
+}
+
+/// Runs a workflow that sends one request with these headers.
+fn send(place: &Place, name: &str, to: &Echo, headers: &Value, input: &Value) -> Said {
+    let workflow = json!({
+        "workflow": name,
+        "nodes": { "ask": { "use": "http/request@1", "with": { "url": to.url(), "headers": headers } } },
+        "output": "{{ nodes.ask.output }}",
+    });
+    let file = place.workflow(name, &workflow);
+    let (file, input) = (file.display().to_string(), input.to_string());
+    let arguments = ["--config", "granted.toml", "run", &file, "--input", &input];
+    place.say(&arguments)
+}
+
+#[test]
+fn a_secret_that_a_definition_names_is_sent_and_does_not_come_back() {
+    let (good, other) = (Echo::start(), Echo::start());
+    let place = place(&good, &other);
+    let literal = json!({ "authorization": { "secret": "price" } });
+    let said = send(&place, "prices", &good, &literal, &json!({}));
+    assert_eq!(said.exit, Some(0), "{said:#?}");
+    assert!(good.has_seen_the_secret(), "{:?}", good.heads());
+    for encoded in [
+        SECRET.to_owned(),
+        STANDARD.encode(SECRET).trim_end_matches('=').to_owned(),
+        SECRET.bytes().map(|byte| format!("{byte:02x}")).collect(),
+    ] {
+        assert!(!said.stdout.contains(&encoded), "{said:#?}");
+    }
+    assert_eq!(said.stdout.matches("[secret price]").count(), 3, "{said:#?}");
+    // Neither does the store have it.
+    for file in ["store/windlass.db", "store/windlass.db-wal"] {
+        let bytes = std::fs::read(place.path(file)).unwrap_or_default();
+        let secret = SECRET.as_bytes();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret));
+    }
+}
+
+#[test]
+fn data_names_no_secret() {
+    let (good, other) = (Echo::start(), Echo::start());
+    let place = place(&good, &other);
+    let by_data = json!({ "x-copy": "{{ input.value }}" });
+    let beside = json!({ "authorization": { "secret": "price" }, "x-copy": "{{ input.value }}" });
+    let within = json!({ "x-copy": { "secret": "{{ input.value.secret }}" } });
+    for headers in [by_data, beside, within] {
+        let input = json!({ "value": { "secret": "price" } });
+        let said = send(&place, "prices", &good, &headers, &input);
+        assert_eq!(said.exit, Some(10), "{said:#?}");
+        assert!(said.stderr.contains("price"), "{said:#?}");
+    }
+    assert_eq!(good.heads(), Vec::<String>::new());
+}
+
+#[test]
+fn a_secret_goes_to_its_destinations_and_for_its_workflows() {
+    let (good, other) = (Echo::start(), Echo::start());
+    let place = place(&good, &other);
+    let literal = json!({ "authorization": { "secret": "price" } });
+    let elsewhere = send(&place, "prices", &other, &literal, &json!({}));
+    let by_another = send(&place, "others", &good, &literal, &json!({}));
+    for said in [elsewhere, by_another] {
+        assert_eq!(said.exit, Some(10), "{said:#?}");
+    }
+    assert_eq!(good.heads(), Vec::<String>::new());
+    assert_eq!(other.heads(), Vec::<String>::new());
+}
