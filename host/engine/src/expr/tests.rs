@@ -291,7 +291,7 @@ fn mistakes_are_found_when_compiling() {
     check_wrong(
         json!("{{ nodes.sum.total }}"),
         &[
-            "WL-D061 /at: `nodes.sum` has no `total` in `{{ nodes.sum.total }}`; what a node returned is `nodes.sum.output`",
+            "WL-D061 /at: `nodes.sum` has no `total` in `{{ nodes.sum.total }}`; what a node returned is `nodes.sum.output`, and the link that resumes it is `nodes.sum.link`",
         ],
     );
     check_wrong(
