@@ -103,7 +103,7 @@ impl RequestBuilder {
                     Error::retryable(format!("{to} could not be reached: {why}"))
                 }
                 HttpError::NoSecret(name) => Error::permanent(format!(
-                    "{to} needs the secret {name}, which is unknown or not granted"
+                    "{to} needs the secret {name}, which is unknown, not granted, or not for this request"
                 )),
                 HttpError::Limit(why) => Error::permanent(format!("{to} was not sent: {why}")),
                 HttpError::Other(why) => Error::Other(format!("{to} failed: {why}")),

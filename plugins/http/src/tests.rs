@@ -222,7 +222,7 @@ fn no_response_fails_by_its_reason() {
     check(
         HttpError::NoSecret("s".to_owned()),
         Error::permanent(format!(
-            "{x} needs the secret s, which is unknown or not granted"
+            "{x} needs the secret s, which is unknown, not granted, or not for this request"
         )),
     );
     check(
