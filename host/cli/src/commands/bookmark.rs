@@ -120,7 +120,7 @@ pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
         ("expires", "expires"),
         ("link", "link"),
     ];
-    let linked = items.iter().any(|item| item.get("link").is_some());
+    let linked = items.iter().any(|item| item.get("link").is_some_and(|link| !link.is_null()));
     let shown = if linked {
         &columns[..]
     } else {
