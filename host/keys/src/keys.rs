@@ -142,7 +142,7 @@ impl Keys {
         };
         *held = Some(Held {
             ring: Arc::clone(&ring),
-            read: Instant::now(),
+            read: now(),
         });
         Ok(ring)
     }
@@ -185,6 +185,15 @@ impl Keys {
             reason: reason.to_string(),
         }
     }
+}
+
+/// The time by which it is decided whether a file is looked at again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bound on how often files are read, of which no test waits"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 impl std::fmt::Debug for Keys {

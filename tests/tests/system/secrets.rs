@@ -110,7 +110,11 @@ fn a_secret_that_a_definition_names_is_sent_and_does_not_come_back() {
     ] {
         assert!(!said.stdout.contains(&encoded), "{said:#?}");
     }
-    assert_eq!(said.stdout.matches("[secret price]").count(), 3, "{said:#?}");
+    assert_eq!(
+        said.stdout.matches("[secret price]").count(),
+        3,
+        "{said:#?}"
+    );
     // Neither does the store have it.
     for file in ["store/windlass.db", "store/windlass.db-wal"] {
         let bytes = std::fs::read(place.path(file)).unwrap_or_default();

@@ -120,7 +120,9 @@ pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
         ("expires", "expires"),
         ("link", "link"),
     ];
-    let linked = items.iter().any(|item| item.get("link").is_some_and(|link| !link.is_null()));
+    let linked = items
+        .iter()
+        .any(|item| item.get("link").is_some_and(|link| !link.is_null()));
     let shown = if linked {
         &columns[..]
     } else {

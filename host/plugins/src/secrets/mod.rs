@@ -122,7 +122,7 @@ impl Secrets {
         Ok(Self(Some(Arc::new(Inner {
             secrets,
             values: ArcSwap::from_pointee(Values::of(by_name)),
-            looked: Mutex::new(Instant::now()),
+            looked: Mutex::new(now()),
         }))))
     }
 
@@ -205,7 +205,7 @@ impl Secrets {
         if let Some(mut looked) = inner.looked.try_lock()
             && looked.elapsed() >= AGAIN
         {
-            *looked = Instant::now();
+            *looked = now();
             inner.look();
         }
         Some(inner.values.load_full())
@@ -284,6 +284,15 @@ fn read(name: &str, source: &Source) -> Result<Value, Unreadable> {
         before: Vec::new(),
         stamp,
     })
+}
+
+/// The time by which it is decided whether a file is looked at again.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bound on how often files are read, of which no test waits"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

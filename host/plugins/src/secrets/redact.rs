@@ -293,7 +293,10 @@ fn encodings(value: &[u8]) -> Vec<Vec<u8>> {
     }
     for shift in 0..3 {
         // What comes before and behind shares a character with the value.
-        let shifted = [&[0; 2][..shift], value].concat();
+        let shifted: Vec<u8> = std::iter::repeat_n(&0, shift)
+            .chain(value)
+            .copied()
+            .collect();
         let before = [0, 2, 3].get(shift).copied().unwrap_or_default();
         let behind = usize::from(shifted.len() % 3 != 0);
         for text in [

@@ -220,7 +220,11 @@ fn a_secret_goes_only_where_it_is_named_and_bound() {
     // Data has named it, and no definition.
     let by_data = ask(&server, &["other"]).unwrap_err();
     let elsewhere = ask(&other, &["token"]).unwrap_err();
-    let behind = |message: &str| message.split_once("/ needs").map(|(_, rest)| rest.to_owned());
+    let behind = |message: &str| {
+        message
+            .split_once("/ needs")
+            .map(|(_, rest)| rest.to_owned())
+    };
     assert_eq!(behind(&by_data.message), behind(&elsewhere.message));
     assert!(by_data.message.contains("token"), "{by_data:?}");
 }
