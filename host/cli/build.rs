@@ -1,31 +1,73 @@
-//! Makes the table of error pages that `windlass explain` shows: every file of `docs/errors`
-//! becomes a part of the binary, so that an explanation always fits the version it explains.
+//! Makes two tables of the binary. Every file of `docs/errors` becomes a page that `windlass explain`
+//! shows, so that an explanation always fits the version that it explains. And the digest of every
+//! component of the library in `WINDLASS_BUILD_LIBRARY` is how the host knows these components:
+//! without the variable it knows none.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+use sha2::{Digest as _, Sha256};
+
+/// Says where the library is.
+const LIBRARY: &str = "WINDLASS_BUILD_LIBRARY";
 
 fn main() -> io::Result<()> {
     let here = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    let pages = Path::new(&here).join("../../docs/errors");
-    println!("cargo::rerun-if-changed={}", pages.display());
+    let (root, out) = (Path::new(&here).join("../.."), Path::new(&out));
+    fs::write(out.join("pages.rs"), pages(&root.join("docs/errors"))?)?;
+    println!("cargo::rerun-if-env-changed={LIBRARY}");
+    let library = env::var_os(LIBRARY).map(PathBuf::from);
+    fs::write(out.join("library.rs"), digests(&root, library.as_deref())?)
+}
 
-    let mut files = Vec::new();
-    for entry in fs::read_dir(&pages)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "md") {
-            files.push(fs::canonicalize(path)?);
-        }
-    }
-    files.sort();
-
+fn pages(directory: &Path) -> io::Result<String> {
+    println!("cargo::rerun-if-changed={}", directory.display());
     let mut table = String::from("&[\n");
-    for file in &files {
+    for file in files(directory, "md")? {
+        let file = fs::canonicalize(file)?;
         let code = file.file_stem().unwrap_or_default().to_string_lossy();
         let path = file.to_string_lossy();
         writeln!(table, "    ({code:?}, include_str!({path:?})),").map_err(io::Error::other)?;
     }
     table.push_str("]\n");
-    fs::write(Path::new(&out).join("pages.rs"), table)
+    Ok(table)
+}
+
+/// The digests of the components that are made of a crate in `plugins`. An author may have put
+/// other components beside them.
+fn digests(root: &Path, library: Option<&Path>) -> io::Result<String> {
+    let mut table = String::from("&[\n");
+    let components = match library {
+        Some(library) => {
+            println!("cargo::rerun-if-changed={}", library.display());
+            files(library, "wasm")?
+        }
+        None => Vec::new(),
+    };
+    for file in components {
+        let name = file.file_stem().unwrap_or_default();
+        if !root.join("plugins").join(name).join("Cargo.toml").is_file() {
+            continue;
+        }
+        let digest = Sha256::digest(fs::read(&file)?);
+        let digest = digest.iter().map(|byte| format!("{byte:02x}"));
+        writeln!(table, "    {:?},", digest.collect::<String>()).map_err(io::Error::other)?;
+    }
+    table.push_str("]\n");
+    Ok(table)
+}
+
+/// The files of a directory with this ending, in order.
+fn files(directory: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == ending) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }

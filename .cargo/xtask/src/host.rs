@@ -1,6 +1,6 @@
 //! Builds the host's programs.
 
-use crate::place;
+use crate::{guests, place};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -9,14 +9,23 @@ pub(crate) fn say(text: &str) {
     eprintln!("==> {text}");
 }
 
+/// Builds the guests, and then the programs.
+pub(crate) fn build() -> Result<()> {
+    guests::run(&guests::Args::everything())?;
+    let programs = release()?;
+    say(&format!("{} is built", programs.join("windlass").display()));
+    Ok(())
+}
+
 /// The packages with programs. They are always built together, since another selection would
 /// mean other features of their dependencies, and so another compiler to be compiled.
 const PROGRAMS: [&str; 3] = ["windlass-cli", "windlass-example-prices", "windlass-tests"];
 
-/// Builds the programs in the release profile and returns their directory.
+/// Builds the programs in the release profile, for the guests that are built, and returns their
+/// directory.
 pub(crate) fn release() -> Result<PathBuf> {
     say("building the host (the first time takes some minutes: a compiler is part of it)");
-    let mut command = place::cargo();
+    let mut command = place::cargo_with_library()?;
     command
         .args(["build", "--release"])
         .current_dir(place::root()?);

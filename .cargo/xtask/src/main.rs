@@ -28,6 +28,8 @@ use clap::Parser;
 enum Command {
     /// Compile guests into components: everything under plugins/, or one crate.
     Guests(guests::Args),
+    /// Build the guests, and the host that knows them, in the release profile.
+    Build,
     /// Build everything and run the example: from nothing to the summary of a triage.
     Demo,
     /// Build everything and run every test.
@@ -53,6 +55,7 @@ enum Command {
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Guests(args) => guests::run(&args),
+        Command::Build => host::build(),
         Command::Demo => demo::run(),
         Command::Test(args) => test::run(&args),
         Command::Api => api::run(),

@@ -25,6 +25,14 @@ pub(crate) fn target() -> Result<PathBuf> {
         .into())
 }
 
+/// The cargo that runs this command, for a build of the host whose library is built: the program
+/// knows the components by their digests.
+pub(crate) fn cargo_with_library() -> Result<Command> {
+    let mut command = cargo();
+    command.env("WINDLASS_BUILD_LIBRARY", target()?.join("plugins"));
+    Ok(command)
+}
+
 /// The cargo that runs this command.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 fn tests(args: &Args, programs: &Path) -> Result<()> {
     host::say("testing the host");
-    let mut command = place::cargo();
+    let mut command = place::cargo_with_library()?;
     command
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
         .env("WINDLASS_BIN", programs.join("windlass"))

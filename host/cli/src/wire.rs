@@ -3,9 +3,11 @@
 //! The one place where settings meet the options of the other crates.
 
 mod cluster;
+pub(crate) mod library;
 pub(crate) mod place;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use etcetera::BaseStrategy as _;
@@ -226,6 +228,9 @@ impl Machine {
         store: Arc<dyn Store>,
         plugins: Arc<Host>,
     ) -> anyhow::Result<Options> {
+        if library::digests().is_empty() {
+            tracing::warn!(code = %plugins::codes::NO_LIBRARY, "{}", library::UNKNOWN);
+        }
         let scheduler = &self.config.scheduler;
         let workers = or_cores(scheduler.workers);
         Ok(Options {
@@ -387,6 +392,8 @@ fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
         extra_roots: Vec::new(),
     };
     options.secrets = secrets(config)?;
+    options.library = library::digests();
+    options.denied = read_all("plugins.deny", &section.deny, "digest")?;
     for (package, grant) in &section.grants {
         options
             .settings
@@ -432,7 +439,9 @@ fn settings(
             http: http.collect::<Result<_, _>>()?,
             secrets: grant.secrets.clone(),
             events: grant.events,
+            consumer: grant.consumer,
         },
+        proofs: proofs(package, grant)?,
         limits: Some(limits(&grant.limits.over(defaults))),
         isolation: match grant.isolation {
             None | Some(Isolation::Warm) => plugins::Isolation::Warm,
@@ -440,6 +449,32 @@ fn settings(
             Some(Isolation::Call) => plugins::Isolation::Call,
         },
     })
+}
+
+/// What proves that a component is the one that a grant is about.
+fn proofs(package: &str, grant: &Grant) -> Result<plugins::Proofs, Expected> {
+    let key = |name: &str| format!("plugins.grants.{package}.{name}");
+    Ok(plugins::Proofs {
+        digests: read_all(&key("digest"), &grant.digest.0, "digest")?,
+        keys: read_all(&key("key"), &grant.key.0, "key")?,
+        files: grant.file.0.iter().map(PathBuf::from).collect(),
+    })
+}
+
+/// Reads the texts of one setting.
+fn read_all<T, C>(key: &str, texts: &[String], what: &str) -> Result<C, Expected>
+where
+    T: FromStr<Err: std::fmt::Display>,
+    C: FromIterator<T>,
+{
+    let read = texts.iter().map(|text| {
+        text.parse::<T>().map_err(|error| {
+            let text = format!("{key}: `{text}` is no {what}: {error}");
+            Expected::new(codes::CONFIG_VALUE, text)
+                .help("`windlass plugin list` shows digests; `minisign -G` prints a public key.")
+        })
+    });
+    read.collect()
 }
 
 /// The secrets, with their bindings.

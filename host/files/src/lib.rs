@@ -5,6 +5,8 @@
 //! is: permissions that were taken away later would have been there for a moment. What exists
 //! keeps its permissions, since an operator may have set them.
 
+mod owner;
+
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{
@@ -13,6 +15,8 @@ use std::os::unix::fs::{
 use std::path::Path;
 
 use rustix::fs::OFlags;
+
+pub use owner::foreign;
 
 /// What others have in a mode.
 const OTHERS: u32 = 0o077;

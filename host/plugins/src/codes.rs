@@ -40,6 +40,14 @@ pub const NOT_STORED: Code = Code::new("WL-P017");
 pub const GRANT: Code = Code::new("WL-P018");
 /// The key of compiled code is not of this user alone.
 pub const CODE_KEY: Code = Code::new("WL-P019");
+/// Nothing proves that the settings of a package are about this component.
+pub const UNPROVED: Code = Code::new("WL-P020");
+/// The component exports a trigger consumer, and is not granted to be one.
+pub const NO_CONSUMER: Code = Code::new("WL-P021");
+/// The host was built without the digests of its library.
+pub const NO_LIBRARY: Code = Code::new("WL-P022");
+/// The configuration denies the component.
+pub const DENIED: Code = Code::new("WL-P023");
 
 /// The guest crashed.
 pub const TRAP: Code = Code::new("WL-R030");

@@ -26,6 +26,7 @@ use crate::imports;
 use crate::load;
 use crate::options::Options;
 use crate::plugin::Plugin;
+use crate::proof::Evidence;
 use crate::registry::Registry;
 
 /// Looks at idle instances, one each second, after which what calls have used is forgotten.
@@ -157,16 +158,22 @@ impl Host {
     /// With a code of [`codes`] that says what is wrong with the file.
     pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
         let bytes = load::read(file, self.shared.options.max_component_bytes)?;
-        load::load(&self.shared, file, bytes)
+        let evidence = Evidence::beside(&self.shared, file, &bytes);
+        load::load(&self.shared, file, bytes, evidence)
     }
 
-    /// As [`Host::load_file`], from memory. `name` stands for the file in messages.
+    /// As [`Host::load_file`], from memory. `name` stands for the file in messages; no file and
+    /// no signature proves these bytes.
     ///
     /// # Errors
     ///
     /// With a code of [`codes`] that says what is wrong with the bytes.
     pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Plugin>, Error> {
-        load::load(&self.shared, Path::new(name), bytes)
+        let evidence = Evidence {
+            raw: Some(Digest::of(&bytes)),
+            ..Evidence::default()
+        };
+        load::load(&self.shared, Path::new(name), bytes, evidence)
     }
 
     /// The plugin of this digest: the living one, or from the component store. For instances
@@ -175,8 +182,10 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`codes::NOT_STORED`] if the store does not have it, or as [`Host::load_file`].
+    /// [`codes::DENIED`] if the configuration denies it, [`codes::NOT_STORED`] if the store does
+    /// not have it, or as [`Host::load_file`].
     pub fn plugin(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+        self.shared.permit(digest, &digest.to_string())?;
         if let Some(plugin) = self.shared.living(digest) {
             return Ok(plugin);
         }
@@ -190,6 +199,17 @@ impl Host {
     /// [`codes::NOT_STORED`] if the store does not have it, or it cannot be read.
     pub fn component(&self, digest: &Digest) -> Result<Vec<u8>, Error> {
         load::bytes(&self.shared, digest)
+    }
+
+    /// Whether the component of a plugin was loaded anew, because something proves it now.
+    pub fn is_replaced(&self, plugin: &Arc<Plugin>) -> bool {
+        let there = self.shared.living(&plugin.digest);
+        there.is_some_and(|there| !Arc::ptr_eq(&there, plugin))
+    }
+
+    /// Whether the configuration denies a component.
+    pub fn is_denied(&self, digest: &Digest) -> bool {
+        self.shared.options.denied.contains(digest)
     }
 
     /// How much of the pool is in use. None where the engine runs without a pool.
@@ -224,6 +244,15 @@ impl std::fmt::Debug for Host {
 }
 
 impl Shared {
+    /// Refuses what the configuration denies.
+    pub(crate) fn permit(&self, digest: &Digest, subject: &str) -> Result<(), Error> {
+        if !self.options.denied.contains(digest) {
+            return Ok(());
+        }
+        let message = format!("the component {digest} is denied by `deny` in [plugins]");
+        Err(Error::new(codes::DENIED, subject, message))
+    }
+
     pub(crate) fn living(&self, digest: &Digest) -> Option<Arc<Plugin>> {
         self.plugins.lock().get(digest).and_then(Weak::upgrade)
     }

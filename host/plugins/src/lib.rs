@@ -29,6 +29,7 @@ mod load;
 mod log;
 pub mod options;
 mod plugin;
+mod proof;
 mod quarantine;
 mod question;
 mod registry;
@@ -51,6 +52,7 @@ pub use options::{
     Source,
 };
 pub use plugin::{Plugin, Purity};
+pub use proof::{Proof, Proofs, Standing};
 #[cfg(feature = "doubles")]
 pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};

@@ -1,15 +1,17 @@
 //! What an operator decides about plugins. Every bound of this crate that can be changed is here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_model::Digest;
 use windlass_model::metrics::Metrics;
 
 use crate::budget::{INSTANCE_BYTES, machine_memory};
 
 pub use crate::http::grant::Grant;
+pub use crate::proof::Proofs;
 pub use crate::secrets::{Secret, Secrets, Source};
 
 /// How plugins are hosted.
@@ -27,6 +29,11 @@ pub struct Options {
     pub limits: Limits,
     /// By package name. A package that is not named gets [`Settings::default`].
     pub settings: BTreeMap<String, Settings>,
+    /// The components of the library that came with the host. They are what they say that they
+    /// are, and those that are consumers are asked about triggers.
+    pub library: BTreeSet<Digest>,
+    /// Components, or files that components are made of, that are never loaded or called.
+    pub denied: BTreeSet<Digest>,
     /// How much of everything there is at once.
     pub pool: PoolSize,
     /// The memory that all plugins together may take, in bytes: instances, those that idle
@@ -62,6 +69,8 @@ impl Options {
             code_key: dir.join("code-key"),
             limits: Limits::default(),
             settings: BTreeMap::new(),
+            library: BTreeSet::new(),
+            denied: BTreeSet::new(),
             pool: PoolSize::default(),
             memory_bytes: machine_memory() / 2,
             slow: Duration::from_millis(20),
@@ -137,6 +146,24 @@ impl Limits {
             .saturating_add(self.blob_bytes);
         (bytes as u64).saturating_add(INSTANCE_BYTES)
     }
+
+    /// The smaller of each.
+    pub(crate) fn least(&self, other: &Self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            deadline: self.deadline.min(other.deadline),
+            table_elements: self.table_elements.min(other.table_elements),
+            payload_bytes: self.payload_bytes.min(other.payload_bytes),
+            handles: self.handles.min(other.handles),
+            log_lines: self.log_lines.min(other.log_lines),
+            log_bytes: self.log_bytes.min(other.log_bytes),
+            blob_writers: self.blob_writers.min(other.blob_writers),
+            blob_bytes: self.blob_bytes.min(other.blob_bytes),
+            http_requests: self.http_requests.min(other.http_requests),
+            events: self.events.min(other.events),
+            event_bytes: self.event_bytes.min(other.event_bytes),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -158,15 +185,31 @@ impl Default for Limits {
     }
 }
 
-/// Decisions about one package.
+/// Decisions about one package. What they give is for components that are proved; what they take
+/// away holds for every component of the name.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// What proves a component, besides being part of the library.
+    pub proofs: Proofs,
     /// What it may reach. Nothing by default.
     pub grants: Grants,
-    /// In place of [`Options::limits`].
+    /// In place of [`Options::limits`]. A component that is not proved has the smaller of both.
     pub limits: Option<Limits>,
     /// How long its instances live.
     pub isolation: Isolation,
+}
+
+impl Settings {
+    /// Whether they give anything beyond what every component has.
+    pub(crate) fn give(&self, default: &Limits) -> bool {
+        let grants = &self.grants;
+        let raised = |own: &Limits| own.least(default) != *own;
+        !grants.http.is_empty()
+            || !grants.secrets.is_empty()
+            || grants.events
+            || grants.consumer
+            || self.limits.as_ref().is_some_and(raised)
+    }
 }
 
 /// How long an instance of a plugin lives. Its memory may survive exactly as long.
@@ -190,6 +233,8 @@ pub struct Grants {
     pub secrets: Vec<String>,
     /// Whether it may send stimuli and schedule triggers.
     pub events: bool,
+    /// Whether it is asked about triggers.
+    pub consumer: bool,
 }
 
 /// What every HTTP request of a guest is held to.

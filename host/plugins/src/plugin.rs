@@ -12,11 +12,13 @@ use windlass_model::metrics::Histogram;
 
 use crate::bindings::{consumer, node};
 use crate::budget::Peak;
+use crate::codes;
 use crate::description::{Consumer, Description, NodeType};
 use crate::guest::Guest;
 use crate::host::Shared;
 use crate::lane::{Lane, Track};
 use crate::options::{Grants, Isolation, Limits};
+use crate::proof::Standing;
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
@@ -67,7 +69,19 @@ pub(crate) struct Terms {
     pub(crate) name: String,
     pub(crate) limits: Limits,
     pub(crate) grants: Grants,
+    pub(crate) standing: Standing,
     pub(crate) track: Arc<Track>,
+}
+
+impl Terms {
+    /// Why nothing is granted, where settings of this name grant something.
+    pub(crate) fn advice(&self) -> Option<String> {
+        (self.standing == Standing::Unproved).then(|| {
+            let code = codes::UNPROVED;
+            let name = &self.name;
+            format!("nothing proves that the grants of its name are for this {name} [{code}]")
+        })
+    }
 }
 
 /// Where the exports of a component are.
@@ -125,9 +139,15 @@ impl Plugin {
         self.description.node(name)
     }
 
-    /// Which triggers it consumes, if it consumes any.
+    /// Which triggers it is asked about, if it exports a consumer and is granted to be one.
     pub fn consumer(&self) -> Option<&Consumer> {
-        self.description.consumer.as_ref()
+        let described = self.description.consumer.as_ref();
+        described.filter(|_| self.terms.grants.consumer)
+    }
+
+    /// How the settings of its package apply to it.
+    pub fn standing(&self) -> &Standing {
+        &self.terms.standing
     }
 
     /// What each call may use.

@@ -18,6 +18,7 @@ use crate::consumers::Consumers;
 use crate::description::NodeType;
 use crate::error::Error;
 use crate::plugin::Plugin;
+use crate::proof::Standing;
 
 /// The plugins that new work is given to.
 #[derive(Default)]
@@ -105,6 +106,18 @@ impl Registry {
         self.picture.load().consumers.get(kind, route).cloned()
     }
 
+    /// A component that would be asked about triggers of this type and route if it were granted
+    /// to be a consumer, for messages.
+    pub fn kept_out(&self, kind: TriggerType, route: Option<&str>) -> Option<Arc<Plugin>> {
+        let all = self.iter();
+        let kept_out = all.iter().filter(|plugin| plugin.consumer().is_none());
+        let exported = kept_out.filter_map(|plugin| {
+            let described = plugin.description.consumer.as_ref()?;
+            Some((described, Arc::clone(plugin)))
+        });
+        Consumers::of(exported).get(kind, route).cloned()
+    }
+
     /// The plugin of this digest, if it is among them.
     pub fn by_digest(&self, digest: &Digest) -> Option<Arc<Plugin>> {
         self.iter()
@@ -179,10 +192,15 @@ impl Picture {
     fn of(files: BTreeMap<PathBuf, Arc<Plugin>>) -> Self {
         let mut packages: BTreeMap<String, BTreeMap<Version, Arc<Plugin>>> = BTreeMap::new();
         for plugin in files.values() {
-            packages
+            let versions = packages
                 .entry(plugin.description.package.clone())
-                .or_default()
-                .insert(plugin.description.version.clone(), Arc::clone(plugin));
+                .or_default();
+            let there = versions.entry(plugin.description.version.clone());
+            let there = there.or_insert_with(|| Arc::clone(plugin));
+            // The same component twice, and only one of the files proves it.
+            if *there.standing() == Standing::Unproved {
+                *there = Arc::clone(plugin);
+            }
         }
         let newest = packages
             .values()

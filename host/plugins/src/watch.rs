@@ -25,6 +25,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::host::Host;
 use crate::plugin::Plugin;
+use crate::proof::signature_of;
 
 /// How long a folder has to be quiet before it is looked at.
 const QUIET: Duration = Duration::from_millis(200);
@@ -197,6 +198,8 @@ struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
     id: u64,
+    /// Of the signature beside it.
+    signed: Option<(u64, Option<SystemTime>)>,
 }
 
 struct Seen {
@@ -309,7 +312,7 @@ impl Eyes {
     ) {
         let last = self.seen.remove(&file).and_then(|seen| seen.again);
         let mut again = None;
-        let replaced = host.registry().file(&file).map(|plugin| plugin.digest);
+        let replaced = host.registry().file(&file);
         let loaded = host
             .load_file(&file)
             .and_then(|plugin| host.registry().insert(&file, &plugin).map(|()| plugin));
@@ -318,12 +321,12 @@ impl Eyes {
             .as_ref()
             .is_err_and(|error| error.code == codes::CONFLICT);
         match loaded {
-            Ok(plugin) if replaced == Some(plugin.digest) => {}
+            Ok(plugin) if replaced.as_ref().is_some_and(|it| Arc::ptr_eq(it, &plugin)) => {}
             Ok(plugin) => {
                 on_event(LoadEvent::Loaded {
                     file: file.clone(),
                     plugin,
-                    replaced,
+                    replaced: replaced.map(|plugin| plugin.digest),
                 });
             }
             // At the first look nothing is being written that a later look would not find.
@@ -371,7 +374,10 @@ fn files(dir: &Path) -> std::io::Result<Vec<(PathBuf, Option<Stamp>)>> {
             continue;
         }
         match std::fs::metadata(&file) {
-            Ok(there) if there.is_file() => files.push((file, Some(stamp(&there)))),
+            Ok(there) if there.is_file() => {
+                let stamp = stamp(&there, &file);
+                files.push((file, Some(stamp)));
+            }
             // A folder, or a link to nothing.
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -388,14 +394,18 @@ fn is_plugin(file: &Path) -> bool {
     !hidden && file.extension().is_some_and(|ending| ending == "wasm")
 }
 
-fn stamp(there: &Metadata) -> Stamp {
+fn stamp(there: &Metadata, file: &Path) -> Stamp {
     #[cfg(unix)]
     let id = std::os::unix::fs::MetadataExt::ino(there);
     #[cfg(not(unix))]
     let id = 0;
+    let signed = std::fs::metadata(signature_of(file));
     Stamp {
         bytes: there.len(),
         modified: there.modified().ok(),
         id,
+        signed: signed
+            .ok()
+            .map(|signed| (signed.len(), signed.modified().ok())),
     }
 }

@@ -1,8 +1,9 @@
 //! Plugins that reach the processes of a cluster through their store.
 //!
 //! Whatever a process has loaded from its folder it keeps in the store for the others, and what
-//! others keep there it loads, under the grants that its own configuration gives. A run names
-//! its components by digest, so whichever process takes it over finds them.
+//! others keep there it loads, under the grants that its own configuration gives. What comes from
+//! the store has no file and no signature: its digest or the library proves that a grant is about
+//! it. A run names its components by digest, so whichever process takes it over finds them.
 //!
 //! A file of the process's own is preferred to what the store has of the same version.
 //!

@@ -337,6 +337,7 @@ impl Runtime {
 
     /// Plugins have come or gone: what was put aside for want of one may run again.
     pub fn plugins_changed(&self) {
+        self.shared.catalog.forget_replaced(&self.shared.plugins);
         unpark(self.shared.store.as_ref(), &self.sink);
         if let Some(components) = &*self.components.lock() {
             components.bell().ring();

@@ -7,7 +7,7 @@
 
 mod targets;
 
-use targets::{bodies, components, diagnostics, expressions, schemas, workflows};
+use targets::{bodies, components, diagnostics, expressions, grants, schemas, trust, workflows};
 
 /// A reader of data from outside.
 pub struct Target {
@@ -60,6 +60,18 @@ pub const TARGETS: &[Target] = &[
         run: diagnostics::run,
         memory_bytes: 256 * MIB,
         input_bytes: 4096,
+    },
+    Target {
+        name: "grants",
+        run: grants::run,
+        memory_bytes: 256 * MIB,
+        input_bytes: 4096,
+    },
+    Target {
+        name: "trust",
+        run: trust::run,
+        memory_bytes: 256 * MIB,
+        input_bytes: 8192,
     },
 ];
 

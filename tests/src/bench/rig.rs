@@ -80,11 +80,27 @@ impl Setup {
             ..PluginSettings::default()
         };
         options.settings.insert("data".to_owned(), settings);
+        options.library.insert(self.digest("chain-executor")?);
         let plugins = windlass_plugins::Host::start(options, Arc::clone(clock), io)?;
         for name in ["chain-executor", "data"] {
             self.load(&plugins, name)?;
         }
         Ok(plugins)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.components.join(name).with_extension("wasm")
+    }
+
+    /// The digest of a component.
+    ///
+    /// # Errors
+    ///
+    /// The component is missing.
+    pub fn digest(&self, name: &str) -> Result<Digest> {
+        let file = self.file(name);
+        let bytes = std::fs::read(&file).with_context(|| build_it(&file))?;
+        Ok(Digest::of(&bytes))
     }
 
     /// Loads one plugin more. Blocks.
@@ -93,15 +109,17 @@ impl Setup {
     ///
     /// The component is missing, or cannot be loaded.
     pub fn load(&self, plugins: &windlass_plugins::Host, name: &str) -> Result<()> {
-        let file = self.components.join(name).with_extension("wasm");
-        let plugin = plugins.load_file(&file).with_context(|| {
-            format!(
-                "cannot load {}: build it with `cargo xtask guests`",
-                file.display()
-            )
-        })?;
+        let file = self.file(name);
+        let plugin = plugins.load_file(&file).with_context(|| build_it(&file))?;
         Ok(plugins.registry().insert(&file, &plugin)?)
     }
+}
+
+fn build_it(file: &Path) -> String {
+    format!(
+        "cannot load {}: build it with `cargo xtask guests`",
+        file.display()
+    )
 }
 
 /// Starts a host on a store. It begins to claim at once.

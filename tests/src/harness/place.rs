@@ -85,6 +85,29 @@ impl Place {
         self
     }
 
+    /// Lets the component of this name in the plugin folder send requests there.
+    #[must_use]
+    pub fn with_http(self, name: &str, to: &str) -> Self {
+        self.with_proof(name)
+            .with(&format!("plugins.grants.{name}.http"), to)
+    }
+
+    /// Lets the component of this name in the plugin folder decide about triggers.
+    #[must_use]
+    pub fn with_consumer(self, name: &str) -> Self {
+        self.with_proof(name)
+            .with(&format!("plugins.grants.{name}.consumer"), "true")
+    }
+
+    /// Says that the grants of this name are for the file of the name in the plugin folder.
+    #[must_use]
+    pub fn with_proof(self, name: &str) -> Self {
+        self.with(
+            &format!("plugins.grants.{name}.file"),
+            &format!("{name}.wasm"),
+        )
+    }
+
     /// Keeps the store somewhere else.
     #[must_use]
     pub fn with_store(mut self, store: PathBuf) -> Self {

@@ -139,7 +139,7 @@ fn a_broken_file_leaves_the_component_in_place_that_it_held_before() {
 #[test]
 fn a_run_goes_on_with_the_component_that_it_started_with() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     drop_in(&place, "mine.wasm", &answering("version"));
     let _serve = place.serve();
     let workflow = json!({

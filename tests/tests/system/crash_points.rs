@@ -234,7 +234,7 @@ fn leave(serve: &mut Process) {
 #[test]
 fn a_death_in_the_middle_of_a_swap_of_plugins_harms_no_run() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch", "steps"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch", "steps"]).with_http("fetch", &gate.grant());
     let workflow = json!({
         "workflow": "both",
         "nodes": {

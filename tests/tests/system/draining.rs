@@ -39,7 +39,7 @@ fn check_at(place: Place, point: &str, time: u32) {
     // The points behind the middle come only when the drain has been given up.
     let drain = if point == "draining" { "60s" } else { "100ms" };
     let place = place
-        .with("plugins.grants.fetch.http", &gate.grant())
+        .with_http("fetch", &gate.grant())
         .with("scheduler.drain", drain);
     let starter = Starter::of(&place);
     starter.publish(&Plan::child().workflow());

@@ -80,7 +80,7 @@ fn each_feature_works_as_its_folder_says() {
 #[test]
 fn a_for_each_works_on_as_many_items_at_once_as_it_says() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     let fetch = json!({ "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" });
     let workflow = json!({
         "workflow": "gated",

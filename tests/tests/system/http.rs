@@ -423,7 +423,7 @@ fn a_draft_is_saved_with_its_mistakes_and_published_without() {
 #[test]
 fn a_host_that_goes_takes_nothing_in_and_finishes_what_runs() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     let web = Web::serve(&place);
     let node = json!({ "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" });
     web.publish(&json!({ "workflow": "gated", "nodes": { "gate": node } }));

@@ -8,7 +8,7 @@ const ID: &str = "0193c0de-7a1b-7c3d-8e4f-0123456789ab";
 
 /// A place in which nodes can be held in flight.
 fn held(gate: &Gate) -> (Place, String) {
-    let place = Place::new(&["fetch", "steps"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch", "steps"]).with_http("fetch", &gate.grant());
     let workflow = json!({
         "workflow": "gated",
         "nodes": {

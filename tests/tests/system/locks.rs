@@ -21,7 +21,7 @@ fn sets() -> Value {
 #[test]
 fn who_owns_a_run_holds_its_lock() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch"]).with_http("fetch", &gate.grant());
     let node = json!({ "use": "fetch/fetch", "with": { "url": gate.url() }, "timeout": "170s" });
     let gated = json!({ "workflow": "gated", "nodes": { "gate": node } });
     let file = place.workflow("gated", &gated);

@@ -22,6 +22,7 @@ mod draining;
 mod features;
 mod files;
 mod firing;
+mod grants;
 mod hostile;
 mod http;
 mod http_bounds;

@@ -7,7 +7,7 @@ use windlass_tests::harness::{Gate, Place, until};
 #[test]
 fn the_work_of_all_processes_on_one_store_ends_once() {
     let gate = Gate::shut();
-    let place = Place::new(&["fetch", "steps"]).with("plugins.grants.fetch.http", &gate.grant());
+    let place = Place::new(&["fetch", "steps"]).with_http("fetch", &gate.grant());
     let workflow = json!({
         "workflow": "gated",
         "nodes": {

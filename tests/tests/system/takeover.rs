@@ -56,7 +56,7 @@ fn check(postgres: &PostgreSql, others: usize) {
     let gate = Gate::shut();
     let place = Place::new(&["fetch"])
         .with("cluster.enabled", "true")
-        .with("plugins.grants.fetch.http", &gate.grant())
+        .with_http("fetch", &gate.grant())
         .with("scheduler.lease", &format!("{LEASE_MS}ms"))
         .with("scheduler.scan-interval", &format!("{SCAN_MS}ms"))
         .with("scheduler.near-horizon", "4s")

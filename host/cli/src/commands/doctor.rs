@@ -8,10 +8,10 @@ use std::process::Command;
 use clap::Args;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
-use windlass_plugins::LoadEvent;
+use windlass_plugins::{LoadEvent, Standing};
 
 use crate::app::Context;
-use crate::commands::took;
+use crate::commands::{plugin, took};
 use crate::exit::Exit;
 use crate::output::Paint;
 use crate::wire::place::Place;
@@ -216,6 +216,10 @@ fn locks(machine: &Machine) -> Checked {
 }
 
 fn library(machine: &Machine) -> Checked {
+    if wire::library::digests().is_empty() {
+        let help = "`windlass explain WL-P022` says more.";
+        return Err((Health::Warning, wire::library::UNKNOWN.to_owned(), help));
+    }
     wire::library_in_use(&machine.config)
         .map(|path| path.display().to_string())
         .map_err(|(what, help)| (Health::Warning, what, help))
@@ -250,6 +254,15 @@ fn plugins(machine: &Machine) -> Checked {
             failed.join("; ")
         );
         return Err((Health::Warning, text, "`windlass explain CODE` says more."));
+    }
+    let plugins = host.registry().iter();
+    let unproved = plugins
+        .iter()
+        .filter(|it| *it.standing() == Standing::Unproved);
+    let unproved: Vec<_> = unproved.map(|plugin| plugin::unproved(plugin)).collect();
+    if !unproved.is_empty() {
+        let help = "`windlass plugin list` shows what proves each.";
+        return Err((Health::Warning, unproved.join("; "), help));
     }
     Ok(format!(
         "{count} loaded, {} is yours",

@@ -11,7 +11,8 @@ use windlass_model::definition::UseRef;
 use windlass_model::secrets::Reference;
 use windlass_model::{Body, InstanceId, LogLine, Outcome, Payload, Seq};
 use windlass_plugins::{
-    Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Purity, bind_secrets,
+    Call, CallContext, Cancel, Host, LoadEvent, NodeType, Plugin, Proof, Purity, Standing,
+    bind_secrets,
 };
 
 use crate::app::Context;
@@ -96,15 +97,22 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
                 plugin.description.version.to_string(),
                 nodes.join(", "),
                 purity(plugin).to_owned(),
+                proof(plugin.standing()).to_owned(),
                 plugin.file.display().to_string(),
             ]
         });
         table(
-            &["package", "version", "nodes", "effects", "file"],
+            &["package", "version", "nodes", "effects", "proof", "file"],
             rows.collect(),
         )
     })?;
     if context.output.is_text() {
+        for plugin in plugins
+            .iter()
+            .filter(|it| *it.standing() == Standing::Unproved)
+        {
+            context.output.warn(&unproved(plugin));
+        }
         for (file, error) in &failed {
             context.output.warn(&format!(
                 "[{}] {}: {}",
@@ -154,6 +162,29 @@ fn purity(plugin: &Plugin) -> &'static str {
     }
 }
 
+/// What proves that the settings of its package are about a component.
+fn proof(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Unnamed => "",
+        Standing::Unproved => "none",
+        Standing::Proved(Proof::Library) => "library",
+        Standing::Proved(Proof::Digest(_)) => "digest",
+        Standing::Proved(Proof::Signature(_)) => "signature",
+        Standing::Proved(Proof::File(_)) => "file",
+    }
+}
+
+/// What is to be done about a component that its settings give nothing.
+pub(crate) fn unproved(plugin: &Plugin) -> String {
+    let (code, digest) = (windlass_plugins::codes::UNPROVED, plugin.digest);
+    let (name, package) = (plugin.name(), &plugin.description.package);
+    let file = plugin.file.display();
+    format!(
+        "[{code}] {name} in {file} gets none of the grants of `{package}`: nothing proves that \
+         they are for it; if they are, write in [plugins.grants.{package}]: digest = \"{digest}\""
+    )
+}
+
 fn summary(plugin: &Plugin) -> Value {
     let nodes: Vec<_> = plugin
         .description
@@ -170,6 +201,10 @@ fn summary(plugin: &Plugin) -> Value {
         "pure": plugin.purity == Purity::Pure,
         "nodes": nodes,
         "consumer": plugin.consumer().is_some(),
+        "proof": match plugin.standing() {
+            Standing::Unnamed => Value::Null,
+            standing => json!(proof(standing)),
+        },
     })
 }
 
@@ -234,8 +269,12 @@ impl Inspect {
             members.insert("description".into(), json!(plugin.description.description));
             members.insert("imports".into(), json!(plugin.imports));
             members.insert("nodes".into(), json!(nodes));
-            let grants =
-                json!({ "http": http, "secrets": grants.secrets, "events": grants.events });
+            let grants = json!({
+                "http": http,
+                "secrets": grants.secrets,
+                "events": grants.events,
+                "consumer": grants.consumer,
+            });
             members.insert("grants".into(), grants);
             let limits = json!({
                 "memory_bytes": limits.memory_bytes,
@@ -266,8 +305,20 @@ impl Inspect {
         };
         line("effects", effects.to_owned());
         line("imports", plugin.imports.join("\n"));
-        if let Some(consumer) = plugin.consumer() {
-            line("consumes", consumer.types.join(", "));
+        if let Some(consumer) = &about.consumer {
+            let types = consumer.types.join(", ");
+            line(
+                "consumes",
+                match plugin.consumer() {
+                    Some(_) => types,
+                    None => format!("nothing: it takes {types}, and `consumer` is not granted"),
+                },
+            );
+        }
+        match plugin.standing() {
+            Standing::Unnamed => {}
+            Standing::Proved(proof) => line("proved by", proof.to_string()),
+            Standing::Unproved => line("proved by", unproved(plugin)),
         }
         let grants = plugin.grants();
         let mut granted: Vec<_> = grants
@@ -277,6 +328,7 @@ impl Inspect {
             .collect();
         granted.extend(grants.secrets.iter().map(|name| format!("secret {name}")));
         granted.extend(grants.events.then(|| "events".to_owned()));
+        granted.extend(plugin.consumer().map(|_| "consumer".to_owned()));
         line("granted", granted.join("\n"));
         for node in &about.nodes {
             self.node_text(&mut text, node, output);

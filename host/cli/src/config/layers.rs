@@ -16,7 +16,7 @@ use windlass_display::Problems;
 use windlass_model::{Diagnostic, Place};
 
 use super::trust::Trust;
-use super::{Config, owner, schema, trust};
+use super::{Config, schema, trust};
 use crate::codes;
 use crate::error::{Expected, sentence};
 
@@ -155,7 +155,7 @@ pub(crate) fn project_at(path: &Path) -> Option<PathBuf> {
 
 /// Refuses a project file that another user can decide about.
 fn check_owner(path: &Path) -> Result<(), Expected> {
-    let Some(fault) = owner::fault(path) else {
+    let Some(fault) = windlass_files::foreign(path) else {
         return Ok(());
     };
     let text = format!(
@@ -200,6 +200,8 @@ struct Merge {
     warnings: Vec<String>,
     /// The directory of the project file: default paths count from there.
     root: PathBuf,
+    /// The project file.
+    project: Option<PathBuf>,
 }
 
 impl Merge {
@@ -207,11 +209,11 @@ impl Merge {
     /// trust is asked about.
     fn project(&mut self, path: &Path, trust: Option<&Trust>) -> Result<(), Expected> {
         self.root = path.parent().map(Path::to_owned).unwrap_or_default();
+        self.project = Some(path.to_owned());
         let mut table = self.read(path)?;
-        let settings = trust::sensitive(&table);
-        let asked = trust.filter(|_| !settings.is_empty());
-        if asked.is_some_and(|trust| !trust.has(path, &settings)) {
-            let keys = trust::remove(&mut table).join(", ");
+        let is_trusted = |settings: &Table| trust.is_none_or(|trust| trust.has(path, settings));
+        let keys = trust::sift(&mut table, is_trusted).join(", ");
+        if !keys.is_empty() {
             let (code, name) = (codes::UNTRUSTED, path.display());
             self.warnings.push(format!(
                 "[{code}] {name}: {keys} do not count until you say `windlass trust`"
@@ -319,7 +321,8 @@ impl Merge {
         ));
     }
 
-    fn add(&mut self, origin: &Origin, table: Table) {
+    fn add(&mut self, origin: &Origin, mut table: Table) {
+        add_denials(&self.table, &mut table);
         merge(
             &mut self.table,
             table,
@@ -333,8 +336,9 @@ impl Merge {
         );
     }
 
-    fn finish(self) -> Result<Loaded, Expected> {
-        let mut config: Config = Value::Table(self.table).try_into().map_err(|error| {
+    fn finish(mut self) -> Result<Loaded, Expected> {
+        let table = Value::Table(std::mem::take(&mut self.table));
+        let mut config: Config = table.try_into().map_err(|error| {
             let error: toml::de::Error = error;
             Expected::new(codes::CONFIG_VALUE, one_line(error.message()))
         })?;
@@ -348,11 +352,33 @@ impl Merge {
         if !self.origins.contains_key("definitions.directory") {
             config.definitions.directory.under(&self.root);
         }
+        for (package, grant) in &mut config.plugins.grants {
+            let origin = self.origins.get(&format!("plugins.grants.{package}.file"));
+            let base = self.base_of_grant(origin, &config.plugins.directory);
+            grant.file.under(&base);
+        }
         Ok(Loaded {
             config,
             origins: self.origins,
             warnings: self.warnings,
         })
+    }
+
+    /// What a relative `file` of a grant counts from: the plugin folder, unless a project has
+    /// chosen the folder and the grant is the user's. Every project would have a file of the name.
+    fn base_of_grant(&self, origin: Option<&Origin>, folder: &Path) -> PathBuf {
+        let of_project = |origin: &Origin| match origin {
+            Origin::File(path) => Some(path) == self.project.as_ref(),
+            _ => false,
+        };
+        let chosen = self.origins.get("plugins.directory");
+        if origin.is_some_and(of_project) || chosen.is_some_and(|origin| !of_project(origin)) {
+            return folder.to_owned();
+        }
+        match origin {
+            Some(Origin::File(path)) => path.parent().map(Path::to_owned).unwrap_or_default(),
+            _ => PathBuf::new(),
+        }
     }
 }
 
@@ -434,6 +460,19 @@ impl Config {
             )
             .help("`windlass config show --origin` says where the value came from.")),
         }
+    }
+}
+
+/// Adds what was denied before to what a table denies: nothing takes a denial back.
+fn add_denials(before: &Table, table: &mut Table) {
+    let Some(Value::Array(denied)) = before.get("plugins").and_then(|it| it.get("deny")) else {
+        return;
+    };
+    let Some(Value::Table(plugins)) = table.get_mut("plugins") else {
+        return;
+    };
+    if let Some(Value::Array(further)) = plugins.get_mut("deny") {
+        further.splice(..0, denied.iter().cloned());
     }
 }
 

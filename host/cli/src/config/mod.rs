@@ -6,13 +6,14 @@
 pub(crate) mod cluster;
 mod directories;
 pub(crate) mod layers;
-mod owner;
 pub(crate) mod plugins;
 #[cfg(test)]
 mod reference;
 pub(crate) mod sample;
 pub(crate) mod schema;
+mod sensitive;
 mod server;
+mod texts;
 pub(crate) mod trust;
 pub(crate) mod units;
 
@@ -26,6 +27,7 @@ pub(crate) use cluster::{Cluster, LockBackend, Locks};
 pub(crate) use directories::Directories;
 pub(crate) use layers::{Loaded, Sources};
 pub(crate) use server::Server;
+pub(crate) use texts::Texts;
 pub(crate) use units::{Millis, Rate, Share, Size};
 
 /// The configuration of a windlass host.

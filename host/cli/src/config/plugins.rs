@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Millis, Share, Size};
+use super::{Millis, Share, Size, Texts};
 
 /// Which plugins there are, and what they may do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,12 @@ pub(crate) struct Plugins {
     pub(crate) pool: Pool,
     /// What the HTTP requests of all plugins are held to, whatever they are granted.
     pub(crate) http: Http,
-    /// What a plugin is given, by the name of its package. Without a grant it gets nothing.
+    /// Components that are neither loaded nor called, also for runs that began with them, by
+    /// digest. What several files and variables deny adds up.
+    pub(crate) deny: Vec<String>,
+    /// What a plugin is given, by the name of its package. Without a grant it gets nothing. A
+    /// grant is for the component of this name that came with the host; `digest`, `key` and
+    /// `file` say which others it is for.
     #[schemars(extend("x-sample" = GRANTS))]
     pub(crate) grants: BTreeMap<String, Grant>,
 }
@@ -51,9 +56,13 @@ pub(crate) struct Plugins {
 const GRANTS: &str = r#"[plugins.grants.http]
 http = ["https://prices.example", "https://shop.example:8443"]
 secrets = ["price-service"]
-events = false
 isolation = "run"
-limits = { memory = "128MiB", deadline = "30s" }"#;
+limits = { memory = "128MiB", deadline = "30s" }
+
+[plugins.grants.office]
+file = "office.wasm"
+events = true
+consumer = true"#;
 
 /// What one call may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +143,21 @@ pub(crate) struct Grant {
     pub(crate) secrets: Vec<String>,
     /// Whether it may send stimuli and schedule triggers.
     pub(crate) events: bool,
+    /// Whether it is asked about triggers. The consumers that came with the host are.
+    pub(crate) consumer: bool,
+    /// The grant is for the component of this digest, too, or for those of a list.
+    #[serde(skip_serializing_if = "Texts::is_empty")]
+    pub(crate) digest: Texts,
+    /// The grant is for what this minisign key has signed, too, or one of a list: the signature of
+    /// `NAME.wasm` is in the file `NAME.wasm.minisig` beside it.
+    #[serde(skip_serializing_if = "Texts::is_empty")]
+    pub(crate) key: Texts,
+    /// The grant is for what is in this file, too, or in one of a list, so that a plugin can be
+    /// built anew. A relative path counts from the plugin folder that the same file sets or has;
+    /// in the user's file and in variables, from the plugin folder that these set, or else from
+    /// the directory of the file or the current directory.
+    #[serde(skip_serializing_if = "Texts::is_empty")]
+    pub(crate) file: Texts,
     /// How long one of its instances lives. Default: `warm`.
     pub(crate) isolation: Option<Isolation>,
     /// Other limits for this plugin.
@@ -197,6 +221,7 @@ impl Default for Plugins {
             limits: Limits::default(),
             pool: Pool::default(),
             http: Http::default(),
+            deny: Vec::new(),
             grants: BTreeMap::new(),
         }
     }

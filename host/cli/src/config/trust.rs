@@ -5,45 +5,21 @@
 //! may know, and who may ask. These count once the user has said so, for this file and for these
 //! values: what is remembered is the path of the file and a hash of these settings alone.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
-use windlass_model::Digest;
+use toml::Table;
 
+pub(crate) use super::sensitive::{SENSITIVE, sensitive, sift};
+use super::sensitive::{Trusted, hash_of};
 use crate::codes;
 use crate::error::Expected;
 use crate::private;
-
-/// The settings that count only in a trusted project, each with all that is below it.
-pub(crate) const SENSITIVE: [&str; 12] = [
-    "keys",
-    "plugins.cache",
-    "plugins.code-key",
-    "plugins.grants",
-    "plugins.library",
-    "retention.archive",
-    "secrets",
-    "server.hosts",
-    "server.origins",
-    "server.public-url",
-    "server.token",
-    "server.trusted-proxies",
-];
 
 /// The longest file that is read as what is trusted, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
 /// What is wrong with a path that cannot be written down.
 const NO_UNICODE: &str = "The path of the project file is no Unicode";
-
-/// What one user trusts.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Trusted {
-    /// The hash of the sensitive settings, by the path of the file.
-    projects: BTreeMap<String, String>,
-}
 
 /// The file in which a user's trust is written down.
 #[derive(Clone, Debug)]
@@ -64,8 +40,7 @@ impl Trust {
     /// Whether the user trusts these settings of a project file.
     pub(crate) fn has(&self, project: &Path, settings: &Table) -> bool {
         let trusted = self.read().unwrap_or_default();
-        let hash = absolute(project).and_then(|path| trusted.projects.get(&path).cloned());
-        hash.is_some_and(|known| known == hash_of(settings))
+        absolute(project).is_some_and(|path| trusted.has(&path, settings))
     }
 
     /// Writes down that the user trusts these settings of a project file.
@@ -107,72 +82,13 @@ impl Trust {
 
     fn read(&self) -> std::io::Result<Trusted> {
         let text = private::read(&self.0, LONGEST)?;
-        Ok(serde_json::from_str(&text)?)
+        Ok(Trusted::read(text.as_bytes())?)
     }
 
     fn unusable(&self, why: &str) -> Expected {
         let text = format!("{} cannot be used: {why}", self.0.display());
         Expected::new(codes::TRUST, text)
             .help("Take the file away, and say `windlass trust` again where it is needed.")
-    }
-}
-
-/// The sensitive settings in the table of a file.
-pub(crate) fn sensitive(table: &Table) -> Table {
-    let mut found = Table::new();
-    for key in SENSITIVE {
-        let (section, name) = key.split_once('.').unwrap_or((key, ""));
-        let Some(value) = table.get(section) else {
-            continue;
-        };
-        if name.is_empty() {
-            found.insert(section.to_owned(), value.clone());
-        } else if let Some(value) = value.get(name) {
-            let below = found.entry(section).or_insert_with(|| Table::new().into());
-            if let Value::Table(below) = below {
-                below.insert(name.to_owned(), value.clone());
-            }
-        }
-    }
-    found
-}
-
-/// Takes the sensitive settings out of the table of a file. Answers which there were.
-pub(crate) fn remove(table: &mut Table) -> Vec<&'static str> {
-    let present = SENSITIVE.into_iter().filter(|key| {
-        let (section, name) = key.split_once('.').unwrap_or((key, ""));
-        if name.is_empty() {
-            return table.remove(section).is_some();
-        }
-        let section = table.get_mut(section).and_then(Value::as_table_mut);
-        section.is_some_and(|section| section.remove(name).is_some())
-    });
-    present.collect()
-}
-
-/// A hash of settings that is the same for the same values in whatever order.
-fn hash_of(settings: &Table) -> String {
-    // The tables of TOML are sorted by their keys.
-    Digest::of(sorted(&Value::Table(settings.clone())).as_bytes()).hex()
-}
-
-/// A text that is of one value alone.
-fn sorted(value: &Value) -> String {
-    match value {
-        Value::Table(table) => {
-            let lines: BTreeMap<&String, String> = table
-                .iter()
-                .map(|(key, value)| (key, sorted(value)))
-                .collect();
-            let lines = lines.iter().map(|(key, value)| format!("{key:?}={value},"));
-            format!("{{{}}}", lines.collect::<String>())
-        }
-        Value::Array(values) => {
-            let values = values.iter().map(|value| format!("{},", sorted(value)));
-            format!("[{}]", values.collect::<String>())
-        }
-        Value::String(text) => format!("{text:?}"),
-        other => format!("{} {other}", other.type_str()),
     }
 }
 
@@ -185,72 +101,7 @@ fn absolute(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn table(text: &str) -> Table {
-        text.parse().unwrap()
-    }
-
-    const PROJECT: &str = r#"
-        [scheduler]
-        workers = 2
-        [plugins]
-        directory = "plugins"
-        library = "lib"
-        [plugins.grants.http]
-        http = ["https://a"]
-        [secrets]
-        price = { env = "PRICE" }
-        [server]
-        listen = "127.0.0.1:1"
-        token = "0123456789abcdef"
-    "#;
-
-    #[test]
-    fn what_is_sensitive_is_taken_out_and_the_rest_stays() {
-        let mut rest = table(PROJECT);
-        let taken = sensitive(&rest);
-        let keys = remove(&mut rest);
-        assert_eq!(
-            keys,
-            [
-                "plugins.grants",
-                "plugins.library",
-                "secrets",
-                "server.token"
-            ]
-        );
-        assert!(sensitive(&rest).is_empty());
-        assert!(rest["scheduler"].get("workers").is_some());
-        assert!(rest["server"].get("listen").is_some());
-        assert!(rest["plugins"].get("directory").is_some());
-        assert!(taken["plugins"]["grants"]["http"].get("http").is_some());
-        assert!(taken["server"].get("listen").is_none());
-        // What is no table is refused by its type, and breaks nothing here.
-        assert_eq!(remove(&mut table("plugins = 1\nserver = []")), [""; 0]);
-        assert!(sensitive(&table("plugins = 1\nserver = []")).is_empty());
-    }
-
-    #[test]
-    fn the_hash_is_of_the_values_alone() {
-        let hash = |text: &str| hash_of(&sensitive(&table(text)));
-        let known = hash(PROJECT);
-        assert_eq!(known, hash(&PROJECT.replace("workers = 2", "workers = 3")));
-        assert_eq!(known, hash(&format!("# A comment.\n{PROJECT}")));
-        for (from, to) in [
-            ("https://a", "https://b"),
-            ("PRICE", "PATH"),
-            ("\"lib\"", "\"other\""),
-            ("0123456789abcdef", "0123456789abcdeF"),
-        ] {
-            assert_ne!(known, hash(&PROJECT.replace(from, to)), "{to}");
-        }
-        let one = |text: &str| hash(&format!("[plugins.grants]\n{text}"));
-        assert_ne!(one("a = \"1\""), one("a = 1"));
-        assert_ne!(one("a = [\"1\", \"2\"]"), one("a = [\"1,2\"]"));
-        assert_ne!(one("a = [\"1\", \"2\"]"), one("a = [\"2\", \"1\"]"));
-        assert_eq!(one("a = 1\nb = 2"), one("b = 2\na = 1"));
-        assert_ne!(one("a = \"b\\\"={}\""), one("a = {}"));
-    }
+    use crate::config::sensitive::tests::{PROJECT, table};
 
     #[test]
     fn trust_is_of_one_file_and_its_values() {

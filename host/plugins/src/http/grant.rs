@@ -37,7 +37,7 @@ enum Pattern {
 
 impl Grant {
     /// Whether a request to this address may be sent at all, before its name is resolved.
-    pub(crate) fn covers(&self, url: &Url) -> bool {
+    pub fn covers(&self, url: &Url) -> bool {
         let scheme = if self.https { "https" } else { "http" };
         if url.scheme() != scheme || url.port_or_known_default() != Some(self.port) {
             return false;

@@ -74,7 +74,11 @@ impl Guest {
     fn asking(&mut self) -> Result<(&mut Ongoing, &Limits), EventError> {
         let unavailable = |why: &str| EventError::Unavailable(why.to_owned());
         if !self.terms.grants.events {
-            return Err(unavailable("the capability `events` is not granted"));
+            let advice = self.terms.advice().map(|advice| format!(": {advice}"));
+            return Err(unavailable(&format!(
+                "the capability `events` is not granted{}",
+                advice.unwrap_or_default()
+            )));
         }
         match self.call.as_deref_mut() {
             Some(call) => Ok((call, &self.terms.limits)),

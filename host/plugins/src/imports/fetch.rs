@@ -33,6 +33,12 @@ impl Host for Guest {
             max_requests: limits.http_requests,
             max_body: limits.payload_bytes,
         };
-        self.shared.http.fetch(request, &mut ask).await
+        let sent = self.shared.http.fetch(request, &mut ask).await;
+        sent.map_err(|error| match (error, self.terms.advice()) {
+            (HttpError::Denied(text), Some(advice)) => {
+                HttpError::Denied(format!("{text}: {advice}"))
+            }
+            (error, _) => error,
+        })
     }
 }

@@ -19,6 +19,7 @@ use crate::host::Shared;
 use crate::lane::{Lane, Track};
 use crate::options::{Grants, Limits};
 use crate::plugin::{Describe, Entries, Exports, Terms};
+use crate::proof::Standing;
 use crate::run;
 
 /// How long a component may take, its first steps included: those of an interpreter take long.
@@ -40,6 +41,7 @@ pub(super) fn ask(
         name: subject.to_owned(),
         limits,
         grants: Grants::default(),
+        standing: Standing::Unnamed,
         track: Arc::new(Track::new()),
     };
     // What was not described for lack of memory would not be asked again: so all that it may

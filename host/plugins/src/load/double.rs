@@ -19,6 +19,7 @@ use crate::imports::Imports;
 use crate::lane::Track;
 use crate::options::{Isolation, Settings};
 use crate::plugin::{Entries, Plugin, Purity, Terms};
+use crate::proof::{Proof, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
@@ -38,10 +39,12 @@ impl Host {
         let component = Component::new(&shared.engine, EMPTY).map_err(fault)?;
         let imports = Imports::of(&shared.engine, &component, "double")?;
         let settings = Settings::default();
+        let standing = Standing::Proved(Proof::Library);
         let terms = Terms {
             name: format!("{}@{}", description.package, description.version),
-            limits: limits(shared, &settings),
-            grants: grants(&settings, &description, &imports),
+            limits: limits(shared, &settings, &standing),
+            grants: grants(&settings, &standing, &description, &imports),
+            standing,
             track: Arc::new(Track::new()),
         };
         let name = terms.name.clone();

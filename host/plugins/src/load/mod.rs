@@ -34,6 +34,7 @@ use crate::imports::{self, Imports};
 use crate::lane::Track;
 use crate::options::{Grants, Isolation, Limits, Settings};
 use crate::plugin::{Entries, Plugin, Purity, Terms};
+use crate::proof::{self, Evidence, Proof, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
@@ -84,8 +85,12 @@ pub(crate) fn load(
     shared: &Arc<Shared>,
     file: &Path,
     bytes: Vec<u8>,
+    evidence: Evidence,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
+    if let Some(raw) = &evidence.raw {
+        shared.permit(raw, &subject)?;
+    }
     let max = shared.options.max_component_bytes;
     if bytes.len() as u64 > max {
         let message = format!("it is larger than {max} bytes");
@@ -96,11 +101,20 @@ pub(crate) fn load(
         .work(|| shape::component(&subject, bytes))
         .ok_or_else(|| Error::new(codes::WRAP, &subject, "making it a component crashed"))??;
     let digest = Digest::of(&bytes);
+    shared.permit(&digest, &subject)?;
     if let Some(plugin) = shared.living(&digest) {
-        return Ok(plugin);
+        let settings = shared.options.settings.get(&plugin.description.package);
+        let is_proved_now = || {
+            let standing = proof::standing(shared, &digest, settings, &evidence);
+            matches!(standing, Standing::Proved(_))
+        };
+        // What was loaded without a proof is loaded anew where there is one.
+        if *plugin.standing() != Standing::Unproved || !is_proved_now() {
+            return Ok(plugin);
+        }
     }
     store::keep(&shared.options, &digest, &bytes)?;
-    build(shared, file, digest, &bytes)
+    build(shared, file, digest, &bytes, &evidence)
 }
 
 /// What the component store has under a digest.
@@ -111,7 +125,7 @@ pub(crate) fn bytes(shared: &Shared, digest: &Digest) -> Result<Vec<u8>, Error> 
 /// Makes a plugin of what the component store has under a digest.
 pub(crate) fn stored(shared: &Arc<Shared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;
-    build(shared, &file, *digest, &bytes)
+    build(shared, &file, *digest, &bytes, &Evidence::default())
 }
 
 fn build(
@@ -119,6 +133,7 @@ fn build(
     file: &Path,
     digest: Digest,
     bytes: &[u8],
+    evidence: &Evidence,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
     let component = cache::component(shared, &subject, &digest, bytes)?;
@@ -147,17 +162,15 @@ fn build(
     };
     let description = Description::read(&subject, &json)?;
     check_description(&description, &entries, &subject)?;
-    let settings = shared
-        .options
-        .settings
-        .get(&description.package)
-        .cloned()
-        .unwrap_or_default();
+    let named = shared.options.settings.get(&description.package);
+    let standing = proof::standing(shared, &digest, named, evidence);
+    let settings = named.cloned().unwrap_or_default();
     let isolation = isolation(&settings, &description);
     let terms = Terms {
         name: format!("{}@{}", description.package, description.version),
-        limits: limits(shared, &settings),
-        grants: grants(&settings, &description, &imports),
+        limits: limits(shared, &settings, &standing),
+        grants: grants(&settings, &standing, &description, &imports),
+        standing,
         track: Arc::new(Track::new()),
     };
     let calls = shared.options.metrics.plugin_call(&description.package);
@@ -187,11 +200,38 @@ fn build(
     // Two threads may have loaded the same bytes at once: one of them wins, so that a digest
     // has one set of warm instances and one record of behaviour.
     let mut plugins = shared.plugins.lock();
-    if let Some(there) = plugins.get(&digest).and_then(std::sync::Weak::upgrade) {
-        return Ok(there);
+    let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
+    let is_unproved = |plugin: &Plugin| *plugin.standing() == Standing::Unproved;
+    match there {
+        Some(there) if !is_unproved(&there) || is_unproved(&plugin) => return Ok(there),
+        _ => {}
     }
     plugins.insert(digest, Arc::downgrade(&plugin));
+    drop(plugins);
+    tell(&plugin, &settings, evidence);
     Ok(plugin)
+}
+
+/// Says what a component is not given although it, or its settings, speak of it.
+fn tell(plugin: &Plugin, settings: &Settings, evidence: &Evidence) {
+    let package = &plugin.description.package;
+    let (file, digest) = (plugin.file.display(), plugin.digest);
+    if *plugin.standing() == Standing::Unproved {
+        let doubts = evidence.doubts.join("; ");
+        tracing::warn!(
+            code = %codes::UNPROVED, plugin = plugin.name(), %file, doubts,
+            "nothing proves that [plugins.grants.{package}] is about this component, and it gets \
+             none of its grants; if it is meant, add this line there: digest = \"{digest}\""
+        );
+    }
+    let is_kept_out = plugin.description.consumer.is_some() && plugin.consumer().is_none();
+    if is_kept_out && !settings.grants.consumer {
+        tracing::warn!(
+            code = %codes::NO_CONSUMER, plugin = plugin.name(), %file,
+            "the component exports a trigger consumer and is asked about no trigger; if it is to \
+             be, write in [plugins.grants.{package}]: consumer = true, digest = \"{digest}\""
+        );
+    }
 }
 
 fn entries(component: &Component) -> Entries {
@@ -264,11 +304,14 @@ fn share(fibers: u32) -> usize {
     (fibers - fibers / 4).max(1) as usize
 }
 
-fn limits(shared: &Shared, settings: &Settings) -> Limits {
-    let mut limits = settings
-        .limits
-        .clone()
-        .unwrap_or_else(|| shared.options.limits.clone());
+/// More than others have only a component that is proved; less every one of the name.
+fn limits(shared: &Shared, settings: &Settings, standing: &Standing) -> Limits {
+    let default = &shared.options.limits;
+    let mut limits = match (&settings.limits, standing) {
+        (None, _) => default.clone(),
+        (Some(own), Standing::Proved(_)) => own.clone(),
+        (Some(own), _) => own.least(default),
+    };
     limits.memory_bytes = limits
         .memory_bytes
         .min(shared.options.pool.max_memory_bytes);
@@ -288,8 +331,17 @@ fn isolation(settings: &Settings, description: &Description) -> Isolation {
     asked.fold(settings.isolation, Isolation::max)
 }
 
-/// Asked ∩ given. A consumer has no place to ask: what it imports counts.
-fn grants(settings: &Settings, description: &Description, imports: &Imports) -> Grants {
+/// Asked ∩ given, for a component that is proved. A consumer has no place to ask: what it imports
+/// counts. The consumers of the library need no grant to be one.
+fn grants(
+    settings: &Settings,
+    standing: &Standing,
+    description: &Description,
+    imports: &Imports,
+) -> Grants {
+    let Standing::Proved(proof) = standing else {
+        return Grants::default();
+    };
     let asks = |capability: &str| {
         let listed = |list: &Vec<String>| list.iter().any(|c| c == capability);
         description.consumer.is_some()
@@ -308,5 +360,6 @@ fn grants(settings: &Settings, description: &Description, imports: &Imports) -> 
             Vec::new()
         },
         events: given.events && asks("events"),
+        consumer: given.consumer || *proof == Proof::Library,
     }
 }

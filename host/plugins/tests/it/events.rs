@@ -10,7 +10,7 @@ use windlass_plugins::{
     SentStimulus, Settings,
 };
 
-use crate::rig::{Rig, bare, call, context, earn_trust, failure, output, trigger};
+use crate::rig::{Rig, bare, call, context, earn_trust, failure, output, proofs, trigger};
 
 fn granted(options: &mut Options) {
     for package in ["teller", "events"] {
@@ -20,6 +20,7 @@ fn granted(options: &mut Options) {
         };
         let settings = Settings {
             grants,
+            proofs: proofs(package),
             ..Settings::default()
         };
         options.settings.insert(package.to_owned(), settings);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_model::secrets::Reference;
 use windlass_plugins::{Grant, Grants, Returned, Secret, Secrets, Settings, Source};
 
-use crate::rig::{Rig, call, output};
+use crate::rig::{Rig, call, output, proofs};
 
 const SECRET: &str = "correct-horse-battery";
 
@@ -54,7 +54,7 @@ fn bound(grants: &[String], to: &[String]) -> Rig {
     let grants = Grants {
         http: grants.iter().map(|grant| grant.parse().unwrap()).collect(),
         secrets: vec!["token".to_owned()],
-        events: false,
+        ..Grants::default()
     };
     let settings = Settings {
         grants,
@@ -62,7 +62,13 @@ fn bound(grants: &[String], to: &[String]) -> Rig {
     };
     Rig::with(|options| {
         options.settings = ["fetch", "sneaky"]
-            .map(|name| (name.to_owned(), settings.clone()))
+            .map(|name| {
+                let settings = Settings {
+                    proofs: proofs(name),
+                    ..settings.clone()
+                };
+                (name.to_owned(), settings)
+            })
             .into_iter()
             .collect::<BTreeMap<_, _>>();
         let secret = |name: &str, value: &str| {

@@ -16,6 +16,8 @@ mod loading;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod proofs;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod slots;

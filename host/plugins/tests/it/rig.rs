@@ -166,6 +166,15 @@ const MODULE: &str = r#"(module
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
     EXECUTE))"#;
 
+/// What proves a component that is built.
+pub(crate) fn proofs(name: &str) -> windlass_plugins::Proofs {
+    let bytes = std::fs::read(built(name)).unwrap();
+    windlass_plugins::Proofs {
+        digests: vec![windlass_model::Digest::of(&bytes)],
+        ..windlass_plugins::Proofs::default()
+    }
+}
+
 /// A component that `cargo xtask guests` builds.
 pub(crate) fn built(name: &str) -> PathBuf {
     // The target directory may be shared with other clones and lie outside of this one; the

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_model::Class;
 use windlass_plugins::{Grants, Settings};
 
-use crate::rig::{Rig, bare, call, failure, output};
+use crate::rig::{Rig, bare, call, failure, output, proofs};
 
 const MIB: u64 = 1 << 20;
 
@@ -81,6 +81,7 @@ fn large_responses() {
         };
         let settings = Settings {
             grants,
+            proofs: proofs("fetch"),
             ..Settings::default()
         };
         options.settings.insert("fetch".to_owned(), settings);

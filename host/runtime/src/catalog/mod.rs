@@ -56,6 +56,8 @@ pub(crate) struct Executor {
     pub(crate) plugin: Option<Arc<Plugin>>,
     /// The node type as the plugin knows it.
     pub(crate) node_type: Arc<str>,
+    /// Why the node fails without being executed, if it does.
+    pub(crate) refused: Option<Box<Failure>>,
     /// What the rendered configuration has to fit.
     pub(crate) config: Option<Arc<Schema>>,
     /// The secrets that the definition of the node refers to.
@@ -196,6 +198,18 @@ impl Catalog {
                 .is_ok_and(|(plugin, _)| plugin.digest == *digest)
         });
         same.then_some(latest)
+    }
+
+    /// Forgets what was prepared with components that were loaded anew since. Runs that are in
+    /// memory go on with them until they leave it.
+    pub(crate) fn forget_replaced(&self, plugins: &windlass_plugins::Host) {
+        let is_replaced = |executor: &Executor| {
+            let plugin = executor.plugin.as_ref();
+            plugin.is_some_and(|plugin| plugins.is_replaced(plugin))
+        };
+        let stays = |prepared: &Arc<Prepared>| !prepared.nodes.iter().any(is_replaced);
+        self.known.lock().retain(|_, prepared| stays(prepared));
+        self.latest.lock().retain(|_, prepared| stays(prepared));
     }
 
     pub(crate) fn keep(&self, prepared: Arc<Prepared>) -> Arc<Prepared> {

@@ -9,7 +9,7 @@ use windlass_engine::{Graph, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
 use windlass_model::schema::{Refused, Schema};
 use windlass_model::secrets::{self, Reference};
-use windlass_model::{Definition, Diagnostic, Digest, Place};
+use windlass_model::{Class, Definition, Diagnostic, Digest, Failure, Place};
 use windlass_plugins::{Host, NodeType, Plugin, Purity, bind_secrets};
 use windlass_store::Store;
 use windlass_store::rows::{DefinitionRow, PinsRow};
@@ -23,6 +23,9 @@ use crate::shard::INCIDENT;
 
 /// Who runs what a definition uses.
 type Uses = BTreeMap<UseRef, (Arc<Plugin>, Arc<NodeType>)>;
+
+/// What a definition uses and the configuration denies.
+type Denied = BTreeMap<UseRef, Digest>;
 
 /// Everything that is wrong with a definition on the plugins there are: its graph, its
 /// expressions, and every configuration that can be checked before it runs.
@@ -108,8 +111,8 @@ pub(super) fn assemble(
     pins: PinsRow,
     plugins: &Host,
 ) -> Result<Prepared, Error> {
-    let uses = pinned(definition, &pins, None, plugins)?;
-    let prepared = build(definition, row, pins, &uses)?;
+    let (uses, denied) = pinned(definition, &pins, None, plugins)?;
+    let prepared = build(definition, row, pins, &uses, &denied)?;
     if let Some(Err(refused)) = &prepared.input {
         return Err(Error::Definition(vec![input_refused(refused)]));
     }
@@ -129,8 +132,8 @@ pub(super) fn from_store(
     plugins: &Host,
 ) -> Result<Prepared, Error> {
     let definition = windlass_model::file::read_canonical(&row.json).map_err(Error::Definition)?;
-    let uses = pinned(&definition, &pins, Some(store), plugins)?;
-    build(&definition, row, pins, &uses)
+    let (uses, denied) = pinned(&definition, &pins, Some(store), plugins)?;
+    build(&definition, row, pins, &uses, &denied)
 }
 
 fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
@@ -164,21 +167,26 @@ fn find(definition: &Definition, plugins: &Host) -> (Uses, Vec<Diagnostic>) {
     (uses, wrong)
 }
 
-/// The components that the pins name, from the content store if need be.
+/// The components that the pins name, from the content store if need be; and those that are
+/// denied. A run that has begun with one of these goes on, and fails where it is called.
 fn pinned(
     definition: &Definition,
     pins: &PinsRow,
     store: Option<&dyn Store>,
     plugins: &Host,
-) -> Result<Uses, Error> {
+) -> Result<(Uses, Denied), Error> {
     let pins = Pins::from_row(pins).map_err(Error::Unreadable)?;
-    let mut uses = Uses::new();
+    let (mut uses, mut denied) = (Uses::new(), Denied::new());
     for asked in asked_for(definition) {
         let digest: Digest = *pins.uses.get(&asked.to_string()).ok_or_else(|| {
             Error::Unreadable(format!(
                 "the run's pins do not say which component `{asked}` is"
             ))
         })?;
+        if plugins.is_denied(&digest) {
+            denied.insert(asked, digest);
+            continue;
+        }
         let plugin = match store {
             Some(store) => components::find(store, plugins, &digest)?,
             None => plugins.plugin(&digest)?,
@@ -190,7 +198,7 @@ fn pinned(
         };
         uses.insert(asked, (plugin, node));
     }
-    Ok(uses)
+    Ok((uses, denied))
 }
 
 fn asked_for(definition: &Definition) -> BTreeSet<UseRef> {
@@ -215,6 +223,7 @@ fn build(
     row: DefinitionRow,
     pins: PinsRow,
     uses: &Uses,
+    denied: &Denied,
 ) -> Result<Prepared, Error> {
     let (bound, secrets) = bind_references(definition);
     let bound = bound.as_ref().unwrap_or(definition);
@@ -225,7 +234,9 @@ fn build(
         .nodes()
         .map(|(_, plan)| {
             let secrets = secrets.get(&plan.name).cloned().unwrap_or_default();
-            executor(&plan.name, &plan.kind, uses, &schemas, secrets)
+            let mut executor = executor(&plan.name, &plan.kind, uses, &schemas, secrets);
+            executor.refused = refusal(&plan.kind, denied);
+            executor
         })
         .collect();
     let vars = definition
@@ -240,6 +251,11 @@ fn build(
         uses: uses
             .iter()
             .map(|(asked, (plugin, _))| (asked.clone(), plugin.digest))
+            .chain(
+                denied
+                    .iter()
+                    .map(|(asked, digest)| (asked.clone(), *digest)),
+            )
             .collect(),
         hears_incidents: definition.triggers.values().any(hears_incidents),
         graph,
@@ -305,6 +321,17 @@ fn input_refused(refused: &Refused) -> Diagnostic {
     }
 }
 
+/// Why a node of a denied component fails.
+fn refusal(kind: &PlanKind, denied: &Denied) -> Option<Box<Failure>> {
+    let PlanKind::Use { node_type, .. } = kind else {
+        return None;
+    };
+    let digest = denied.get(node_type)?;
+    let message = format!("the component {digest} of `{node_type}` is denied by the configuration");
+    let code = windlass_plugins::codes::DENIED;
+    Some(Box::new(Failure::new(Class::Permanent, code, message)))
+}
+
 fn executor(
     name: &str,
     kind: &PlanKind,
@@ -322,6 +349,7 @@ fn executor(
             name,
             plugin: None,
             node_type: Arc::from(""),
+            refused: None,
             config: None,
             secrets: Arc::default(),
             reads: false,
@@ -333,6 +361,7 @@ fn executor(
         name,
         plugin: Some(Arc::clone(plugin)),
         node_type: Arc::clone(&node.id),
+        refused: None,
         config: schemas.get(asked).map(Arc::clone),
         secrets,
         reads: plugin.reads,

@@ -173,6 +173,9 @@ impl Hot {
             PlanKind::Use { with, .. } => {
                 let prepared = Arc::clone(&self.prepared);
                 let executor = prepared.nodes.get(open.node.at()).ok_or_else(gone)?;
+                if let Some(failure) = &executor.refused {
+                    return Ok(Begun::Settled(Settled::Failed(Failure::clone(failure))));
+                }
                 let call = self.call(to, open, with, executor, patch, shared)?;
                 return Ok(Begun::Work(self.work(to, executor, call, patch.clone())));
             }

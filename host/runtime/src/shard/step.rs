@@ -114,9 +114,7 @@ impl State {
         let route = plan.and_then(|plan| plan.route.as_deref());
         let kind = hot.kind(seq);
         let Some(consumer) = shared.plugins.registry().consumer(kind, route) else {
-            let route = route.map_or_else(String::new, |route| format!(" on the route `{route}`"));
-            let kind = kind.name();
-            let reason = format!("no plugin consumes triggers of type `{kind}`{route}");
+            let reason = unconsumed(kind, route, shared);
             self.park(to, reason);
             return None;
         };
@@ -348,5 +346,21 @@ impl Hot {
         let bytes = vars.inline().map(|bytes| &**bytes).unwrap_or_default();
         patch.extend(patch_of(bytes, "the consumer's patch")?);
         Ok(patch)
+    }
+}
+
+/// Why a trigger has no consumer.
+fn unconsumed(kind: TriggerType, route: Option<&str>, shared: &Shared) -> String {
+    let of = match route {
+        Some(route) => format!("`{}` on the route `{route}`", kind.name()),
+        None => format!("`{}`", kind.name()),
+    };
+    match shared.plugins.registry().kept_out(kind, route) {
+        None => format!("no plugin consumes triggers of type {of}"),
+        Some(plugin) => format!(
+            "{} would consume triggers of type {of}, and is not granted to [{}]",
+            plugin.name(),
+            windlass_plugins::codes::NO_CONSUMER
+        ),
     }
 }

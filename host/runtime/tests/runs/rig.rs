@@ -96,9 +96,12 @@ impl Setup {
         plugins.threads = 2;
         plugins.limits.deadline = self.deadline;
         plugins.quarantine_after = self.quarantine_after;
+        plugins.library.insert(digest("chain-executor"));
         for name in self.components {
             let mut settings = windlass_plugins::Settings::default();
             settings.grants.events = true;
+            settings.grants.consumer = true;
+            settings.proofs.digests.push(digest(name));
             plugins.settings.insert((*name).to_owned(), settings);
         }
         let plugins =
@@ -410,16 +413,25 @@ pub(crate) fn definition(workflow: &str) -> DefinitionRow {
     }
 }
 
+/// The digest of a component that `cargo xtask guests` builds.
+pub(crate) fn digest(name: &str) -> Digest {
+    Digest::of(&std::fs::read(built(name)).unwrap())
+}
+
 /// Loads a component that `cargo xtask guests` builds.
 pub(crate) fn load(host: &Host, name: &str) {
+    let file = built(name);
+    let plugin = host.load_file(&file).unwrap();
+    host.registry().insert(&file, &plugin).unwrap();
+}
+
+fn built(name: &str) -> PathBuf {
     // The test executable is in `<target>/<profile>/deps`.
     let executable = std::env::current_exe().unwrap();
     let root = executable.ancestors().nth(3).unwrap();
-    let file = ["fixtures", "plugins"]
+    ["fixtures", "plugins"]
         .iter()
         .map(|dir| root.join(dir).join(format!("{name}.wasm")))
         .find(|file| file.is_file())
-        .unwrap_or_else(|| panic!("{name}.wasm is not built: run `cargo xtask guests`"));
-    let plugin = host.load_file(&file).unwrap();
-    host.registry().insert(&file, &plugin).unwrap();
+        .unwrap_or_else(|| panic!("{name}.wasm is not built: run `cargo xtask guests`"))
 }

@@ -9,7 +9,9 @@ pub(crate) mod bodies;
 pub(crate) mod components;
 pub(crate) mod diagnostics;
 pub(crate) mod expressions;
+pub(crate) mod grants;
 pub(crate) mod schemas;
+pub(crate) mod trust;
 pub(crate) mod workflows;
 
 /// The bytes before the first NUL, and those behind it.

@@ -18,7 +18,7 @@ use windlass_store::rows::DefinitionRow;
 
 use super::flow::Workflow;
 use super::make::Case;
-use crate::rig::{definition, load};
+use crate::rig::{definition, digest, load};
 
 /// How long a run may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -52,6 +52,7 @@ impl Machine {
         let mut options = windlass_plugins::Options::in_dir(dir.path());
         options.cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled");
         options.threads = 2;
+        options.library.insert(digest("chain-executor"));
         let plugins =
             Host::start(options, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
         for name in ["chain-executor", "echo", "steps"] {

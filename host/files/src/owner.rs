@@ -1,15 +1,16 @@
-//! Whose a project file is.
+//! Whether another user can decide what is in a file.
 //!
 //! A project file is found in the directory where a command begins, or above it: perhaps in one
 //! that others can write, like `/tmp`. A file that another user wrote would decide what this
-//! user's host does.
+//! user's host does. The same holds of a component that a grant knows by its file.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Why a file that was found is not to be read, if it is not.
-pub(super) fn fault(path: &Path) -> Option<&'static str> {
+/// How another user can decide what is in a file or directory, if one can: the reason, as a
+/// clause. None also if the file cannot be looked at.
+pub fn foreign(path: &Path) -> Option<&'static str> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     // A link can be another user's, and lead to a file of this one.
@@ -156,12 +157,12 @@ mod tests {
         let path = dir.path().join("windlass.toml");
         std::fs::write(&path, "").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(fault(&path), None);
+        assert_eq!(foreign(&path), None);
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert_eq!(fault(&link), None);
+        assert_eq!(foreign(&link), None);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o646)).unwrap();
-        assert!(fault(&path).is_some());
-        assert!(fault(&link).is_some());
+        assert!(foreign(&path).is_some());
+        assert!(foreign(&link).is_some());
     }
 }

@@ -1,0 +1,257 @@
+//! What proves that a component is the one that the settings of its package are about.
+//!
+//! A component says itself which package it is, and every file can say `http`. So settings give
+//! only to a component that is proved: by the digests of the library that came with the host, by
+//! a digest in the settings, by the signature of a key in the settings, or by the file that the
+//! settings name. What settings take away holds for every component that has the name.
+//!
+//! A signature and a file prove a component while it is loaded from that file. A run keeps the
+//! component that it began with, and finds it later in the component store, where neither is; the
+//! next version of the host has another library. So the host writes down what it has proved: a
+//! note of 32 bytes beside the stored component, which only the key of this user makes. A note
+//! counts as long as the settings name its proof.
+//!
+//! Bounds: a file of a signature has at most 4,096 bytes; there is a note for each component and
+//! proof.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use windlass_keys::minisign::{self, PublicKey, Signature};
+use windlass_model::Digest;
+
+use crate::host::Shared;
+use crate::options::Settings;
+
+/// What proves components of one package, besides the library. One of them is enough.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proofs {
+    /// Digests of components, or of the files that they are made of.
+    pub digests: Vec<Digest>,
+    /// Keys whose signature a file `NAME.wasm.minisig` beside the component has.
+    pub keys: Vec<PublicKey>,
+    /// Files of plugin folders.
+    pub files: Vec<PathBuf>,
+}
+
+/// What has proved a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It is part of the library that came with this host, or came with an earlier one.
+    Library,
+    /// Its digest, or that of the file that it is made of.
+    Digest(Digest),
+    /// The signature of this key.
+    Signature(PublicKey),
+    /// It is, or was, in this file.
+    File(PathBuf),
+}
+
+/// What a note is for.
+const NOTE: &[u8] = b"windlass proved component 1";
+
+impl Proof {
+    /// The text that is of this proof alone.
+    fn text(&self) -> Vec<u8> {
+        match self {
+            Self::Library => b"library".to_vec(),
+            Self::Digest(digest) => [b"digest ", &digest.0[..]].concat(),
+            Self::Signature(key) => format!("key {key}").into_bytes(),
+            Self::File(file) => [b"file ", file.as_os_str().as_encoded_bytes()].concat(),
+        }
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library => f.write_str("it is part of the library of this host"),
+            Self::Digest(_) => f.write_str("its digest"),
+            Self::Signature(key) => write!(f, "its signature by the key {}", key.name()),
+            Self::File(file) => write!(f, "the file {}", file.display()),
+        }
+    }
+}
+
+/// How the settings of its package apply to a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There are none that give anything, and it is not part of the library.
+    Unnamed,
+    /// As a whole: this proves that they are about it.
+    Proved(Proof),
+    /// What they give does not apply: nothing proves that they are about it.
+    Unproved,
+}
+
+/// What is known of a component that is being loaded, besides its bytes.
+#[derive(Default)]
+pub(crate) struct Evidence {
+    /// The digest of its file, where the component was made of something else.
+    pub(crate) raw: Option<Digest>,
+    /// The file, unless another user can decide what is in it.
+    pub(crate) file: Option<PathBuf>,
+    /// The keys of any settings that have signed its file.
+    pub(crate) keys: Vec<PublicKey>,
+    /// Why there is less than there could be.
+    pub(crate) doubts: Vec<String>,
+}
+
+impl Evidence {
+    /// What there is beside a file that held these bytes.
+    pub(crate) fn beside(shared: &Shared, file: &Path, bytes: &[u8]) -> Self {
+        let mut found = Self {
+            raw: Some(Digest::of(bytes)),
+            ..Self::default()
+        };
+        let folder = file.parent().filter(|path| !path.as_os_str().is_empty());
+        let folder = folder.unwrap_or_else(|| Path::new("."));
+        let fault = windlass_files::foreign(file).or_else(|| windlass_files::foreign(folder));
+        match fault {
+            None => found.file = Some(place(file)),
+            Some(fault) => found
+                .doubts
+                .push(format!("of the file or its folder: {fault}")),
+        }
+        let settings = shared.options.settings.values();
+        let mut keys = settings
+            .flat_map(|settings| &settings.proofs.keys)
+            .peekable();
+        if keys.peek().is_none() {
+            return found;
+        }
+        match signature(file) {
+            Ok(None) => {}
+            Ok(Some(signature)) => {
+                found.keys = keys
+                    .filter(|key| signature.is_of(key, bytes))
+                    .cloned()
+                    .collect();
+                if found.keys.is_empty() {
+                    let text = "the signature beside it is not of this file by a trusted key";
+                    found.doubts.push(text.to_owned());
+                }
+            }
+            Err(why) => found.doubts.push(why),
+        }
+        found
+    }
+}
+
+/// Where the signature of a file is.
+pub(crate) fn signature_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".minisig");
+    name.into()
+}
+
+fn signature(file: &Path) -> Result<Option<Signature>, String> {
+    let file = signature_of(file);
+    let unusable = |why: &dyn fmt::Display| format!("{}: {why}", file.display());
+    let text = match windlass_files::read_regular(&file, minisign::LONGEST as u64) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| unusable(&error))?,
+    };
+    let text = String::from_utf8(text).map_err(|error| unusable(&error))?;
+    let signature = text.parse().map_err(|error| unusable(&error))?;
+    Ok(Some(signature))
+}
+
+/// The one name of a file, whatever links lead to its folder.
+fn place(file: &Path) -> PathBuf {
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    match (whole.parent().map(std::fs::canonicalize), whole.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => whole,
+    }
+}
+
+/// How the settings of its package apply to a component.
+pub(crate) fn standing(
+    shared: &Shared,
+    digest: &Digest,
+    settings: Option<&Settings>,
+    evidence: &Evidence,
+) -> Standing {
+    let proof = match shared.options.library.contains(digest) {
+        true => Some(Proof::Library),
+        false => settings.and_then(|settings| shown(digest, settings, evidence)),
+    };
+    if let Some(proof) = proof {
+        // A digest proves by itself.
+        if proof != Proof::Digest(*digest) {
+            note(shared, digest, &proof);
+        }
+        return Standing::Proved(proof);
+    }
+    let Some(settings) = settings else {
+        return Standing::Unnamed;
+    };
+    match noted(shared, digest, settings) {
+        Some(proof) => Standing::Proved(proof),
+        None if settings.give(&shared.options.limits) => Standing::Unproved,
+        None => Standing::Unnamed,
+    }
+}
+
+/// The proof that there is now.
+fn shown(digest: &Digest, settings: &Settings, evidence: &Evidence) -> Option<Proof> {
+    let proofs = &settings.proofs;
+    let is_it = |known: &&Digest| *known == digest || evidence.raw.as_ref() == Some(*known);
+    let by_digest = || proofs.digests.iter().find(is_it).copied();
+    let by_key = || proofs.keys.iter().find(|key| evidence.keys.contains(key));
+    let by_file = || {
+        let file = evidence.file.as_ref()?;
+        proofs
+            .files
+            .iter()
+            .map(|known| place(known))
+            .find(|known| known == file)
+    };
+    by_digest()
+        .map(Proof::Digest)
+        .or_else(|| by_key().cloned().map(Proof::Signature))
+        .or_else(|| by_file().map(Proof::File))
+}
+
+/// The proof that there was once, and that the settings still name.
+fn noted(shared: &Shared, digest: &Digest, settings: &Settings) -> Option<Proof> {
+    let proofs = &settings.proofs;
+    let digests = proofs.digests.iter().copied().map(Proof::Digest);
+    let keys = proofs.keys.iter().cloned().map(Proof::Signature);
+    let files = proofs.files.iter().map(|file| Proof::File(place(file)));
+    let mut all = [Proof::Library]
+        .into_iter()
+        .chain(digests)
+        .chain(keys)
+        .chain(files);
+    all.find(|proof| {
+        let text = proof.text();
+        let tag = windlass_files::read(&note_of(shared, digest, &text), TAG_BYTES);
+        tag.is_ok_and(|tag| shared.code_key.verify(&[NOTE, &digest.0, &text], &tag))
+    })
+}
+
+/// How long a note is, in bytes.
+const TAG_BYTES: u64 = 32;
+
+fn note(shared: &Shared, digest: &Digest, proof: &Proof) {
+    let text = proof.text();
+    let file = note_of(shared, digest, &text);
+    let tag = shared.code_key.tag(&[NOTE, &digest.0, &text]);
+    if windlass_files::read(&file, TAG_BYTES).is_ok_and(|there| there == tag) {
+        return;
+    }
+    // Without it, runs that began with the component lose its grants once its file has changed.
+    if let Err(error) = windlass_files::write(&file, &tag) {
+        tracing::warn!(%digest, %error, "it cannot be noted that the component was proved");
+    }
+}
+
+fn note_of(shared: &Shared, digest: &Digest, text: &[u8]) -> PathBuf {
+    let of = Digest::of(text).hex();
+    let of = of.get(..16).unwrap_or_default();
+    let name = format!("{}.{of}.proved", digest.hex());
+    shared.options.store_dir.join(name)
+}
