@@ -237,3 +237,58 @@ fn mistakes_point_into_the_file() {
         0,
     );
 }
+
+/// Where the file of the grant of `shout` is, from the directory of the layers.
+#[track_caller]
+fn check_file_of_grant(layers: &Layers, expected: &str) {
+    let (directory, loaded) = load(layers);
+    let config = loaded.unwrap().config;
+    let Texts(files) = &config.plugins.grants["shout"].file;
+    let below = files[0].strip_prefix(&format!("{}/", directory.path().display()));
+    assert_eq!(below.unwrap_or(&files[0]), expected);
+}
+
+#[test]
+fn the_file_of_a_grant_is_in_the_folder_of_those_who_wrote_the_grant() {
+    const GRANT: &str = "[plugins.grants.shout]\nfile = \"shout.wasm\"";
+    let project = |project| Layers {
+        project,
+        ..Layers::default()
+    };
+    check_file_of_grant(&project(GRANT), ".windlass/plugins/shout.wasm");
+    let folder = "[plugins]\ndirectory = \"mine\"\n[plugins.grants.shout]\nfile = \"shout.wasm\"";
+    check_file_of_grant(&project(folder), "mine/shout.wasm");
+    let absolute = "[plugins.grants.shout]\nfile = \"/opt/shout.wasm\"";
+    check_file_of_grant(&project(absolute), "/opt/shout.wasm");
+    // The folder of a container, which its operator has chosen.
+    let mut layers = project(GRANT);
+    layers.environment = &[("WINDLASS_PLUGINS__DIRECTORY", "/plugins")];
+    check_file_of_grant(&layers, "/plugins/shout.wasm");
+
+    // A grant of the user's is for no file that a project brings.
+    let mut layers = Layers {
+        user: GRANT,
+        ..Layers::default()
+    };
+    check_file_of_grant(&layers, "shout.wasm");
+    layers.project = "[plugins]\ndirectory = \"mine\"";
+    check_file_of_grant(&layers, "shout.wasm");
+    layers.environment = &[("WINDLASS_PLUGINS__DIRECTORY", "/plugins")];
+    check_file_of_grant(&layers, "/plugins/shout.wasm");
+    layers.environment = &[];
+    layers.project = "";
+    layers.user = folder;
+    check_file_of_grant(&layers, "mine/shout.wasm");
+}
+
+#[test]
+fn no_layer_takes_a_denial_back() {
+    let layers = Layers {
+        user: "[plugins]\ndeny = [\"a\", \"b\"]",
+        project: "[plugins]\ndeny = []",
+        environment: &[("WINDLASS_PLUGINS__DENY", "[\"c\"]")],
+        ..Layers::default()
+    };
+    let key = "plugins.deny";
+    check(&layers, key, "[\"a\", \"b\", \"c\"]", "PLUGINS__DENY");
+}
