@@ -354,8 +354,10 @@ impl Merge {
         }
         for (package, grant) in &mut config.plugins.grants {
             let origin = self.origins.get(&format!("plugins.grants.{package}.file"));
-            let base = self.base_of_grant(origin, &config.plugins.directory);
-            grant.file.under(&base);
+            match self.base_of_grant(origin, &config.plugins.directory) {
+                Some(base) => grant.file.under(&base),
+                None => grant.file.0.retain(|file| Path::new(file).is_absolute()),
+            }
         }
         Ok(Loaded {
             config,
@@ -365,19 +367,18 @@ impl Merge {
     }
 
     /// What a relative `file` of a grant counts from: the plugin folder, unless a project has
-    /// chosen the folder and the grant is the user's. Every project would have a file of the name.
-    fn base_of_grant(&self, origin: Option<&Origin>, folder: &Path) -> PathBuf {
+    /// chosen the folder and the grant is the user's, since every project could have such a file.
+    fn base_of_grant(&self, origin: Option<&Origin>, folder: &Path) -> Option<PathBuf> {
         let of_project = |origin: &Origin| match origin {
             Origin::File(path) => Some(path) == self.project.as_ref(),
             _ => false,
         };
         let chosen = self.origins.get("plugins.directory");
-        if origin.is_some_and(of_project) || chosen.is_some_and(|origin| !of_project(origin)) {
-            return folder.to_owned();
-        }
+        let is_users = chosen.is_some_and(|origin| !of_project(origin));
         match origin {
-            Some(Origin::File(path)) => path.parent().map(Path::to_owned).unwrap_or_default(),
-            _ => PathBuf::new(),
+            Some(origin) if is_users || of_project(origin) => Some(folder.to_owned()),
+            Some(Origin::File(path)) => path.parent().map(Path::to_owned),
+            _ => None,
         }
     }
 }

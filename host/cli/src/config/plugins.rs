@@ -153,9 +153,9 @@ pub(crate) struct Grant {
     #[serde(skip_serializing_if = "Texts::is_empty")]
     pub(crate) key: Texts,
     /// The grant is for what is in this file, too, or in one of a list, so that a plugin can be
-    /// built anew. A relative path counts from the plugin folder that the same file sets or has;
-    /// in the user's file and in variables, from the plugin folder that these set, or else from
-    /// the directory of the file or the current directory.
+    /// built anew. In a project's file, a relative path counts from the plugin folder. In the
+    /// user's file and in variables it does where one of these sets `directory`; otherwise it
+    /// counts from the directory of the user's file, and not at all in a variable.
     #[serde(skip_serializing_if = "Texts::is_empty")]
     pub(crate) file: Texts,
     /// How long one of its instances lives. Default: `warm`.

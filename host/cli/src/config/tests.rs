@@ -244,8 +244,9 @@ fn check_file_of_grant(layers: &Layers, expected: &str) {
     let (directory, loaded) = load(layers);
     let config = loaded.unwrap().config;
     let Texts(files) = &config.plugins.grants["shout"].file;
-    let below = files[0].strip_prefix(&format!("{}/", directory.path().display()));
-    assert_eq!(below.unwrap_or(&files[0]), expected);
+    let file = files.first().map_or("", String::as_str);
+    let below = file.strip_prefix(&format!("{}/", directory.path().display()));
+    assert_eq!(below.unwrap_or(file), expected);
 }
 
 #[test]
@@ -274,6 +275,11 @@ fn the_file_of_a_grant_is_in_the_folder_of_those_who_wrote_the_grant() {
     layers.project = "[plugins]\ndirectory = \"mine\"";
     check_file_of_grant(&layers, "shout.wasm");
     layers.environment = &[("WINDLASS_PLUGINS__DIRECTORY", "/plugins")];
+    check_file_of_grant(&layers, "/plugins/shout.wasm");
+    const VARIABLE: (&str, &str) = ("WINDLASS_PLUGINS__GRANTS__SHOUT__FILE", "shout.wasm");
+    layers.environment = &[VARIABLE];
+    check_file_of_grant(&layers, "");
+    layers.environment = &[VARIABLE, ("WINDLASS_PLUGINS__DIRECTORY", "/plugins")];
     check_file_of_grant(&layers, "/plugins/shout.wasm");
     layers.environment = &[];
     layers.project = "";
