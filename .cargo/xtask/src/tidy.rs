@@ -53,6 +53,20 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-keys",
+        &[
+            "tokio",
+            "wasmtime",
+            "rusqlite",
+            "windlass-engine",
+            "windlass-store",
+            "windlass-locks",
+            "windlass-plugins",
+            "windlass-runtime",
+            "windlass-server",
+        ],
+    ),
+    (
         "windlass-postgres",
         &[
             "wasmtime",

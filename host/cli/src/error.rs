@@ -119,6 +119,7 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
     match error {
         Error::Store(error) => of_store(error),
         Error::Plugins(error) => of_plugins(&error),
+        Error::Keys(error) => crate::commands::keys::unusable(&error),
         Error::Input(diagnostics) => of_input(code, &diagnostics),
         Error::Conflict { message } => Expected::new(code, sentence(&message))
             .help("Take another `--id`, or give the same workflow and input as before.")

@@ -11,6 +11,8 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
 use etcetera::BaseStrategy as _;
+use windlass_keys::export::{ExportKeys, MOST_TRUSTED};
+use windlass_keys::minisign::PublicKey;
 use windlass_keys::{Keyring, Keys};
 use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
@@ -151,6 +153,12 @@ impl Machine {
         Ok(Links::new(self.keys()?, link_base(&self.config.server)))
     }
 
+    /// The keys that exports are signed with, and by which imports are known.
+    pub(crate) fn exports(&self) -> Result<Arc<ExportKeys>, Expected> {
+        let trusted = trusted(&self.config.keys)?;
+        Ok(Arc::new(ExportKeys::new(self.keys()?, trusted)))
+    }
+
     /// Starts the plugin host, with no plugin in it.
     pub(crate) fn host(&self) -> anyhow::Result<Arc<Host>> {
         let mut options = plugin_options(&self.config)?;
@@ -231,6 +239,9 @@ impl Machine {
         if library::digests().is_empty() {
             tracing::warn!(code = %plugins::codes::NO_LIBRARY, "{}", library::UNKNOWN);
         }
+        if self.config.cluster.enabled {
+            windlass_runtime::keyring::check(store.as_ref(), &*self.keys()?)?;
+        }
         let scheduler = &self.config.scheduler;
         let workers = or_cores(scheduler.workers);
         Ok(Options {
@@ -257,6 +268,7 @@ impl Machine {
             },
             beside: None,
             links: Arc::new(self.links()?),
+            exports: self.exports()?,
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             observer: None,
@@ -337,6 +349,23 @@ fn keyring(config: &Config) -> Result<Keys, Expected> {
         Some(path) => Keys::given(path.clone()),
         None => Keys::own(private::data().join("keyring")),
     })
+}
+
+/// The public keys of other hosts whose exports are imported.
+fn trusted(keys: &config::Keys) -> Result<Vec<PublicKey>, Expected> {
+    let wrong = |text: String| {
+        Expected::new(codes::CONFIG_VALUE, format!("keys.trusted: {text}"))
+            .help("Write keys as `windlass keys show` prints them on the other host.")
+            .exit(Exit::Usage)
+    };
+    if keys.trusted.len() > MOST_TRUSTED {
+        return Err(wrong(format!("there are more than {MOST_TRUSTED} keys")));
+    }
+    let read = |text: &String| {
+        let key = text.parse();
+        key.map_err(|error| wrong(format!("`{text}`: {error}")))
+    };
+    keys.trusted.iter().map(read).collect()
 }
 
 /// What links of runs begin with: the address by which the host is reached from outside, or else

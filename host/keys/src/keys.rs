@@ -96,17 +96,23 @@ impl Keys {
     /// As [`Self::ring`].
     pub fn ring_with(&self, id: KeyId) -> Result<Arc<Keyring>, KeysError> {
         let ring = self.ring()?;
-        if ring.get(id).is_some() || matches!(self.source, Source::Fixed(_)) {
-            return Ok(ring);
+        match ring.get(id) {
+            Some(_) => Ok(ring),
+            None => self.ring_again(),
         }
+    }
+
+    /// The keyring as its file has it by now. The file is read at most once a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ring`].
+    pub(crate) fn ring_again(&self) -> Result<Arc<Keyring>, KeysError> {
         let mut held = self.held.lock();
-        if held
-            .as_ref()
-            .is_some_and(|held| held.read.elapsed() < AGAIN)
-        {
-            return Ok(ring);
+        match &*held {
+            Some(held) if held.read.elapsed() < AGAIN => Ok(Arc::clone(&held.ring)),
+            _ => self.load(&mut held),
         }
-        self.load(&mut held)
     }
 
     /// Changes the keyring in its file.
@@ -175,7 +181,7 @@ impl Keys {
         }
     }
 
-    fn unusable(&self, reason: impl ToString) -> KeysError {
+    pub(crate) fn unusable(&self, reason: impl ToString) -> KeysError {
         let place = match &self.source {
             Source::Own(path) | Source::Given(path) => path.display().to_string(),
             Source::Fixed(_) => "of the environment".to_owned(),
@@ -194,6 +200,16 @@ impl Keys {
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+impl Keys {
+    /// Lets the time pass after which the file is read again.
+    pub(crate) fn age(&self) {
+        if let Some(held) = &mut *self.held.lock() {
+            held.read = held.read.checked_sub(2 * AGAIN).unwrap();
+        }
+    }
 }
 
 impl std::fmt::Debug for Keys {
@@ -257,9 +273,7 @@ mod tests {
         let id = other.change(Keyring::rotate).unwrap();
         assert_eq!(other.ring().unwrap().newest().id(), id);
         assert!(one.ring().unwrap().get(id).is_none());
-        if let Some(held) = &mut *one.held.lock() {
-            held.read = held.read.checked_sub(2 * AGAIN).unwrap();
-        }
+        one.age();
         assert!(one.ring_with(id).unwrap().get(id).is_some());
         let fixed = Keys::fixed(Keyring::random());
         assert!(fixed.ring_with(id).unwrap().get(id).is_none());

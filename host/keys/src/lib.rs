@@ -5,6 +5,7 @@
 //! its own that is derived from the key in the ring, so that nothing made for one purpose is
 //! good for another. The keyring is no part of the store: a copy of the store makes no links.
 
+pub mod export;
 mod keys;
 pub mod link;
 pub mod minisign;

@@ -88,7 +88,13 @@ pub const NO_IMPORT: Code = Code::new("WL-R137");
 pub const REFUSED: Code = Code::new("WL-R151");
 /// An answer does not fit the schema of the bookmark.
 pub const ANSWER: Code = Code::new("WL-R160");
-/// The keyring cannot be used, so that no link can be made.
+/// The keyring cannot be used, so that no link can be made and no export signed.
 pub const KEYRING: Code = Code::new("WL-R161");
+/// No known key has signed the run that is to be imported.
+pub const UNSIGNED: Code = Code::new("WL-R162");
+/// The run that is to be imported would take an id that stands for something else.
+pub const DERIVED_ID: Code = Code::new("WL-R163");
+/// The keyring lacks the key that the other hosts of the store sign with.
+pub const OTHER_KEYRING: Code = Code::new("WL-R164");
 /// A text is no key: it is too long, or has a zero character in it.
 pub const BAD_KEY: Code = Code::new("WL-R152");

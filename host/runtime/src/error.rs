@@ -56,6 +56,9 @@ pub enum Error {
     /// The plugin host is in trouble.
     #[error(transparent)]
     Plugins(#[from] windlass_plugins::Error),
+    /// The keyring cannot be used.
+    #[error(transparent)]
+    Keys(#[from] windlass_keys::KeysError),
     /// The process is shutting down.
     #[error("the host is shutting down and takes no more work")]
     Draining,
@@ -93,6 +96,7 @@ impl Error {
             Self::Deleted(_) => crate::codes::DELETED,
             Self::Refused { code, .. } | Self::NotNow { code, .. } => code.clone(),
             Self::Plugins(error) => error.code.clone(),
+            Self::Keys(_) => crate::codes::KEYRING,
             Self::Paused => crate::codes::PAUSED,
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,

@@ -19,6 +19,7 @@ mod derived;
 mod doorkeeper;
 mod error;
 mod guest_view;
+pub mod keyring;
 mod links;
 mod observe;
 mod options;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_keys::export::ExportKeys;
 use windlass_model::Clock;
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
@@ -44,6 +45,8 @@ pub struct Options {
     pub beside: Option<Beside>,
     /// Makes the links by which runs go on.
     pub links: Arc<Links>,
+    /// The keys that exports are signed with, and by which imports are known.
+    pub exports: Arc<ExportKeys>,
     /// Whether other processes do the same on the same store, and how they keep apart.
     pub topology: Topology,
     /// Executions that one run may have.

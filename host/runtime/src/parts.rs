@@ -43,6 +43,7 @@ impl Parts {
             workers,
             beside,
             links,
+            exports,
             ..
         } = options;
         // Whoever runs only his own has been asked for it just now.
@@ -77,6 +78,7 @@ impl Parts {
             max_steps: options.max_steps,
             burst: options.burst,
             links,
+            exports,
             queue: Bell::default(),
             standby: Arc::default(),
             beside,

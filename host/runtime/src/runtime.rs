@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceNo, Payload, Status};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{Listener, Sink, Write};
@@ -333,6 +334,11 @@ impl Runtime {
     /// What makes the links by which runs go on.
     pub fn links(&self) -> &Links {
         &self.shared.links
+    }
+
+    /// The keys that exports are signed with, and by which imports are known.
+    pub fn exports(&self) -> &Arc<ExportKeys> {
+        &self.shared.exports
     }
 
     /// Plugins have come or gone: what was put aside for want of one may run again.

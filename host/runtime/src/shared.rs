@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use windlass_engine::expr::Interrupt;
+use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_store::Store;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) burst: BurstBounds,
     /// Makes resume tokens and links.
     pub(crate) links: Arc<Links>,
+    /// The keys that exports are signed with, and by which imports are known.
+    pub(crate) exports: Arc<ExportKeys>,
     /// Wakes the worker that sends what nodes have sent.
     pub(crate) queue: Bell,
     /// Occurrences of schedules that wait for a run to end.

@@ -34,6 +34,8 @@ pub(crate) enum Permission {
     RunsExport,
     /// Bring a run with its whole history.
     RunsImport,
+    /// Bring a run that no known key has signed, together with `RunsImport`.
+    ImportsUnsigned,
     /// Look at triggers.
     TriggersRead,
     /// Schedule, fire, cancel and move triggers.
@@ -81,6 +83,7 @@ impl Permission {
             Self::RunsDelete => "runs.delete",
             Self::RunsExport => "runs.export",
             Self::RunsImport => "runs.import",
+            Self::ImportsUnsigned => "imports.unsigned",
             Self::TriggersRead => "triggers.read",
             Self::TriggersControl => "triggers.control",
             Self::StimuliSend => "stimuli.send",

@@ -199,6 +199,7 @@ impl From<windlass_runtime::Error> for Box<Problem> {
             Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help),
             Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
             Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help),
+            Error::Keys(error) => Problem::bug(&error),
             Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
             Error::Plugins(error) => {
                 tracing::warn!(code = %error.code, %error, "a plugin could not be used");

@@ -78,6 +78,7 @@ impl Rig {
             burst: BurstBounds::default(),
             beside: None,
             links: Arc::new(windlass_runtime::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1,
             observer: None,

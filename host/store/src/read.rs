@@ -134,7 +134,8 @@ pub trait Reader {
     /// The bookmark that a token resumes, by the digest of that.
     fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>>;
 
-    /// What resume tokens are made with. Never changes.
+    /// Random bytes that tell the store from others. Never changes. Earlier versions made resume
+    /// tokens with them.
     fn secret(&self) -> Result<[u8; 32]>;
 
     /// What somebody has decided about the system as a whole, by name.

@@ -146,6 +146,7 @@ pub fn start(
         burst: BurstBounds::default(),
         beside: None,
         links: Arc::new(windlass_runtime::Links::of_test()),
+        exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         observer,

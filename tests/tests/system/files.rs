@@ -46,7 +46,8 @@ fn what_a_host_keeps_is_for_its_user_alone_whatever_the_umask() {
     let id = say(&place, &["-o", "json", "instance", "start", "one.json"]);
     let id = id.json()["id"].as_str().expect("an id").to_owned();
     say(&place, &["run", "one.json"]);
-    say(&place, &["store", "backup", &below("backup.db")]);
+    let (backup, keyring) = (below("backup.db"), below("backup.keyring"));
+    say(&place, &["store", "backup", &backup, "--keyring", &keyring]);
     say(
         &place,
         &["instance", "export", &id, "--file", &below("run.json")],
@@ -65,6 +66,7 @@ fn what_a_host_keeps_is_for_its_user_alone_whatever_the_umask() {
         ".cwasm",
         ".wasm",
         "backup.db",
+        "backup.keyring",
         "run.json",
     ] {
         assert!(

@@ -9,6 +9,15 @@ const APPROVAL: &str = concat!(
     "/../examples/approval/approval.yaml"
 );
 
+/// A host, and another one that trusts the key that the first one signs with.
+fn trusting(components: &[&str]) -> (Place, Place) {
+    let here = Place::new(components);
+    let shown = here.say(&["-o", "json", "keys", "show"]).json();
+    let public = shown["keys"][0]["public"].as_str().expect("a key");
+    let there = Place::new(components).with("keys.trusted", &json!([public]).to_string());
+    (here, there)
+}
+
 /// A run that asks somebody.
 fn asked(place: &Place) -> String {
     let order = r#"{"order":7,"total":5000}"#;
@@ -41,10 +50,7 @@ fn check_answered(place: &Place, id: &str) {
 
 #[test]
 fn a_run_that_is_exported_goes_on_in_a_new_store() {
-    let (here, there) = (
-        Place::new(&["human", "text"]),
-        Place::new(&["human", "text"]),
-    );
+    let (here, there) = trusting(&["human", "text"]);
     let serve = here.serve();
     let id = asked(&here);
     let file = here.path("run.json");
@@ -90,17 +96,14 @@ fn what_cannot_be_imported_is_refused_by_its_code() {
     };
     check(&document, &[], "WL-R137", 40);
     check("{}", &["--replace"], "WL-R134", 2);
-    let newer = document.replacen("\"windlass-export\":1", "\"windlass-export\":9", 1);
+    let newer = document.replacen("\"windlass-export\":2", "\"windlass-export\":9", 1);
     check(&newer, &["--replace"], "WL-R135", 2);
     check_answered(&place, &id);
 }
 
 #[test]
 fn a_run_moves_from_one_host_to_another_by_http() {
-    let (here, there) = (
-        Place::new(&["human", "text"]),
-        Place::new(&["human", "text"]),
-    );
+    let (here, there) = trusting(&["human", "text"]);
     let (from, to) = (Web::serve(&here), Web::serve(&there));
     let id = asked(&here);
     let shown = from.get_any(&format!("/api/v1/instances/{id}/export"));
@@ -139,4 +142,128 @@ fn a_run_moves_from_one_host_to_another_by_http() {
     let said = far.ask(&[&import[..], &["--replace"]].concat());
     assert_eq!(said.trim(), format!("{id} replaced"));
     check_answered(&there, &id);
+}
+
+/// What `instance show` and the API say of the history of a run.
+fn imported(place: &Place, web: &Web, id: &str) -> Value {
+    let shown = place.say(&["-o", "json", "instance", "show", id]).json();
+    let answered = web.get(&format!("/api/v1/instances/{id}"));
+    assert_eq!(shown["imported"], answered["imported"]);
+    shown["imported"].clone()
+}
+
+#[test]
+fn a_run_that_no_known_key_has_signed_needs_a_permission_and_is_marked() {
+    let (here, stranger) = (
+        Place::new(&["human", "text"]),
+        Place::new(&["human", "text"]),
+    );
+    let (from, web) = (Web::serve(&stranger), Web::serve(&here));
+    let id = asked(&stranger);
+    let document = from.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    let file = here.file("run.json", &document);
+    let file = file.to_str().expect("a path that is text");
+    let refused = here.say(&["instance", "import", file]);
+    assert_eq!(refused.exit, Some(2), "{}", refused.stderr);
+    for wanted in ["WL-R162", "--unsigned", "trusted"] {
+        assert!(refused.stderr.contains(wanted), "{}", refused.stderr);
+    }
+    let import = |query: &str| {
+        let path = format!("/api/v1/instances/import{query}");
+        let json = "content-type: application/json";
+        web.ask("POST", &path, &[json], &document)
+    };
+    assert_eq!(import("").problem(), (422, "WL-R162".to_owned()));
+    assert_eq!(here.look().store().counts().expect("it can").instances, 0);
+    let server = format!("http://{}", web.address);
+    let remote = ["--server", &server, "instance", "import", file];
+    let refused = here.say(&remote);
+    assert!(refused.stderr.contains("WL-R162"), "{}", refused.stderr);
+    let said = here.ask(&[&remote[..], &["--unsigned"]].concat());
+    assert_eq!(said.trim(), format!("{id} new"));
+    assert_eq!(imported(&here, &web, &id), "unsigned");
+    assert_eq!(import("?unsigned=true").status, 200, "it is there already");
+    let text = here.ask(&["instance", "show", &id]);
+    assert!(text.contains("unsigned"), "{text}");
+    // The mark stays, although this host signs what it exports.
+    let again = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    here.file("run.json", &again);
+    let said = here.ask(&["instance", "import", file, "--replace"]);
+    assert_eq!(said.trim(), format!("{id} replaced"));
+    assert_eq!(imported(&here, &web, &id), "unsigned");
+}
+
+#[test]
+fn a_signed_run_says_whose_key_signed_it_and_one_changed_byte_is_noticed() {
+    let (here, there) = trusting(&["human", "text"]);
+    let serve = here.serve();
+    let id = asked(&here);
+    let document = here.ask(&["instance", "export", &id]);
+    drop(serve);
+    let web = Web::serve(&there);
+    let changed = document.replacen("5000", "5001", 1);
+    assert_ne!(changed, document);
+    let file = there.file("run.json", &changed);
+    let file = file.to_str().expect("a path that is text");
+    let refused = there.say(&["instance", "import", file]);
+    assert!(refused.stderr.contains("WL-R162"), "{}", refused.stderr);
+    there.file("run.json", &document);
+    there.ask(&["instance", "import", file]);
+    let shown = here.say(&["-o", "json", "keys", "show"]).json();
+    let name = shown["keys"][0]["signs_as"].as_str().expect("a name");
+    assert_eq!(imported(&there, &web, &id), format!("signed by {name}"));
+}
+
+#[test]
+fn an_import_takes_no_idempotency_key() {
+    let place = Place::new(&["echo"]);
+    let web = Web::serve(&place);
+    web.publish(&json!({
+        "workflow": "pay",
+        "nodes": { "a": { "use": "echo/echo", "input": "{{ input }}" } },
+        "output": "{{ nodes.a.output }}",
+    }));
+    let start = |key: &str| {
+        let wish = json!({ "workflow": "pay", "input": 1 }).to_string();
+        let headers = [
+            "content-type: application/json",
+            &format!("idempotency-key: {key}"),
+        ];
+        web.ask("POST", "/api/v1/instances", &headers, &wish)
+    };
+    let first = start("order-7");
+    assert_eq!(first.status, 201, "{first:?}");
+    let id = first.json()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(web.result(&id)["output"], 1);
+    let export = web.get_any(&format!("/api/v1/instances/{id}/export")).body;
+    let mut forged: Value = serde_json::from_str(&export).expect("JSON");
+    let forged = forged["document"].take().to_string();
+    // The run is gone, and the run of the key is to be forged before the key is used again.
+    let other = Place::new(&["echo"]);
+    let (before, web_of_other) = (
+        forged.replacen("\"text\":\"1\"", "\"text\":\"2\"", 1),
+        Web::serve(&other),
+    );
+    let json = "content-type: application/json";
+    let path = "/api/v1/instances/import?unsigned=true";
+    for document in [&forged, &before] {
+        let answer = web_of_other.ask("POST", path, &[json], document);
+        assert_eq!(answer.problem(), (422, "WL-R163".to_owned()), "{answer:?}");
+        let to = format!("{path}&as={id}");
+        let answer = web_of_other.ask("POST", &to, &[json], document);
+        assert_eq!(answer.problem(), (422, "WL-R163".to_owned()), "{answer:?}");
+        let replaced = web.ask("POST", &format!("{path}&replace=true"), &[json], document);
+        assert_eq!(
+            replaced.problem(),
+            (422, "WL-R163".to_owned()),
+            "{replaced:?}"
+        );
+    }
+    // What the host has signed goes back under its key.
+    let path = "/api/v1/instances/import?replace=true";
+    let replaced = web.ask("POST", path, &[json], &export);
+    assert_eq!(replaced.status, 201, "{replaced:?}");
+    let again = start("order-7");
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(again.json()["existed"], true);
 }

@@ -39,7 +39,7 @@ pub(crate) struct List {
     /// Only with this correlation
     #[arg(long, value_name = "TEXT")]
     pub(crate) correlation: Option<String>,
-    /// Also give a link for each, by which whoever has it can resume the run
+    /// Also give a link for each, which lets its holder resume the run
     #[arg(long)]
     pub(crate) links: bool,
     /// How many
@@ -95,7 +95,7 @@ impl List {
 }
 
 /// The members of a bookmark.
-pub(crate) const ORDER: [&str; 11] = [
+pub(crate) const ORDER: [&str; 10] = [
     "no",
     "instance",
     "name",
@@ -106,8 +106,10 @@ pub(crate) const ORDER: [&str; 11] = [
     "metadata",
     "created",
     "expires",
-    "link",
 ];
+
+/// The member that a bookmark has besides, where links were asked for.
+pub(crate) const LINK: &str = "link";
 
 /// Shows a list of bookmarks.
 pub(crate) fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {

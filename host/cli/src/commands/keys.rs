@@ -1,8 +1,12 @@
 //! `windlass keys`: looking after the keyring.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
-use windlass_keys::{Key, KeyId, Keyring, KeysError};
+use windlass_keys::minisign::PublicKey;
+use windlass_keys::{Key, KeyId, Keyring, Keys, KeysError};
+use windlass_runtime::keyring;
 
 use crate::app::Context;
 use crate::codes;
@@ -13,12 +17,16 @@ use crate::wire::Machine;
 /// What to do with the keyring.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the names of the keys, the newest last
+    /// Show the keys by name, each with the public key that exports are known by
     Show(Show),
     /// Add a new key, which makes links and signs exports from now on; older keys stay good
     Rotate,
-    /// Take an older key out: what it has made is not good any more
+    /// Add the keys of another keyring, as older ones: links and exports that they made are good
+    Learn(Learn),
+    /// Take an older key out: links and exports that it made are not good any more
     Remove(Remove),
+    /// Make the newest key the one that every host of the store has to have
+    Adopt,
 }
 
 /// The arguments of `keys show`.
@@ -27,6 +35,14 @@ pub(crate) struct Show {
     /// Show the keys themselves, as the file or WINDLASS_KEYRING of another host takes them
     #[arg(long)]
     secret: bool,
+}
+
+/// The arguments of `keys learn`.
+#[derive(Debug, Args)]
+pub(crate) struct Learn {
+    /// The file with the other keyring, like one of `windlass store backup --keyring`
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
 }
 
 /// The arguments of `keys remove`.
@@ -48,67 +64,127 @@ pub(crate) fn unusable(error: &KeysError) -> Expected {
         .exit(Exit::Usage)
 }
 
+/// Where a keyring is, for people.
+fn place(keys: &Keys) -> String {
+    keys.path().map_or_else(
+        || "the environment".to_owned(),
+        |path| path.display().to_string(),
+    )
+}
+
 impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("warn")?)?;
-        let keys = machine.keys()?;
-        let place = || {
-            keys.path().map_or_else(
-                || "the environment".to_owned(),
-                |path| path.display().to_string(),
-            )
-        };
         match self {
-            Self::Show(show) => {
-                let ring = keys.ring().map_err(|error| unusable(&error))?;
-                if show.secret {
-                    let value = json!({ "keyring": ring.to_text() });
-                    context.output.show(&value, || ring.to_text())?;
-                    return Ok(Exit::Done);
-                }
-                let ids: Vec<_> = ring.keys().map(|key| key.id().to_string()).collect();
-                let value = json!({ "place": place(), "keys": ids });
-                context.output.show(&value, || {
-                    let newest = ring.newest().id();
-                    let line = |key: &Key| match key.id() {
-                        id if id == newest => format!("{id}  makes and verifies\n"),
-                        id => format!("{id}  verifies\n"),
-                    };
-                    let lines: String = ring.keys().map(line).collect();
-                    format!("{}\n{lines}", place())
-                })?;
-            }
-            Self::Rotate => {
-                let id = keys
-                    .change(Keyring::rotate)
-                    .map_err(|error| unusable(&error))?;
-                let value = json!({ "place": place(), "key": id.to_string() });
-                context.output.show(&value, || {
-                    format!(
-                        "{id} is the newest key of {}\nHosts that run use it once they are \
-                         started again.\n",
-                        place()
-                    )
-                })?;
-            }
-            Self::Remove(remove) => {
-                let missing = || {
-                    let text = format!("The keyring has no key `{}`", remove.key);
-                    Expected::new(codes::KEYRING, text)
-                        .help("`windlass keys show` shows their names.")
-                        .exit(Exit::NotFound)
-                };
-                let id: KeyId = remove.key.parse().map_err(|_| missing())?;
-                let was = keys.change(|ring| ring.remove(id));
-                if !was.map_err(|error| unusable(&error))? {
-                    return Err(missing().into());
-                }
-                let value = json!({ "place": place(), "removed": id.to_string() });
-                context
-                    .output
-                    .show(&value, || format!("{id} is not in {} any more\n", place()))?;
-            }
+            Self::Show(show) => show.run(context, &machine),
+            Self::Rotate => rotate(context, &*machine.keys()?),
+            Self::Learn(learn) => learn.run(context, &*machine.keys()?),
+            Self::Remove(remove) => remove.run(context, &*machine.keys()?),
+            Self::Adopt => adopt(context, &machine),
         }
+    }
+}
+
+impl Show {
+    fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+        let keys = machine.keys()?;
+        let ring = keys.ring().map_err(|error| unusable(&error))?;
+        if self.secret {
+            let value = json!({ "keyring": ring.to_text() });
+            context.output.show(&value, || ring.to_text())?;
+            return Ok(Exit::Done);
+        }
+        let public = machine.exports()?.own();
+        let public = public.map_err(|error| unusable(&error))?;
+        let newest = ring.newest().id();
+        let all: Vec<(&Key, &PublicKey)> = ring.keys().zip(&public).collect();
+        let items: Vec<_> = all
+            .iter()
+            .map(|(key, public)| {
+                json!({
+                    "key": key.id().to_string(),
+                    "newest": key.id() == newest,
+                    "public": public.to_string(),
+                    "signs_as": public.name().to_string(),
+                })
+            })
+            .collect();
+        let value = json!({ "place": place(&keys), "keys": items });
+        context.output.show(&value, || {
+            let line = |(key, public): &(&Key, &PublicKey)| {
+                let does = match key.id() == newest {
+                    true => "makes and verifies",
+                    false => "verifies",
+                };
+                let (key, name) = (key.id(), public.name());
+                format!("{key}  {does}; exports signed by {name}: {public}\n")
+            };
+            let lines: String = all.iter().map(line).collect();
+            format!("{}\n{lines}", place(&keys))
+        })?;
         Ok(Exit::Done)
     }
+}
+
+fn rotate(context: &Context, keys: &Keys) -> anyhow::Result<Exit> {
+    let id = keys
+        .change(Keyring::rotate)
+        .map_err(|error| unusable(&error))?;
+    let value = json!({ "place": place(keys), "key": id.to_string() });
+    context.output.show(&value, || {
+        format!(
+            "{id} is the newest key of {}\nHosts that run use it once they are started again.\n",
+            place(keys)
+        )
+    })?;
+    Ok(Exit::Done)
+}
+
+impl Learn {
+    fn run(self, context: &Context, keys: &Keys) -> anyhow::Result<Exit> {
+        let other = Keys::given(self.from).ring();
+        let other = other.map_err(|error| unusable(&error))?;
+        let learnt = keys.change(|ring| ring.learn(&other));
+        let learnt = learnt.map_err(|error| unusable(&error))?;
+        let value = json!({ "place": place(keys), "learnt": learnt });
+        context.output.show(&value, || {
+            format!("{learnt} keys are new in {}\n", place(keys))
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Remove {
+    fn run(self, context: &Context, keys: &Keys) -> anyhow::Result<Exit> {
+        let missing = || {
+            let text = format!("The keyring has no key `{}`", self.key);
+            Expected::new(codes::KEYRING, text)
+                .help("`windlass keys show` shows their names.")
+                .exit(Exit::NotFound)
+        };
+        let id: KeyId = self.key.parse().map_err(|_| missing())?;
+        let was = keys.change(|ring| ring.remove(id));
+        if !was.map_err(|error| unusable(&error))? {
+            return Err(missing().into());
+        }
+        let value = json!({ "place": place(keys), "removed": id.to_string() });
+        context.output.show(&value, || {
+            format!("{id} is not in {} any more\n", place(keys))
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn adopt(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+    let keys = machine.keys()?;
+    let ring = keys.ring().map_err(|error| unusable(&error))?;
+    let store = machine.existing_store()?;
+    keyring::adopt(store.as_ref(), &keys)?;
+    store.close();
+    let id = ring.newest().id();
+    let value = json!({ "key": id.to_string() });
+    context.output.show(&value, || {
+        format!("hosts of this store need the key {id} from now on\n")
+    })?;
+    Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ mod doctor;
 pub(crate) mod event;
 mod explain;
 pub(crate) mod instance;
-mod keys;
+pub(crate) mod keys;
 pub(crate) mod lock;
 pub(crate) mod plugin;
 pub(crate) mod run;

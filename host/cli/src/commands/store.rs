@@ -1,6 +1,6 @@
 //! `windlass store`: looking after the store as a whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
@@ -10,6 +10,7 @@ use windlass_store::sqlite::{SqliteOptions, SqliteStore};
 use windlass_store::upkeep::Finding;
 
 use crate::app::Context;
+use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Paint;
@@ -32,10 +33,17 @@ pub(crate) enum Command {
 
 /// The arguments of `store backup`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "The keyring is not in the store, so that a copy of the store makes no links. \
+    Without it, the links of the backup are no good on another machine."
+)]
 pub(crate) struct Backup {
     /// The file to write, which must not be there
     #[arg(value_name = "FILE")]
     to: PathBuf,
+    /// Copy the keyring into this file, which must not be there; keep it as you keep secrets
+    #[arg(long, value_name = "FILE")]
+    keyring: Option<PathBuf>,
 }
 
 /// The arguments of `store restore`.
@@ -51,7 +59,7 @@ impl Command {
         let machine = Machine::new(context.configure("warn")?)?;
         match self {
             Self::Check => check(context, &machine, &machine.existing_place()?),
-            Self::Backup(backup) => backup.run(context, &machine.existing_place()?),
+            Self::Backup(backup) => backup.run(context, &machine),
             Self::Restore(restore) => restore.run(context, &machine),
             Self::Migrate => migrate(context, &machine, &machine.existing_place()?),
         }
@@ -105,18 +113,47 @@ fn lines(finding: &Finding, paint: Paint) -> String {
 }
 
 impl Backup {
-    fn run(self, context: &Context, place: &Place) -> anyhow::Result<Exit> {
-        let path = match place {
+    fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
+        let place = machine.existing_place()?;
+        let path = match &place {
             Place::Sqlite(path) => path,
-            Place::Postgres(_) => return Err(by_the_server(place, &self.to).into()),
+            Place::Postgres(_) => return Err(by_the_server(&place, &self.to).into()),
         };
-        SqliteStore::backup(path, &self.to)?;
-        let value = json!({ "store": place.to_string(), "backup": self.to });
+        // Nothing is copied if the keyring cannot be.
+        if let Some(to) = &self.keyring {
+            copy_keyring(machine, to)?;
+        }
+        SqliteStore::backup(path, &self.to).inspect_err(|_| {
+            if let Some(copy) = &self.keyring {
+                drop(std::fs::remove_file(copy));
+            }
+        })?;
+        let value = json!({
+            "store": place.to_string(),
+            "backup": self.to,
+            "keyring": self.keyring,
+        });
         context.output.show(&value, || {
-            format!("{place} is copied to {}\n", self.to.display())
+            let keyring = match &self.keyring {
+                Some(to) => format!("the keyring is copied to {}\n", to.display()),
+                None => "the keyring is not in it; `--keyring FILE` copies it, too\n".to_owned(),
+            };
+            format!("{place} is copied to {}\n{keyring}", self.to.display())
         })?;
         Ok(Exit::Done)
     }
+}
+
+fn copy_keyring(machine: &Machine, to: &Path) -> anyhow::Result<()> {
+    let keys = machine.keys()?;
+    let ring = keys.ring().map_err(|error| super::keys::unusable(&error))?;
+    windlass_files::write_new(to, ring.to_text().as_bytes()).map_err(|error| {
+        let text = format!("The keyring cannot be copied to {}: {error}", to.display());
+        Expected::new(codes::KEYRING, text)
+            .help("Name a file that is not there, in a directory that you can write.")
+            .exit(Exit::Usage)
+    })?;
+    Ok(())
 }
 
 impl Restore {
@@ -142,6 +179,12 @@ impl Restore {
             if let Some(before) = &restored.before {
                 text.push_str(&format!("what was there before is {}\n", before.display()));
             }
+            if self.from.is_some() {
+                text.push_str(
+                    "for links and exports of another machine, say `windlass keys learn FILE` \
+                     with the keyring of the backup\n",
+                );
+            }
             text
         })?;
         Ok(Exit::Done)
@@ -156,7 +199,7 @@ fn restored_by_the_server(place: &Place) -> Expected {
 
 /// Who copies a database is its own tool, which knows its roles, its large values and how to
 /// copy one moment of it.
-fn by_the_server(place: &Place, to: &std::path::Path) -> Expected {
+fn by_the_server(place: &Place, to: &Path) -> Expected {
     let text = format!("{place} is copied by PostgreSQL's own tool");
     let command = format!(
         "Run `pg_dump --format=custom --schema=windlass --file={} URL`, and `pg_restore` to \

@@ -173,6 +173,9 @@ pub(crate) struct Keys {
     /// WINDLASS_KEYRING may have the keyring itself. Default: a file of the user's, which is made
     /// if it is not there.
     pub(crate) file: Option<PathBuf>,
+    /// Public keys of other hosts, as `windlass keys show` prints them there. Runs that they have
+    /// signed are imported as if this host had signed them.
+    pub(crate) trusted: Vec<String>,
 }
 
 /// A secret: exactly one of `env`, `file` and `directory` says where its value comes from.

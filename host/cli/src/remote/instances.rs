@@ -11,7 +11,6 @@ use windlass_runtime::transfer::Place;
 use super::asking::{Asking, picked, taken, text, wait};
 use super::not_there;
 use super::server::unusable;
-use crate::codes;
 use crate::commands::instance::transfer::Import;
 use crate::commands::instance::{
     self, Command, cancel, control, delete, exists, list, retry, start, trace,
@@ -93,28 +92,23 @@ impl Asking<'_> {
             Command::Result(result) => self.result(&self.id(&result.id)?, result.wait.patience()),
             Command::Export(export) => {
                 let id = self.id(&export.id)?;
-                let document = self.server.get(&["instances", &id, "export"])?;
-                export.put(self.context, &id, document.to_string().as_bytes())
+                let document = self.server.get_raw(&["instances", &id, "export"])?;
+                export.put(self.context, &id, &document)
             }
             Command::Import(import) => self.import(&import),
         }
     }
 
     fn import(&self, import: &Import) -> anyhow::Result<Exit> {
-        let document: Value = serde_json::from_slice(&import.document()?).map_err(|error| {
-            let text = format!("What is to be imported is not JSON: {error}");
-            Expected::new(codes::INPUT, text).help("Give what `instance export` has written.")
-        })?;
-        let query = match import.place() {
+        let place = match import.place() {
             Place::Free => None,
             Place::Replace => Some(("replace", "true".to_owned())),
             Place::As(id) => Some(("as", id.to_string())),
         };
-        let query: Vec<_> = query.into_iter().collect();
+        let unsigned = import.unsigned.then(|| ("unsigned", "true".to_owned()));
+        let query: Vec<_> = place.into_iter().chain(unsigned).collect();
         let path = ["instances", "import"];
-        let (_, item) = self
-            .server
-            .ask(Method::POST, &path, &query, Some(&document))?;
+        let item = self.server.post_raw(&path, &query, import.document()?)?;
         let line = format!("{} {}", text(&item, "id")?, text(&item, "result")?);
         self.context.output.show(&item, || line)?;
         Ok(Exit::Done)

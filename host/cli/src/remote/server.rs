@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde_json::Value;
@@ -133,13 +134,7 @@ impl Server {
     }
 
     fn send(&self, request: RequestBuilder) -> anyhow::Result<(StatusCode, Value)> {
-        let answer = self.tokio.block_on(async {
-            let mut answer = request.send().await?;
-            let bytes = whole(&mut answer).await?;
-            Ok((answer.status(), bytes))
-        });
-        let (status, bytes) = answer.map_err(|error: reqwest::Error| self.unreachable(&error))?;
-        let bytes = bytes.ok_or_else(|| unusable("it is larger than an answer may be"))?;
+        let (status, bytes) = self.send_raw(request)?;
         let value = match bytes.is_empty() {
             true => Ok(Value::Null),
             false => serde_json::from_slice(&bytes),
@@ -149,6 +144,40 @@ impl Server {
         }
         let value = value.map_err(|error| unusable(&format!("it is no JSON: {error}")))?;
         Ok((status, value))
+    }
+
+    /// The status and the bytes of an answer.
+    fn send_raw(&self, request: RequestBuilder) -> anyhow::Result<(StatusCode, Vec<u8>)> {
+        let answer = self.tokio.block_on(async {
+            let mut answer = request.send().await?;
+            let bytes = whole(&mut answer).await?;
+            Ok((answer.status(), bytes))
+        });
+        let (status, bytes) = answer.map_err(|error: reqwest::Error| self.unreachable(&error))?;
+        let bytes = bytes.ok_or_else(|| unusable("it is larger than an answer may be"))?;
+        Ok((status, bytes))
+    }
+
+    /// Gets one thing byte for byte: what is signed must not be written anew.
+    pub(crate) fn get_raw(&self, path: &[&str]) -> anyhow::Result<Vec<u8>> {
+        let (status, bytes) = self.send_raw(self.request(Method::GET, path, &[])?)?;
+        if !status.is_success() {
+            let problem = serde_json::from_slice(&bytes).unwrap_or_default();
+            return Err(self.problem(status, &problem).into());
+        }
+        Ok(bytes)
+    }
+
+    /// Sends JSON byte for byte.
+    pub(crate) fn post_raw(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        json: Bytes,
+    ) -> anyhow::Result<Value> {
+        let request = self.request(Method::POST, path, query)?;
+        let request = request.header(CONTENT_TYPE, "application/json").body(json);
+        Ok(self.send(request)?.1)
     }
 
     /// Gets one thing.

@@ -92,7 +92,9 @@ impl Asking<'_> {
                 filter.extend(list.name.map(|name| ("name", name)));
                 filter.extend(list.correlation.map(|text| ("correlation", text)));
                 filter.extend(list.links.then(|| ("links", "true".to_owned())));
-                let items = self.list(&["bookmarks"], &filter, list.limit, &bookmark::ORDER)?;
+                let link = list.links.then_some(bookmark::LINK);
+                let keys: Vec<&str> = bookmark::ORDER.into_iter().chain(link).collect();
+                let items = self.list(&["bookmarks"], &filter, list.limit, &keys)?;
                 bookmark::tell(&self.context.output, &items)
             }
             bookmark::Command::Resume(resume) => {

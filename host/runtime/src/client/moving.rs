@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceId, RunNo, Status, TriggerType};
 use windlass_store::rows::{RunRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
@@ -12,7 +13,7 @@ use super::unexpected;
 use super::workflow::{Inner, WorkflowClient};
 use crate::codes;
 use crate::error::Error;
-use crate::transfer::{self, Incoming, Place};
+use crate::transfer::{self, Accept, Incoming, Place, Seal};
 
 /// What became of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Imported {
     pub status: Status,
     /// What was done.
     pub how: How,
+    /// What vouches for the document.
+    pub seal: Seal,
 }
 
 impl WorkflowClient {
@@ -56,22 +59,35 @@ impl WorkflowClient {
     /// There is no such run; it has children that have not ended, or is itself one that has
     /// not; it is too large; or the store is in trouble.
     pub async fn export(&self, id: InstanceId) -> Result<Bytes, Error> {
-        self.ask(move |inner| inner.export(id)).await
+        let keys = self.exports()?;
+        self.ask(move |inner| inner.export(id, &keys)).await
     }
 
-    /// Takes a run in. Nothing is done if the document is not in order, if its components are
-    /// not here, or if it cannot go to that place; importing the same again changes nothing.
+    /// Takes a run in. Nothing is done if no known key has signed the document and `accept` does
+    /// not allow that, if the document is not in order, if its components are not here, or if it
+    /// cannot go to that place; importing the same again changes nothing.
     ///
     /// # Errors
     ///
     /// Any of these, or the store is in trouble.
-    pub async fn import(&self, document: Bytes, place: Place) -> Result<Imported, Error> {
-        self.ask(move |inner| inner.import(&document, place)).await
+    pub async fn import(
+        &self,
+        document: Bytes,
+        place: Place,
+        accept: Accept,
+    ) -> Result<Imported, Error> {
+        let keys = self.exports()?;
+        self.ask(move |inner| {
+            let incoming = Incoming::read(&document, &keys, accept)?;
+            drop(document);
+            inner.import(incoming, place)
+        })
+        .await
     }
 }
 
 impl Inner {
-    fn export(&self, id: InstanceId) -> Result<Bytes, Error> {
+    fn export(&self, id: InstanceId, keys: &ExportKeys) -> Result<Bytes, Error> {
         let store = self.store.as_ref();
         let taken = store
             .snapshot(id, transfer::BOUNDS)
@@ -96,7 +112,7 @@ impl Inner {
         let prepared = catalog.load(store, &self.plugins, definition, pins)?;
         let needed = transfer::needed(&prepared.graph, &taken)?;
         let records = self.records(&taken, needed)?;
-        transfer::written(&taken, &records, &taken.blobs, self.clock.wall_ms())
+        transfer::written(&taken, &records, &taken.blobs, keys, self.clock.wall_ms())
     }
 
     /// The records that go with a run, oldest first: the newest, and what it needs of older
@@ -119,8 +135,8 @@ impl Inner {
         Ok(records)
     }
 
-    fn import(&self, document: &[u8], place: Place) -> Result<Imported, Error> {
-        let incoming = Incoming::read(document)?;
+    fn import(&self, incoming: Incoming, place: Place) -> Result<Imported, Error> {
+        let seal = incoming.seal();
         let store = self.store.as_ref();
         let (definition, pins) = (incoming.definition.clone(), incoming.pins.clone());
         let prepared = self
@@ -152,7 +168,12 @@ impl Inner {
         }
         let row = store.instance(id)?;
         let status = row.map_or(status, |row| row.status);
-        Ok(Imported { id, status, how })
+        Ok(Imported {
+            id,
+            status,
+            how,
+            seal,
+        })
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
+use windlass_keys::export::ExportKeys;
 use windlass_model::{Clock, Numbers};
 use windlass_plugins::Host;
 use windlass_store::{Listener, Store, Write, Wrote};
 
 use super::{Turns, as_member};
 use crate::catalog::Catalog;
+use crate::codes;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::scheduler::core::Event;
@@ -28,6 +30,7 @@ use crate::scheduler::core::Event;
 pub struct WorkflowClient {
     pub(super) inner: Arc<Inner>,
     turns: Turns,
+    exports: Option<Arc<ExportKeys>>,
 }
 
 pub(super) struct Inner {
@@ -62,6 +65,7 @@ impl WorkflowClient {
         let (store, plugins) = (Arc::clone(&shared.store), Arc::clone(&shared.plugins));
         let place = Place::Local(Arc::clone(runtime));
         Self::new(store, plugins, Arc::clone(&shared.clock), place)
+            .with_exports(Arc::clone(&shared.exports))
     }
 
     /// A client in any process on the store. It is a member of that only for as long as it
@@ -81,7 +85,26 @@ impl WorkflowClient {
         Self {
             inner: Arc::new(inner),
             turns: Turns::new(Self::TURNS),
+            exports: None,
         }
+    }
+
+    /// The same client, which can export and import runs with these keys. A client in a process
+    /// that runs workflows has the keys of that process.
+    #[must_use]
+    pub fn with_exports(self, keys: Arc<ExportKeys>) -> Self {
+        let exports = Some(keys);
+        Self { exports, ..self }
+    }
+
+    /// The keys that exports are signed with.
+    pub(super) fn exports(&self) -> Result<Arc<ExportKeys>, Error> {
+        let missing = || Error::Refused {
+            code: codes::KEYRING,
+            message: "this client has no keyring".to_owned(),
+            help: Some("make it with `with_exports`".to_owned()),
+        };
+        self.exports.clone().ok_or_else(missing)
     }
 
     /// The same client, for somebody who has a bound for all that he does with the store.

@@ -43,6 +43,7 @@ impl Process {
             burst: BurstBounds::default(),
             beside: None,
             links: Arc::new(crate::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,

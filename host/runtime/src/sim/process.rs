@@ -187,6 +187,7 @@ impl Process {
             spare_workers: 0,
             burst: from.burst,
             links: Arc::new(crate::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             beside: Some(Box::new(|name| Ok(graphs::by_name(name)))),
             topology: from.topology(),
             max_steps: from.max_steps,

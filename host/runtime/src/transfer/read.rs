@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::de::IgnoredAny;
+use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
     Body, Digest, Epoch, InstanceId, InstanceNo, Numbers, Payload, RunNo, ScopeNo, TriggerNo,
@@ -14,14 +15,16 @@ use windlass_store::rows::{DefinitionRow, JournalRow, NewBlob, NewInstance, Pins
 use windlass_store::transfer::Import;
 use windlass_store::write::NewItem;
 
-use super::document::{Document, Kind, Record, Value};
+use super::document::{Document, Record, Value};
+use super::envelope::{self, Seal};
 use super::renumber::{renumbered, state};
-use super::{BOUNDS, DOCUMENT_BYTES, IMPORTED, VERSION, malformed, other_digest};
+use super::{BOUNDS, IMPORTED, malformed, origin, other_digest};
 use crate::catalog::Prepared;
 use crate::client::used_up;
 use crate::error::Error;
-use crate::{codes, reserving};
+use crate::reserving;
 
+mod plausible;
 mod rows;
 
 /// Epochs and versions up to here can be counted on.
@@ -41,15 +44,26 @@ pub enum Place {
     Free,
     /// To its id, also if there is a run that has it: the place of that is taken.
     Replace,
-    /// To another id: beside the run that it was. Names that its triggers were given stay with
-    /// that one.
+    /// To another id: beside the run that it was. Names that its triggers were given, and the
+    /// request that it was started with, stay with that one.
     As(InstanceId),
+}
+
+/// Which runs may be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// Those that a known key has signed.
+    Signed,
+    /// Any. One that no known key has signed is marked for good.
+    Unsigned,
 }
 
 /// A document that can be read, with what it says it runs on.
 pub(crate) struct Incoming {
     document: Document,
+    /// Of the whole file.
     digest: Digest,
+    seal: Seal,
     pub(crate) definition: DefinitionRow,
     pub(crate) pins: PinsRow,
 }
@@ -65,23 +79,13 @@ struct Desk<'a> {
 }
 
 impl Incoming {
-    /// Reads a document, and checks that it names what it carries.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.len() > DOCUMENT_BYTES {
-            return Err(malformed(format!("it is over {DOCUMENT_BYTES} bytes long")));
+    /// Reads a document, and checks who signed it and that it names what it carries.
+    pub(crate) fn read(bytes: &[u8], keys: &ExportKeys, accept: Accept) -> Result<Self, Error> {
+        let opened = envelope::open(bytes, keys)?;
+        if accept == Accept::Signed {
+            opened.seal.check()?;
         }
-        let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
-        if kind.version != VERSION {
-            return Err(Error::Refused {
-                code: codes::EXPORT_VERSION,
-                message: format!(
-                    "the run was exported as version {}, and this host reads version {VERSION}",
-                    kind.version
-                ),
-                help: Some("import it on a host of the version that exported it, or newer".into()),
-            });
-        }
-        let document: Document = serde_json::from_slice(bytes).map_err(malformed)?;
+        let document: Document = serde_json::from_slice(opened.document).map_err(malformed)?;
         document.check_lengths()?;
         let named = |what: &str, of: &super::document::Named| {
             let json = Bytes::from(of.json.clone());
@@ -98,8 +102,14 @@ impl Incoming {
             pins: PinsRow { digest, json },
             definition,
             digest: Digest::of(bytes),
+            seal: opened.seal,
             document,
         })
+    }
+
+    /// What vouches for it.
+    pub(crate) fn seal(&self) -> Seal {
+        self.seal
     }
 
     /// What is written, on what it runs on.
@@ -114,11 +124,14 @@ impl Incoming {
         if *head.workflow != *prepared.name {
             return Err(malformed("its workflow has another name"));
         }
+        self.document.check_times(now_ms)?;
+        plausible::check_id(head.id, place, self.seal)?;
+        let (from, signer) = (head.id, self.seal.signer());
         let id = match place {
             Place::As(id) => id,
-            Place::Free | Place::Replace => head.id,
+            Place::Free | Place::Replace => from,
         };
-        let mark = serde_json::json!({ "document": self.digest, "from": head.id });
+        let keeps_its_name = plausible::keeps_its_name(from, id, self.seal);
         let mut desk = Desk {
             numbers,
             instance: numbers.instance().ok_or_else(used_up)?,
@@ -127,10 +140,13 @@ impl Incoming {
             runs: FxHashMap::default(),
             blobs: BTreeMap::new(),
         };
-        let names_stay = !matches!(place, Place::As(_));
-        let mut import = desk.import(self.document, prepared, names_stay, now_ms)?;
+        let mut import = desk.import(self.document, prepared, now_ms)?;
+        if !keeps_its_name {
+            import.names.clear();
+            import.new.request = unasked(self.digest);
+        }
         import.replace = place == Place::Replace;
-        import.mark.detail = mark.to_string().into();
+        import.mark.detail = origin::mark(self.digest, from, signer);
         Ok(import)
     }
 }
@@ -182,7 +198,6 @@ impl Desk<'_> {
         &mut self,
         document: Document,
         prepared: &Prepared,
-        names_stay: bool,
         now_ms: i64,
     ) -> Result<Import, Error> {
         let graph = &prepared.graph;
@@ -269,7 +284,7 @@ impl Desk<'_> {
                 detail: Bytes::new(),
             },
             bookmarks,
-            names: if names_stay { names } else { Vec::new() },
+            names,
             replace: false,
             at_ms: now_ms,
         })
@@ -341,6 +356,12 @@ impl Desk<'_> {
     }
 }
 
+/// In place of the request that a run was started with: a digest that no request has, so that no
+/// start is answered with the run.
+fn unasked(document: Digest) -> Digest {
+    Digest::of(&[&b"windlass imported run "[..], &document.0].concat())
+}
+
 fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Error> {
     let entry = |of: super::document::Entry| {
         let kind = valid::Kind::new("the kind of an entry of its journal", 0, KIND_BYTES);
@@ -348,8 +369,8 @@ fn journal(entries: Vec<super::document::Entry>) -> Result<Vec<JournalRow>, Erro
         check_json("an entry of its journal", of.detail.as_bytes())?;
         Ok(JournalRow {
             at_ms: of.at_ms,
+            detail: origin::carried(&of.kind, of.detail)?,
             kind: of.kind,
-            detail: of.detail.into(),
         })
     };
     entries.into_iter().map(entry).collect()

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use windlass_engine::Graph;
+use windlass_keys::export::ExportKeys;
 use windlass_model::{RunNo, TriggerType};
 use windlass_store::rows::{NewBlob, RunRow, TriggerRow};
 use windlass_store::stimuli::NewBookmark;
@@ -14,7 +15,7 @@ use super::document::{
     Value, Var,
 };
 use super::renumber::{open, state};
-use super::{VERSION, malformed};
+use super::{VERSION, envelope, malformed};
 use crate::error::Error;
 
 /// The records that a run needs to go on, whatever else of its history is left out.
@@ -36,11 +37,12 @@ pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<RunNo>,
     Ok(needed)
 }
 
-/// The document. `records` are the records that go with it, oldest first.
+/// The document, with its signature. `records` are the records that go with it, oldest first.
 pub(crate) fn written(
     taken: &Snapshot,
     records: &[RunRow],
     blobs: &[NewBlob],
+    keys: &ExportKeys,
     now_ms: i64,
 ) -> Result<Bytes, Error> {
     let row = &taken.row;
@@ -102,8 +104,7 @@ pub(crate) fn written(
         records: records.iter().map(record).collect(),
         blobs: blobs.collect(),
     };
-    let json = serde_json::to_vec(&document).map_err(|error| unreadable(&error))?;
-    Ok(json.into())
+    envelope::sealed(&document, row.id, keys)
 }
 
 fn triggers(taken: &Snapshot) -> Vec<Trigger> {

@@ -28,4 +28,5 @@ mod refused;
 mod rig;
 mod sections;
 mod unread;
+mod vouching;
 mod waiting;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{InstanceId, Payload, Status};
 use windlass_runtime::client::{How, Imported};
-use windlass_runtime::transfer::Place;
+use windlass_runtime::transfer::{Accept, Place};
 use windlass_runtime::{Error, StartRequest, Started, WorkflowClient};
 use windlass_store::Reader as _;
 use windlass_store::stimuli::BookmarkQuery;
@@ -94,7 +94,7 @@ fn export(running: &Running, id: InstanceId) -> Bytes {
 
 fn import(running: &Running, document: &Bytes, place: Place) -> Result<Imported, Error> {
     let [_, client] = running.clients();
-    running.block_on(client.import(document.clone(), place))
+    running.block_on(client.import(document.clone(), place, Accept::Unsigned))
 }
 
 fn output(running: &Running, id: InstanceId) -> Value {
@@ -228,7 +228,10 @@ fn families_are_not_torn_apart() {
     assert_eq!(output(&running, parent.id), json!(42));
     let there = Setup::default().start();
     for id in [parent.id, child] {
-        import(&there, &export(&running, id), Place::Free).unwrap();
+        let document = export(&running, id);
+        let client = there.trusting(&running);
+        let imported = client.import(document, Place::Free, Accept::Signed);
+        there.block_on(imported).unwrap();
         assert_eq!(output(&there, id), json!(42));
     }
 }
@@ -249,7 +252,9 @@ fn check_refused(document: &Value, code: &str) {
 fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     let running = Setup::default().start();
     let started = waiting(&running, 7);
-    let good: Value = serde_json::from_slice(&export(&running, started.id)).unwrap();
+    let mut good: Value = serde_json::from_slice(&export(&running, started.id)).unwrap();
+    // Nothing in it is as it was signed once it is changed.
+    let good = good["document"].take();
     let [_, client] = running.clients();
     for bytes in [
         "",
@@ -262,7 +267,7 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     ] {
         let bytes = Bytes::from_static(bytes.as_bytes());
         let refused = running
-            .block_on(client.import(bytes, Place::Free))
+            .block_on(client.import(bytes, Place::Free, Accept::Unsigned))
             .unwrap_err();
         assert_eq!(refused.code().as_str(), "WL-R134", "{refused}");
     }
@@ -273,7 +278,13 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
             .unwrap_or_else(|| panic!("{pointer}: {good}")) = value;
         changed
     };
-    check_refused(&with("/windlass-export", json!(2)), "WL-R135");
+    check_refused(&with("/windlass-export", json!(3)), "WL-R135");
+    let in_envelope = |document: Value| {
+        let signature = "untrusted comment: none\nRUQ=\n";
+        json!({ "windlass-export": 2, "document": document, "signature": signature })
+    };
+    check_refused(&in_envelope(good.clone()), "WL-R134");
+    check_refused(&with("/windlass-export", json!(2)), "WL-R134");
     let absent = json!(format!("sha256:{}", "0".repeat(64)));
     for (pointer, value) in [
         ("/instance/workflow", json!("another")),
@@ -392,7 +403,8 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
         let client = &clients[usize::from(round % 4 == 3)];
         let (sent, imported) = std::thread::scope(|scope| {
             let sent = scope.spawn(|| running.send(&answer(Some(id))));
-            let imported = running.block_on(client.import(document, Place::Replace));
+            let imported =
+                running.block_on(client.import(document, Place::Replace, Accept::Signed));
             (sent.join().unwrap(), imported)
         });
         assert_eq!(sent.resumed, [id], "somebody waited all the time");

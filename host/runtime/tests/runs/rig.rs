@@ -128,6 +128,7 @@ impl Setup {
             spare_workers: 1,
             burst: self.burst,
             links: Arc::new(windlass_runtime::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             beside: Some(Box::new(move |name| {
                 let found = beside.iter().find(|(known, _)| known == name);
                 Ok(found.map(|(_, row)| row.clone()))
@@ -337,6 +338,7 @@ impl Running {
             burst: BurstBounds::default(),
             beside: None,
             links: Arc::new(windlass_runtime::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             topology,
             max_steps: 10_000,
             observer: None,
@@ -355,7 +357,23 @@ impl Running {
         let (store, plugins) = (Arc::clone(&self.outside), Arc::clone(&self.plugins));
         let clock = Arc::clone(&self.clock);
         let local = WorkflowClient::local(&self.runtime);
-        [local, WorkflowClient::detached(store, plugins, clock)]
+        let detached = WorkflowClient::detached(store, plugins, clock);
+        let keys = Arc::clone(self.exports());
+        [local, detached.with_exports(keys)]
+    }
+
+    /// A client that takes what another host has signed.
+    pub(crate) fn trusting(&self, other: &Self) -> WorkflowClient {
+        let [_, client] = self.clients();
+        let own = windlass_keys::Keys::fixed(windlass_keys::Keyring::random());
+        let trusted = other.exports().own().unwrap();
+        let keys = windlass_keys::export::ExportKeys::new(Arc::new(own), trusted);
+        client.with_exports(Arc::new(keys))
+    }
+
+    /// The keys that exports are signed with.
+    pub(crate) fn exports(&self) -> &Arc<windlass_keys::export::ExportKeys> {
+        self.runtime.exports()
     }
 
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {

@@ -9,6 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::{InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 use windlass_runtime::client::{self, Standing};
+use windlass_runtime::transfer::Origin;
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::InstanceRow;
 
@@ -106,6 +107,9 @@ pub(crate) struct RunShown {
     triggers: Vec<Trigger>,
     /// The critical sections that nodes of it wait for.
     mutexes: Vec<Section>,
+    /// Of a run that was imported: `unsigned`, or `signed by` the name of a key. The history of
+    /// an unsigned run may be forged.
+    imported: Option<String>,
     /// What happened to it as a whole.
     journal: Vec<Entry>,
 }
@@ -144,6 +148,7 @@ fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
     let triggers = triggers.iter().map(|row| names.trigger(app, row));
     let triggers: Vec<_> = triggers.collect::<Result<_, _>>()?;
     let journal = store.journal(row.no)?;
+    let imported = Origin::of(&journal).map(|origin| origin.to_string());
     let journal = journal.iter().map(|entry| Entry {
         at: moment(entry.at_ms),
         kind: entry.kind.clone(),
@@ -160,6 +165,7 @@ fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
         output: optional(app, store.output(row.no)?.as_ref())?,
         triggers,
         mutexes: mutexes.iter().map(Section::from).collect(),
+        imported,
         journal: journal.collect(),
     })
 }

@@ -1,23 +1,24 @@
 //! Runs that go from one store to another.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::InstanceId;
 use windlass_runtime::client::How;
-use windlass_runtime::transfer::Place;
+use windlass_runtime::transfer::{Accept, Place};
 
 use crate::app::App;
 use crate::extract::{Asked, Named, check_media, read};
+use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 
 /// Takes a run out: one moment of it, with all that it needs to go on in another store. It stays
-/// where it is, and as it is.
+/// where it is, and as it is. The host signs the document with the newest key of its keyring.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/export", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run.")),
     responses(
@@ -43,6 +44,10 @@ pub(crate) struct To {
     /// The id that it gets, beside the run that it was.
     #[serde(rename = "as")]
     id: Option<Uuid>,
+    /// Whether a run is taken in that no known key has signed. Needs the permission
+    /// `imports.unsigned`, and marks the run for good.
+    #[serde(default)]
+    unsigned: bool,
 }
 
 /// A run that was taken in.
@@ -54,15 +59,21 @@ pub(crate) struct ImportedRun {
     status: String,
     /// `new`, `replaced`, or `already` if the same was imported before.
     result: String,
+    /// The name of the known key that has signed it.
+    signed_by: Option<String>,
 }
 
-/// Takes a run in. Nothing is done if what comes is not in order, or cannot go there.
+/// Takes a run in. Nothing is done if no known key has signed it and the request does not say
+/// `unsigned`, if what comes is not in order, or if it cannot go there.
 #[utoipa::path(post, path = "/api/v1/instances/import", tag = "instances", params(To),
     request_body(content = serde_json::Value, description = "What `export` has answered."),
     responses(
         (status = 201, body = ImportedRun, description = "The run is there, and goes on.",
             headers(("location" = String, description = "Where the run is looked at."))),
         (status = 200, body = ImportedRun, description = "The same was imported before."),
+        (status = 403, body = Problem, content_type = "application/problem+json",
+            description = "The request says `unsigned`, and the caller lacks the permission \
+            `imports.unsigned`; or it comes from a page in a browser that is not of this host."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "There is a run of its id, somebody is at work on it, or it was \
             deleted."),
@@ -70,9 +81,15 @@ pub(crate) struct ImportedRun {
 pub(crate) async fn import(
     State(app): State<App>,
     Asked(to): Asked<To>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Box<Problem>> {
+    let accept = match to.unsigned {
+        false => Accept::Signed,
+        true if caller.may(Permission::ImportsUnsigned) => Accept::Unsigned,
+        true => return Err(Problem::forbidden(Permission::ImportsUnsigned)),
+    };
     check_media(&headers, |media| {
         media == "application/json" || media.ends_with("+json")
     })?;
@@ -86,7 +103,7 @@ pub(crate) async fn import(
         }
     };
     let document = read(body, &app).await?;
-    let imported = app.client.import(document, place).await?;
+    let imported = app.client.import(document, place, accept).await?;
     let reply = match imported.how {
         How::Already => StatusCode::OK,
         How::New | How::Replaced => StatusCode::CREATED,
@@ -96,6 +113,7 @@ pub(crate) async fn import(
         id: imported.id.0,
         status: imported.status.name().to_owned(),
         result: imported.how.name().to_owned(),
+        signed_by: imported.seal.signer().map(|name| name.to_string()),
     };
     Ok((reply, [(header::LOCATION, location)], Json(shown)).into_response())
 }

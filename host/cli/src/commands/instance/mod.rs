@@ -31,7 +31,8 @@ use crate::wire::Machine;
 /// A client of runs that others run.
 fn client(machine: &Machine, store: &Arc<dyn Store>) -> anyhow::Result<WorkflowClient> {
     let (store, clock) = (Arc::clone(store), Arc::clone(&machine.clock));
-    Ok(WorkflowClient::detached(store, machine.host()?, clock))
+    let client = WorkflowClient::detached(store, machine.host()?, clock);
+    Ok(client.with_exports(machine.exports()?))
 }
 
 /// What to do with runs.

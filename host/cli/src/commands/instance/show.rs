@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 use windlass_runtime::client;
+use windlass_runtime::transfer::Origin;
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
 
@@ -52,8 +53,9 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
             })
         })
         .collect();
-    let journal: Vec<_> = store
-        .journal(row.no)?
+    let journal = store.journal(row.no)?;
+    let imported = Origin::of(&journal).map(|origin| origin.to_string());
+    let journal: Vec<_> = journal
         .iter()
         .map(|entry| {
             let detail: Value = serde_json::from_slice(&entry.detail).unwrap_or_default();
@@ -79,12 +81,13 @@ fn item(store: &dyn Store, row: &InstanceRow) -> anyhow::Result<Value> {
         "output": optional(store.output(row.no)?)?,
         "triggers": waiting,
         "mutexes": mutexes,
+        "imported": imported,
         "journal": journal,
     }))
 }
 
 /// The members of a run, in the order in which they are shown.
-pub(crate) const ORDER: [&str; 14] = [
+pub(crate) const ORDER: [&str; 15] = [
     "id",
     "workflow",
     "definition",
@@ -98,5 +101,6 @@ pub(crate) const ORDER: [&str; 14] = [
     "output",
     "triggers",
     "mutexes",
+    "imported",
     "journal",
 ];

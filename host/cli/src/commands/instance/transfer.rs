@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
 use windlass_model::InstanceId;
-use windlass_runtime::transfer::{DOCUMENT_BYTES, Place};
+use windlass_runtime::transfer::{Accept, FILE_BYTES, Place};
 
 use super::{client, find};
 use crate::app::Context;
@@ -20,8 +20,8 @@ use crate::wire::Machine;
 /// The arguments of `export`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The run stays where it is, and as it is. What goes with it and what does not is \
-    in docs/instances.md."
+    after_help = "The run stays where it is, and as it is. The newest key of the keyring signs the \
+    file. What goes with it and what does not is in docs/instances.md."
 )]
 pub(crate) struct Export {
     /// The id of the run, or its beginning
@@ -35,7 +35,8 @@ pub(crate) struct Export {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without an option the run gets the id that it had, if no run has that. It is \
-    carried out by `windlass serve`."
+    carried out by `windlass serve`. The run has to be signed by a key of the keyring, or by one \
+    that [keys] trusted names."
 )]
 pub(crate) struct Import {
     /// The file that `export` has written; `-` is stdin
@@ -46,6 +47,10 @@ pub(crate) struct Import {
     /// Go beside the run that it was, as a run of this id, or of a new one
     #[arg(long, value_name = "ID", num_args = 0..=1)]
     pub(crate) new_id: Option<Option<uuid::Uuid>>,
+    /// Also take in a run that no known key has signed: its history may be forged, and it is
+    /// marked for good
+    #[arg(long)]
+    pub(crate) unsigned: bool,
 }
 
 impl Export {
@@ -91,13 +96,22 @@ impl Import {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.store()?;
         let client = client(&machine, &store)?;
-        let importing = client.import(document, self.place());
+        let importing = client.import(document, self.place(), self.accept());
         let imported = machine.tokio.block_on(importing)?;
         store.close();
         let (id, status, result) = (imported.id, imported.status, imported.how.name());
-        let item = json!({ "id": id, "status": status, "result": result });
+        let signer = imported.seal.signer().map(|name| name.to_string());
+        let item = json!({ "id": id, "status": status, "result": result, "signed_by": signer });
         context.output.show(&item, || format!("{id} {result}"))?;
         Ok(Exit::Done)
+    }
+
+    pub(crate) fn accept(&self) -> Accept {
+        if self.unsigned {
+            Accept::Unsigned
+        } else {
+            Accept::Signed
+        }
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -111,7 +125,7 @@ impl Import {
 
     /// What the file holds. One byte more than may be is enough to be refused.
     pub(crate) fn document(&self) -> anyhow::Result<Bytes> {
-        let (mut bytes, bound) = (Vec::new(), DOCUMENT_BYTES as u64 + 1);
+        let (mut bytes, bound) = (Vec::new(), FILE_BYTES as u64 + 1);
         let read = if self.file.as_os_str() == "-" {
             io::stdin().lock().take(bound).read_to_end(&mut bytes)
         } else {

@@ -81,6 +81,7 @@ impl Machine {
             spare_workers: 1,
             burst,
             links: Arc::new(windlass_runtime::Links::of_test()),
+            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
             beside: Some(Box::new(move |name| Ok(beside.lock().get(name).cloned()))),
             topology: Topology::Local,
             max_steps: 2_000,

@@ -1,0 +1,159 @@
+//! The signature around an exported run.
+//!
+//! ```json
+//! {"windlass-export": 2, "document": {…}, "signature": "untrusted comment: …"}
+//! ```
+//!
+//! The signature is one of minisign, over the bytes of `document` as they stand there, so nothing
+//! is written anew before it is verified. The document alone is version 1, which has no
+//! signature.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use windlass_keys::export::ExportKeys;
+use windlass_keys::minisign::{Name, Signature};
+use windlass_model::InstanceId;
+
+use super::document::{Document, Kind};
+use super::{DOCUMENT_BYTES, FILE_BYTES, SIGNED, VERSION, malformed};
+use crate::codes;
+use crate::error::Error;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Envelope<'a> {
+    #[serde(rename = "windlass-export")]
+    _version: u32,
+    #[serde(borrow)]
+    document: &'a RawValue,
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+}
+
+/// What vouches for an exported run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// A known key has signed the run.
+    Signed(Name),
+    /// The run has no signature.
+    Absent,
+    /// The signature names a key that is not known here.
+    UnknownKey(Name),
+    /// The signature names a key that is known, and that key has not signed this.
+    Broken(Name),
+}
+
+impl Seal {
+    /// The known key that has signed the run.
+    pub fn signer(self) -> Option<Name> {
+        match self {
+            Self::Signed(name) => Some(name),
+            Self::Absent | Self::UnknownKey(_) | Self::Broken(_) => None,
+        }
+    }
+
+    /// Refuses a run that no known key has signed.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        let reason = match self {
+            Self::Signed(_) => return Ok(()),
+            Self::Absent => "it has no signature".to_owned(),
+            Self::UnknownKey(name) => format!("the key {name} that signed it is not known here"),
+            Self::Broken(name) => format!(
+                "its signature by the key {name} does not fit, so it was changed after it was \
+                 signed"
+            ),
+        };
+        Err(Error::Refused {
+            code: codes::UNSIGNED,
+            message: format!("no known key has signed the run: {reason}"),
+            help: Some(
+                "add the public key of the host that exported it to `trusted` in the section \
+                 [keys] (`windlass keys show` prints it there), or import it with `--unsigned` \
+                 (over HTTP `?unsigned=true`), which marks the run for good"
+                    .to_owned(),
+            ),
+        })
+    }
+}
+
+/// A document, and what vouches for it.
+pub(super) struct Opened<'a> {
+    pub(super) document: &'a [u8],
+    pub(super) seal: Seal,
+}
+
+/// Takes the document out of its envelope, if it has one, and verifies the signature.
+pub(super) fn open<'a>(bytes: &'a [u8], keys: &ExportKeys) -> Result<Opened<'a>, Error> {
+    if bytes.len() > FILE_BYTES {
+        return Err(too_long());
+    }
+    let kind: Kind = serde_json::from_slice(bytes).map_err(malformed)?;
+    let opened = match kind.version {
+        VERSION => Opened {
+            document: bytes,
+            seal: Seal::Absent,
+        },
+        SIGNED => {
+            let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(malformed)?;
+            let document = envelope.document.get().as_bytes();
+            let signature = envelope.signature.parse().map_err(malformed)?;
+            let seal = seal(document, &signature, keys)?;
+            let inner: Kind = serde_json::from_slice(document).map_err(malformed)?;
+            if inner.version != VERSION {
+                return Err(other_version(inner.version));
+            }
+            Opened { document, seal }
+        }
+        other => return Err(other_version(other)),
+    };
+    if opened.document.len() > DOCUMENT_BYTES {
+        return Err(too_long());
+    }
+    Ok(opened)
+}
+
+fn seal(document: &[u8], signature: &Signature, keys: &ExportKeys) -> Result<Seal, Error> {
+    let name = signature.name();
+    Ok(match keys.signed_by(document, signature)? {
+        Some(name) => Seal::Signed(name),
+        None if keys.knows(name)? => Seal::Broken(name),
+        None => Seal::UnknownKey(name),
+    })
+}
+
+/// Writes a document down in its envelope, in one buffer.
+pub(super) fn sealed(
+    document: &Document,
+    id: InstanceId,
+    keys: &ExportKeys,
+) -> Result<Bytes, Error> {
+    let unwritten =
+        |error: serde_json::Error| Error::Unreadable(format!("a run cannot be written: {error}"));
+    let mut bytes = format!("{{\"windlass-export\":{SIGNED},\"document\":").into_bytes();
+    let begin = bytes.len();
+    serde_json::to_writer(&mut bytes, document).map_err(unwritten)?;
+    let written = bytes.get(begin..).unwrap_or_default();
+    let signature = keys.sign(written, &format!("windlass run {id}"))?;
+    bytes.extend_from_slice(b",\"signature\":");
+    serde_json::to_writer(&mut bytes, &signature.to_string()).map_err(unwritten)?;
+    bytes.push(b'}');
+    Ok(bytes.into())
+}
+
+fn too_long() -> Error {
+    malformed(format!("it is over {DOCUMENT_BYTES} bytes long"))
+}
+
+fn other_version(version: u32) -> Error {
+    Error::Refused {
+        code: codes::EXPORT_VERSION,
+        message: format!(
+            "the run was exported as version {version}, and this host reads the versions \
+             {VERSION} and {SIGNED}"
+        ),
+        help: Some("import it on a host of the version that exported it, or newer".into()),
+    }
+}

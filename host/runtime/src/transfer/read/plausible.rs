@@ -1,0 +1,95 @@
+//! Times and ids that an imported run cannot have, whatever has signed it.
+
+use windlass_model::InstanceId;
+
+use super::Place;
+use crate::codes;
+use crate::error::Error;
+use crate::transfer::document::{Document, Record};
+use crate::transfer::envelope::Seal;
+use crate::transfer::malformed;
+
+/// How far the clocks of two hosts may be apart, in milliseconds.
+pub(super) const SKEW_MS: i64 = 10 * 60 * 1000;
+
+/// The longest execution of a node that is believed, in microseconds: 1,000 years.
+const LONGEST_US: u64 = 31_536_000_000_000_000;
+
+/// The first version of UUIDs by which a host names what it derives: children of runs.
+const CHILD: usize = 4;
+/// The version of UUIDs of keys of requests and of occurrences of schedules.
+const KEY: usize = 8;
+
+impl Document {
+    /// Refuses times that lie in the future, that are negative, or that contradict each other.
+    pub(super) fn check_times(&self, now_ms: i64) -> Result<(), Error> {
+        let past = 0..=now_ms.saturating_add(SKEW_MS);
+        let check = |what: &str, at_ms: i64| match past.contains(&at_ms) {
+            true => Ok(()),
+            false => Err(malformed(format!(
+                "{what} is at {at_ms} ms, which is before 1970 or in the future of this host"
+            ))),
+        };
+        let head = &self.instance;
+        check("its export", self.exported_ms)?;
+        check("its beginning", head.created_ms)?;
+        if let Some(finished_ms) = head.finished_ms {
+            check("its end", finished_ms)?;
+            if finished_ms.saturating_add(SKEW_MS) < head.created_ms {
+                return Err(malformed("it ended before it began"));
+            }
+        }
+        for entry in &self.journal {
+            check("an entry of its journal", entry.at_ms)?;
+        }
+        for bookmark in &self.bookmarks {
+            check("a bookmark", bookmark.created_ms)?;
+        }
+        self.records
+            .iter()
+            .try_for_each(|record| check_record(record, head.created_ms, check))
+    }
+}
+
+fn check_record(
+    record: &Record,
+    created_ms: i64,
+    check: impl Fn(&str, i64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    check("a record", record.started_ms)?;
+    if record.started_ms.saturating_add(SKEW_MS) < created_ms {
+        return Err(malformed("a record is older than the run"));
+    }
+    if record.took_us > LONGEST_US {
+        return Err(malformed("a record took longer than there is time"));
+    }
+    Ok(())
+}
+
+/// Refuses an id that a host derives from a key of a request, a schedule or the parent of a run,
+/// unless a known key vouches that the run has had this id: a later start of that name would be
+/// answered with the imported run.
+pub(super) fn check_id(from: InstanceId, place: Place, seal: Seal) -> Result<(), Error> {
+    let id = match place {
+        Place::As(id) => id,
+        Place::Free | Place::Replace => from,
+    };
+    let derived = [CHILD, KEY].contains(&id.0.get_version_num());
+    if !derived || keeps_its_name(from, id, seal) {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        code: codes::DERIVED_ID,
+        message: format!(
+            "the run cannot be imported as {id}: ids of this kind stand for an \
+             `Idempotency-Key`, an occurrence of a schedule or a child"
+        ),
+        help: Some("give it a new id with `--new-id` (over HTTP `?as=ID`)".to_owned()),
+    })
+}
+
+/// Whether a start that names the run is answered with it: a known key has signed it, and it
+/// keeps its id.
+pub(super) fn keeps_its_name(from: InstanceId, id: InstanceId, seal: Seal) -> bool {
+    seal.signer().is_some() && id == from
+}

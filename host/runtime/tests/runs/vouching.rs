@@ -1,0 +1,256 @@
+//! Which imports are accepted, what they may not take, and the mark that they leave.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use uuid::Builder;
+use windlass_model::{Digest, InstanceId, Payload};
+use windlass_runtime::client::Imported;
+use windlass_runtime::transfer::{Accept, Origin, Place, Seal};
+use windlass_runtime::{Error, StartRequest};
+use windlass_store::Reader as _;
+
+use crate::rig::{Running, Setup, definition};
+
+const STEP: &str = r#"
+workflow: step
+nodes:
+  only: { set: { x: 1 } }
+vars: { x: null }
+output: "{{ vars.x }}"
+"#;
+
+fn request(id: InstanceId) -> StartRequest {
+    StartRequest {
+        definition: definition(STEP),
+        input: Payload::json("1"),
+        id: Some(id),
+        correlation: None,
+    }
+}
+
+/// An id that hosts draw for runs that nothing names.
+fn drawn() -> InstanceId {
+    windlass_runtime::new_instance_id()
+}
+
+/// An id as a host derives it from an idempotency key.
+fn of_key(key: &str) -> InstanceId {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Digest::of(key.as_bytes()).0[..16]);
+    InstanceId(Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// A run that has ended, as its host exports it.
+fn exported(running: &Running, id: InstanceId) -> Bytes {
+    let [client, _] = running.clients();
+    let started = running.block_on(client.create_and_run(request(id)));
+    running.ended(started.unwrap().no);
+    running.block_on(client.export(id)).unwrap()
+}
+
+/// The document in a file, which is version 1, without its signature.
+fn bare(file: &Bytes) -> Value {
+    let mut file: Value = serde_json::from_slice(file).unwrap();
+    assert_eq!(file["windlass-export"], 2);
+    file["document"].take()
+}
+
+fn import(
+    running: &Running,
+    document: &Bytes,
+    place: Place,
+    accept: Accept,
+) -> Result<Imported, Error> {
+    let [client, _] = running.clients();
+    running.block_on(client.import(document.clone(), place, accept))
+}
+
+fn origin(running: &Running, id: InstanceId) -> Option<Origin> {
+    let row = running.store.instance(id).unwrap().unwrap();
+    Origin::of(&running.store.journal(row.no).unwrap())
+}
+
+#[track_caller]
+fn check_code<T: std::fmt::Debug>(answer: Result<T, Error>, code: &str) {
+    let error = answer.unwrap_err();
+    assert_eq!(error.code().as_str(), code, "{error}");
+}
+
+#[test]
+fn a_signed_run_of_a_known_key_is_imported_and_another_is_refused() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    let id = drawn();
+    let file = exported(&here, id);
+    check_code(
+        import(&there, &file, Place::Free, Accept::Signed),
+        "WL-R162",
+    );
+    let public = here.exports().own().unwrap();
+    let client = there.trusting(&here);
+    let imported = there.block_on(client.import(file.clone(), Place::Free, Accept::Signed));
+    assert_eq!(imported.unwrap().seal, Seal::Signed(public[0].name()));
+    let said = origin(&there, id).unwrap().to_string();
+    assert_eq!(said, format!("signed by {}", public[0].name()));
+    // A run that goes back to where it was is signed by the key of its own host.
+    import(&here, &file, Place::Replace, Accept::Signed).unwrap();
+    assert_eq!(origin(&here, id).unwrap().to_string(), said);
+}
+
+#[test]
+fn any_changed_byte_of_a_signed_run_breaks_its_signature() {
+    let here = Setup::default().start();
+    let file = exported(&here, drawn());
+    let text = String::from_utf8(file.to_vec()).unwrap();
+    let document = bare(&file).to_string();
+    let begin = text.find("\"document\":").unwrap() + "\"document\":".len();
+    for at in (begin..begin + document.len()).step_by(7) {
+        let mut changed = file.to_vec();
+        changed[at] ^= 1;
+        let changed = Bytes::from(changed);
+        let refused = import(&here, &changed, Place::As(drawn()), Accept::Signed).unwrap_err();
+        let code = refused.code();
+        assert!(
+            ["WL-R162", "WL-R134"].contains(&code.as_str()),
+            "{at}: {refused}"
+        );
+    }
+    for (from, to) in [
+        ("\"epoch\":", "\"epoch\": "),
+        ("\"text\":\"1\"", "\"text\":\"2\""),
+    ] {
+        let changed = Bytes::from(text.replacen(from, to, 1));
+        assert_ne!(changed, file);
+        check_code(
+            import(&here, &changed, Place::As(drawn()), Accept::Signed),
+            "WL-R162",
+        );
+    }
+    // Without its envelope a document is one that nobody has signed.
+    let bare = Bytes::from(document);
+    check_code(
+        import(&here, &bare, Place::Replace, Accept::Signed),
+        "WL-R162",
+    );
+}
+
+#[test]
+fn a_run_that_no_known_key_has_signed_is_marked_for_good() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    let id = drawn();
+    let mut document = bare(&exported(&here, id));
+    // The journal claims that a known key has signed an earlier import.
+    let known = there.exports().own().unwrap()[0].name().to_string();
+    document["journal"] = json!([{
+        "at-ms": 1,
+        "kind": "imported",
+        "detail": json!({ "document": Digest::of(b"x"), "from": id, "key": known }).to_string(),
+    }]);
+    let forged = Bytes::from(document.to_string());
+    let imported = import(&there, &forged, Place::Free, Accept::Unsigned).unwrap();
+    assert_eq!(imported.seal, Seal::Absent);
+    assert_eq!(origin(&there, id), Some(Origin::Unsigned));
+    // This host signs the next export, and the mark is in what it signs.
+    let [client, _] = there.clients();
+    let again = there.block_on(client.export(id)).unwrap();
+    let copy = drawn();
+    import(&there, &again, Place::As(copy), Accept::Signed).unwrap();
+    assert_eq!(origin(&there, copy), Some(Origin::Unsigned));
+    let again = there.block_on(client.export(copy)).unwrap();
+    import(&there, &again, Place::Replace, Accept::Signed).unwrap();
+    assert_eq!(origin(&there, copy), Some(Origin::Unsigned));
+}
+
+#[test]
+fn an_import_takes_no_id_that_a_start_derives() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    let key = of_key("order 7");
+    let file = exported(&here, key);
+    let forged = Bytes::from(bare(&file).to_string());
+    let child = InstanceId(Builder::from_random_bytes([7; 16]).into_uuid());
+    let free = Bytes::from(bare(&exported(&here, drawn())).to_string());
+    for (document, place) in [
+        (&forged, Place::Free),
+        (&forged, Place::Replace),
+        (&free, Place::As(key)),
+        (&free, Place::As(child)),
+    ] {
+        check_code(import(&there, document, place, Accept::Unsigned), "WL-R163");
+    }
+    assert!(there.store.instance(key).unwrap().is_none());
+    // Nor does a copy of a signed run take the id of a key that it never had.
+    let other = exported(&here, drawn());
+    check_code(
+        import(&here, &other, Place::As(of_key("order 8")), Accept::Signed),
+        "WL-R163",
+    );
+    // What a known key has signed keeps the key under which it was started.
+    import(&here, &file, Place::Replace, Accept::Signed).unwrap();
+    let [client, _] = here.clients();
+    let again = here.block_on(client.create_and_run(request(key))).unwrap();
+    assert!(again.existing.is_some());
+}
+
+#[test]
+fn a_start_is_never_answered_with_a_run_that_no_known_key_has_signed() {
+    let (here, there) = (Setup::default().start(), Setup::default().start());
+    let id = drawn();
+    let document = bare(&exported(&here, id));
+    let forged = Bytes::from(document.to_string());
+    import(&there, &forged, Place::Free, Accept::Unsigned).unwrap();
+    let [client, _] = there.clients();
+    let start = there.block_on(client.create_and_run(request(id)));
+    assert!(matches!(start, Err(Error::Conflict { .. })), "{start:?}");
+    // Nor is it answered with a copy.
+    let copy = drawn();
+    let file = here.block_on(here.clients()[0].export(id)).unwrap();
+    import(&here, &file, Place::As(copy), Accept::Signed).unwrap();
+    let start = here.block_on(here.clients()[0].create_and_run(request(copy)));
+    assert!(matches!(start, Err(Error::Conflict { .. })), "{start:?}");
+}
+
+#[test]
+fn times_that_cannot_be_are_refused_whoever_signs_them() {
+    let here = Setup::default().start();
+    let good = bare(&exported(&here, drawn()));
+    let hour_ms = 3_600_000;
+    let future = here.now_ms() + hour_ms;
+    let long_ago = here.now_ms() - 100 * hour_ms;
+    for (pointer, value) in [
+        ("/exported-ms", json!(future)),
+        ("/instance/created-ms", json!(future)),
+        ("/instance/created-ms", json!(-1)),
+        ("/instance/created-ms", json!(i64::MIN)),
+        ("/instance/finished-ms", json!(future)),
+        ("/instance/finished-ms", json!(i64::MAX)),
+        ("/instance/finished-ms", json!(long_ago)),
+        ("/records/0/started-ms", json!(future)),
+        ("/records/0/started-ms", json!(long_ago)),
+        ("/records/0/took-us", json!(u64::MAX)),
+        (
+            "/journal",
+            json!([{ "at-ms": future, "kind": "x", "detail": "{}" }]),
+        ),
+    ] {
+        let mut document = good.clone();
+        *document.pointer_mut(pointer).unwrap() = value;
+        let text = document.to_string();
+        let signature = here
+            .exports()
+            .sign(text.as_bytes(), "")
+            .unwrap()
+            .to_string();
+        let file = format!(
+            "{{\"windlass-export\":2,\"document\":{text},\"signature\":{}}}",
+            json!(signature)
+        );
+        check_code(
+            import(
+                &here,
+                &Bytes::from(file),
+                Place::As(drawn()),
+                Accept::Signed,
+            ),
+            "WL-R134",
+        );
+    }
+}
