@@ -69,13 +69,27 @@ impl Node for Confirm {
     }
 }
 
-/// The message goes with the bookmark, so that whoever lists what waits can read it.
+/// The message and the schema of an answer go with the bookmark: the list of what waits shows
+/// them, and the page of a resume link is a form by the schema.
 fn ask(config: Config, cx: &Context) -> Outcome<Answer> {
     let own = || json!({ "instance": cx.instance_id(), "node": cx.node_id() });
     let bookmark = Bookmark::new(BOOKMARK)
         .matching(config.matching.unwrap_or_else(own))
-        .metadata(json!({ "message": config.message }));
+        .metadata(json!({ "message": config.message, "schema": answers() }));
     Outcome::suspend([bookmark])
+}
+
+/// The schema of an [`Answer`], with the titles that a person sees.
+fn answers() -> Value {
+    json!({
+        "type": "object",
+        "required": ["decision"],
+        "properties": {
+            "decision": { "title": "Decision", "enum": ["approve", "reject"] },
+            "by": { "title": "Your name", "type": ["string", "null"] },
+            "comment": { "title": "Comment", "type": ["string", "null"], "maxLength": 10_000 },
+        },
+    })
 }
 
 /// `done` is taken whatever was decided: a workflow that does not care has one edge.
@@ -122,7 +136,7 @@ mod tests {
     fn question(matching: Value) -> Seen {
         let bookmark = Bookmark::new(BOOKMARK)
             .matching(matching)
-            .metadata(json!({ "message": "Really?" }));
+            .metadata(json!({ "message": "Really?", "schema": answers() }));
         Seen::suspend([bookmark])
     }
 

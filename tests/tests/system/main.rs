@@ -31,6 +31,7 @@ mod http_pools;
 mod http_strangers;
 mod kills;
 mod leaving;
+mod links;
 mod locks;
 mod metrics;
 mod mistakes;
