@@ -7,7 +7,10 @@
 
 mod targets;
 
-use targets::{bodies, components, diagnostics, expressions, grants, schemas, trust, workflows};
+use targets::{
+    bodies, components, diagnostics, expressions, grants, imports, schemas, tokens, trust,
+    workflows,
+};
 
 /// A reader of data from outside.
 pub struct Target {
@@ -53,6 +56,18 @@ pub const TARGETS: &[Target] = &[
         name: "components",
         run: components::run,
         memory_bytes: 512 * MIB,
+        input_bytes: 16_384,
+    },
+    Target {
+        name: "tokens",
+        run: tokens::run,
+        memory_bytes: 64 * MIB,
+        input_bytes: 512,
+    },
+    Target {
+        name: "imports",
+        run: imports::run,
+        memory_bytes: 256 * MIB,
         input_bytes: 16_384,
     },
     Target {
