@@ -94,6 +94,8 @@ pub const KEYRING: Code = Code::new("WL-R161");
 pub const UNSIGNED: Code = Code::new("WL-R162");
 /// The run that is to be imported would take an id that stands for something else.
 pub const DERIVED_ID: Code = Code::new("WL-R163");
+/// The run that is to be imported uses a component that the configuration denies.
+pub const DENIED_COMPONENT: Code = Code::new("WL-R165");
 /// The keyring lacks the key that the other hosts of the store sign with.
 pub const OTHER_KEYRING: Code = Code::new("WL-R164");
 /// A text is no key: it is too long, or has a zero character in it.

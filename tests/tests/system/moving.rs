@@ -267,3 +267,25 @@ fn an_import_takes_no_idempotency_key() {
     assert_eq!(again.status, 200, "{again:?}");
     assert_eq!(again.json()["existed"], true);
 }
+
+#[test]
+fn a_run_that_uses_a_denied_component_is_not_imported() {
+    let (here, there) = trusting(&["human", "text"]);
+    let serve = here.serve();
+    let id = asked(&here);
+    let document = here.ask(&["instance", "export", &id]);
+    drop(serve);
+    let exported: Value = serde_json::from_str(&document).expect("JSON");
+    let pins = exported["document"]["pins"]["json"].as_str().expect("text");
+    let pins: Value = serde_json::from_str(pins).expect("JSON");
+    let digest = pins["uses"]["human/confirm@1"].as_str().expect("a digest");
+    let there = there.with("plugins.deny", &json!([digest]).to_string());
+    let file = there.file("run.json", &document);
+    let file = file.to_str().expect("a path that is text");
+    for arguments in [&[][..], &["--unsigned"], &["--new-id"]] {
+        let command = [&["instance", "import", file], arguments].concat();
+        let refused = there.say(&command);
+        assert_eq!(refused.exit, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("WL-R165"), "{}", refused.stderr);
+    }
+}

@@ -23,6 +23,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::transfer::malformed;
 
+pub(crate) use pins::Pins;
 pub use prepare::{check, warnings};
 pub(crate) use prepare::{is_pure, schedule_inputs, uses};
 

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceId, RunNo, Status, TriggerType};
-use windlass_store::rows::{RunRow, TriggerRow};
+use windlass_store::rows::{PinsRow, RunRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
 use windlass_store::{Write, Wrote};
 
 use super::unexpected;
 use super::workflow::{Inner, WorkflowClient};
+use crate::catalog::Pins;
 use crate::codes;
 use crate::error::Error;
 use crate::transfer::{self, Accept, Incoming, Place, Seal};
@@ -139,6 +140,7 @@ impl Inner {
         let seal = incoming.seal();
         let store = self.store.as_ref();
         let (definition, pins) = (incoming.definition.clone(), incoming.pins.clone());
+        self.check_denied(&pins)?;
         let prepared = self
             .catalog()
             .carried(definition, pins, store, &self.plugins)
@@ -173,6 +175,28 @@ impl Inner {
             status,
             how,
             seal,
+        })
+    }
+
+    /// Refuses a run that is pinned to a component which the configuration denies. A run that
+    /// began here goes on until it comes to such a node; one that comes from elsewhere is not
+    /// taken in to fail there.
+    fn check_denied(&self, pins: &PinsRow) -> Result<(), Error> {
+        let pins = Pins::from_row(pins).map_err(transfer::malformed)?;
+        let mut uses = pins.uses.iter();
+        let Some((asked, digest)) = uses.find(|(_, digest)| self.plugins.is_denied(digest)) else {
+            return Ok(());
+        };
+        Err(Error::Refused {
+            code: codes::DENIED_COMPONENT,
+            message: format!(
+                "the run uses a component that this host denies: `{asked}` is {digest}"
+            ),
+            help: Some(
+                "import it on a host that allows the component, or take the digest out of `deny` \
+                 in the section [plugins]"
+                    .to_owned(),
+            ),
         })
     }
 }
