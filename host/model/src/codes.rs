@@ -67,3 +67,6 @@ pub const SCHEMA_PATTERN: Code = Code::new("WL-D156");
 pub const SCHEMA_REFERENCE: Code = Code::new("WL-D157");
 /// A value would take too long to check against its schema.
 pub const SCHEMA_STEPS: Code = Code::new("WL-D158");
+
+/// A trigger by `http` that names no scheme to verify requests by, or several.
+pub const VERIFY_SCHEME: Code = Code::new("WL-D170");

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::http::{Respond, Verify};
+
 /// What starts a workflow. It takes effect when the workflow is published.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StartTrigger {
@@ -19,6 +21,10 @@ pub enum StartTrigger {
         method: String,
         /// What comes after `/hooks`: see [`crate::http::is_path`].
         path: String,
+        /// How a request is known to come from its sender. Without it, every request counts.
+        verify: Option<Verify>,
+        /// What the sender is answered.
+        respond: Respond,
     },
     /// A schedule of the calendar.
     Cron {

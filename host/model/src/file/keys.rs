@@ -87,6 +87,29 @@ pub(super) const TRIGGERS: &[(&str, &[&str])] = &[
 ];
 
 /// What a trigger by `http` says.
-pub(super) const HTTP: &[&str] = &["method", "path"];
+pub(super) const HTTP: &[&str] = &["method", "path", "verify", "respond"];
+
+/// How a request is verified: `verify` has exactly one of these.
+pub(super) const SCHEMES: &[&str] = &[
+    "github",
+    "stripe",
+    "standard-webhooks",
+    "hmac",
+    "bearer",
+    "basic",
+];
+
+/// Schemes that sign no time and have nothing to say but their secrets.
+pub(super) const PLAIN_SCHEME: &[&str] = &["secret", "secrets"];
+
+/// Schemes that sign a time.
+pub(super) const TIMED_SCHEME: &[&str] = &["secret", "secrets", "tolerance"];
+
+pub(super) const HMAC_SCHEME: &[&str] = &["secret", "secrets", "header", "encoding", "prefix"];
+
+pub(super) const BASIC_SCHEME: &[&str] = &["secret", "secrets", "user"];
+
+/// A node that answers.
+pub(super) const RESPOND: &[&str] = &["node", "within"];
 
 pub(super) const OPTIONS: &[&str] = &["activation", "commit", "incidents", "timeout", "retention"];

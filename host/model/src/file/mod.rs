@@ -12,6 +12,7 @@
 mod duration;
 mod edge;
 mod format;
+mod hook;
 mod keys;
 mod kind;
 mod node;

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::workflow::{Constant, constant};
-use super::{keys, kind};
+use super::{hook, keys, kind};
 use crate::definition::{Misfire, Overlap, StartTrigger, Timing};
 use crate::nearest::nearest;
 use crate::stimulus::canonical;
-use crate::{codes, http, limits, schedule};
+use crate::{codes, limits, schedule};
 
 const UTC: &str = "UTC";
 
@@ -71,7 +71,7 @@ fn one(reader: &mut Reader, tree: &Tree) -> Option<StartTrigger> {
             StartTrigger::Event { name, matches }
         }
         "cron" => cron(reader, tree),
-        "http" => reader.at("http", |reader| request(reader, &first.value)),
+        "http" => reader.at("http", |reader| hook::request(reader, &first.value)),
         _ => {
             let every_ms = reader.at("every", |reader| reader.duration(&first.value));
             let timing = timing(reader, tree);
@@ -130,45 +130,6 @@ fn only_kind<'t>(
     let of = |(kind, _): &&(&str, &[&str])| *kind == first.key;
     let (_, known) = keys::TRIGGERS.iter().find(of)?;
     Some((first, known))
-}
-
-/// A request, by its method and path.
-fn request(reader: &mut Reader, tree: &Tree) -> StartTrigger {
-    let entries = reader.map(tree, "a map with `path`");
-    reader.known_keys(entries, "a trigger by `http`", keys::HTTP, |_| None);
-    let methods = http::METHODS.map(|method| (method, method));
-    let method = tree.get("method");
-    let method =
-        method.and_then(|method| reader.at("method", |reader| reader.choice(method, &methods)));
-    let path = match tree.get("path") {
-        Some(path) => reader.at("path", |reader| hook_path(reader, path)),
-        None if matches!(tree.kind, Kind::Map(_)) => {
-            let report =
-                reader.report(codes::MISSING_KEY, "a trigger by `http` has a `path`", tree);
-            report.help("like `{ http: { method: POST, path: /orders } }`");
-            None
-        }
-        None => None,
-    };
-    StartTrigger::Http {
-        method: method.unwrap_or("POST").to_owned(),
-        path: path.unwrap_or_default(),
-    }
-}
-
-fn hook_path(reader: &mut Reader, tree: &Tree) -> Option<String> {
-    let path = reader.text(tree)?.to_owned();
-    if http::is_path(&path) {
-        return Some(path);
-    }
-    let report = reader.report(
-        codes::BAD_VALUE,
-        format!("`{path}` is no path of a hook"),
-        tree,
-    );
-    report
-        .help("like `/orders/new`: letters, digits, `-`, `.`, `_` and `~` between single slashes");
-    None
 }
 
 fn cron(reader: &mut Reader, tree: &Tree) -> StartTrigger {

@@ -223,7 +223,7 @@ fn bindings(definition: &Definition) -> Vec<NewBinding> {
                 node: None,
             })
         }
-        StartTrigger::Http { method, path } => {
+        StartTrigger::Http { method, path, .. } => {
             let matches = Bytes::from(stimulus::canonical(&http::matches(method, path)));
             Some(NewBinding {
                 key: key.clone(),
