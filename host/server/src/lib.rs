@@ -31,6 +31,7 @@ mod routes;
 mod service;
 #[cfg(test)]
 mod tests;
+pub mod verify;
 mod view;
 
 pub use connections::RESERVED;

@@ -1,0 +1,111 @@
+//! Whether a request to a hook comes from its sender: the schemes by which senders sign requests.
+//!
+//! Each scheme is a pure function of the secrets, the headers, the body and the time. The caller
+//! gives the body as the sender has sent it: a body that was parsed and written again has another
+//! signature.
+//!
+//! Bounds: a header counts up to [`HEADER_BYTES`], a header with more than [`SIGNATURES`]
+//! signatures verifies nothing, and the body is hashed once for each secret and once for the
+//! digest of the delivery. A header that a scheme reads occurs once. Two values are refused,
+//! since a proxy in front of the host may have checked the other one.
+//!
+//! Secrets, tags and passwords are compared in constant time, and every secret is tried with
+//! every signature. How long the answer takes tells which public part of a request was malformed
+//! or too old. It does not tell how much of a signature was right, or which secret matched.
+
+mod credentials;
+mod read;
+mod signed;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use sha2::{Digest as _, Sha256};
+use windlass_model::Digest;
+use windlass_model::http::Verify;
+
+/// The longest value of a header that a scheme reads, in bytes.
+pub const HEADER_BYTES: usize = 4096;
+
+/// How many signatures one header may list.
+pub const SIGNATURES: usize = 16;
+
+/// A request that comes from its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Deliveries of one sender with the same digest are the same delivery. None where the scheme
+    /// signs nothing: a bearer token and a password say who sends, not what.
+    pub delivery: Option<Digest>,
+}
+
+/// Verifies a request by a scheme. `secrets` are the values of the secrets that the scheme
+/// names, any of which verifies; `now_ms` is the wall clock in milliseconds since 1970.
+///
+/// None: the request is not from the sender. Which part failed is not told.
+pub fn verify(
+    by: &Verify,
+    secrets: &[Arc<str>],
+    headers: &HeaderMap,
+    body: &[u8],
+    now_ms: i64,
+) -> Option<Verified> {
+    let delivery = match by {
+        Verify::Github { .. } => Some(signed::github(secrets, headers, body)?),
+        Verify::Stripe { tolerance_ms, .. } => {
+            let clock = read::Clock::new(now_ms, *tolerance_ms);
+            Some(signed::stripe(secrets, headers, body, clock)?)
+        }
+        Verify::Standard { tolerance_ms, .. } => {
+            let clock = read::Clock::new(now_ms, *tolerance_ms);
+            Some(signed::standard(secrets, headers, body, clock)?)
+        }
+        Verify::Hmac {
+            header,
+            encoding,
+            prefix,
+            ..
+        } => {
+            let text = read::one(headers, header)?.strip_prefix(prefix.as_bytes())?;
+            let tag = read::tag(text, *encoding)?;
+            Some(signed::generic(secrets, tag, body)?)
+        }
+        Verify::Bearer { .. } => {
+            credentials::bearer(secrets, headers)?;
+            None
+        }
+        Verify::Basic { user, .. } => {
+            credentials::basic(user, secrets, headers)?;
+            None
+        }
+    };
+    Some(Verified { delivery })
+}
+
+/// Why a secret verifies nothing by this scheme, for the log. None for a secret that can verify.
+/// The text does not contain the secret.
+pub fn problem_of_secret(by: &Verify, secret: &str) -> Option<&'static str> {
+    if secret.is_empty() {
+        return Some("the secret is empty");
+    }
+    match by {
+        Verify::Github { .. } | Verify::Stripe { .. } | Verify::Hmac { .. } => None,
+        Verify::Standard { .. } => signed::standard_key(secret).err(),
+        Verify::Bearer { .. } => credentials::problem_of_token(secret),
+        Verify::Basic { user, .. } => credentials::problem_of_password(user, secret),
+    }
+}
+
+/// The digest of a delivery. The length of each part precedes the part, so that no two lists of
+/// parts have the same digest. The number counts versions: digests are stored.
+fn delivery(scheme: &str, parts: &[&[u8]]) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(b"windlass.delivery.1");
+    for part in std::iter::once(&scheme.as_bytes()).chain(parts) {
+        let bytes = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        hash.update(bytes.to_be_bytes());
+        hash.update(part);
+    }
+    Digest(hash.finalize().into())
+}

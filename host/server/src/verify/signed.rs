@@ -1,0 +1,139 @@
+//! Schemes that sign: HMAC-SHA256 (RFC 2104) over the body, and by some over a time and an id.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use subtle::{Choice, ConstantTimeEq as _};
+use windlass_model::Digest;
+use windlass_model::http::Encoding;
+
+use super::read::{self, Clock, Tag};
+use super::{SIGNATURES, delivery};
+
+/// What a secret of Standard Webhooks begins with.
+const STANDARD_PREFIX: &str = "whsec_";
+
+/// GitHub signs the body. The id of the delivery is not signed, so that it counts only together
+/// with the body: another id cannot pass for a delivery of another body.
+pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> Option<Digest> {
+    let text = read::one(headers, "x-hub-signature-256")?.strip_prefix(b"sha256=")?;
+    let tag = read::tag(text, Encoding::Hex)?;
+    let id = read::one_or_empty(headers, "x-github-delivery")?;
+    any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("github", &[id, body]))
+}
+
+/// Stripe signs `TIME.BODY`. The sender signs each attempt of a delivery with a new time, and the
+/// id of the event stands in the body: the body alone tells deliveries apart.
+pub(super) fn stripe(
+    secrets: &[Arc<str>],
+    headers: &HeaderMap,
+    body: &[u8],
+    clock: Clock,
+) -> Option<Digest> {
+    let mut time = None;
+    let mut signatures = Vec::new();
+    for item in read::one(headers, "stripe-signature")?.split(|byte| *byte == b',') {
+        if let Some(text) = item.strip_prefix(b"t=") {
+            if time.replace(text).is_some() {
+                return None;
+            }
+        } else if let Some(text) = item.strip_prefix(b"v1=") {
+            // Other versions, like `v0` of test events, are weaker or unknown: they do not count.
+            signatures.push(text);
+        }
+    }
+    let time = time.filter(|time| clock.admits(time))?;
+    let tags = tags(&signatures, Encoding::Hex)?;
+    // The time has no dot in it, so that one message is not two.
+    any_matches(plain(secrets), &[time, b".", body], &tags).then(|| delivery("stripe", &[body]))
+}
+
+/// Standard Webhooks sign `ID.TIME.BODY`. A sender keeps the id when it repeats a delivery.
+pub(super) fn standard(
+    secrets: &[Arc<str>],
+    headers: &HeaderMap,
+    body: &[u8],
+    clock: Clock,
+) -> Option<Digest> {
+    let id = read::one(headers, "webhook-id")?;
+    // With a dot in the id, the head of a signed body could pass for the time, and the time for a
+    // part of the id.
+    if id.is_empty() || id.contains(&b'.') {
+        return None;
+    }
+    let time = read::one(headers, "webhook-timestamp")?;
+    if !clock.admits(time) {
+        return None;
+    }
+    let list = read::one(headers, "webhook-signature")?;
+    let signatures: Vec<_> = list
+        .split(|byte| *byte == b' ')
+        .filter_map(|item| item.strip_prefix(b"v1,"))
+        .collect();
+    let tags = tags(&signatures, Encoding::Base64)?;
+    let keys = secrets.iter().filter_map(|secret| standard_key(secret).ok());
+    any_matches(keys, &[id, b".", time, b".", body], &tags)
+        .then(|| delivery("standard", &[id, body]))
+}
+
+/// A tag of the body in a header of the sender's own.
+pub(super) fn generic(secrets: &[Arc<str>], tag: Tag, body: &[u8]) -> Option<Digest> {
+    any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("hmac", &[body]))
+}
+
+/// The key of a secret of Standard Webhooks: Base64 behind `whsec_`. The error says why the
+/// secret has none.
+pub(super) fn standard_key(secret: &str) -> Result<Vec<u8>, &'static str> {
+    let text = secret
+        .strip_prefix(STANDARD_PREFIX)
+        .ok_or("a secret of Standard Webhooks begins with `whsec_`")?;
+    match STANDARD.decode(text) {
+        Ok(key) if key.is_empty() => Err("the key behind `whsec_` is empty"),
+        Ok(key) => Ok(key),
+        Err(_) => Err("the key behind `whsec_` is not Base64 with padding"),
+    }
+}
+
+/// Secrets that are keys as they stand. An empty one is none.
+fn plain(secrets: &[Arc<str>]) -> impl Iterator<Item = &[u8]> {
+    let keys = secrets.iter().map(|secret| secret.as_bytes());
+    keys.filter(|key| !key.is_empty())
+}
+
+/// The tags of a list. A malformed one is left out: the sender may sign in a form of the future
+/// besides. None: there are too many.
+fn tags(signatures: &[&[u8]], encoding: Encoding) -> Option<Vec<Tag>> {
+    let read = |text: &&[u8]| read::tag(text, encoding);
+    (signatures.len() <= SIGNATURES).then(|| signatures.iter().filter_map(read).collect())
+}
+
+/// Whether one of the tags is that of the message by one of the keys. Every pair is compared, so
+/// that the time does not tell which key is in use.
+fn any_matches<K: AsRef<[u8]>>(
+    keys: impl Iterator<Item = K>,
+    message: &[&[u8]],
+    tags: &[Tag],
+) -> bool {
+    if tags.is_empty() {
+        return false;
+    }
+    let mut found = Choice::from(0);
+    for key in keys {
+        // No length of a key is refused: a long one is hashed first.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_ref()) else {
+            continue;
+        };
+        for part in message {
+            mac.update(part);
+        }
+        let wanted: Tag = mac.finalize().into_bytes().into();
+        for tag in tags {
+            found |= wanted.ct_eq(tag);
+        }
+    }
+    found.into()
+}
