@@ -70,3 +70,5 @@ pub const SCHEMA_STEPS: Code = Code::new("WL-D158");
 
 /// A trigger by `http` that names no scheme to verify requests by, or several.
 pub const VERIFY_SCHEME: Code = Code::new("WL-D170");
+/// The node that is to answer a request is not at the outermost level of the workflow.
+pub const NO_ANSWER_NODE: Code = Code::new("WL-D171");

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::Digest;
+
 /// The name of every stimulus that a request is.
 pub const STIMULUS: &str = "windlass.http";
 
@@ -128,38 +130,211 @@ pub fn matches(method: &str, path: &str) -> Value {
     json!({ "method": method, "path": path })
 }
 
+/// Parameters in the path of one trigger.
+pub const PARAMETERS: usize = 4;
+
 /// Whether a definition may name this path: a slash, and then parts of letters, digits, `-`,
 /// `.`, `_` and `~` with single slashes between them. There is nothing to decode in it, so that
 /// what is written is what is matched.
+///
+/// A part other than the first may be a parameter, `{name}`. Names of parameters are like those
+/// of nodes and differ from each other, and a path has at most [`PARAMETERS`].
 pub fn is_path(path: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty()
-            && part != "."
-            && part != ".."
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+    let Some(rest) = path.strip_prefix('/').filter(|_| path.len() <= PATH_BYTES) else {
+        return false;
     };
-    path.len() <= PATH_BYTES
-        && path
-            .strip_prefix('/')
-            .is_some_and(|rest| rest.split('/').all(part))
+    let mut names: Vec<&str> = Vec::new();
+    rest.split('/').enumerate().all(|(at, part)| {
+        let Some(name) = parameter(part) else {
+            return is_part(part);
+        };
+        let is_new = !names.contains(&name);
+        names.push(name);
+        at > 0 && is_new && is_name(name) && names.len() <= PARAMETERS
+    })
+}
+
+fn is_part(part: &str) -> bool {
+    !part.is_empty()
+        && part != "."
+        && part != ".."
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// The name of a parameter, if this part of a path is one.
+fn parameter(part: &str) -> Option<&str> {
+    part.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// Whether a path of a definition has parameters.
+pub fn has_parameters(path: &str) -> bool {
+    path.contains('{')
+}
+
+/// Whether the server starts a trigger itself, after it has verified the request or read its
+/// path. No stimulus has the hash of such a trigger, so no unverified request starts it.
+pub fn is_direct(path: &str, verify: Option<&Verify>, respond: &Respond) -> bool {
+    verify.is_some() || *respond != Respond::Accepted || has_parameters(path)
+}
+
+/// What the direct triggers are found by that a request may start: SHA-256 of the method, the
+/// first part of the path and the number of its parts. The second zero byte keeps it apart from
+/// the hashes of stimuli, which have JSON there.
+pub fn shape(method: &str, path: &str) -> Digest {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    let parts = path.matches('/').count();
+    let text = format!("{STIMULUS}\0\0{method}\0{first}\0{parts}");
+    Digest::of(text.as_bytes())
+}
+
+/// The parameters of a path, by name.
+pub type Parameters = Vec<(String, String)>;
+
+/// The parameters that a request's path has by the path of a definition, as they are sent; none
+/// if the two do not match. A parameter is one part, which is neither empty nor `.` or `..`.
+pub fn parameters(of: &str, path: &str) -> Option<Parameters> {
+    if path.len() > REQUEST_PATH_BYTES {
+        return None;
+    }
+    let (mut wanted, mut given) = (of.split('/'), path.split('/'));
+    let mut found = Parameters::new();
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(found),
+            (Some(wanted), Some(given)) => match parameter(wanted) {
+                Some(name) if !matches!(given, "" | "." | "..") => {
+                    found.push((name.to_owned(), given.to_owned()));
+                }
+                None if wanted == given => {}
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+}
+
+/// How long the path of a request may be that has parameters, in bytes.
+pub const REQUEST_PATH_BYTES: usize = 2048;
+
+/// How a path ranks among those that match a request: the least is taken. From left to right, a
+/// literal part comes before a parameter.
+pub fn rank(path: &str) -> Vec<bool> {
+    path.split('/')
+        .map(|part| parameter(part).is_some())
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_path;
+    use super::*;
 
     #[test]
     fn a_path_needs_no_decoding() {
-        for path in ["/orders", "/orders/new", "/a/b-c_d.e~f/1"] {
+        for path in [
+            "/orders",
+            "/orders/new",
+            "/a/b-c_d.e~f/1",
+            "/orders/{id}",
+            "/a/{a}/b/{b_1}/{c}/{_d}",
+        ] {
             assert!(is_path(path), "{path}");
         }
         for path in [
-            "", "/", "orders", "/orders/", "//a", "/a//b", "/a/../b", "/a b", "/ä", "/a?b",
-            "/{id}", "/a%20b",
+            "",
+            "/",
+            "orders",
+            "/orders/",
+            "//a",
+            "/a//b",
+            "/a/../b",
+            "/a b",
+            "/ä",
+            "/a?b",
+            "/{id}",
+            "/a%20b",
+            "/a/{}",
+            "/a/{A}",
+            "/a/{1}",
+            "/a/{x}y",
+            "/a/{x",
+            "/a/x}",
+            "/a/{x}/{x}",
+            "/a/{a}/{b}/{c}/{d}/{e}",
+            "/a/{{x}}",
+            "/a/{x y}",
         ] {
             assert!(!is_path(path), "{path}");
         }
+    }
+
+    #[test]
+    fn parameters_are_whole_parts_as_they_are_sent() {
+        let check = |of: &str, path: &str, wanted: Option<&[(&str, &str)]>| {
+            let found = parameters(of, path);
+            let found: Option<Vec<_>> = found.as_ref().map(|all| {
+                let pair = |(name, value): &(String, String)| (name.clone(), value.clone());
+                all.iter().map(pair).collect()
+            });
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let wanted = wanted.map(|all| all.iter().map(owned).collect::<Vec<_>>());
+            assert_eq!(found, wanted, "{of} {path}");
+        };
+        check("/a/{x}", "/a/1", Some(&[("x", "1")]));
+        check("/a/{x}", "/a/%2e%2F", Some(&[("x", "%2e%2F")]));
+        check("/a/{x}/b/{y}", "/a/1/b/2", Some(&[("x", "1"), ("y", "2")]));
+        check("/a/b", "/a/b", Some(&[]));
+        for path in [
+            "/a", "/a/", "/a/.", "/a/..", "/a/1/", "/a/1/2", "/b/1", "a/1", "",
+        ] {
+            check("/a/{x}", path, None);
+        }
+        let long = format!("/a/{}", "x".repeat(REQUEST_PATH_BYTES));
+        check("/a/{x}", &long, None);
+    }
+
+    #[test]
+    fn literal_parts_win_from_left_to_right() {
+        let mut paths = ["/a/{x}/{y}", "/a/b/c", "/a/{x}/c", "/a/b/{y}"];
+        paths.sort_by_key(|path| rank(path));
+        assert_eq!(paths, ["/a/b/c", "/a/b/{y}", "/a/{x}/c", "/a/{x}/{y}"]);
+    }
+
+    #[test]
+    fn a_request_has_the_shape_of_each_path_that_matches_it() {
+        let of = shape("POST", "/a/1/c");
+        for path in ["/a/{x}/{y}", "/a/b/c", "/a/{x}/c"] {
+            assert_eq!(shape("POST", path), of, "{path}");
+        }
+        for (method, path) in [("GET", "/a/b/c"), ("POST", "/b/{x}/c"), ("POST", "/a/{x}")] {
+            assert_ne!(shape(method, path), of, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn only_a_plain_trigger_is_started_by_a_stimulus() {
+        let key = || Verify::Bearer {
+            secrets: vec!["k".to_owned()],
+        };
+        let node = Respond::Node {
+            node: "n".to_owned(),
+            within_ms: 1,
+        };
+        assert!(!is_direct("/a", None, &Respond::Accepted));
+        assert!(is_direct("/a", Some(&key()), &Respond::Accepted));
+        assert!(is_direct("/a", None, &node));
+        assert!(is_direct("/a/{x}", None, &Respond::Accepted));
+        let stimulus = crate::stimulus::canonical(&matches("POST", "/a"));
+        let stimulus = crate::stimulus::hash(STIMULUS, &stimulus, None);
+        assert_ne!(stimulus, shape("POST", "/a"));
     }
 }

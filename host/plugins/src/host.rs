@@ -144,6 +144,11 @@ impl Host {
         &self.registry
     }
 
+    /// The secrets of the host, by which workflows also know their callers.
+    pub fn secrets(&self) -> &crate::options::Secrets {
+        &self.shared.options.secrets
+    }
+
     /// Where calls are measured, and whatever else this process does.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.options.metrics

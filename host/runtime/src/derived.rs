@@ -10,6 +10,7 @@ enum Use {
     Child = 1,
     Sent = 2,
     Incident = 3,
+    Delivery = 4,
 }
 
 /// The child that a node run starts in this phase.
@@ -27,12 +28,27 @@ pub(crate) fn incident(instance: InstanceId, seq: Seq) -> StimulusId {
     StimulusId(derive(Use::Incident, instance.0, seq.0, 0))
 }
 
+/// The run that a delivery of a sender starts by this trigger of a workflow.
+pub(crate) fn delivery(workflow: &str, trigger: &str, delivery: Digest) -> InstanceId {
+    let mut bytes = vec![Use::Delivery as u8];
+    for text in [workflow, trigger] {
+        bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    bytes.extend_from_slice(&delivery.0);
+    InstanceId(name(&bytes))
+}
+
 fn derive(what: Use, from: Uuid, one: u64, two: u64) -> Uuid {
     let mut bytes = vec![what as u8];
     bytes.extend_from_slice(from.as_bytes());
     bytes.extend_from_slice(&one.to_be_bytes());
     bytes.extend_from_slice(&two.to_be_bytes());
-    let digest = Digest::of(&bytes);
+    name(&bytes)
+}
+
+fn name(bytes: &[u8]) -> Uuid {
+    let digest = Digest::of(bytes);
     let mut half = [0; 16];
     for (byte, hashed) in half.iter_mut().zip(digest.0) {
         *byte = hashed;
@@ -54,6 +70,9 @@ mod tests {
             sent(run, Seq(1), 0).0,
             sent(run, Seq(1), 1).0,
             incident(run, Seq(1)).0,
+            delivery("a", "bc", Digest::of(b"1")).0,
+            delivery("ab", "c", Digest::of(b"1")).0,
+            delivery("a", "bc", Digest::of(b"2")).0,
         ];
         for (place, name) in names.iter().enumerate() {
             assert!(!names[..place].contains(name), "{place}");

@@ -13,8 +13,8 @@ use windlass_runtime::Runtime;
 use windlass_runtime::client::{Turns, WorkflowClient};
 use windlass_store::Store;
 
-use crate::api::webhooks::KnownHooks;
 use crate::codes;
+use crate::hooks::Hooks;
 use crate::hub::Hub;
 use crate::options::{Bounds, Options};
 use crate::origin::Names;
@@ -44,8 +44,8 @@ pub(crate) struct Inner {
     hook_rate: Option<Buckets>,
     /// How often one client calls hooks and resume links.
     client_rate: Option<Buckets>,
-    /// Hooks that have started something, and will probably do so again.
-    pub(crate) known_hooks: KnownHooks,
+    /// Hooks that were called before, and will probably be called again.
+    pub(crate) hooks: Hooks,
     /// Threads that may be in the store: for the client's as well as for what is done here.
     blocking: Turns,
     /// Threads that may count for the metrics, whatever the others wait for.
@@ -78,7 +78,7 @@ impl App {
             pools: Pools::new(&bounds, Arc::clone(options.plugins.metrics())),
             hook_rate: options.callers.hook_rate.map(Buckets::new),
             client_rate: options.callers.client_rate.map(Buckets::new),
-            known_hooks: KnownHooks::default(),
+            hooks: Hooks::default(),
             blocking,
             counting: Turns::new(COUNTING),
             probing: Turns::new(1),

@@ -54,3 +54,11 @@ pub const CLIENT_RATE: Code = Code::new("WL-H025");
 pub const NOT_OUR_NAME: Code = Code::new("WL-H026");
 /// A page in a browser that is not of this host sent a request that changes something.
 pub const FOREIGN_PAGE: Code = Code::new("WL-H027");
+/// A request to a hook does not come from its sender.
+pub const NOT_VERIFIED: Code = Code::new("WL-H045");
+/// A secret that requests to a hook are verified by cannot be used.
+pub const NO_SECRET: Code = Code::new("WL-H046");
+/// A request to a hook waits for a run, without the token.
+pub const NO_WAIT: Code = Code::new("WL-H047");
+/// The run of a hook gave no answer to its sender.
+pub const NO_ANSWER: Code = Code::new("WL-H048");

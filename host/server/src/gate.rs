@@ -79,10 +79,12 @@ pub(crate) async fn gate(
         Ok(slot) => slot,
         Err(problem) => return problem.into_response(),
     };
-    let waits = request
-        .uri()
-        .query()
-        .is_some_and(|query| query.contains("wait="));
+    // A hook may wait because its trigger says so.
+    let waits = pool == Pool::Hooks
+        || request
+            .uri()
+            .query()
+            .is_some_and(|query| query.contains("wait="));
     let bounds = app.bounds();
     let most_ms = bounds.timeout_ms + if waits { bounds.wait_ms } else { 0 };
     // Whoever takes its time to bring a body has its own answer for that.

@@ -16,6 +16,7 @@ mod error;
 mod extract;
 mod form;
 mod gate;
+mod hooks;
 mod host;
 mod hub;
 mod listen;

@@ -290,6 +290,19 @@ pub(crate) struct Sent {
     dropped: bool,
     /// There is more to resume, which goes on in the background.
     more: bool,
+    /// The same delivery came before, and `started` names the run that it started then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) existed: bool,
+}
+
+impl Sent {
+    /// Adds what a further stimulus did.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.started.extend(other.started);
+        self.resumed.extend(other.resumed);
+        self.reserved.extend(other.reserved);
+        self.more |= other.more;
+    }
 }
 
 impl From<Did> for Sent {
@@ -302,6 +315,7 @@ impl From<Did> for Sent {
             buffered: did.buffered,
             dropped: did.dropped,
             more: did.more,
+            existed: false,
         }
     }
 }

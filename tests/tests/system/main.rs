@@ -46,3 +46,4 @@ mod stores;
 mod takeover;
 mod trust;
 mod waiting;
+mod webhooks;

@@ -5,9 +5,9 @@ use super::keys;
 use super::reader::{Reader, list};
 use super::tree::{Entry, Kind, Node as Tree};
 use super::workflow::{Constant, constant};
+use crate::codes;
 use crate::definition::StartTrigger;
 use crate::http::{self, Encoding, Respond, Secrets, Verify};
-use crate::codes;
 
 const EXAMPLE: &str = "like `verify: { github: { secret: NAME } }`";
 
@@ -56,8 +56,10 @@ fn hook_path(reader: &mut Reader, tree: &Tree) -> Option<String> {
         format!("`{path}` is no path of a hook"),
         tree,
     );
-    report
-        .help("like `/orders/new`: letters, digits, `-`, `.`, `_` and `~` between single slashes");
+    report.help(
+        "like `/orders/new`: letters, digits, `-`, `.`, `_` and `~` between single slashes; a \
+        part after the first may be a parameter, like `/orders/{id}`, and there are at most 4",
+    );
     None
 }
 
@@ -73,7 +75,9 @@ fn verified(reader: &mut Reader, tree: &Tree) -> Option<Verify> {
     let Some(first) = first else {
         if entries.is_empty() && matches!(tree.kind, Kind::Map(_)) {
             let message = format!("`verify` has one of {}", list(keys::SCHEMES));
-            reader.report(codes::VERIFY_SCHEME, message, tree).help(EXAMPLE);
+            reader
+                .report(codes::VERIFY_SCHEME, message, tree)
+                .help(EXAMPLE);
         }
         return None;
     };
@@ -110,9 +114,9 @@ fn scheme(reader: &mut Reader, name: &str, tree: &Tree) -> Option<Verify> {
                 text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
             });
             let encodings = [("hex", Encoding::Hex), ("base64", Encoding::Base64)];
-            let encoding = tree.get("encoding").and_then(|value| {
-                reader.at("encoding", |reader| reader.choice(value, &encodings))
-            });
+            let encoding = tree
+                .get("encoding")
+                .and_then(|value| reader.at("encoding", |reader| reader.choice(value, &encodings)));
             Verify::Hmac {
                 secrets: secrets?,
                 header: header?.to_ascii_lowercase(),
@@ -159,9 +163,9 @@ fn secrets(reader: &mut Reader, tree: &Tree) -> Option<Secrets> {
         }
         let most = http::WORD_BYTES;
         let message = format!("`{text}` cannot be the name of a secret");
-        reader.report(codes::BAD_VALUE, message, tree).help(format!(
-            "1 to {most} letters, digits, `_`, `.` and `-`"
-        ));
+        reader
+            .report(codes::BAD_VALUE, message, tree)
+            .help(format!("1 to {most} letters, digits, `_`, `.` and `-`"));
         None
     };
     match (tree.get("secret"), tree.get("secrets")) {
@@ -206,7 +210,11 @@ fn wanted(
     is_right: impl Fn(&str) -> bool,
 ) -> Option<String> {
     if tree.get(key).is_none() {
-        reader.report(codes::MISSING_KEY, format!("the key `{key}` is missing"), tree);
+        reader.report(
+            codes::MISSING_KEY,
+            format!("the key `{key}` is missing"),
+            tree,
+        );
         return None;
     }
     word(reader, tree, key, is_right)
@@ -246,7 +254,10 @@ fn bounded(reader: &mut Reader, tree: &Tree, key: &str, (unsaid, most): (u64, u6
         let mistakes = reader.diagnostics.len();
         let ms = reader.duration(value);
         if reader.diagnostics.len() == mistakes && !(1..=most).contains(&ms) {
-            let message = format!("`{key}` is more than nothing, and at most {} s", most / 1000);
+            let message = format!(
+                "`{key}` is more than nothing, and at most {} s",
+                most / 1000
+            );
             reader.report(codes::BAD_VALUE, message, value);
         }
         ms
@@ -267,7 +278,8 @@ fn answered(reader: &mut Reader, tree: &Tree) -> Option<Respond> {
     };
     reader.known_keys(entries, "`respond`", keys::RESPOND, |_| None);
     let node = tree.get("node");
-    let node = node.and_then(|node| reader.at("node", |reader| reader.text(node).map(str::to_owned)));
+    let node =
+        node.and_then(|node| reader.at("node", |reader| reader.text(node).map(str::to_owned)));
     let bounds = (http::WITHIN_MS, http::MAX_WITHIN_MS);
     let within_ms = bounded(reader, tree, "within", bounds);
     if tree.get("node").is_none() {

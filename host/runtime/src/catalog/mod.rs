@@ -24,8 +24,8 @@ use crate::error::Error;
 use crate::transfer::malformed;
 
 pub(crate) use pins::Pins;
+pub(crate) use prepare::{answering_nodes, is_pure, schedule_inputs, uses};
 pub use prepare::{check, warnings};
-pub(crate) use prepare::{is_pure, schedule_inputs, uses};
 
 /// Prepared definitions that are kept at most. What is in use lives on outside.
 const KEPT: usize = 1_000;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use windlass_engine::{Graph, PlanKind};
 use windlass_model::definition::{Node, NodeKind, StartTrigger, UseRef};
+use windlass_model::http::Respond;
 use windlass_model::schema::{Refused, Schema};
 use windlass_model::secrets::{self, Reference};
 use windlass_model::{Class, Definition, Diagnostic, Digest, Failure, Place};
@@ -36,7 +37,33 @@ pub fn check(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
         Err(diagnostics) => wrong.extend(diagnostics),
     }
     wrong.extend(schedule_inputs(definition));
+    wrong.extend(answering_nodes(definition));
     wrong
+}
+
+/// The nodes that are to answer requests and are not at the outermost level. What is published
+/// already keeps its answers.
+pub(crate) fn answering_nodes(definition: &Definition) -> Vec<Diagnostic> {
+    let of = |(key, trigger): (&String, &StartTrigger)| {
+        let StartTrigger::Http {
+            respond: Respond::Node { node, .. },
+            ..
+        } = trigger
+        else {
+            return None;
+        };
+        if definition.nodes.contains_key(node) {
+            return None;
+        }
+        let place = Place::at(format!("/triggers/{key}/http/respond/node"));
+        let message = format!("the outermost level of the workflow has no node `{node}`");
+        let mut found = Diagnostic::new(windlass_model::codes::NO_ANSWER_NODE, message, place);
+        let names = definition.nodes.keys().map(String::as_str);
+        found.help = windlass_model::nearest::nearest(node, names)
+            .map(|near| format!("did you mean `{near}`?"));
+        Some(found)
+    };
+    definition.triggers.iter().filter_map(of).collect()
 }
 
 /// The inputs of schedules that the workflow does not take: no occurrence of these could begin.

@@ -77,7 +77,8 @@ pub(crate) fn publish_from(
     // What cannot run is not published: compiling it finds out.
     Catalog::default().prepare(definition.clone(), plugins)?;
     let read = windlass_model::file::read_canonical(&definition.json).map_err(Error::Definition)?;
-    let wrong = crate::catalog::schedule_inputs(&read);
+    let mut wrong = crate::catalog::schedule_inputs(&read);
+    wrong.extend(crate::catalog::answering_nodes(&read));
     if !wrong.is_empty() {
         return Err(Error::Definition(wrong));
     }
@@ -223,12 +224,22 @@ fn bindings(definition: &Definition) -> Vec<NewBinding> {
                 node: None,
             })
         }
-        StartTrigger::Http { method, path, .. } => {
+        StartTrigger::Http {
+            method,
+            path,
+            verify,
+            respond,
+        } => {
             let matches = Bytes::from(stimulus::canonical(&http::matches(method, path)));
+            let hash = if http::is_direct(path, verify.as_ref(), respond) {
+                http::shape(method, path)
+            } else {
+                stimulus::hash(http::STIMULUS, &matches, None)
+            };
             Some(NewBinding {
                 key: key.clone(),
                 name: http::STIMULUS.to_owned(),
-                hash: stimulus::hash(http::STIMULUS, &matches, None),
+                hash,
                 matches,
                 node: None,
             })

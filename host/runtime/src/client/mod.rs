@@ -10,6 +10,7 @@
 
 mod controls;
 mod definitions;
+mod delivering;
 mod drafts;
 mod letters;
 mod locks;
@@ -28,6 +29,7 @@ mod workflow;
 
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
 pub use definitions::{Published, publish, publish_if, retract, retract_if};
+pub use delivering::{Delivered, Delivery};
 pub use drafts::{
     SaveDraft, SavedDraft, discard_draft, draft, draft_name, publish_draft, revert,
     revert_to_draft, save_draft, version,

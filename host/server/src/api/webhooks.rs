@@ -1,46 +1,51 @@
 //! Webhooks: requests that start workflows whose definitions have an `http` trigger, and that
-//! resume who waits for such a request.
+//! resume nodes that wait for such a request.
 //!
-//! A request is a stimulus: its name is fixed, and what it matches is its method and path. So
-//! whatever holds for stimuli holds for webhooks. A hook is looked up before its body is read: a
-//! call of one that is not there costs a read of the store, and neither a write nor a body.
+//! A request is a stimulus: its name is fixed, and its match is the method and the path. The
+//! rules of stimuli hold for it. Triggers that verify, answer or have parameters are started
+//! here (`hooks/`). A hook is looked up before its body is read: a call of one that is not there
+//! costs reads of the store, and neither a write nor a body. A request is verified before
+//! anything is written.
 
 use axum::Json;
 use axum::extract::{Extension, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_model::http;
-use windlass_model::{Delivery, Digest, InstanceId, Payload, Stimulus};
-use windlass_runtime::client::{new_stimulus_id, stimulus_hash};
+use windlass_model::{Delivery, Digest, InstanceId, Stimulus};
+use windlass_runtime::client::{self, new_stimulus_id};
 
 use super::instances::{Outcome, answer};
 use crate::app::App;
 use crate::codes;
 use crate::extract::{self, wait_ms};
-use crate::gate::Room;
+use crate::gate::{Room, Waiting};
+use crate::hooks::{self, Found, Input};
+use crate::permissions::Caller;
 use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::Sent;
 
-/// Headers that are not handed on: what they hold is between the sender and this host.
-const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
-
 /// Starts what is bound to a method and path, and resumes who waits for them.
 ///
-/// What is started gets `method`, `path`, `query`, `headers` and `body`. With `?wait=5s` the
-/// answer is how the run ended, if it does in time.
+/// What is started gets `method`, `path`, `query`, `headers` and `body`, and `params` where its
+/// path has parameters. A trigger may verify its requests, and may answer with the output of a
+/// node. With `?wait=5s`, which needs the token of the host, the answer is how the run ended, if
+/// it does in time.
 #[utoipa::path(method(get, post, put, patch, delete), path = "/hooks/{path}", tag = "hooks",
     params(("path" = String, Path, description = "As the definition has it; it may have slashes."),
         ("wait" = Option<String>, Query, description = "How long to wait for the run.")),
     responses(
         (status = 202, body = Sent, description = "What it did is written down."),
-        (status = 200, body = Outcome, description = "The run that was waited for has ended."),
+        (status = 200, body = Outcome, description = "The run that was waited for has ended. \
+            Where the trigger says `respond`, any answer that the node gives."),
+        (status = 401, body = Problem, content_type = "application/problem+json",
+            description = "The request does not come from the sender of the hook."),
+        (status = 403, body = Problem, content_type = "application/problem+json",
+            description = "The request waits for the run, and has no token."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The workflow allows one run at a time, and there is one."),
         // Whatever body comes, and none, is taken by each of the methods.
@@ -48,102 +53,217 @@ const KEPT_BACK: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
             description = "The body has not come in time."),
         (status = 413, body = Problem, content_type = "application/problem+json",
             description = "The body is larger than it may be."),
+        (status = 502, body = Problem, content_type = "application/problem+json",
+            description = "The node that was to answer gave no answer that can be sent."),
     ))]
 pub(crate) async fn hook(
     State(app): State<App>,
     room: Option<Extension<Room>>,
+    caller: Option<Extension<Caller>>,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().strip_prefix("/hooks").unwrap_or_default();
-    let path = path.to_owned();
-    let method = parts.method.as_str().to_owned();
-    let mut query = query(parts.uri.query().unwrap_or_default())?;
-    let wait = query.remove("wait");
-    let wait_ms = wait_ms(wait.as_ref().and_then(Value::as_str), app.bounds().wait_ms)?;
-    let matches = http::matches(&method, &path);
-    let hook = stimulus_hash(http::STIMULUS, &matches)?;
-    if !is_heard(&app, hook).await? {
+    let (method, path) = (parts.method.as_str().to_owned(), path.to_owned());
+    let mut query = all_of(pairs(parts.uri.query().unwrap_or_default())?);
+    let wait = match query.remove("wait") {
+        Some(Value::String(text)) => Some(text),
+        None => None,
+        Some(_) => return Err(Problem::parameter("`wait` is given more than once")),
+    };
+    let patience_ms = wait_ms(wait.as_deref(), app.bounds().wait_ms)?;
+    let found = {
+        let (method, path) = (method.clone(), path.clone());
+        app.ask(move |app| hooks::find(app, &method, &path)).await?
+    };
+    let Some(found) = found.map(Arc::new) else {
         extract::drain(&parts.headers, body);
         return Err(nothing(&Sent::default(), &method, &path));
+    };
+    app.admit_hook(found.counted)?;
+    let caller = caller.map_or(Caller::Stranger, |Extension(caller)| caller);
+    if wait.is_some() && caller == Caller::Stranger && !found.responds() {
+        extract::drain(&parts.headers, body);
+        return Err(no_wait());
     }
-    app.admit_hook(hook)?;
     let bytes = extract::read(body, &app).await?;
-    let input = json!({
-        "method": method,
-        "path": path,
-        "query": query,
-        "headers": headers(&parts.headers),
-        "body": body_value(&parts.headers, &bytes)?,
-    });
-    // Before anything is written, so that nothing has happened if there is no room.
-    let waiting = match room {
-        Some(Extension(room)) if wait_ms > 0 => Some(room.wait(&app, Pool::HooksWaiting)?),
-        _ => None,
-    };
-    let stimulus = Stimulus {
-        name: http::STIMULUS.to_owned(),
-        matches,
-        correlation: None,
-        instance: None,
-        input: Payload::of(&input),
-        delivery: Delivery::StartAndResume,
-        ttl_ms: 0,
-    };
-    let sent: Sent = app.client.send(new_stimulus_id(), stimulus).await?.into();
-    if sent.started.is_empty() && sent.resumed.is_empty() {
-        app.known_hooks.forget(hook);
-        return Err(nothing(&sent, &method, &path));
-    }
-    if !sent.started.is_empty() {
-        app.known_hooks.note(hook);
-    }
-    let waited = sent.started.first().filter(|_| wait_ms > 0);
-    let Some(id) = waited.copied() else {
-        return Ok((StatusCode::ACCEPTED, Json(sent)).into_response());
-    };
-    let patience = Duration::from_millis(wait_ms);
-    let standing = app.client.result(InstanceId(id), patience).await?;
-    drop(waiting);
-    if standing.done {
-        return Ok(answer(&app, standing).await?.into_response());
-    }
-    Ok((StatusCode::ACCEPTED, Json(sent)).into_response())
-}
-
-/// Whether a call of a hook would start or resume anything. Nothing is written for the answer.
-async fn is_heard(app: &App, hook: Digest) -> Result<bool, Box<Problem>> {
-    if app.known_hooks.has(hook) {
-        return Ok(true);
-    }
-    app.ask(move |app| Ok(app.store().is_heard(hook, app.now_ms())?))
-        .await
-}
-
-/// Hooks that have started workflows, which are not looked up again. The delivery decides what a
-/// call does, so a hook that is here by mistake costs a transaction, and is then forgotten.
-#[derive(Default)]
-pub(crate) struct KnownHooks(Mutex<HashSet<Digest>>);
-
-/// Hooks that are known at once: only those that are bound come in.
-const MAX_KNOWN: usize = 4096;
-
-impl KnownHooks {
-    fn has(&self, hook: Digest) -> bool {
-        self.0.lock().contains(&hook)
-    }
-
-    fn note(&self, hook: Digest) {
-        let mut known = self.0.lock();
-        if known.len() >= MAX_KNOWN && !known.contains(&hook) {
-            known.clear();
+    let accepted = {
+        let (found, bytes) = (Arc::clone(&found), bytes.clone());
+        let headers = parts.headers.clone();
+        match found.verifies() {
+            true => {
+                app.ask(move |app| hooks::accepted(app, &found.direct, &headers, &bytes))
+                    .await?
+            }
+            false => (0..found.direct.len()).map(|at| (at, None)).collect(),
         }
-        known.insert(hook);
+    };
+    let input = Input::new(&method, &path, query, &parts.headers, &bytes)?;
+    let call = Call {
+        app,
+        found,
+        accepted,
+        waits: wait.is_some(),
+        may_wait: caller != Caller::Stranger,
+        patience_ms,
+    };
+    // Before anything is written, so that nothing has happened if there is no room.
+    let waiting = call.enter(room)?;
+    let done = call.start(&input).await?;
+    if done.sent.started.is_empty() && done.sent.resumed.is_empty() {
+        return Err(nothing(&done.sent, &method, &path));
+    }
+    call.answer(done, waiting).await
+}
+
+/// A request that may start what it starts.
+struct Call {
+    app: App,
+    found: Arc<Found>,
+    /// Places of direct triggers, each with the delivery.
+    accepted: Vec<(usize, Option<Digest>)>,
+    /// Whether the sender asks to wait for the run.
+    waits: bool,
+    /// Whether the sender may learn how a run ends.
+    may_wait: bool,
+    patience_ms: u64,
+}
+
+/// What a call has started and resumed.
+#[derive(Default)]
+struct Called {
+    sent: Sent,
+    /// The run that answers, and its node.
+    responds: Option<(InstanceId, String)>,
+}
+
+impl Call {
+    /// How long the sender waits, if at all, in milliseconds.
+    fn most_ms(&self) -> u64 {
+        let direct = self.accepted.iter();
+        let direct = direct.filter_map(|(at, _)| self.found.direct.get(*at));
+        let Some((_, _, within_ms)) = hooks::node_of(direct) else {
+            return if self.may_wait { self.patience_ms } else { 0 };
+        };
+        let within_ms = within_ms.min(self.app.bounds().wait_ms);
+        if self.waits {
+            within_ms.min(self.patience_ms)
+        } else {
+            within_ms
+        }
     }
 
-    fn forget(&self, hook: Digest) {
-        self.0.lock().remove(&hook);
+    fn enter(&self, room: Option<Extension<Room>>) -> Result<Option<Waiting>, Box<Problem>> {
+        match room {
+            Some(Extension(room)) if self.most_ms() > 0 => {
+                room.wait(&self.app, Pool::HooksWaiting).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
+
+    /// Starts the direct triggers one by one, and then sends the stimulus of the plain ones. A
+    /// delivery that has come before starts nothing.
+    async fn start(&self, input: &Input) -> Result<Called, Box<Problem>> {
+        let mut called = Called::default();
+        let mut is_new = self.accepted.is_empty();
+        for (at, delivery) in &self.accepted {
+            let Some(direct) = self.found.direct.get(*at) else {
+                continue;
+            };
+            let wish = client::Delivery {
+                definition: direct.definition,
+                workflow: direct.workflow.clone(),
+                trigger: direct.key.clone(),
+                delivery: *delivery,
+                input: input.payload(&direct.params),
+            };
+            let delivered = match self.app.client.deliver(wish).await {
+                Ok(delivered) => delivered,
+                Err(windlass_runtime::Error::Reserved { by }) => {
+                    called.sent.reserved.push(by.0);
+                    is_new = true;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            called.sent.started.push(delivered.id.0);
+            is_new |= !delivered.existed;
+            if called.responds.is_none()
+                && let Some((_, node, _)) = hooks::node_of([direct])
+            {
+                called.responds = Some((delivered.id, node.to_owned()));
+            }
+        }
+        called.sent.existed = !is_new;
+        if let Some(plain) = self.found.plain.filter(|_| is_new) {
+            self.send(plain, input, &mut called.sent).await?;
+        }
+        Ok(called)
+    }
+
+    async fn send(
+        &self,
+        plain: Digest,
+        input: &Input,
+        sent: &mut Sent,
+    ) -> Result<(), Box<Problem>> {
+        let (method, path) = input.of();
+        let stimulus = Stimulus {
+            name: http::STIMULUS.to_owned(),
+            matches: http::matches(method, path),
+            correlation: None,
+            instance: None,
+            input: input.payload(&Vec::new()),
+            delivery: Delivery::StartAndResume,
+            ttl_ms: 0,
+        };
+        let more: Sent = self
+            .app
+            .client
+            .send(new_stimulus_id(), stimulus)
+            .await?
+            .into();
+        if more.started.is_empty() {
+            self.app.hooks.forget(plain);
+        } else {
+            self.app.hooks.note(plain);
+        }
+        sent.add(more);
+        Ok(())
+    }
+
+    async fn answer(
+        self,
+        called: Called,
+        waiting: Option<Waiting>,
+    ) -> Result<Response, Box<Problem>> {
+        let patience = Duration::from_millis(self.most_ms());
+        if let Some((id, node)) = &called.responds {
+            let answer = hooks::answer(&self.app, *id, node, patience).await?;
+            drop(waiting);
+            let accepted = || (StatusCode::ACCEPTED, Json(&called.sent)).into_response();
+            return Ok(answer.unwrap_or_else(accepted));
+        }
+        // Where the run that was to answer did not start, the outcome of another one is for
+        // callers who may know it.
+        let waits = self.waits && self.may_wait && !patience.is_zero();
+        let waited = called.sent.started.first().copied();
+        if let Some(id) = waited.filter(|_| waits) {
+            let standing = self.app.client.result(InstanceId(id), patience).await?;
+            drop(waiting);
+            if standing.done {
+                return Ok(answer(&self.app, standing).await?.into_response());
+            }
+        }
+        Ok((StatusCode::ACCEPTED, Json(called.sent)).into_response())
+    }
+}
+
+fn no_wait() -> Box<Problem> {
+    let detail = "a request that waits for the run of a hook needs the token of this host";
+    Problem::new(StatusCode::FORBIDDEN, &codes::NO_WAIT, detail)
+        .help("Leave `wait` out, send the token, or let the trigger answer by `respond`.")
 }
 
 fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
@@ -163,41 +283,47 @@ fn nothing(sent: &Sent, method: &str, path: &str) -> Box<Problem> {
 
 /// The parameters of a query, or the fields of a form; of several by one name, the last.
 pub(crate) fn query(text: &str) -> Result<Map<String, Value>, Box<Problem>> {
+    let last = |(name, value)| (name, Value::String(value));
+    Ok(pairs(text)?.into_iter().map(last).collect())
+}
+
+/// The parameters of a query: text, and a list of texts where a name occurs several times.
+fn all_of(pairs: Vec<(String, String)>) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (name, value) in pairs {
+        let value = Value::String(value);
+        match all.get_mut(&name) {
+            None => drop(all.insert(name, value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    all
+}
+
+fn pairs(text: &str) -> Result<Vec<(String, String)>, Box<Problem>> {
     use axum::extract::Query;
     let unreadable = || Problem::parameter("the query cannot be understood");
     let uri = format!("/?{text}").parse().map_err(|_| unreadable())?;
-    let Query(pairs): Query<Vec<(String, String)>> =
-        Query::try_from_uri(&uri).map_err(|_| unreadable())?;
-    Ok(pairs
-        .into_iter()
-        .map(|(name, value)| (name, Value::String(value)))
-        .collect())
+    let Query(pairs) = Query::try_from_uri(&uri).map_err(|_| unreadable())?;
+    Ok(pairs)
 }
 
-fn headers(headers: &HeaderMap) -> Map<String, Value> {
-    let text = |value: &[u8]| Value::String(String::from_utf8_lossy(value).into_owned());
-    headers
-        .iter()
-        .filter(|(name, _)| !KEPT_BACK.contains(&name.as_str()))
-        .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
-        .collect()
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// A body as a workflow gets it: JSON as it is, text as text, and anything else in Base64.
-fn body_value(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Box<Problem>> {
-    if bytes.is_empty() {
-        return Ok(Value::Null);
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_repeated_is_a_list() {
+        for (text, wanted) in [
+            ("", json!({})),
+            ("a=1", json!({ "a": "1" })),
+            ("a=1&b=2&a=3&a=", json!({ "a": ["1", "3", ""], "b": "2" })),
+            ("a%5B%5D=1&a%5B%5D=1", json!({ "a[]": ["1", "1"] })),
+        ] {
+            assert_eq!(Value::from(all_of(pairs(text).unwrap())), wanted, "{text}");
+        }
     }
-    let media = headers.get(header::CONTENT_TYPE);
-    let media = media
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    let essence = media.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json") {
-        return extract::json(bytes);
-    }
-    Ok(match std::str::from_utf8(bytes) {
-        Ok(text) => Value::String(text.to_owned()),
-        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-    })
 }

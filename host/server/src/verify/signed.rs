@@ -75,7 +75,9 @@ pub(super) fn standard(
         .filter_map(|item| item.strip_prefix(b"v1,"))
         .collect();
     let tags = tags(&signatures, Encoding::Base64)?;
-    let keys = secrets.iter().filter_map(|secret| standard_key(secret).ok());
+    let keys = secrets
+        .iter()
+        .filter_map(|secret| standard_key(secret).ok());
     any_matches(keys, &[id, b".", time, b".", body], &tags)
         .then(|| delivery("standard", &[id, body]))
 }

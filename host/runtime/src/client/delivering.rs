@@ -1,0 +1,123 @@
+//! Runs that a request starts by a trigger of its own: the server has found the trigger and
+//! verified the request, and no stimulus is sent.
+//!
+//! The id of such a run follows from the workflow, the trigger and the delivery, so the run is
+//! the record of the delivery: the same delivery finds it for as long as the run is kept, and
+//! afterwards its tombstone. Nothing else is stored.
+
+use windlass_model::{Digest, InstanceId, Payload, TriggerType};
+use windlass_store::{Write, Wrote};
+
+use super::unexpected;
+use super::workflow::{Inner, WorkflowClient};
+use crate::derived;
+use crate::error::Error;
+use crate::request::StartRequest;
+
+/// A request that starts a run.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The published definition.
+    pub definition: Digest,
+    /// Its workflow.
+    pub workflow: String,
+    /// The key of the trigger.
+    pub trigger: String,
+    /// By which a delivery that comes again is known; none: each request is another one.
+    pub delivery: Option<Digest>,
+    /// The input of the run: JSON.
+    pub input: Payload,
+}
+
+/// What a request has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The run.
+    pub id: InstanceId,
+    /// The same delivery came before, and this is its run.
+    pub existed: bool,
+}
+
+impl WorkflowClient {
+    /// Starts a run for a request, or finds the run of the same delivery.
+    ///
+    /// # Errors
+    ///
+    /// The input does not fit the workflow, a run that excludes this one has not ended, another
+    /// start has taken the id, or the store is in trouble. Then nothing has happened.
+    pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
+        self.ask(move |inner| inner.deliver(delivery)).await
+    }
+}
+
+impl Inner {
+    fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
+        let Delivery {
+            definition,
+            workflow,
+            trigger,
+            delivery,
+            input,
+        } = delivery;
+        let id = delivery.map(|delivery| derived::delivery(&workflow, &trigger, delivery));
+        // Before anything is prepared, so that a duplicate costs one read.
+        if let Some(id) = id
+            && let Some(row) = self.store.instance(id)?
+        {
+            return found(id, row.request);
+        }
+        let definition = self.store.definition(definition)?.ok_or_else(|| {
+            Error::Unreadable(format!(
+                "the store has no definition {definition}, though it is published"
+            ))
+        })?;
+        let request = StartRequest {
+            definition: definition.clone(),
+            input,
+            id,
+            correlation: None,
+        };
+        let prepared = self.catalog().prepare(definition, &self.plugins)?;
+        request.check(&prepared)?;
+        self.numbered(|numbers| {
+            let now_ms = self.clock.wall_ms();
+            let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
+            for trigger in &mut new.triggers {
+                trigger.kind = TriggerType::Event;
+            }
+            // Headers and times differ between two requests of one delivery, so the input says
+            // nothing about whether they are the same.
+            if let Some(id) = id {
+                new.request = wish(id);
+            }
+            let (id, no) = (new.id, new.no);
+            match self.store.write(Write::Create(Box::new(new)))? {
+                Wrote::Created => {
+                    if let Some(runtime) = self.runtime() {
+                        runtime.shared.claim_too(no);
+                    }
+                    Ok(Delivered { id, existed: false })
+                }
+                Wrote::Exists(row) => found(id, row.request),
+                // The delivery was worked off, and its run deleted.
+                Wrote::Deleted => Ok(Delivered { id, existed: true }),
+                Wrote::Reserved { by } => Err(Error::Reserved { by }),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+}
+
+/// What is stored as the wish of a run that a delivery starts.
+fn wish(id: InstanceId) -> Digest {
+    Digest::of(id.0.as_bytes())
+}
+
+fn found(id: InstanceId, request: Digest) -> Result<Delivered, Error> {
+    if request == wish(id) {
+        return Ok(Delivered { id, existed: true });
+    }
+    Err(Error::Conflict {
+        message: format!("run {id} was started by something other than this delivery"),
+    })
+}

@@ -1,0 +1,111 @@
+//! Finds the triggers that a request to a hook may start.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use windlass_model::Digest;
+use windlass_model::http::{self, Parameters, Respond};
+use windlass_runtime::client::stimulus_hash;
+use windlass_store::published::BindingRow;
+
+use super::Rules;
+use crate::app::Inner;
+use crate::problem::Problem;
+
+/// What a request may start.
+pub(crate) struct Found {
+    /// The stimulus of plain triggers and of waits, if there are any.
+    pub(crate) plain: Option<Digest>,
+    /// Direct triggers, all of one path.
+    pub(crate) direct: Vec<Direct>,
+    /// What calls of the hook are counted by: its method and its path, with parameters as they
+    /// stand in the definition.
+    pub(crate) counted: Digest,
+}
+
+/// A direct trigger of a published workflow.
+pub(crate) struct Direct {
+    pub(crate) workflow: String,
+    pub(crate) key: String,
+    pub(crate) definition: Digest,
+    pub(crate) params: Parameters,
+    pub(crate) rules: Arc<Rules>,
+}
+
+impl Found {
+    /// Whether a trigger verifies its requests.
+    pub(crate) fn verifies(&self) -> bool {
+        let mut direct = self.direct.iter();
+        direct.any(|direct| direct.rules.verify.is_some())
+    }
+
+    /// Whether a trigger lets its sender wait.
+    pub(crate) fn responds(&self) -> bool {
+        let responds = |direct: &Direct| direct.rules.respond != Respond::Accepted;
+        self.direct.iter().any(responds)
+    }
+}
+
+/// What a request may start; none if there is no such hook. Nothing is written for the answer.
+pub(crate) fn find(app: &Inner, method: &str, path: &str) -> Result<Option<Found>, Box<Problem>> {
+    let store = app.store();
+    let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
+    let rows = store.bindings(http::shape(method, path))?;
+    // A plain hook that is known by mistake must not hide direct triggers.
+    let is_known = rows.is_empty() && app.hooks.has(plain);
+    let is_heard = is_known || store.is_heard(plain, app.now_ms())?;
+    let matching = rows.into_iter().filter_map(|row| {
+        let of = pattern(&row, method)?;
+        let params = http::parameters(&of, path)?;
+        Some((http::rank(&of), of, params, row))
+    });
+    let mut matching: Vec<_> = matching.collect();
+    let best = matching.iter().map(|(rank, ..)| rank).min().cloned();
+    // The path of a plain trigger is all literal, which ranks first.
+    let best = best.filter(|best| !(is_heard && best.contains(&true)));
+    matching.retain(|(rank, ..)| Some(rank) == best.as_ref());
+    let counted = match matching.first() {
+        Some((_, of, ..)) => Digest::of(format!("{method}\0{of}").as_bytes()),
+        None => plain,
+    };
+    let mut direct = Vec::with_capacity(matching.len());
+    for (_, _, params, row) in matching {
+        let Some(rules) = rules(app, &row)? else {
+            continue;
+        };
+        direct.push(Direct {
+            workflow: row.workflow,
+            key: row.binding.key,
+            definition: row.definition,
+            params,
+            rules,
+        });
+    }
+    let plain = is_heard.then_some(plain);
+    let is_there = plain.is_some() || !direct.is_empty();
+    Ok(is_there.then_some(Found {
+        plain,
+        direct,
+        counted,
+    }))
+}
+
+/// The path that a trigger is published with, if it is for this method.
+fn pattern(row: &BindingRow, method: &str) -> Option<String> {
+    let matches: Value = serde_json::from_slice(&row.binding.matches).ok()?;
+    if matches.get("method")?.as_str()? != method {
+        return None;
+    }
+    matches.get("path")?.as_str().map(str::to_owned)
+}
+
+/// What a trigger says. None where its definition does not have it, which no publication does.
+fn rules(app: &Inner, row: &BindingRow) -> Result<Option<Arc<Rules>>, Box<Problem>> {
+    let key = &row.binding.key;
+    if let Some(known) = app.hooks.rules(row.definition, key) {
+        return Ok(Some(known));
+    }
+    let definition = app.definition(row.definition)?;
+    let trigger = definition.as_ref().and_then(|all| all.triggers.get(key));
+    Ok(trigger.and_then(|trigger| app.hooks.note_rules(row.definition, key, trigger)))
+}

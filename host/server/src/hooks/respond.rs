@@ -1,0 +1,340 @@
+//! The answer that a node of a run gives to the sender of a request.
+//!
+//! The output of the node is data: it may say what a stranger has sent. So the answer runs no
+//! script in a browser, sets no cookie and no rule for the whole host, and has bounds:
+//! [`HEADERS`] headers of [`HEADER_BYTES`] each.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use windlass_model::http::Respond;
+use windlass_model::{Digest, InstanceId, RunNo, RunStatus};
+
+use super::Direct;
+use crate::api::instances::find;
+use crate::app::{App, Inner};
+use crate::codes;
+use crate::problem::Problem;
+use crate::view;
+
+/// How many headers an answer may have.
+const HEADERS: usize = 32;
+
+/// How long a header of an answer may be, in bytes.
+const HEADER_BYTES: usize = 4096;
+
+/// Executions that are read at once.
+const READ: u32 = 64;
+
+/// How long after a look the next one is, if nothing is heard meanwhile.
+const SOON: Duration = Duration::from_millis(5);
+
+/// The longest time between two looks.
+const LATE: Duration = Duration::from_millis(200);
+
+/// Headers that an answer does not have: those of the connection, those that say how the body is
+/// sent, and those that concern more than this answer.
+const REFUSED: [&str; 22] = [
+    "alt-svc",
+    "clear-site-data",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-security-policy",
+    "content-security-policy-report-only",
+    "date",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "public-key-pins",
+    "service-worker-allowed",
+    "set-cookie",
+    "set-cookie2",
+    "strict-transport-security",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-content-type-options",
+];
+
+/// The first of these triggers by which a node answers, with the node and how long it has.
+pub(crate) fn node_of<'d>(
+    direct: impl IntoIterator<Item = &'d Direct>,
+) -> Option<(&'d Direct, &'d str, u64)> {
+    direct
+        .into_iter()
+        .find_map(|direct| match &direct.rules.respond {
+            Respond::Node { node, within_ms } => Some((direct, node.as_str(), *within_ms)),
+            Respond::Accepted => None,
+        })
+}
+
+/// What a look has found.
+enum Look {
+    /// The node has given this.
+    Given(Value),
+    /// The run has ended without it.
+    Ended,
+    /// Not yet; the newest execution that was seen.
+    Later(Option<RunNo>),
+}
+
+/// The answer of a node; none if it did not come in time.
+///
+/// # Errors
+///
+/// The run has ended without the node, the node gave no answer that can be sent, or the store is
+/// in trouble.
+pub(crate) async fn answer(
+    app: &App,
+    id: InstanceId,
+    node: &str,
+    patience: Duration,
+) -> Result<Option<Response>, Box<Problem>> {
+    let mut watching = app.hub().watch(id);
+    let mut closing = app.closing();
+    let clock = &app.options.clock;
+    let end = clock.monotonic().saturating_add(patience);
+    let (mut pause, mut seen, mut known) = (SOON, None, None);
+    loop {
+        let (wanted, last, place) = (node.to_owned(), seen, known);
+        let (look, place) = app
+            .ask(move |app| look(app, id, &wanted, place, last))
+            .await?;
+        known = Some(place);
+        match look {
+            Look::Given(value) => {
+                return match read(&value) {
+                    Ok(answer) => Ok(Some(answer)),
+                    Err(wrong) => Err(unanswered(node, wrong)),
+                };
+            }
+            Look::Ended => return Err(unanswered(node, "the run has ended without it")),
+            Look::Later(newest) => seen = newest,
+        }
+        let left = end.saturating_sub(clock.monotonic());
+        if left.is_zero() || *closing.borrow() {
+            return Ok(None);
+        }
+        tokio::select! {
+            beat = tokio::time::timeout(pause.min(left), watching.next()) => {
+                pause = match beat {
+                    // It is on its way to the store: the next looks come soon.
+                    Ok(_) => SOON,
+                    Err(_) => pause.saturating_mul(2).min(LATE),
+                };
+            }
+            _ = closing.changed() => {}
+        }
+    }
+}
+
+/// Where the node is in the run's definition.
+type Place = (Digest, Option<u32>);
+
+/// Looks for the first execution of a node that has completed, among those that are new.
+fn look(
+    app: &Inner,
+    id: InstanceId,
+    node: &str,
+    known: Option<Place>,
+    last: Option<RunNo>,
+) -> Result<(Look, Place), Box<Problem>> {
+    // The head first: when it says that the run has ended, all executions are in the store.
+    let row = find(app, id)?;
+    let place = match known.filter(|(digest, _)| *digest == row.definition) {
+        Some(place) => place,
+        None => {
+            let definition = app.definition(row.definition)?;
+            let names = definition.as_ref().map(|all| all.node_names());
+            let at = names.and_then(|names| names.iter().position(|name| *name == node));
+            let at = at.and_then(|at| u32::try_from(at).ok());
+            (row.definition, at)
+        }
+    };
+    let (mut before, mut newest, mut given) = (None, None, None);
+    'back: loop {
+        let page = app.store().runs(row.no, before, READ)?;
+        let more = page.len() >= READ as usize;
+        before = page.last().map(|run| run.no);
+        for run in page {
+            // Not by comparing: each process counts for itself.
+            if last == Some(run.no) {
+                break 'back;
+            }
+            newest = newest.or(Some(run.no));
+            if Some(run.node) == place.1 && run.status == RunStatus::Completed {
+                given = Some(run.output);
+            }
+        }
+        if !more {
+            break;
+        }
+    }
+    let look = match given {
+        Some(Some(output)) => Look::Given(view::value(app, &output)?),
+        Some(None) => Look::Given(Value::Null),
+        None if row.status.is_final() => Look::Ended,
+        None => Look::Later(newest.or(last)),
+    };
+    Ok((look, place))
+}
+
+fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
+    let detail = format!("the node `{node}` gave no answer that can be sent: {wrong}");
+    Problem::new(StatusCode::BAD_GATEWAY, &codes::NO_ANSWER, detail)
+}
+
+/// Makes an answer of an output: `{ status, headers, body }`, each of which may be left out.
+fn read(output: &Value) -> Result<Response, &'static str> {
+    let Value::Object(members) = output else {
+        return Err("its output is no object with `status`, `headers` and `body`");
+    };
+    let known = |name: &String| ["status", "headers", "body"].contains(&name.as_str());
+    if !members.keys().all(known) {
+        return Err("its output has more than `status`, `headers` and `body`");
+    }
+    let status = status(members.get("status"))?;
+    let mut headers = headers(members.get("headers"))?;
+    let (media, body) = match members.get("body") {
+        None | Some(Value::Null) => (None, Vec::new()),
+        Some(Value::String(text)) => (Some("text/plain; charset=utf-8"), text.as_bytes().to_vec()),
+        Some(json) => {
+            let text = serde_json::to_vec(json).map_err(|_| "its body cannot be written")?;
+            (Some("application/json"), text)
+        }
+    };
+    let is_bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+    if is_bodiless && !body.is_empty() {
+        return Err("its status has no body");
+    }
+    if let Some(media) = media.filter(|_| !headers.contains_key(header::CONTENT_TYPE)) {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    }
+    // The text of a stranger may be in it.
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox; default-src 'none'"),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    Ok((status, headers, Body::from(body)).into_response())
+}
+
+fn status(value: Option<&Value>) -> Result<StatusCode, &'static str> {
+    const WRONG: &str = "its `status` is no whole number from 200 to 599";
+    let Some(value) = value else {
+        return Ok(StatusCode::OK);
+    };
+    let number = value.as_u64().filter(|number| (200..600).contains(number));
+    let number = number.and_then(|number| u16::try_from(number).ok());
+    let status = number.and_then(|number| StatusCode::from_u16(number).ok());
+    status.ok_or(WRONG)
+}
+
+fn headers(value: Option<&Value>) -> Result<HeaderMap, &'static str> {
+    let none = Map::new();
+    let members = match value {
+        None | Some(Value::Null) => &none,
+        Some(Value::Object(members)) => members,
+        Some(_) => return Err("its `headers` are no object"),
+    };
+    if members.len() > HEADERS {
+        return Err("it has more than 32 headers");
+    }
+    let mut headers = HeaderMap::with_capacity(members.len() + 3);
+    for (name, value) in members {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let name = name.map_err(|_| "a header has a name that cannot be sent")?;
+        let text = name.as_str();
+        if REFUSED.contains(&text) || text.starts_with("access-control-") {
+            return Err("it has a header that an answer may not have");
+        }
+        let value = value.as_str().filter(|text| text.len() <= HEADER_BYTES);
+        let value = value.and_then(|text| HeaderValue::from_str(text).ok());
+        let value = value.ok_or("a header has a value that cannot be sent")?;
+        if headers.insert(name, value).is_some() {
+            return Err("it has a header twice");
+        }
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_output_becomes_an_answer_that_runs_nothing() {
+        let answer = read(&json!({
+            "status": 201, "headers": { "Location": "/a", "X-A": "1" }, "body": "<script>",
+        }))
+        .unwrap();
+        assert_eq!(answer.status(), StatusCode::CREATED);
+        let header = |name: &str| {
+            answer
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap())
+        };
+        assert_eq!(header("location"), Some("/a"));
+        assert_eq!(header("x-a"), Some("1"));
+        assert_eq!(header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_eq!(header("x-content-type-options"), Some("nosniff"));
+        let policy = Some("sandbox; default-src 'none'");
+        assert_eq!(header("content-security-policy"), policy);
+        let html = json!({ "headers": { "content-type": "text/html" }, "body": { "a": 1 } });
+        let answer = read(&html).unwrap();
+        assert_eq!(answer.headers().get("content-type").unwrap(), "text/html");
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert!(answer.headers().contains_key("content-security-policy"));
+        for least in [json!({}), json!({ "status": 204 }), json!({ "body": [1] })] {
+            assert!(read(&least).is_ok(), "{least}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_is_no_answer_is_refused() {
+        let many: Map<String, Value> = (0..33).map(|n| (format!("x-{n}"), json!("1"))).collect();
+        for wrong in [
+            json!(null),
+            json!("text"),
+            json!([200]),
+            json!({ "statuscode": 200 }),
+            json!({ "status": 100 }),
+            json!({ "status": 101 }),
+            json!({ "status": 199 }),
+            json!({ "status": 600 }),
+            json!({ "status": -1 }),
+            json!({ "status": 200.5 }),
+            json!({ "status": "200" }),
+            json!({ "status": 204, "body": "x" }),
+            json!({ "status": 304, "body": 1 }),
+            json!({ "headers": [] }),
+            json!({ "headers": many }),
+            json!({ "headers": { "Set-Cookie": "a=b" } }),
+            json!({ "headers": { "CONNECTION": "close" } }),
+            json!({ "headers": { "Transfer-Encoding": "chunked" } }),
+            json!({ "headers": { "content-length": "1" } }),
+            json!({ "headers": { "Access-Control-Allow-Origin": "*" } }),
+            json!({ "headers": { "Content-Security-Policy": "x" } }),
+            json!({ "headers": { "x": "a\r\nSet-Cookie: b" } }),
+            json!({ "headers": { "x\r\ny": "a" } }),
+            json!({ "headers": { "": "a" } }),
+            json!({ "headers": { "x": 1 } }),
+            json!({ "headers": { "x": "a", "X": "b" } }),
+            json!({ "headers": { "x": "y".repeat(HEADER_BYTES + 1) } }),
+        ] {
+            assert!(read(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

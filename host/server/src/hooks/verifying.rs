@@ -1,0 +1,88 @@
+//! Which of the triggers that a request may start accept it.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use windlass_model::Digest;
+use windlass_model::http::Verify;
+
+use super::Direct;
+use crate::app::Inner;
+use crate::codes;
+use crate::problem::Problem;
+use crate::verify::{problem_of_secret, verify};
+
+/// The triggers that accept a request, by their places, each with the delivery by which a
+/// duplicate is known. Where triggers verify, one of them at least has to accept it: otherwise
+/// the request starts nothing at all, the triggers of the path that do not verify included.
+///
+/// # Errors
+///
+/// The request is not from the sender, or a secret cannot be used. Which part failed is not
+/// told.
+pub(crate) fn accepted(
+    app: &Inner,
+    direct: &[Direct],
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Vec<(usize, Option<Digest>)>, Box<Problem>> {
+    let (mut accepted, mut verified, mut wanted, mut broken) = (Vec::new(), false, false, false);
+    for (at, trigger) in direct.iter().enumerate() {
+        let Some(by) = &trigger.rules.verify else {
+            accepted.push((at, None));
+            continue;
+        };
+        wanted = true;
+        let (secrets, is_whole) = secrets(app, trigger, by);
+        match verify(by, &secrets, headers, body, app.now_ms()) {
+            Some(found) => {
+                verified = true;
+                accepted.push((at, found.delivery));
+            }
+            None => broken |= !is_whole,
+        }
+    }
+    if verified || !wanted {
+        return Ok(accepted);
+    }
+    if broken {
+        let detail = "a secret that requests to this hook are verified by cannot be used";
+        let reply = StatusCode::SERVICE_UNAVAILABLE;
+        return Err(Problem::new(reply, &codes::NO_SECRET, detail)
+            .help("The log of the host names the secret."));
+    }
+    let detail = "the request does not prove that it comes from the sender of this hook";
+    Err(Problem::new(
+        StatusCode::UNAUTHORIZED,
+        &codes::NOT_VERIFIED,
+        detail,
+    ))
+}
+
+/// The values of the secrets that can verify, and whether those are all that the trigger names.
+fn secrets(app: &Inner, trigger: &Direct, by: &Verify) -> (Vec<Arc<str>>, bool) {
+    let all = app.options.plugins.secrets();
+    let mut values = Vec::with_capacity(by.secrets().len());
+    let mut trouble = Vec::new();
+    for name in by.secrets() {
+        let value = all.for_workflow(name, &trigger.workflow);
+        let wrong = match &value {
+            None => Some("the host has no such secret for this workflow"),
+            Some(value) => problem_of_secret(by, value),
+        };
+        match (wrong, value) {
+            (None, Some(value)) => values.push(value),
+            (wrong, _) => trouble.push((name, wrong.unwrap_or_default())),
+        }
+    }
+    if !trouble.is_empty() && app.hooks.may_log(app.options.clock.monotonic()) {
+        for (name, wrong) in &trouble {
+            let (workflow, trigger) = (&trigger.workflow, &trigger.key);
+            tracing::warn!(
+                code = %codes::NO_SECRET, %workflow, %trigger, secret = %name,
+                "a secret verifies no request: {wrong}"
+            );
+        }
+    }
+    (values, trouble.is_empty())
+}

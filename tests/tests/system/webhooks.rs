@@ -1,0 +1,297 @@
+//! Webhooks over a real host: which requests start a run, what the run gets, and what the sender
+//! is answered.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use windlass_model::mac;
+use windlass_tests::harness::{Answer, Place, Web, until};
+
+const JSON: &str = "content-type: application/json";
+
+/// Keys of the length that the HMAC of the host's own takes.
+const OLD: &str = "old-key-old-key-old-key-old-key!";
+const NEW: &str = "new-key-new-key-new-key-new-key!";
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn web(settings: &[(&str, &str)], workflows: &[Value]) -> (Place, Web) {
+    let mut place = Place::new(&["echo"]);
+    for (name, key) in [("old", OLD), ("new", NEW)] {
+        let file = place.path(name);
+        fs::write(&file, key).unwrap();
+        let source = format!("{{ file = {:?} }}", file.to_str().unwrap());
+        place = place.with(&format!("secrets.{name}"), &source);
+    }
+    for (key, value) in settings {
+        place = place.with(key, value);
+    }
+    let web = Web::serve(&place);
+    let token = format!("authorization: Bearer {TOKEN}");
+    for workflow in workflows {
+        let name = workflow["workflow"].as_str().unwrap();
+        let path = format!("/api/v1/definitions/{name}");
+        let answer = web.ask("PUT", &path, &[JSON, &token], &workflow.to_string());
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    (place, web)
+}
+
+/// A workflow that gives what it gets, by one trigger.
+fn echo(name: &str, http: Value) -> Value {
+    json!({
+        "workflow": name,
+        "triggers": { "hook": { "http": http } },
+        "nodes": { "a": { "use": "echo/echo" } },
+        "output": "{{ nodes.a.output }}",
+    })
+}
+
+fn github(name: &str, secrets: &[&str]) -> Value {
+    let verify = json!({ "github": { "secrets": secrets } });
+    echo(name, json!({ "path": "/github", "verify": verify }))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Sends a body with the signature that a key makes of `signed`.
+fn deliver(web: &Web, key: &str, (signed, body): (&str, &str), id: &str) -> Answer {
+    let key = key.as_bytes().try_into().unwrap();
+    let tag = hex(&mac::tag(key, &[signed.as_bytes()]));
+    let signature = format!("x-hub-signature-256: sha256={tag}");
+    let id = format!("x-github-delivery: {id}");
+    web.ask("POST", "/hooks/github", &[JSON, &signature, &id], body)
+}
+
+fn runs(web: &Web) -> usize {
+    web.get("/api/v1/instances")["items"]
+        .as_array()
+        .unwrap()
+        .len()
+}
+
+fn code(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}
+
+#[test]
+fn only_a_signed_request_starts_a_verified_workflow() {
+    let plain = echo("plain", json!({ "path": "/github" }));
+    let (_place, web) = web(&[], &[github("signed", &["new"]), plain]);
+    let body = r#"{"a": 1}"#;
+    let refused = code(401, "WL-H045");
+    for (key, signed) in [(OLD, body), (NEW, r#"{"a":1}"#), (NEW, ""), (OLD, "")] {
+        let answer = deliver(&web, key, (signed, body), "1");
+        assert_eq!(answer.problem(), refused, "{key} {signed}");
+    }
+    assert_eq!(web.post("/hooks/github", &json!(1)).problem(), refused);
+    let empty = web.ask(
+        "POST",
+        "/hooks/github",
+        &["x-hub-signature-256: sha256="],
+        "",
+    );
+    assert_eq!(empty.problem(), refused);
+    // A stimulus of the API that looks like the request finds the plain trigger alone.
+    let like = json!({ "name": "windlass.http", "match": { "method": "POST", "path": "/github" } });
+    let sent = web.post("/api/v1/stimuli", &like).json();
+    assert_eq!(sent["started"].as_array().map(Vec::len), Some(1), "{sent}");
+    assert_eq!(runs(&web), 1);
+
+    let answer = deliver(&web, NEW, (body, body), "1");
+    assert_eq!(answer.status, 202, "{answer:?}");
+    let started = answer.json()["started"].clone();
+    assert_eq!(started.as_array().map(Vec::len), Some(2), "{started}");
+    let output = &web.result(started[0].as_str().unwrap())["output"];
+    assert_eq!(output["body"], json!({ "a": 1 }));
+}
+
+#[test]
+fn a_delivery_that_comes_again_is_answered_with_its_first_run() {
+    let (_place, web) = web(&[], &[github("signed", &["new"])]);
+    let body = r#"{"order": 7}"#;
+    let first = deliver(&web, NEW, (body, body), "1").json();
+    assert_eq!(first.get("existed"), None, "{first}");
+    for _ in 0..3 {
+        let again = deliver(&web, NEW, (body, body), "1");
+        assert_eq!(again.status, 202, "{again:?}");
+        assert_eq!(again.json()["started"], first["started"]);
+        assert_eq!(again.json()["existed"], true);
+    }
+    // A new version is no new delivery.
+    let mut newer = github("signed", &["new"]);
+    newer["description"] = json!("newer");
+    web.publish(&newer);
+    let again = deliver(&web, NEW, (body, body), "1").json();
+    assert_eq!(again["started"], first["started"]);
+    assert_eq!(runs(&web), 1);
+    for (body, id) in [(body, "2"), (r#"{"order": 8}"#, "1")] {
+        let other = deliver(&web, NEW, (body, body), id).json();
+        assert_ne!(other["started"], first["started"], "{body} {id}");
+    }
+    assert_eq!(runs(&web), 3);
+}
+
+#[test]
+fn a_key_is_rotated_without_a_refused_delivery() {
+    let (place, web) = web(&[], &[github("signed", &["new", "old"])]);
+    for (key, body) in [(OLD, "1"), (NEW, "2")] {
+        assert_eq!(deliver(&web, key, (body, body), "1").status, 202, "{key}");
+    }
+    // The file of a secret changes, and the host takes the new value.
+    let newest = "newest-newest-newest-newest-key!";
+    fs::write(place.path("new"), newest).unwrap();
+    until("the new value verifies", || {
+        deliver(&web, newest, ("3", "3"), "1").status == 202
+    });
+    let refused = code(401, "WL-H045");
+    assert_eq!(deliver(&web, NEW, ("4", "4"), "1").problem(), refused);
+    // A new version without the old key refuses it at once.
+    web.publish(&github("signed", &["new"]));
+    assert_eq!(deliver(&web, OLD, ("5", "5"), "1").problem(), refused);
+    // A secret that is not there verifies nothing, and is told apart for the operator.
+    web.publish(&github("signed", &["missing"]));
+    let broken = code(503, "WL-H046");
+    assert_eq!(deliver(&web, NEW, ("6", "6"), "1").problem(), broken);
+    assert!(web.process.stderr().contains("missing"));
+}
+
+#[test]
+fn a_node_answers_the_sender() {
+    let answers = |path: &str, node: Value| {
+        json!({
+            "workflow": path.trim_start_matches('/'),
+            "triggers": { "ask": { "http": {
+                "path": path, "respond": { "node": "answer", "within": "30s" },
+            } } },
+            "nodes": { "answer": node, "later": { "use": "echo/echo" } },
+            "edges": ["answer -> later"],
+        })
+    };
+    let price = answers(
+        "/price",
+        json!({ "set": {
+            "status": 201, "headers": { "X-Price": "5" }, "body": { "for": "{{ input.body }}" },
+        } }),
+    );
+    let cookie = answers(
+        "/cookie",
+        json!({ "set": { "headers": { "set-cookie": "a=b" } } }),
+    );
+    let broken = answers("/broken", json!({ "fail": "no price" }));
+    let mut slow = answers("/slow", json!({ "wait": "1h" }));
+    slow["triggers"]["ask"]["http"]["respond"]["within"] = json!("100ms");
+    let (_place, web) = web(&[], &[price, cookie, broken, slow]);
+    let answer = web.post("/hooks/price", &json!("bread"));
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert_eq!(answer.json(), json!({ "for": "bread" }));
+    assert_eq!(answer.header("x-price"), Some("5"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    let policy = answer.header("content-security-policy");
+    assert_eq!(policy, Some("sandbox; default-src 'none'"));
+    for path in ["/hooks/cookie", "/hooks/broken"] {
+        let answer = web.post(path, &json!(1));
+        assert_eq!(answer.problem(), code(502, "WL-H048"), "{path}");
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let answer = web.post("/hooks/slow", &json!(1));
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert_eq!(answer.json()["started"].as_array().map(Vec::len), Some(1));
+
+    let nowhere = json!({ "respond": { "node": "nowhere" }, "path": "/x" });
+    let wrong = web.ask(
+        "PUT",
+        "/api/v1/definitions/wrong",
+        &[JSON],
+        &echo("wrong", nowhere).to_string(),
+    );
+    assert_eq!(wrong.status, 422, "{wrong:?}");
+    assert_eq!(wrong.json()["errors"][0]["code"], "WL-D171");
+}
+
+#[test]
+fn parameters_of_the_path_reach_the_run_and_literal_parts_win() {
+    let workflows = [
+        echo("any", json!({ "path": "/orders/{id}/{part}" })),
+        echo("lines", json!({ "path": "/orders/{id}/lines" })),
+        echo("new", json!({ "path": "/orders/new/{part}" })),
+        echo("plain", json!({ "path": "/orders/new/lines" })),
+        echo(
+            "get",
+            json!({ "method": "GET", "path": "/orders/{id}/lines" }),
+        ),
+    ];
+    let (_place, web) = web(&[], &workflows);
+    for (path, workflow, params) in [
+        ("7/parts", "any", json!({ "id": "7", "part": "parts" })),
+        ("7/lines", "lines", json!({ "id": "7" })),
+        ("new/parts", "new", json!({ "part": "parts" })),
+        ("new/lines", "plain", Value::Null),
+        ("a%2Fb/lines", "lines", json!({ "id": "a%2Fb" })),
+    ] {
+        let answer = web.post(
+            &format!("/hooks/orders/{path}?a=1&a=2&b=3&wait=60s"),
+            &json!(1),
+        );
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        let answer = answer.json();
+        assert_eq!(answer["output"]["params"], params, "{path}");
+        assert_eq!(
+            answer["output"]["query"],
+            json!({ "a": ["1", "2"], "b": "3" })
+        );
+        let id = answer["id"].as_str().unwrap();
+        let run = web.get(&format!("/api/v1/instances/{id}"));
+        assert_eq!(run["instance"]["workflow"], workflow, "{path}");
+    }
+    for path in [
+        "7",
+        "7/",
+        "7/lines/",
+        "7/lines/1",
+        "/lines",
+        "./lines",
+        "../lines",
+    ] {
+        let answer = web.post(&format!("/hooks/orders/{path}"), &json!(1));
+        assert_eq!(answer.problem(), code(404, "WL-H015"), "{path}");
+    }
+}
+
+#[test]
+fn numbers_of_any_size_reach_a_node_as_they_were_sent() {
+    let (place, web) = web(&[], &[echo("numbers", json!({ "path": "/numbers" }))]);
+    let numbers = "[123456789012345678901234567890, 9007199254740993, 0.10]";
+    let body = format!("{{\"n\": {numbers}}}");
+    let answer = web.ask("POST", "/hooks/numbers", &[JSON], &body);
+    let id = answer.json()["started"][0].as_str().unwrap().to_owned();
+    web.result(&id);
+    let (look, store) = (place.look(), place.look().store());
+    let runs = store.runs(look.run(&id).no, None, 10).unwrap();
+    let given = runs[0].output.as_ref().unwrap().inline().unwrap();
+    let given = String::from_utf8(given.to_vec()).unwrap();
+    assert!(given.contains(numbers), "{given}");
+}
+
+#[test]
+fn a_stranger_waits_for_no_run() {
+    let plain = echo("plain", json!({ "path": "/plain" }));
+    let respond = json!({ "node": "a", "within": "30s" });
+    let answers = json!({
+        "workflow": "answers",
+        "triggers": { "hook": { "http": { "path": "/answers", "respond": respond } } },
+        "nodes": { "a": { "set": { "body": "here" } } },
+    });
+    let (_place, web) = web(&[("server.token", TOKEN)], &[plain, answers]);
+    let token = format!("authorization: Bearer {TOKEN}");
+    let path = "/hooks/plain?wait=60s";
+    let refused = web.ask("POST", path, &[JSON], "1");
+    assert_eq!(refused.problem(), code(403, "WL-H047"));
+    let list = web.ask("GET", "/api/v1/instances", &[&token], "").json();
+    assert_eq!(list["items"], json!([]), "nothing was started");
+    assert_eq!(web.ask("POST", path, &[JSON, &token], "1").status, 200);
+    assert_eq!(web.ask("POST", "/hooks/plain", &[JSON], "1").status, 202);
+    let answer = web.ask("POST", "/hooks/answers?wait=20s", &[JSON], "1");
+    assert_eq!((answer.status, answer.body.as_str()), (200, "here"));
+}
