@@ -30,7 +30,7 @@ pub(super) fn basic(user: &str, secrets: &[Arc<str>], headers: &HeaderMap) -> Op
 pub(super) fn problem_of_token(secret: &str) -> Option<&'static str> {
     let blank = |byte: u8| byte == b' ' || byte == b'\t';
     let refused = |byte: u8| byte.is_ascii_control() && byte != b'\t';
-    if secret.len() > HEADER_BYTES - BEARER.len() - 1 {
+    if secret.len() > room(BEARER) {
         Some("the token is longer than the header `Authorization` may be (4096 bytes)")
     } else if secret.bytes().any(refused) {
         Some("the token has a line break or another control character in it")
@@ -44,8 +44,13 @@ pub(super) fn problem_of_token(secret: &str) -> Option<&'static str> {
 /// Why no header can carry this password.
 pub(super) fn problem_of_password(user: &str, secret: &str) -> Option<&'static str> {
     let bytes = base64::encoded_len(user.len() + 1 + secret.len(), true);
-    let fits = bytes.is_some_and(|bytes| bytes <= HEADER_BYTES - BASIC.len() - 1);
+    let fits = bytes.is_some_and(|bytes| bytes <= room(BASIC));
     (!fits).then_some("the password is longer than the header `Authorization` may be (4096 bytes)")
+}
+
+/// Bytes that `Authorization` has behind the name of a scheme and a blank.
+const fn room(scheme: &str) -> usize {
+    HEADER_BYTES - scheme.len() - 1
 }
 
 /// What stands in `Authorization` behind the name of a scheme, in either case, and one blank.
