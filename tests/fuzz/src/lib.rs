@@ -8,7 +8,7 @@
 mod targets;
 
 use targets::{
-    bodies, components, diagnostics, expressions, grants, imports, schemas, tokens, trust,
+    bodies, components, diagnostics, expressions, grants, hooks, imports, schemas, tokens, trust,
     workflows,
 };
 
@@ -87,6 +87,12 @@ pub const TARGETS: &[Target] = &[
         run: trust::run,
         memory_bytes: 256 * MIB,
         input_bytes: 8192,
+    },
+    Target {
+        name: "hooks",
+        run: hooks::run,
+        memory_bytes: 64 * MIB,
+        input_bytes: 16_384,
     },
 ];
 

@@ -10,6 +10,7 @@ pub(crate) mod components;
 pub(crate) mod diagnostics;
 pub(crate) mod expressions;
 pub(crate) mod grants;
+pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod schemas;
 pub(crate) mod tokens;
