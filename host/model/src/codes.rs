@@ -72,3 +72,5 @@ pub const SCHEMA_STEPS: Code = Code::new("WL-D158");
 pub const VERIFY_SCHEME: Code = Code::new("WL-D170");
 /// The node that is to answer a request is not at the outermost level of the workflow.
 pub const NO_ANSWER_NODE: Code = Code::new("WL-D171");
+/// A trigger by `http` names a secret that this host does not have for its workflow.
+pub const NO_SECRET: Code = Code::new("WL-D172");

@@ -200,8 +200,9 @@ pub fn shape(method: &str, path: &str) -> Digest {
 /// The parameters of a path, by name.
 pub type Parameters = Vec<(String, String)>;
 
-/// The parameters that a request's path has by the path of a definition, as they are sent; none
-/// if the two do not match. A parameter is one part, which is neither empty nor `.` or `..`.
+/// The parameters that a request's path has by the path of a definition; none if the two do not
+/// match. A parameter is one part, decoded once. A value is never empty, `.` or `..`, has no
+/// slash and no control character, and has at most [`PATH_BYTES`].
 pub fn parameters(of: &str, path: &str) -> Option<Parameters> {
     if path.len() > REQUEST_PATH_BYTES {
         return None;
@@ -212,15 +213,36 @@ pub fn parameters(of: &str, path: &str) -> Option<Parameters> {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(found),
             (Some(wanted), Some(given)) => match parameter(wanted) {
-                Some(name) if !matches!(given, "" | "." | "..") => {
-                    found.push((name.to_owned(), given.to_owned()));
-                }
+                Some(name) => found.push((name.to_owned(), decoded(given)?)),
                 None if wanted == given => {}
                 _ => return None,
             },
             _ => return None,
         }
     }
+}
+
+/// A part of a path without its percent signs.
+fn decoded(part: &str) -> Option<String> {
+    let digit = |byte: u8| {
+        let digit = char::from(byte).to_digit(16)?;
+        u8::try_from(digit).ok()
+    };
+    let mut bytes = Vec::with_capacity(part.len().min(PATH_BYTES));
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if bytes.len() == PATH_BYTES {
+            return None;
+        }
+        bytes.push(match byte {
+            b'%' => (digit(rest.next()?)? << 4) | digit(rest.next()?)?,
+            byte => byte,
+        });
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    let is_value = !matches!(text.as_str(), "" | "." | "..");
+    let odd = |c: char| c == '/' || c.is_control();
+    (is_value && !text.contains(odd)).then_some(text)
 }
 
 /// How long the path of a request may be that has parameters, in bytes.
@@ -278,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_whole_parts_as_they_are_sent() {
+    fn parameters_are_whole_parts_decoded_once() {
         let check = |of: &str, path: &str, wanted: Option<&[(&str, &str)]>| {
             let found = parameters(of, path);
             let found: Option<Vec<_>> = found.as_ref().map(|all| {
@@ -290,16 +312,35 @@ mod tests {
             assert_eq!(found, wanted, "{of} {path}");
         };
         check("/a/{x}", "/a/1", Some(&[("x", "1")]));
-        check("/a/{x}", "/a/%2e%2F", Some(&[("x", "%2e%2F")]));
+        check("/a/{x}", "/a/b%20%C3%A4", Some(&[("x", "b ä")]));
+        check("/a/{x}", "/a/%252F", Some(&[("x", "%2F")]));
         check("/a/{x}/b/{y}", "/a/1/b/2", Some(&[("x", "1"), ("y", "2")]));
         check("/a/b", "/a/b", Some(&[]));
         for path in [
-            "/a", "/a/", "/a/.", "/a/..", "/a/1/", "/a/1/2", "/b/1", "a/1", "",
+            "/a",
+            "/a/",
+            "/a/.",
+            "/a/..",
+            "/a/%2e%2E",
+            "/a/b%2Fc",
+            "/a/%00",
+            "/a/%0a",
+            "/a/%",
+            "/a/%4",
+            "/a/%zz",
+            "/a/%ff",
+            "/a/1/",
+            "/a/1/2",
+            "/b/1",
+            "a/1",
+            "",
         ] {
             check("/a/{x}", path, None);
         }
-        let long = format!("/a/{}", "x".repeat(REQUEST_PATH_BYTES));
-        check("/a/{x}", &long, None);
+        for bytes in [PATH_BYTES + 1, REQUEST_PATH_BYTES] {
+            let long = format!("/a/{}", "x".repeat(bytes));
+            check("/a/{x}", &long, None);
+        }
     }
 
     #[test]

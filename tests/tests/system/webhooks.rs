@@ -77,8 +77,7 @@ fn code(status: u16, code: &str) -> (u16, String) {
 
 #[test]
 fn only_a_signed_request_starts_a_verified_workflow() {
-    let plain = echo("plain", json!({ "path": "/github" }));
-    let (_place, web) = web(&[], &[github("signed", &["new"]), plain]);
+    let (_place, web) = web(&[], &[github("signed", &["new"])]);
     let body = r#"{"a": 1}"#;
     let refused = code(401, "WL-H045");
     for (key, signed) in [(OLD, body), (NEW, r#"{"a":1}"#), (NEW, ""), (OLD, "")] {
@@ -93,18 +92,42 @@ fn only_a_signed_request_starts_a_verified_workflow() {
         "",
     );
     assert_eq!(empty.problem(), refused);
-    // A stimulus of the API that looks like the request finds the plain trigger alone.
+    // A stimulus of the API that looks like the request finds no trigger.
     let like = json!({ "name": "windlass.http", "match": { "method": "POST", "path": "/github" } });
     let sent = web.post("/api/v1/stimuli", &like).json();
-    assert_eq!(sent["started"].as_array().map(Vec::len), Some(1), "{sent}");
-    assert_eq!(runs(&web), 1);
+    assert_eq!(sent["started"], json!([]), "{sent}");
+    assert_eq!(runs(&web), 0);
 
     let answer = deliver(&web, NEW, (body, body), "1");
     assert_eq!(answer.status, 202, "{answer:?}");
     let started = answer.json()["started"].clone();
-    assert_eq!(started.as_array().map(Vec::len), Some(2), "{started}");
+    assert_eq!(started.as_array().map(Vec::len), Some(1), "{started}");
     let output = &web.result(started[0].as_str().unwrap())["output"];
     assert_eq!(output["body"], json!({ "a": 1 }));
+}
+
+#[test]
+fn each_workflow_of_one_path_verifies_for_itself() {
+    let plain = echo("plain", json!({ "path": "/github" }));
+    let workflows = [github("signed", &["new"]), github("other", &["old"]), plain];
+    let (_place, web) = web(&[], &workflows);
+    let stranger = "stranger-stranger-stranger-key-!";
+    for (key, id, wanted) in [
+        (NEW, "1", &["plain", "signed"][..]),
+        (OLD, "2", &["other", "plain"]),
+        (stranger, "3", &["plain"]),
+        (NEW, "4", &["plain", "signed"]),
+    ] {
+        let answer = deliver(&web, key, ("{}", "{}"), id).json();
+        let ids = answer["started"].as_array().unwrap();
+        let name = |id: &Value| {
+            let run = web.get(&format!("/api/v1/instances/{}", id.as_str().unwrap()));
+            run["instance"]["workflow"].as_str().unwrap().to_owned()
+        };
+        let mut names: Vec<String> = ids.iter().map(name).collect();
+        names.sort();
+        assert_eq!(names, wanted, "{id}");
+    }
 }
 
 #[test]
@@ -228,7 +251,7 @@ fn parameters_of_the_path_reach_the_run_and_literal_parts_win() {
         ("7/lines", "lines", json!({ "id": "7" })),
         ("new/parts", "new", json!({ "part": "parts" })),
         ("new/lines", "plain", Value::Null),
-        ("a%2Fb/lines", "lines", json!({ "id": "a%2Fb" })),
+        ("a%20%252F/lines", "lines", json!({ "id": "a %2F" })),
     ] {
         let answer = web.post(
             &format!("/hooks/orders/{path}?a=1&a=2&b=3&wait=60s"),
@@ -253,6 +276,11 @@ fn parameters_of_the_path_reach_the_run_and_literal_parts_win() {
         "/lines",
         "./lines",
         "../lines",
+        "a%2Fb/lines",
+        "%00/lines",
+        "%2e%2E/lines",
+        "%ff/lines",
+        "%4/lines",
     ] {
         let answer = web.post(&format!("/hooks/orders/{path}"), &json!(1));
         assert_eq!(answer.problem(), code(404, "WL-H015"), "{path}");

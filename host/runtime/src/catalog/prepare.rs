@@ -105,7 +105,36 @@ pub fn warnings(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
         let found = plugins.registry().node(asked);
         found.is_ok_and(|(_, node)| node.suspends)
     };
-    windlass_engine::warnings(definition, &suspends)
+    let mut found = windlass_engine::warnings(definition, &suspends);
+    found.extend(missing_secrets(definition, plugins));
+    found
+}
+
+/// Secrets that verify requests to hooks, and that this host does not have for the workflow. A
+/// warning, because the process that publishes need not be the one that serves.
+fn missing_secrets(definition: &Definition, plugins: &Host) -> Vec<Diagnostic> {
+    let (known, mut found) = (plugins.secrets(), Vec::new());
+    for (key, trigger) in &definition.triggers {
+        let StartTrigger::Http {
+            verify: Some(verify),
+            ..
+        } = trigger
+        else {
+            continue;
+        };
+        let names = verify.secrets().iter();
+        for name in names.filter(|name| known.for_workflow(name, &definition.name).is_none()) {
+            let message = format!("this host has no secret `{name}` to verify requests by");
+            let place = Place::at(format!("/triggers/{key}/http/verify"));
+            let mut warning = Diagnostic::new(windlass_model::codes::NO_SECRET, message, place);
+            let workflow = &definition.name;
+            warning.help = Some(format!(
+                "add `{name}` to [secrets], for the workflow `{workflow}`"
+            ));
+            found.push(warning);
+        }
+    }
+    found
 }
 
 /// The definition behind a row, and the components that it would run on if it started now.

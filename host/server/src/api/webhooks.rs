@@ -92,8 +92,11 @@ pub(crate) async fn hook(
         let headers = parts.headers.clone();
         match found.verifies() {
             true => {
-                app.ask(move |app| hooks::accepted(app, &found.direct, &headers, &bytes))
-                    .await?
+                app.ask(move |app| {
+                    let is_heard = found.plain.is_some();
+                    hooks::accepted(app, &found.direct, is_heard, &headers, &bytes)
+                })
+                .await?
             }
             false => (0..found.direct.len()).map(|at| (at, None)).collect(),
         }

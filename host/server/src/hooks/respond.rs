@@ -14,7 +14,6 @@ use windlass_model::http::Respond;
 use windlass_model::{Digest, InstanceId, RunNo, RunStatus};
 
 use super::Direct;
-use crate::api::instances::find;
 use crate::app::{App, Inner};
 use crate::codes;
 use crate::problem::Problem;
@@ -37,7 +36,8 @@ const LATE: Duration = Duration::from_millis(200);
 
 /// Headers that an answer does not have: those of the connection, those that say how the body is
 /// sent, and those that concern more than this answer.
-const REFUSED: [&str; 22] = [
+const REFUSED: &[&str] = &[
+    "accept-ch",
     "alt-svc",
     "clear-site-data",
     "connection",
@@ -47,10 +47,14 @@ const REFUSED: [&str; 22] = [
     "content-security-policy-report-only",
     "date",
     "keep-alive",
+    "nel",
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-connection",
     "public-key-pins",
+    "refresh",
+    "report-to",
+    "reporting-endpoints",
     "service-worker-allowed",
     "set-cookie",
     "set-cookie2",
@@ -103,13 +107,17 @@ pub(crate) async fn answer(
     let (mut pause, mut seen, mut known) = (SOON, None, None);
     loop {
         let (wanted, last, place) = (node.to_owned(), seen, known);
-        let (look, place) = app
+        let looked = app
             .ask(move |app| look(app, id, &wanted, place, last))
             .await?;
+        // A delivery that comes again can outlive its run.
+        let Some((look, place)) = looked else {
+            return Ok(None);
+        };
         known = Some(place);
         match look {
             Look::Given(value) => {
-                return match read(&value) {
+                return match read(&value, app.bounds().body_bytes) {
                     Ok(answer) => Ok(Some(answer)),
                     Err(wrong) => Err(unanswered(node, wrong)),
                 };
@@ -137,16 +145,19 @@ pub(crate) async fn answer(
 /// Where the node is in the run's definition.
 type Place = (Digest, Option<u32>);
 
-/// Looks for the first execution of a node that has completed, among those that are new.
+/// Looks for the first execution of a node that has completed, among those that are new. None:
+/// there is no such run any more.
 fn look(
     app: &Inner,
     id: InstanceId,
     node: &str,
     known: Option<Place>,
     last: Option<RunNo>,
-) -> Result<(Look, Place), Box<Problem>> {
+) -> Result<Option<(Look, Place)>, Box<Problem>> {
     // The head first: when it says that the run has ended, all executions are in the store.
-    let row = find(app, id)?;
+    let Some(row) = app.store().instance(id)? else {
+        return Ok(None);
+    };
     let place = match known.filter(|(digest, _)| *digest == row.definition) {
         Some(place) => place,
         None => {
@@ -182,7 +193,7 @@ fn look(
         None if row.status.is_final() => Look::Ended,
         None => Look::Later(newest.or(last)),
     };
-    Ok((look, place))
+    Ok(Some((look, place)))
 }
 
 fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
@@ -191,7 +202,8 @@ fn unanswered(node: &str, wrong: &str) -> Box<Problem> {
 }
 
 /// Makes an answer of an output: `{ status, headers, body }`, each of which may be left out.
-fn read(output: &Value) -> Result<Response, &'static str> {
+/// Its body has at most so many bytes, as that of a request.
+fn read(output: &Value, most_bytes: usize) -> Result<Response, &'static str> {
     let Value::Object(members) = output else {
         return Err("its output is no object with `status`, `headers` and `body`");
     };
@@ -209,6 +221,9 @@ fn read(output: &Value) -> Result<Response, &'static str> {
             (Some("application/json"), text)
         }
     };
+    if body.len() > most_bytes {
+        return Err("its `body` is longer than the body of a request may be");
+    }
     let is_bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
     if is_bodiless && !body.is_empty() {
         return Err("its status has no body");
@@ -275,10 +290,10 @@ mod tests {
 
     #[test]
     fn an_output_becomes_an_answer_that_runs_nothing() {
-        let answer = read(&json!({
+        let output = json!({
             "status": 201, "headers": { "Location": "/a", "X-A": "1" }, "body": "<script>",
-        }))
-        .unwrap();
+        });
+        let answer = read(&output, 100).unwrap();
         assert_eq!(answer.status(), StatusCode::CREATED);
         let header = |name: &str| {
             answer
@@ -293,12 +308,12 @@ mod tests {
         let policy = Some("sandbox; default-src 'none'");
         assert_eq!(header("content-security-policy"), policy);
         let html = json!({ "headers": { "content-type": "text/html" }, "body": { "a": 1 } });
-        let answer = read(&html).unwrap();
+        let answer = read(&html, 100).unwrap();
         assert_eq!(answer.headers().get("content-type").unwrap(), "text/html");
         assert_eq!(answer.status(), StatusCode::OK);
         assert!(answer.headers().contains_key("content-security-policy"));
         for least in [json!({}), json!({ "status": 204 }), json!({ "body": [1] })] {
-            assert!(read(&least).is_ok(), "{least}");
+            assert!(read(&least, 100).is_ok(), "{least}");
         }
     }
 
@@ -319,6 +334,8 @@ mod tests {
             json!({ "status": "200" }),
             json!({ "status": 204, "body": "x" }),
             json!({ "status": 304, "body": 1 }),
+            json!({ "body": "x".repeat(101) }),
+            json!({ "headers": { "NEL": "{}" } }),
             json!({ "headers": [] }),
             json!({ "headers": many }),
             json!({ "headers": { "Set-Cookie": "a=b" } }),
@@ -334,7 +351,7 @@ mod tests {
             json!({ "headers": { "x": "a", "X": "b" } }),
             json!({ "headers": { "x": "y".repeat(HEADER_BYTES + 1) } }),
         ] {
-            assert!(read(&wrong).is_err(), "{wrong}");
+            assert!(read(&wrong, 100).is_err(), "{wrong}");
         }
     }
 }

@@ -13,36 +13,33 @@ use crate::problem::Problem;
 use crate::verify::{problem_of_secret, verify};
 
 /// The triggers that accept a request, by their places, each with the delivery by which a
-/// duplicate is known. Where triggers verify, one of them at least has to accept it: otherwise
-/// the request starts nothing at all, the triggers of the path that do not verify included.
+/// duplicate is known. Each trigger verifies for itself: a request that one refuses starts the
+/// others of the same path, and a plain trigger or a wait of that path (`is_heard`) goes on.
 ///
 /// # Errors
 ///
-/// The request is not from the sender, or a secret cannot be used. Which part failed is not
-/// told.
+/// No trigger accepts the request and nothing else hears it: it is not from the sender, or a
+/// secret cannot be used. Which part failed is not told.
 pub(crate) fn accepted(
     app: &Inner,
     direct: &[Direct],
+    is_heard: bool,
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Vec<(usize, Option<Digest>)>, Box<Problem>> {
-    let (mut accepted, mut verified, mut wanted, mut broken) = (Vec::new(), false, false, false);
+    let (mut accepted, mut broken) = (Vec::new(), false);
     for (at, trigger) in direct.iter().enumerate() {
         let Some(by) = &trigger.rules.verify else {
             accepted.push((at, None));
             continue;
         };
-        wanted = true;
         let (secrets, is_whole) = secrets(app, trigger, by);
         match verify(by, &secrets, headers, body, app.now_ms()) {
-            Some(found) => {
-                verified = true;
-                accepted.push((at, found.delivery));
-            }
+            Some(found) => accepted.push((at, found.delivery)),
             None => broken |= !is_whole,
         }
     }
-    if verified || !wanted {
+    if is_heard || !accepted.is_empty() {
         return Ok(accepted);
     }
     if broken {
