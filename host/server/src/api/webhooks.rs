@@ -45,7 +45,8 @@ use crate::view::Sent;
         (status = 401, body = Problem, content_type = "application/problem+json",
             description = "The request does not come from the sender of the hook."),
         (status = 403, body = Problem, content_type = "application/problem+json",
-            description = "The request waits for the run, and has no token."),
+            description = "The request waits for the run, and has no token; or it comes from a \
+            page in a browser that is not of this host."),
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "The workflow allows one run at a time, and there is one."),
         // Whatever body comes, and none, is taken by each of the methods.
