@@ -202,7 +202,9 @@ fn a_node_answers_the_sender() {
         "/cookie",
         json!({ "set": { "headers": { "set-cookie": "a=b" } } }),
     );
-    let broken = answers("/broken", json!({ "fail": "no price" }));
+    let mut broken = answers("/broken", json!({ "fail": "no price" }));
+    // What always fails has no successor.
+    broken["edges"] = json!([]);
     let mut slow = answers("/slow", json!({ "wait": "1h" }));
     slow["triggers"]["ask"]["http"]["respond"]["within"] = json!("100ms");
     let (_place, web) = web(&[], &[price, cookie, broken, slow]);
