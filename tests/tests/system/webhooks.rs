@@ -18,8 +18,11 @@ fn web(settings: &[(&str, &str)], workflows: &[Value]) -> (Place, Web) {
     let mut place = Place::new(&["echo"]);
     for (name, key) in [("old", OLD), ("new", NEW)] {
         let file = place.path(name);
-        fs::write(&file, key).unwrap();
-        let source = format!("{{ file = {:?} }}", file.to_str().unwrap());
+        fs::write(&file, key).expect("a file can be written");
+        let source = format!(
+            "{{ file = {:?} }}",
+            file.to_str().expect("the path is Unicode")
+        );
         place = place.with(&format!("secrets.{name}"), &source);
     }
     for (key, value) in settings {
@@ -28,7 +31,7 @@ fn web(settings: &[(&str, &str)], workflows: &[Value]) -> (Place, Web) {
     let web = Web::serve(&place);
     let token = format!("authorization: Bearer {TOKEN}");
     for workflow in workflows {
-        let name = workflow["workflow"].as_str().unwrap();
+        let name = workflow["workflow"].as_str().expect("it has a name");
         let path = format!("/api/v1/definitions/{name}");
         let answer = web.ask("PUT", &path, &[JSON, &token], &workflow.to_string());
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -57,7 +60,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Sends a body with the signature that a key makes of `signed`.
 fn deliver(web: &Web, key: &str, (signed, body): (&str, &str), id: &str) -> Answer {
-    let key = key.as_bytes().try_into().unwrap();
+    let key = key.as_bytes().try_into().expect("a key has 32 bytes");
     let tag = hex(&mac::tag(key, &[signed.as_bytes()]));
     let signature = format!("x-hub-signature-256: sha256={tag}");
     let id = format!("x-github-delivery: {id}");
@@ -67,7 +70,7 @@ fn deliver(web: &Web, key: &str, (signed, body): (&str, &str), id: &str) -> Answ
 fn runs(web: &Web) -> usize {
     web.get("/api/v1/instances")["items"]
         .as_array()
-        .unwrap()
+        .expect("it is a list")
         .len()
 }
 

@@ -84,8 +84,9 @@ impl List {
         let links = self.links.then(|| machine.links()).transpose()?;
         let items = rows.iter().map(|row| {
             let mut item = item(row);
-            if let Some(links) = &links {
-                item["link"] = keyed(links.link(&Target::Row(row.bookmark.token)))?.into();
+            if let (Some(links), Some(members)) = (&links, item.as_object_mut()) {
+                let link = keyed(links.link(&Target::Row(row.bookmark.token)))?;
+                members.insert("link".to_owned(), link.into());
             }
             Ok(item)
         });

@@ -298,7 +298,7 @@ fn encodings(value: &[u8]) -> Vec<Vec<u8>> {
             .copied()
             .collect();
         let before = [0, 2, 3].get(shift).copied().unwrap_or_default();
-        let behind = usize::from(shifted.len() % 3 != 0);
+        let behind = usize::from(!shifted.len().is_multiple_of(3));
         for text in [
             STANDARD_NO_PAD.encode(&shifted),
             URL_SAFE_NO_PAD.encode(&shifted),
