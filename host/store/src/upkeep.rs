@@ -127,6 +127,9 @@ pub(crate) const DIGESTS: &str = "what is named by a digest has that content";
 /// What should hold of every row that has a checksum.
 pub(crate) const SUMS: &str = "a value is what was written";
 
+/// What should hold of a store beside which there is a marker.
+pub(crate) const MARKED: &str = "the store has everything that its marker names";
+
 /// Tables whose rows are named by the digest of a column: the table, and the column.
 pub(crate) const DIGESTED: &[(&str, &str)] = &[
     ("definition", "json"),

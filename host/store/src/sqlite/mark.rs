@@ -191,12 +191,24 @@ fn slots(path: &Path) -> std::io::Result<Option<(Vec<Slot>, bool)>> {
 }
 
 /// Compares a store that is being opened with its marker, and makes the marker if there is none.
-/// `boot` names this run of the machine.
+///
+/// # Errors
+///
+/// Those of [`compare`]; the marker cannot be written.
+pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result<()> {
+    if compare(store, connection, boot)? {
+        return Ok(());
+    }
+    make(store, connection)
+}
+
+/// Compares a store with its marker and changes neither. False: there is no marker. `boot` names
+/// this run of the machine.
 ///
 /// # Errors
 ///
 /// `WL-S052`: acknowledged work is missing. `WL-S053`: the marker is damaged, or another store's.
-pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result<()> {
+pub(super) fn compare(store: &Path, connection: &Connection, boot: &str) -> Result<bool> {
     let path = path_of(store);
     let cannot = |error: std::io::Error| cannot(&path, &error);
     let (slots, damaged) = slots(&path).map_err(cannot)?.unwrap_or_default();
@@ -210,7 +222,7 @@ pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result
         );
     }
     if slots.is_empty() {
-        return make(store, connection);
+        return Ok(false);
     }
     let told = |error: rusqlite::Error| explain(store, &error);
     // One moment, which is later than everything that the marker says.
@@ -226,7 +238,7 @@ pub(super) fn check(store: &Path, connection: &Connection, boot: &str) -> Result
             return Err(missing(store, &path, slot.bound.generation, found));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Whether the store is at the bound or beyond.

@@ -7,13 +7,15 @@ use rusqlite::{Connection, OpenFlags};
 use windlass_model::Digest;
 
 use super::fault::explain;
+use super::mark;
 use super::open::{self, STEPS};
 use super::sums;
+use super::time::boot;
 use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
-use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, RULES, SUMS, older};
+use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, RULES, SUMS, older};
 
 /// Damages that SQLite looks for before it gives up.
 const DAMAGES: u32 = 100;
@@ -42,8 +44,8 @@ impl SqliteStore {
         Ok(before)
     }
 
-    /// Looks whether the file is sound and everything in it fits together, as it is at one
-    /// moment. Others may work on it meanwhile.
+    /// Looks whether the file is sound, everything in it fits together and nothing is missing that
+    /// its marker names, as it is at one moment. Others may work on it meanwhile.
     ///
     /// # Errors
     ///
@@ -56,12 +58,14 @@ impl SqliteStore {
             return Err(older(&path.display().to_string(), layout));
         }
         check_length(path, &connection)?;
+        let lacking = lacking(path, &connection)?;
         let told = |error: rusqlite::Error| explain(path, &error);
         connection.execute_batch("BEGIN").map_err(told)?;
         let damages = lines(&connection, &format!("PRAGMA integrity_check({DAMAGES})"));
         let mut damages = damages.map_err(told)?;
         damages.retain(|line| line != "ok");
         let mut findings: Vec<Finding> = Vec::new();
+        findings.extend(Finding::of(MARKED, lacking));
         findings.extend(Finding::of("the file is whole", damages));
         for rule in RULES {
             let broken = lines(&connection, rule.sql).map_err(told)?;
@@ -163,6 +167,17 @@ fn lines(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     rows.collect()
+}
+
+/// What the marker says against the store.
+fn lacking(path: &Path, connection: &Connection) -> Result<Vec<String>> {
+    match mark::compare(path, connection, &boot()) {
+        Ok(_) => Ok(Vec::new()),
+        Err(error) if [codes::WENT_BACK, codes::FOREIGN_MARK].contains(&error.code) => {
+            Ok(vec![error.to_string()])
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn wrong_digests(connection: &Connection) -> rusqlite::Result<Vec<String>> {

@@ -5,6 +5,7 @@
 //! before a group of writes is acknowledged: two `stat` calls, a microsecond or two beside a
 //! flush. Nothing here opens a database file: closing it would let go of SQLite's locks.
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -22,6 +23,9 @@ const LOG_HEADER: u64 = 32;
 
 /// Bytes of a frame besides its page.
 const FRAME_HEADER: u64 = 24;
+
+/// Where the bytes begin by which SQLite locks a file.
+const LOCK_BYTES: u64 = 1 << 30;
 
 /// What lies beside a store and is named after it, and shows that there was one.
 pub(super) const LEFT_BEHIND: [&str; 3] = ["-wal", "-shm", "-mark"];
@@ -189,10 +193,12 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
             .map_err(told)
     };
     let (pages, page) = (pragma("page_count")?, pragma("page_size")?.max(1));
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
-    let file = bytes(path);
-    let logged = frames(&log_of(path), page);
-    if pages > 0 && (file == 0 || file / page + logged < pages) {
+    let file = std::fs::metadata(path).map_or(0, |found| found.len());
+    let whole = file / page;
+    let beyond = pages.saturating_sub(whole);
+    // SQLite never writes the page with the bytes that it locks.
+    let unwritten = u64::from((whole + 1..=pages).contains(&(LOCK_BYTES / page + 1)));
+    if pages > 0 && (file == 0 || logged(&log_of(path), page, whole, pages) + unwritten < beyond) {
         let text = format!(
             "{} has been cut short: it has {file} bytes of {}",
             path.display(),
@@ -204,20 +210,33 @@ pub(super) fn check_length(path: &Path, connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// How many frames a log has at most: those that were written since it was started over. Of a page
-/// there may be several.
-fn frames(log: &Path, page: u64) -> u64 {
+/// How many of the pages beyond the first `from`, up to `to`, a log holds. Frames count that were
+/// written since the log was started over. Costs memory for these pages alone.
+fn logged(log: &Path, page: u64, from: u64, to: u64) -> u64 {
+    if from >= to {
+        return 0;
+    }
     let Ok(log) = File::open(log) else { return 0 };
-    // The salts change whenever the log is started over, and each frame repeats them.
-    let salts = |at: u64| {
-        let mut salts = [0; 8];
-        log.read_exact_at(&mut salts, at).ok().map(|()| salts)
+    let read = |at: u64| {
+        let mut bytes = [0; 8];
+        log.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
     };
-    let Some(current) = salts(16) else { return 0 };
-    let of_frame = |no: &u64| salts(LOG_HEADER + no * (FRAME_HEADER + page) + 8);
-    (0..)
-        .take_while(|no| of_frame(no) == Some(current))
-        .fold(0, |count, _| count + 1)
+    // The salts change whenever the log is started over, and each frame repeats them.
+    let Some(current) = read(16) else { return 0 };
+    let mut found = BTreeSet::new();
+    for frame in (0..).map(|no| LOG_HEADER + no * (FRAME_HEADER + page)) {
+        if read(frame + 8) != Some(current) {
+            break;
+        }
+        let Some([a, b, c, d, ..]) = read(frame) else {
+            break;
+        };
+        let no = u64::from(u32::from_be_bytes([a, b, c, d]));
+        if no > from && no <= to {
+            found.insert(no);
+        }
+    }
+    found.len() as u64
 }
 
 /// A file that was taken away while it was open.

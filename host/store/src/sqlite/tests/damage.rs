@@ -148,6 +148,45 @@ fn nothing_is_acknowledged_into_a_file_that_was_cut_short() {
     }
 }
 
+/// The log may hold more frames than the file has lost pages: those of other pages help nothing.
+#[test]
+fn one_missing_page_is_noticed_however_long_the_log_is() {
+    let disk = on_disk();
+    let store = disk.store();
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    for _ in 0..200 {
+        member.create(member.draft(5));
+    }
+    empty_log(&disk.path());
+    for _ in 0..10 {
+        store.write(Write::Unpark).unwrap();
+    }
+    let file = File::options().write(true).open(disk.path()).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 4096).unwrap();
+    let error = store.write(Write::Unpark).unwrap_err();
+    assert_eq!(error.code, codes::CORRUPT, "{error}");
+}
+
+/// A file grows in its log first, so its pages are nowhere else for a while.
+#[test]
+fn a_file_that_is_shorter_than_its_store_is_whole_with_its_log() {
+    let disk = on_disk();
+    let store = disk.store();
+    let member = Member::of(Arc::clone(&store) as Arc<dyn Store>);
+    for round in 0..20 {
+        for _ in 0..20 {
+            member.create(member.draft(5));
+        }
+        let connection = rusqlite::Connection::open(disk.path()).unwrap();
+        crate::sqlite::watch::check_length(&disk.path(), &connection).unwrap();
+        drop(connection);
+        if round % 3 == 0 {
+            empty_log(&disk.path());
+        }
+    }
+    store.close();
+}
+
 #[test]
 fn a_file_cut_short_beside_its_log_is_refused() {
     let disk = on_disk();

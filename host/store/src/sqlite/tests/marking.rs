@@ -11,6 +11,7 @@ use super::{OnDisk, on_disk};
 use crate::conformance::power::Picture;
 use crate::conformance::world::{Member, batch, is_done};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore, mark};
+use crate::upkeep::{Finding, MARKED};
 use crate::{Error, Reader as _, Store, Write, codes};
 
 /// Opens what a picture shows, somewhere else.
@@ -161,14 +162,40 @@ fn a_log_with_a_flipped_byte_or_cut_off_or_gone_is_refused() {
             .map(|_| ())
             .unwrap_err();
         assert_eq!(error.code, *code, "{error}");
-        // A check leaves the files alone, too.
-        let _ = SqliteStore::check(disk.path());
+        // A check says the same, and leaves the files alone, too.
+        let checked = SqliteStore::check(disk.path());
+        if *code == codes::WENT_BACK {
+            assert_eq!(rules(&checked.unwrap()), [MARKED], "{error}");
+        }
         assert!(files().0 == before.0, "the file is left as it was");
         if before.1.is_some() {
             assert!(files().1 == before.1, "the log is left as it was");
         }
     }
     killed().store().close();
+}
+
+fn rules(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|it| it.rule.as_str()).collect()
+}
+
+#[test]
+fn a_check_compares_a_store_with_its_marker_and_makes_none() {
+    let disk = on_disk();
+    let member = Member::of(disk.store() as Arc<dyn Store>);
+    let before = Picture::take(&disk.path());
+    member.create(member.draft(1));
+    // While others work on it.
+    assert_eq!(SqliteStore::check(disk.path()).unwrap(), []);
+    for mark_of in [&disk, &killed()] {
+        let left = on_disk();
+        with_mark_of(&left, mark_of, &before);
+        let findings = SqliteStore::check(left.path()).unwrap();
+        assert_eq!(rules(&findings), [MARKED]);
+        fs::remove_file(mark::path_of(&left.path())).unwrap();
+        assert_eq!(SqliteStore::check(left.path()).unwrap(), []);
+        assert!(!mark::path_of(&left.path()).exists());
+    }
 }
 
 #[test]
