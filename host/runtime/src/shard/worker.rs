@@ -7,6 +7,7 @@
 //! Spares are bounded: with none left the shard waits, and plugins are told early enough to
 //! stop running inline (see `max_slow_inline` of the plugin host).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -112,7 +113,18 @@ impl Crew {
     /// The life of a thread: drive a shard until it is taken away, then wait for another.
     fn serve(&self, shared: &Arc<Shared>) {
         while let Some((shard, generation)) = self.next_order() {
-            shard.drive(generation, shared);
+            let driven = catch_unwind(AssertUnwindSafe(|| shard.drive(generation, shared)));
+            if driven.is_err() {
+                // The shard may hold half of a change, and without a thread its runs stand still.
+                // The store has what was acknowledged: the next process goes on from there, and
+                // gives a trigger up that ends one process after the other.
+                tracing::error!(
+                    shard = shard.index,
+                    "a thread that drives runs panicked: the process ends, and the next one takes \
+                     its runs up"
+                );
+                std::process::exit(1);
+            }
         }
     }
 

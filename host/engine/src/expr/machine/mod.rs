@@ -20,6 +20,8 @@ mod statement;
 mod text;
 mod tree;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{State, Value};
 
@@ -46,8 +48,17 @@ pub(super) fn priced() -> [Vec<&'static str>; 2] {
     ]
 }
 
-/// Evaluates a tree. The result may be undefined.
+/// Evaluates a tree. The result may be undefined. A panic in code of MiniJinja is a failure of this
+/// evaluation: the thread has other runs to go on with.
 pub(super) fn run(tree: &Tree, values: &Values) -> Result<Value> {
+    let result = catch_unwind(AssertUnwindSafe(|| evaluate(tree, values)));
+    result.unwrap_or_else(|_| {
+        let message = "the evaluation panicked, which is a bug in windlass or in MiniJinja";
+        Err(Fault::invalid(message))
+    })
+}
+
+fn evaluate(tree: &Tree, values: &Values) -> Result<Value> {
     let mut machine = Machine {
         tree,
         values,

@@ -140,6 +140,16 @@ fn a_zero_divides_nothing_and_an_empty_text_has_no_end() {
 }
 
 #[test]
+fn a_format_is_an_error_where_minijinja_panics() {
+    for format in ["%(é", "%(aé)s", "%(\u{202e} a", "%d %(é)d", "%(a)%(é)s"] {
+        let error = evaluate("{{ input | format(1) }}", &json!(format)).unwrap_err();
+        assert!(error.message.contains("ASCII"), "{format}: {error}");
+    }
+    let found = evaluate("{{ '%%(é) %(a)sé' | format(a=1) }}", &json!(null));
+    assert_eq!(found.unwrap(), "\"%(é) 1é\"");
+}
+
+#[test]
 fn everything_evaluated_from_the_same_values_shares_its_work() {
     let text = "{{ input.text | upper | lower | length }}";
     let many = Template::compile(&json!(vec![text; 1_000]), &[], "/at").unwrap();

@@ -350,6 +350,7 @@ pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         return Err(Fault::invalid("value is not a string"));
     };
     machine.budget.touch_slowly(text.len(), 16)?;
+    check_keys(text)?;
     let (mut longest, mut widest) = (0_usize, 0_usize);
     for arg in rest.iter() {
         let size = machine.measure(arg)?;
@@ -368,6 +369,25 @@ pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
     let length = made.as_str().map_or(0, str::len);
     machine.budget.hold(length.saturating_mul(2))?;
     Ok(made)
+}
+
+/// Refuses keys, like `a` in `%(a)s`, that are not ASCII: MiniJinja panics on them.
+fn check_keys(format: &str) -> Result<()> {
+    let mut rest = format;
+    while let Some((_, field)) = rest.split_once('%') {
+        rest = match field.strip_prefix('(') {
+            Some(keyed) => {
+                let (key, after) = keyed.split_once(')').unwrap_or((keyed, ""));
+                if !key.is_ascii() {
+                    return Err(Fault::invalid("keys of a format have to be ASCII"));
+                }
+                after
+            }
+            // The second sign of `%%` begins no field.
+            None => field.strip_prefix('%').unwrap_or(field),
+        };
+    }
+    Ok(())
 }
 
 /// The width that an argument can ask for with `*`.
