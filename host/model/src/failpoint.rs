@@ -2,7 +2,8 @@
 //!
 //! Compiled to nothing unless the feature `failpoints` is on, which no released binary has.
 //! `WINDLASS_FAILPOINTS=after-claim=abort@3,after-return=stop@1` aborts at the third time
-//! that `after-claim` is passed, and stops (as SIGSTOP does) at the first `after-return`.
+//! that `after-claim` is passed, and stops (as SIGSTOP does) at the first `after-return`; `panic`
+//! panics.
 //! `WINDLASS_CLOCK_OFFSET` names a file that says how many milliseconds the wall clock is ahead
 //! of the machine's; it is read whenever the clock is, so that a test can step it.
 
@@ -40,9 +41,16 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    #[derive(Clone, Copy)]
+    enum Action {
+        Abort,
+        Stop,
+        Panic,
+    }
+
     struct Point {
         name: String,
-        stop: bool,
+        action: Action,
         at: u64,
         passed: AtomicU64,
     }
@@ -60,7 +68,11 @@ mod armed {
         let (verb, at) = action.split_once('@').unwrap_or((action, "1"));
         Some(Point {
             name: name.to_owned(),
-            stop: verb == "stop",
+            action: match verb {
+                "stop" => Action::Stop,
+                "panic" => Action::Panic,
+                _ => Action::Abort,
+            },
             at: at.parse().ok()?,
             passed: AtomicU64::new(0),
         })
@@ -81,13 +93,15 @@ mod armed {
             if point.passed.fetch_add(1, Ordering::SeqCst) + 1 != point.at {
                 continue;
             }
-            if point.stop {
-                let me = std::process::id().to_string();
-                let _ = std::process::Command::new("kill")
-                    .args(["-STOP", &me])
-                    .status();
-            } else {
-                std::process::abort();
+            match point.action {
+                Action::Abort => std::process::abort(),
+                Action::Stop => {
+                    let me = std::process::id().to_string();
+                    let _ = std::process::Command::new("kill")
+                        .args(["-STOP", &me])
+                        .status();
+                }
+                Action::Panic => std::panic::panic_any("a failpoint"),
             }
         }
     }

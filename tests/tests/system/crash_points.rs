@@ -119,6 +119,17 @@ fn named(workflow: &str, node: &str) -> Value {
 
 #[test]
 fn a_trigger_that_kills_three_hosts_is_lost_and_those_beside_it_are_not() {
+    check_poison("abort", None);
+}
+
+#[test]
+fn a_thread_that_panics_over_a_trigger_ends_its_process_and_the_next_one_goes_on() {
+    check_poison("panic", Some(1));
+}
+
+/// Lets a trigger end three processes, each with this exit code.
+#[track_caller]
+fn check_poison(action: &str, exit: Option<i32>) {
     let place = Place::new(&["echo", "steps"]);
     let starter = Starter::of(&place);
     let start = |workflow: &Value| {
@@ -132,13 +143,16 @@ fn a_trigger_that_kills_three_hosts_is_lost_and_those_beside_it_are_not() {
     let poison = start(&named("poisonous", "poison"));
     others.extend((0..10).map(|_| start(&innocent)));
 
-    let mut deaths = 0;
+    let mut deaths = 0_u32;
     while place.look().unfinished() > 0 {
-        let mut armed = place.serve_armed("execute:poison=abort@1");
+        let mut armed = place.serve_armed(&format!("execute:poison={action}@1"));
         until("the host has died, or has nothing left to do", || {
             armed.ended().is_some() || place.look().unfinished() == 0
         });
-        deaths += u32::from(armed.ended().is_some());
+        if let Some(ended) = armed.ended() {
+            assert_eq!(ended.code(), exit);
+            deaths += 1;
+        }
         assert!(deaths <= 3, "a fourth host died of the same trigger");
     }
     assert_eq!(deaths, 3, "three hosts die of it");
