@@ -252,7 +252,10 @@ fn a_person_is_asked_and_answers() {
         bookmark.matches,
         json!({ "instance": instance, "node": "step" })
     );
-    assert_eq!(bookmark.metadata, Some(json!({ "message": "Really?" })));
+    let metadata = bookmark.metadata.as_ref().unwrap();
+    assert_eq!(metadata["message"], "Really?");
+    let decisions = metadata.pointer("/schema/properties/decision/enum");
+    assert_eq!(decisions, Some(&json!(["approve", "reject"])));
     assert!(!bookmark.private && bookmark.auto_burn);
 
     let mut again = call("human/confirm", &config, &Value::Null);
