@@ -20,7 +20,9 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        let place = Place::new(&["echo", "steps", "gate"]).with("server.token", TOKEN);
+        let place = Place::new(&["echo", "steps", "gate"])
+            .with_consumer("gate")
+            .with("server.token", TOKEN);
         let definitions = place.path("definitions");
         std::fs::create_dir(&definitions).expect("a directory can be made");
         let place = place.with("definitions.directory", &definitions.display().to_string());
