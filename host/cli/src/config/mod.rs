@@ -4,8 +4,8 @@
 //! in `docs/` and the messages about unknown keys are all made from these types.
 
 pub(crate) mod cluster;
-mod directories;
 pub(crate) mod layers;
+mod listed;
 pub(crate) mod plugins;
 #[cfg(test)]
 mod reference;
@@ -13,7 +13,6 @@ pub(crate) mod sample;
 pub(crate) mod schema;
 mod sensitive;
 mod server;
-mod texts;
 pub(crate) mod trust;
 pub(crate) mod units;
 
@@ -24,10 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use cluster::{Cluster, LockBackend, Locks};
-pub(crate) use directories::Directories;
 pub(crate) use layers::{Loaded, Sources};
+pub(crate) use listed::{Directories, Texts};
 pub(crate) use server::Server;
-pub(crate) use texts::Texts;
 pub(crate) use units::{Millis, Rate, Share, Size};
 
 /// The configuration of a windlass host.

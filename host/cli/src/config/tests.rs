@@ -243,7 +243,7 @@ fn mistakes_point_into_the_file() {
 fn check_file_of_grant(layers: &Layers, expected: &str) {
     let (directory, loaded) = load(layers);
     let config = loaded.unwrap().config;
-    let Texts(files) = &config.plugins.grants["shout"].file;
+    let files = &config.plugins.grants["shout"].file.0;
     let file = files.first().map_or("", String::as_str);
     let below = file.strip_prefix(&format!("{}/", directory.path().display()));
     assert_eq!(below.unwrap_or(file), expected);
