@@ -20,6 +20,7 @@ mod hooks;
 mod host;
 mod hub;
 mod listen;
+mod newer;
 mod options;
 mod origin;
 mod page;

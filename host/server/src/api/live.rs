@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
@@ -26,15 +27,13 @@ use crate::app::{App, Inner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
 use crate::hub::{Beat, Watching};
+use crate::newer::newer;
 use crate::pools::Pool;
 use crate::problem::Problem;
 use crate::view::{Failure, Run, optional};
 
 /// Executions that are sent at once. Of more, only the newest are.
 const AT_ONCE: usize = 1_000;
-
-/// Executions that are read at once.
-const READ: u32 = 200;
 
 /// The shortest time between two looks.
 const SOON: Duration = Duration::from_millis(10);
@@ -218,31 +217,20 @@ impl Follow {
 fn look(app: &Inner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<Problem>> {
     // The head first: what it says has its executions in the store already.
     let row = find(app, id)?;
-    let (mut runs, mut gap, mut before) = (Vec::new(), false, None);
-    'back: loop {
-        let page = app.store().runs(row.no, before, READ)?;
-        let more = page.len() >= READ as usize;
-        before = page.last().map(|run| run.no);
-        for run in page {
-            // Not by comparing: each process counts for itself.
-            if last == Some(run.no) {
-                break 'back;
-            }
-            if runs.len() >= AT_ONCE {
-                gap = true;
-                break 'back;
-            }
-            // Of thousands of executions only what is sent is kept.
-            runs.push(RunRow {
-                output: None,
-                logs: Vec::new(),
-                ..run
-            });
+    let (mut runs, mut gap) = (Vec::new(), false);
+    newer(app, row.no, last, |run| {
+        if runs.len() >= AT_ONCE {
+            gap = true;
+            return ControlFlow::Break(());
         }
-        if !more {
-            break;
-        }
-    }
+        // Of thousands of executions only what is sent is kept.
+        runs.push(RunRow {
+            output: None,
+            logs: Vec::new(),
+            ..run
+        });
+        ControlFlow::Continue(())
+    })?;
     runs.reverse();
     let end = match row.status.is_final() {
         false => None,

@@ -4,6 +4,7 @@
 //! script in a browser, sets no cookie and no rule for the whole host, and has bounds:
 //! [`HEADERS`] headers of [`HEADER_BYTES`] each.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,6 +17,7 @@ use windlass_model::{Digest, InstanceId, RunNo, RunStatus};
 use super::Direct;
 use crate::app::{App, Inner};
 use crate::codes;
+use crate::newer::newer;
 use crate::problem::Problem;
 use crate::view;
 
@@ -24,9 +26,6 @@ const HEADERS: usize = 32;
 
 /// How long a header of an answer may be, in bytes.
 const HEADER_BYTES: usize = 4096;
-
-/// Executions that are read at once.
-const READ: u32 = 64;
 
 /// How long after a look the next one is, if nothing is heard meanwhile.
 const SOON: Duration = Duration::from_millis(5);
@@ -168,25 +167,14 @@ fn look(
             (row.definition, at)
         }
     };
-    let (mut before, mut newest, mut given) = (None, None, None);
-    'back: loop {
-        let page = app.store().runs(row.no, before, READ)?;
-        let more = page.len() >= READ as usize;
-        before = page.last().map(|run| run.no);
-        for run in page {
-            // Not by comparing: each process counts for itself.
-            if last == Some(run.no) {
-                break 'back;
-            }
-            newest = newest.or(Some(run.no));
-            if Some(run.node) == place.1 && run.status == RunStatus::Completed {
-                given = Some(run.output);
-            }
+    let (mut newest, mut given) = (None, None);
+    newer(app, row.no, last, |run| {
+        newest = newest.or(Some(run.no));
+        if Some(run.node) == place.1 && run.status == RunStatus::Completed {
+            given = Some(run.output);
         }
-        if !more {
-            break;
-        }
-    }
+        ControlFlow::Continue(())
+    })?;
     let look = match given {
         Some(Some(output)) => Look::Given(view::value(app, &output)?),
         Some(None) => Look::Given(Value::Null),
