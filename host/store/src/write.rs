@@ -423,6 +423,29 @@ pub struct TriggerFence {
     pub token: Token,
 }
 
+/// Another row of the instance that a step does away with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The row.
+    pub no: TriggerNo,
+    /// The step makes use of the resumption that the row holds, or drops it because its sender
+    /// wants that. A resumption that is not used becomes a dead letter `stale`: its sender was
+    /// told that it resumes the run.
+    pub used: bool,
+}
+
+impl Removed {
+    /// A row whose resumption the step uses, if the row holds one.
+    pub const fn used(no: TriggerNo) -> Self {
+        Self { no, used: true }
+    }
+
+    /// A row whose resumption becomes a dead letter, if the row holds one.
+    pub const fn unused(no: TriggerNo) -> Self {
+        Self { no, used: false }
+    }
+}
+
 /// What one step did.
 #[derive(Clone, Debug)]
 pub struct Commit {
@@ -440,11 +463,10 @@ pub struct Commit {
     pub triggers: Vec<NewTrigger>,
     /// Other triggers of the instance that are not wanted any more.
     ///
-    /// Each is named with the token by which the owner knows it. One that has been resumed
-    /// since is removed all the same, and leaves a dead letter `stale`: whoever resumed it was
-    /// told so. The end of an instance does the same with all that is not named: that its owner
-    /// has claimed it does not mean that word of that has come yet.
-    pub removed: Vec<TriggerFence>,
+    /// The store alone decides which of them leaves a dead letter, since it alone knows what a
+    /// row holds: the owner may not know yet that a row was resumed, and its claim of the row
+    /// may be on the way. The end of an instance does the same with all rows that are not named.
+    pub removed: Vec<Removed>,
     /// Variables assigned, by scope.
     pub vars: Vec<(ScopeNo, String, Payload)>,
     /// Open scopes besides the root, as they are from now on; none: closed, and gone with its

@@ -11,9 +11,9 @@ use windlass_model::{
 };
 use windlass_plugins::call::Effects;
 use windlass_store::Write;
-use windlass_store::letters::{DeadTrigger, NewDeadLetter};
+use windlass_store::letters::NewDeadLetter;
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
-use windlass_store::write::{Commit, Finish, NewItem, TriggerFence};
+use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
 use super::hot::{Asked, Held, Hot, Outside, Stage};
 use super::settle::Before;
@@ -42,7 +42,7 @@ pub(super) struct Step {
     pub(super) lists_done: Vec<Seq>,
     pub(super) dead: Vec<NewDeadLetter>,
     /// Further rows that are not wanted any more.
-    pub(super) removed: Vec<TriggerFence>,
+    pub(super) removed: Vec<Removed>,
     /// A trigger from outside is offered again then, in epoch milliseconds.
     pub(super) again_ms: Option<i64>,
     pub(super) now_ms: i64,
@@ -83,10 +83,8 @@ pub(super) struct Ending {
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) triggers: Vec<NewTrigger>,
-    removed: Vec<TriggerFence>,
+    removed: Vec<Removed>,
     cancelled: Vec<Open>,
-    /// Resumptions that nobody hears.
-    unheard: Vec<DeadTrigger>,
     journal: Vec<JournalRow>,
     dispatch: Vec<Seq>,
     /// Successors that begin before the commit is durable.
@@ -172,14 +170,8 @@ impl Hot {
         let release = ended.is_none() && self.is_to_go();
         self.leaving = release || ended.is_some();
         if ended.is_some() {
-            let (unheard, removed) = self.unheard_late();
-            rows.unheard.extend(unheard);
-            rows.removed.extend(removed);
             self.let_go(shared);
         }
-        let unheard = std::mem::take(&mut rows.unheard).into_iter();
-        step.dead
-            .extend(unheard.map(|resumption| NewDeadLetter::stale(resumption, now_ms)));
         rows.removed.extend(used.held.replaces);
         rows.removed.append(&mut step.removed);
         let then = Then::Committed {
@@ -296,9 +288,8 @@ impl Hot {
     /// Something open is not wanted any more, nor is what it waits for.
     fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
         if let Some(held) = self.held.remove(&open.seq) {
-            rows.unheard.extend(self.unheard(&open, &held));
             held.leaves(self.no, open.seq, shared);
-            rows.removed.push(held.fence());
+            rows.removed.push(Removed::unused(held.no));
             rows.removed.extend(held.replaces);
         }
         match open.kind {
@@ -396,7 +387,7 @@ impl Hot {
         let held = self.held.remove(&seq)?;
         held.leaves(self.no, seq, shared);
         self.gone.insert(seq);
-        rows.removed.push(held.fence());
+        rows.removed.push(Removed::used(held.no));
         held.given
     }
 

@@ -14,7 +14,7 @@ use windlass_model::{
 use windlass_plugins::Cancel;
 use windlass_plugins::call::Effects;
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, Suspicion, TriggerRow};
-use windlass_store::write::{ClaimedInstance, Fence, TriggerFence};
+use windlass_store::write::{ClaimedInstance, Fence, Removed, TriggerFence};
 
 use super::burst::Burst;
 use super::guard::Guard;
@@ -78,7 +78,7 @@ pub(crate) struct Held {
     /// [`windlass_model::Resumption`], otherwise an object of variables.
     pub(crate) given: Option<Bytes>,
     /// Another row that goes with this one.
-    pub(crate) replaces: Option<TriggerFence>,
+    pub(crate) replaces: Option<Removed>,
     /// Set for what the engine did not make.
     pub(crate) outside: Option<Box<Outside>>,
 }

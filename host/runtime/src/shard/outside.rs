@@ -8,7 +8,7 @@ use windlass_model::resumption::About;
 use windlass_model::{Class, Failure, ScopeNo, Seq, TriggerType};
 use windlass_store::letters::{DeadTrigger, LetterBody, NewDeadLetter};
 use windlass_store::rows::Suspicion;
-use windlass_store::write::TriggerFence;
+use windlass_store::write::Removed;
 
 use super::about::log_about;
 use super::commit::Step;
@@ -71,7 +71,7 @@ impl State {
             if let Some(held) = hot.held.remove(&target) {
                 held.leaves(hot.no, target, shared);
                 hot.gone.insert(target);
-                step.removed.push(held.fence());
+                step.removed.push(Removed::used(held.no));
             }
             return self.commit(to, step, shared);
         }
@@ -109,7 +109,7 @@ impl State {
         };
         hot.gone.insert(to.seq);
         late.outside = None;
-        late.replaces = Some(row.fence());
+        late.replaces = Some(Removed::unused(row.no));
         late.stage = Stage::Ready;
         let suspicious = late.suspicion != Suspicion::None;
         hot.held.insert(waiting, late);
@@ -236,34 +236,6 @@ impl Hot {
             about == Some(About::Resume { first })
         });
         late.map(|(seq, _)| *seq).min()
-    }
-
-    /// What a node run was given that is cancelled before anything came of it, also if a guest
-    /// has it in hand. What came after the store was looked at is written down there.
-    pub(super) fn unheard(&self, open: &Open, held: &Held) -> Option<DeadTrigger> {
-        let resumed = open.kind == TriggerType::Resume;
-        let given = held.given.clone().filter(|_| resumed)?;
-        Some(DeadTrigger {
-            instance: self.no,
-            seq: open.seq,
-            kind: open.kind,
-            node: Some(open.node.0),
-            priority: 0,
-            payload: Some(given),
-            detail: About::Resume { first: open.first }.encode(),
-        })
-    }
-
-    /// The late resumptions that are here when the run ends, with their rows. Those that are
-    /// not here, because they were claimed just now or not at all, are written down by the
-    /// store: they are what it finds besides these.
-    pub(super) fn unheard_late(&self) -> (Vec<DeadTrigger>, Vec<TriggerFence>) {
-        let late = self.held.iter().filter_map(|(seq, held)| {
-            let outside = held.outside.as_ref()?;
-            let late = outside.kind == TriggerType::Resume && held.is_claimed();
-            late.then(|| (self.remains(*seq, held, outside), held.fence()))
-        });
-        late.unzip()
     }
 
     fn remains(&self, seq: Seq, held: &Held, outside: &Outside) -> DeadTrigger {

@@ -235,8 +235,13 @@ impl Running {
 
     /// Sends a stimulus, which may be refused.
     pub(crate) fn try_send(&self, stimulus: &Stimulus) -> Result<Sent, Error> {
+        self.try_send_at(self.now_ms(), stimulus)
+    }
+
+    /// Sends a stimulus by the clock of another machine.
+    pub(crate) fn try_send_at(&self, now_ms: i64, stimulus: &Stimulus) -> Result<Sent, Error> {
         let id = client::new_stimulus_id();
-        client::send(&*self.outside, &self.plugins, self.now_ms(), id, stimulus)
+        client::send(&*self.outside, &self.plugins, now_ms, id, stimulus)
     }
 
     /// Lets the process go on whose writes wait, until something holds.

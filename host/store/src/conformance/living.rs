@@ -12,7 +12,7 @@ use super::world::{Member, is_done, is_fenced};
 use crate::lives::{LifeOp, Lived};
 use crate::outside::Touched;
 use crate::stimuli::NewStimulus;
-use crate::write::Commit;
+use crate::write::{Commit, Removed};
 use crate::{Write, Wrote};
 
 impl Member {
@@ -391,7 +391,7 @@ pub(super) fn resuming_races_cancelling(harness: &dyn Harness) {
         let cancel = member.claim_all(60)[0];
         let mut end = member.last(&cancel);
         end.status = Status::Cancelled;
-        end.removed = vec![waits.fence()];
+        end.removed = vec![Removed::unused(waits.no)];
         let (ended, sent) = std::thread::scope(|scope| {
             let end = scope.spawn(|| member.commit(end));
             let send = scope.spawn(|| other.send(stimulus("go", Delivery::Resume)));

@@ -9,7 +9,7 @@ use windlass_model::{
 use super::Harness;
 use super::world::{Member, batch, is_done};
 use crate::rows::{BORN_EPOCH, JournalRow, Suspicion};
-use crate::write::Finish;
+use crate::write::{Finish, Removed};
 use crate::{Write, Wrote};
 
 pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness) {
@@ -228,7 +228,10 @@ pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut step = member.step(&held);
     let foreign = member.only_trigger(stranger).fence();
-    step.removed = vec![claims.instances[0].claimed[1].fence(), foreign];
+    step.removed = vec![
+        Removed::unused(claims.instances[0].claimed[1].no),
+        Removed::unused(foreign.no),
+    ];
     assert!(is_done(&member.commit(step)));
     let rows = member.triggers(held.fence.instance);
     assert_eq!(rows.len(), 1);

@@ -14,7 +14,7 @@ use super::world::{Held, Member, is_done};
 use crate::letters::{LetterBody, LetterQuery};
 use crate::rows::TriggerRow;
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, Sent, StimulusQuery};
-use crate::write::Commit;
+use crate::write::{Commit, Removed};
 use crate::{Write, Wrote};
 
 /// When what waits without a time is due.
@@ -361,30 +361,31 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     // What was not resumed is cancelled without a word.
     let (held, row) = waiting_beside(&member, "unsent");
     let mut step = member.step(&held);
-    step.removed = vec![row.fence()];
+    step.removed = vec![Removed::unused(row.no)];
     assert!(is_done(&member.commit(step)));
     let (held, _) = waiting_beside(&member, "unsent too");
     assert!(is_done(&member.commit(member.last(&held))));
     assert_eq!(letters(), []);
-    // Its branch is cancelled, or its instance ends, by somebody who has not seen the stimulus,
-    // or who has claimed what came of it, and has not heard of that yet.
-    for name in ["cancelled", "over", "claimed"] {
+    // Its branch is cancelled, or its instance ends: before the owner has seen the stimulus, or
+    // after its claim of the row.
+    let ways = [
+        ("cancelled", false),
+        ("cancelled", true),
+        ("over", false),
+        ("over", true),
+    ];
+    for (sent, (name, claimed)) in (1..).zip(ways) {
         let (held, row) = waiting_beside(&member, name);
         let id = member.head(held.fence.instance).id;
         assert_eq!(member.send(stimulus(name, Delivery::Resume)), resumed(id));
-        if name == "claimed" {
-            assert_eq!(member.claim_all(100).len(), 1);
+        assert_eq!(claimed, claimed && member.claim_all(100).len() == 1);
+        let mut step = member.last(&held);
+        if name == "cancelled" {
+            step = member.step(&held);
+            step.removed = vec![Removed::unused(row.no)];
         }
-        let mut step = if name == "cancelled" {
-            member.step(&held)
-        } else {
-            member.last(&held)
-        };
-        step.removed = (name == "cancelled")
-            .then(|| row.fence())
-            .into_iter()
-            .collect();
         assert!(is_done(&member.commit(step)));
+        assert_eq!(letters().len(), sent);
         let letter = letters().pop().unwrap().letter;
         assert_eq!(letter.reason, "stale");
         let LetterBody::Trigger(dead) = letter.body else {
@@ -397,15 +398,13 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
         let heard = Resumption::decode(dead.payload.as_deref().unwrap()).unwrap();
         assert!(matches!(heard, Resumption::Resumed { bookmark, .. } if *bookmark == *name));
     }
-    assert_eq!(letters().len(), 3);
-    // Who knows of it has written down himself what becomes of it.
-    let (held, _) = waiting_beside(&member, "known");
-    member.send(stimulus("known", Delivery::Resume));
-    let known = member.claim_all(100)[0];
-    let mut step = member.last(&held);
-    step.removed = vec![known.trigger];
+    // A step has used it.
+    let (held, row) = waiting_beside(&member, "used");
+    member.send(stimulus("used", Delivery::Resume));
+    let mut step = member.step(&held);
+    step.removed = vec![Removed::used(row.no)];
     assert!(is_done(&member.commit(step)));
-    assert_eq!(letters().len(), 3);
+    assert_eq!(letters().len(), ways.len());
 }
 
 pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {

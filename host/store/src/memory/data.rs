@@ -307,7 +307,9 @@ impl Data {
         }
         for removed in &commit.removed {
             if self.of_instance.contains(&(fence.instance, removed.no)) {
-                self.bury_unheard(removed.no, Some(removed.token), commit.at_ms);
+                if !removed.used {
+                    self.bury_unheard(removed.no, commit.at_ms);
+                }
                 self.remove_trigger(removed.no);
             }
         }
@@ -323,7 +325,7 @@ impl Data {
             self.burn_all(fence.instance);
             due |= self.tell_parent(commit, finish);
             for no in self.triggers_of(fence.instance) {
-                self.bury_unheard(no, None, commit.at_ms);
+                self.bury_unheard(no, commit.at_ms);
                 self.remove_trigger(no);
             }
             self.reservations.retain(|(_, no)| *no != fence.instance);

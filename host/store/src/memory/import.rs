@@ -99,7 +99,7 @@ impl Data {
     /// what it was, goes with it.
     fn displace(&mut self, old: InstanceNo, import: &Import) {
         for no in self.triggers_of(old) {
-            self.bury_unheard(no, None, import.at_ms);
+            self.bury_unheard(no, import.at_ms);
         }
         self.bury_instance(old, import.at_ms);
         let new = import.new.no;

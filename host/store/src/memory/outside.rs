@@ -304,12 +304,10 @@ impl Data {
         self.letters.insert(no, row);
     }
 
-    /// Writes down a resumption that nobody has heard, before its row is removed: one that came
-    /// after its owner looked (`known`), or any that the owner has not named.
-    pub(super) fn bury_unheard(&mut self, no: TriggerNo, known: Option<Token>, at_ms: i64) {
-        let unheard = self.triggers.get(&no).filter(|row| {
-            row.kind == TriggerType::Resume && known.is_none_or(|token| row.token != token)
-        });
+    /// Writes down a resumption that no step has used, before its row is removed.
+    pub(super) fn bury_unheard(&mut self, no: TriggerNo, at_ms: i64) {
+        let row = self.triggers.get(&no);
+        let unheard = row.filter(|row| row.kind == TriggerType::Resume);
         let dead = unheard.and_then(|row| {
             Some(DeadTrigger {
                 instance: row.instance,

@@ -32,7 +32,9 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, true).await?;
         }
         for removed in &commit.removed {
-            self.bury_moved(no, removed, commit.at_ms).await?;
+            if !removed.used {
+                self.bury_unused(no, removed.no, commit.at_ms).await?;
+            }
             let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
             self.later(sql, &[&removed.no.0, &no]).await?;
         }

@@ -9,7 +9,7 @@ use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLet
 use crate::postgres::stimuli::{letter, select_letter};
 use crate::rows::{NewTrigger, bounded};
 use crate::stimuli::NewStimulus;
-use crate::write::{TriggerFence, Wrote};
+use crate::write::Wrote;
 
 /// Writes dead letters of resumptions; to be followed by where these are (`t`).
 macro_rules! stale_letters {
@@ -99,24 +99,22 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes down what nobody has heard of one row that is about to be removed, if it has moved
-    /// on from what its owner knows.
-    pub(super) async fn bury_moved(
+    /// Writes down the resumption of one row that no step has used, before the row is removed.
+    pub(super) async fn bury_unused(
         &mut self,
         instance: i64,
-        row: &TriggerFence,
+        row: TriggerNo,
         at_ms: i64,
     ) -> Done<()> {
         let sql = concat!(
-            stale_letters!("$4"),
-            "FROM trigger t WHERE t.instance = $1 AND t.no = $2 AND t.token <> $3 ",
+            stale_letters!("$3"),
+            "FROM trigger t WHERE t.instance = $1 AND t.no = $2 ",
             "AND t.kind = 8 AND t.payload IS NOT NULL"
         );
-        let key = (row.no.0, row.token.0);
-        self.later(sql, &[&instance, &key.0, &key.1, &at_ms]).await
+        self.later(sql, &[&instance, &row.0, &at_ms]).await
     }
 
-    /// Writes down what nobody has heard, of an instance that is about to end.
+    /// Writes down the resumptions that no step has used, of an instance that is about to end.
     pub(super) async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<()> {
         self.later(UNHEARD, &[&[instance].as_slice(), &[at_ms].as_slice()])
             .await

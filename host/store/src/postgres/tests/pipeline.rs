@@ -11,6 +11,7 @@ use crate::conformance::Harness as _;
 use crate::conformance::waiting::stimulus;
 use crate::conformance::world::{Member, is_done};
 use crate::postgres::connect::Target;
+use crate::write::Removed;
 
 #[test]
 fn outside_of_a_transaction_nothing_is_written() {
@@ -49,7 +50,7 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     let held = member.born();
     let mut last = member.last(&held);
     // So it goes by itself.
-    last.removed = vec![member.born().trigger];
+    last.removed = vec![Removed::unused(member.born().trigger.no)];
     // Nobody waits for how many reservations are gone.
     ask("ALTER TABLE windlass.reservation RENAME TO elsewhere");
     let write = Write::Commit(Box::new(last.clone()));

@@ -37,7 +37,9 @@ impl Session<'_> {
             self.insert_trigger(no, trigger, true)?;
         }
         for removed in &commit.removed {
-            self.bury_unheard(no, Some(removed), commit.at_ms)?;
+            if !removed.used {
+                self.bury_unheard(no, Some(removed.no), commit.at_ms)?;
+            }
             self.statements.remove_trigger.execute((removed.no.0, no))?;
         }
         for run in &commit.runs {

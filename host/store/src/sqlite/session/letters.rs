@@ -10,7 +10,7 @@ use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLet
 use crate::rows::{NewTrigger, bounded};
 use crate::sqlite::stimuli::{letter, select_letter};
 use crate::sqlite::values::{json, payload};
-use crate::write::{TriggerFence, Wrote};
+use crate::write::Wrote;
 
 /// What holds the blobs of a dead letter, where instances have their numbers.
 fn holder(no: i64) -> i64 {
@@ -77,23 +77,18 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes down what nobody has heard: resumptions that are about to be removed, of one row
-    /// if it has moved on from what its owner knows, or of all that the owner has not named.
+    /// Writes down the resumptions that no step has used, before their rows are removed: of one
+    /// row, or of all rows of an instance.
     pub(super) fn bury_unheard(
         &mut self,
         instance: i64,
-        row: Option<&TriggerFence>,
+        row: Option<TriggerNo>,
         at_ms: i64,
     ) -> Done<()> {
         let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2 AND token <> ?3) \
-            AND kind = ?4 AND payload IS NOT NULL ORDER BY no";
-        let key = (
-            instance,
-            row.map(|row| row.no.0),
-            row.map(|row| row.token.0),
-            TriggerType::Resume.stored(),
-        );
+            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2) \
+            AND kind = ?3 AND payload IS NOT NULL ORDER BY no";
+        let key = (instance, row.map(|no| no.0), TriggerType::Resume.stored());
         let unheard: Vec<DeadTrigger> = self
             .connection
             .prepare_cached(sql)?
