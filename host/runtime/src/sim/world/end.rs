@@ -1,6 +1,9 @@
 //! What has to hold when nothing can happen any more.
 
+use std::collections::BTreeSet;
+
 use windlass_store::Reader as _;
+use windlass_store::letters::{LetterBody, LetterQuery};
 
 use super::World;
 
@@ -38,6 +41,7 @@ impl World {
                 return Err(format!("run {id} was acknowledged and has not ended"));
             }
         }
+        self.check_letters()?;
         for slot in &self.slots {
             if let Some(process) = &slot.process {
                 process.look_twice();
@@ -48,6 +52,25 @@ impl World {
                         "process {life} counts {in_flight} in flight for ever"
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A trigger becomes a dead letter once.
+    fn check_letters(&self) -> Result<(), String> {
+        let query = LetterQuery {
+            limit: u32::MAX,
+            ..LetterQuery::default()
+        };
+        let mut dead = BTreeSet::new();
+        for row in self.root.dead_letters(&query).unwrap() {
+            let LetterBody::Trigger(trigger) = row.letter.body else {
+                continue;
+            };
+            let (no, seq) = (trigger.instance, trigger.seq);
+            if !dead.insert((no, seq)) {
+                return Err(format!("trigger {seq} of {no} has two dead letters"));
             }
         }
         Ok(())
