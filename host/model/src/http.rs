@@ -71,6 +71,9 @@ pub enum Verify {
         encoding: Encoding,
         /// What stands in the header before the signature. Empty unless said otherwise.
         prefix: String,
+        /// The header with the delivery's id, in lower case, if the sender gives one. The id is
+        /// not signed.
+        delivery: Option<String>,
     },
     /// `Authorization: Bearer SECRET`.
     Bearer {
@@ -107,6 +110,13 @@ impl Verify {
             | Self::Bearer { secrets }
             | Self::Basic { secrets, .. } => secrets,
         }
+    }
+
+    /// Whether a page of another origin in a browser cannot make a request that verifies. A
+    /// browser adds a password that its user has typed before to requests of any page; it adds
+    /// no bearer token and no signature.
+    pub fn excludes_pages(&self) -> bool {
+        !matches!(self, Self::Basic { .. })
     }
 }
 

@@ -46,6 +46,11 @@ impl Room {
     }
 }
 
+/// A browser sends the request on behalf of a page of another origin. Only a call of a hook
+/// gets this far: its handler decides, since a signature excepts the call.
+#[derive(Clone, Copy)]
+pub(crate) struct ForeignPage;
+
 /// Lets a request in, or answers it.
 pub(crate) async fn gate(
     State((app, needed)): State<(App, Arc<Needed>)>,
@@ -65,7 +70,12 @@ pub(crate) async fn gate(
         return next.run(request).await;
     }
     match allowed(&app, &needed, connection.as_ref(), &request) {
-        Ok(caller) => drop(request.extensions_mut().insert(caller)),
+        Ok((caller, page)) => {
+            request.extensions_mut().insert(caller);
+            if let Some(page) = page {
+                request.extensions_mut().insert(page);
+            }
+        }
         Err(problem) => return problem.into_response(),
     }
     let path = request.uri().path();
@@ -108,13 +118,13 @@ pub(crate) async fn gate(
 }
 
 /// Whether the caller of a request may do this, calls this host by its name, and is not a page
-/// of somebody else in the browser of somebody who may.
+/// of another origin in the browser of a caller who may.
 fn allowed(
     app: &App,
     needed: &Needed,
     connection: Option<&Connection>,
     request: &Request,
-) -> Result<Caller, Box<Problem>> {
+) -> Result<(Caller, Option<ForeignPage>), Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
     let caller = app.caller(bearer(headers));
     if !caller.may(needed.of(request)) {
@@ -136,18 +146,25 @@ fn allowed(
         .help("Use `localhost` or the address, send the token, or list the name in `hosts` of [server]."));
     }
     let path = uri.path();
+    let is_hook = path.starts_with("/hooks/");
     // A page cannot know the token, and these are meant to be called from elsewhere.
-    let excepted = has_token && (path.starts_with("/hooks/") || path == "/events");
-    if changes(request.method(), path) && !excepted && app.names().is_foreign(headers) {
-        let detail = "a page that is not of this host sent the request";
-        return Err(
-            Problem::new(StatusCode::FORBIDDEN, &codes::FOREIGN_PAGE, detail).help(
-                "List the origin of the page in `origins` of [server], or set `public-url` if \
-                the page is this host's behind a proxy.",
-            ),
-        );
+    let excepted = has_token && (is_hook || path == "/events");
+    if !changes(request.method(), path) || excepted || !app.names().is_foreign(headers) {
+        return Ok((caller, None));
     }
-    Ok(caller)
+    if is_hook {
+        return Ok((caller, Some(ForeignPage)));
+    }
+    Err(foreign_page())
+}
+
+/// The answer to a page of another origin.
+pub(crate) fn foreign_page() -> Box<Problem> {
+    let detail = "a page that is not of this host sent the request";
+    Problem::new(StatusCode::FORBIDDEN, &codes::FOREIGN_PAGE, detail).help(
+        "List the origin of the page in `origins` of [server], or set `public-url` if the page \
+        is this host's behind a proxy.",
+    )
 }
 
 /// Whether the connection and the client of a request may ask for this at all now.

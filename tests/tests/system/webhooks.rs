@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use windlass_model::mac;
 use windlass_tests::harness::{Answer, Place, Web, until};
@@ -107,6 +109,48 @@ fn only_a_signed_request_starts_a_verified_workflow() {
     assert_eq!(started.as_array().map(Vec::len), Some(1), "{started}");
     let output = &web.result(started[0].as_str().unwrap())["output"];
     assert_eq!(output["body"], json!({ "a": 1 }));
+}
+
+/// A page of another origin cannot make a signature and cannot send a bearer token; the browser
+/// adds a password by itself.
+#[test]
+fn a_page_of_another_origin_starts_what_a_signature_or_a_token_verifies() {
+    let bearer = json!({ "bearer": { "secret": "new" } });
+    let basic = json!({ "basic": { "user": "shop", "secret": "new" } });
+    let workflows = [
+        github("signed", &["new"]),
+        echo("plain", json!({ "path": "/github" })),
+        echo("token", json!({ "path": "/token", "verify": bearer })),
+        echo("password", json!({ "path": "/password", "verify": basic })),
+    ];
+    let (_place, web) = web(&[], &workflows);
+    let page = "origin: https://shop.example";
+    let ask = |path: &str, header: &str| web.ask("POST", path, &[page, JSON, header], "{}");
+    let tag = hex(&mac::tag(NEW.as_bytes().try_into().unwrap(), &[b"{}"]));
+
+    let signed = ask(
+        "/hooks/github",
+        &format!("x-hub-signature-256: sha256={tag}"),
+    );
+    assert_eq!(signed.status, 202, "{signed:?}");
+    let started = signed.json()["started"].clone();
+    assert_eq!(
+        started.as_array().map(Vec::len),
+        Some(1),
+        "not the plain one"
+    );
+    let token = ask("/hooks/token", &format!("authorization: Bearer {NEW}"));
+    assert_eq!(token.status, 202, "{token:?}");
+
+    let unsigned = ask("/hooks/github", "x-hub-signature-256: sha256=00");
+    assert_eq!(unsigned.problem(), code(401, "WL-H045"));
+    let password = STANDARD.encode(format!("shop:{NEW}"));
+    let password = format!("authorization: Basic {password}");
+    let refused = ask("/hooks/password", &password);
+    assert_eq!(refused.problem(), code(403, "WL-H027"));
+    assert_eq!(runs(&web), 2);
+    let own = web.ask("POST", "/hooks/password", &[JSON, &password], "{}");
+    assert_eq!(own.status, 202, "{own:?}");
 }
 
 #[test]

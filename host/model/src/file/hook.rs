@@ -113,6 +113,7 @@ fn scheme(reader: &mut Reader, name: &str, tree: &Tree) -> Option<Verify> {
             let prefix = word(reader, tree, "prefix", |text| {
                 text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
             });
+            let delivery = word(reader, tree, "delivery", is_header);
             let encodings = [("hex", Encoding::Hex), ("base64", Encoding::Base64)];
             let encoding = tree
                 .get("encoding")
@@ -122,6 +123,7 @@ fn scheme(reader: &mut Reader, name: &str, tree: &Tree) -> Option<Verify> {
                 header: header?.to_ascii_lowercase(),
                 encoding: encoding.unwrap_or_default(),
                 prefix: prefix.unwrap_or_default(),
+                delivery: delivery.map(|header| header.to_ascii_lowercase()),
             }
         }
         "basic" => {
@@ -236,7 +238,7 @@ fn word(
         let message = format!("`{text}` is not possible here");
         let most = http::WORD_BYTES;
         let help = match key {
-            "header" => format!("the name of a header, at most {most} bytes"),
+            "header" | "delivery" => format!("the name of a header, at most {most} bytes"),
             "user" => format!("1 to {most} bytes without a colon"),
             _ => format!("at most {most} characters of ASCII"),
         };

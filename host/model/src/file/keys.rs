@@ -105,7 +105,9 @@ pub(super) const PLAIN_SCHEME: &[&str] = &["secret", "secrets"];
 /// Schemes that sign a time.
 pub(super) const TIMED_SCHEME: &[&str] = &["secret", "secrets", "tolerance"];
 
-pub(super) const HMAC_SCHEME: &[&str] = &["secret", "secrets", "header", "encoding", "prefix"];
+pub(super) const HMAC_SCHEME: &[&str] = &[
+    "secret", "secrets", "header", "encoding", "prefix", "delivery",
+];
 
 pub(super) const BASIC_SCHEME: &[&str] = &["secret", "secrets", "user"];
 

@@ -255,6 +255,14 @@ fn mistakes_say_what_and_where() {
             "WL-D120 /triggers/t/cron 8..10: `é` is nothing for the field day of week",
         ),
         (
+            ", 2 * * * *",
+            "WL-D120 /triggers/t/cron 0..1: `,` is nothing for the field seconds",
+        ),
+        (
+            "0 ,, * * *",
+            "WL-D120 /triggers/t/cron 2..4: `,,` is nothing for the field hours",
+        ),
+        (
             "0 0 30 2 *",
             "WL-D122 /triggers/t/cron: `0 0 30 2 *` never happens: no calendar has such a day",
         ),

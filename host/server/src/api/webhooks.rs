@@ -22,7 +22,7 @@ use super::instances::{Outcome, answer};
 use crate::app::App;
 use crate::codes;
 use crate::extract::{self, wait_ms};
-use crate::gate::{Room, Waiting};
+use crate::gate::{ForeignPage, Room, Waiting, foreign_page};
 use crate::hooks::{self, Found, Input};
 use crate::permissions::Caller;
 use crate::pools::Pool;
@@ -61,6 +61,7 @@ pub(crate) async fn hook(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     caller: Option<Extension<Caller>>,
+    page: Option<Extension<ForeignPage>>,
     request: Request,
 ) -> Result<Response, Box<Problem>> {
     let (parts, body) = request.into_parts();
@@ -77,10 +78,18 @@ pub(crate) async fn hook(
         let (method, path) = (method.clone(), path.clone());
         app.ask(move |app| hooks::find(app, &method, &path)).await?
     };
-    let Some(found) = found.map(Arc::new) else {
+    let Some(mut found) = found else {
         extract::drain(&parts.headers, body);
         return Err(nothing(&Sent::default(), &method, &path));
     };
+    if page.is_some() {
+        found = found.for_foreign_page();
+        if found.is_empty() {
+            extract::drain(&parts.headers, body);
+            return Err(foreign_page());
+        }
+    }
+    let found = Arc::new(found);
     app.admit_hook(found.counted)?;
     let caller = caller.map_or(Caller::Stranger, |Extension(caller)| caller);
     if wait.is_some() && caller == Caller::Stranger && !found.responds() {

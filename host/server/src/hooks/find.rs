@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_model::Digest;
-use windlass_model::http::{self, Parameters, Respond};
+use windlass_model::http::{self, Parameters, Respond, Verify};
 use windlass_runtime::client::stimulus_hash;
 use windlass_store::published::BindingRow;
 
@@ -37,6 +37,22 @@ impl Found {
     pub(crate) fn verifies(&self) -> bool {
         let mut direct = self.direct.iter();
         direct.any(|direct| direct.rules.verify.is_some())
+    }
+
+    /// What a request may start that a page of another origin has caused: only triggers by whose
+    /// scheme such a page cannot prove anything.
+    pub(crate) fn for_foreign_page(mut self) -> Self {
+        self.plain = None;
+        self.direct.retain(|direct| {
+            let by = direct.rules.verify.as_ref();
+            by.is_some_and(Verify::excludes_pages)
+        });
+        self
+    }
+
+    /// Whether the request may start anything or resume a run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plain.is_none() && self.direct.is_empty()
     }
 
     /// Whether a trigger lets its sender wait.

@@ -65,11 +65,16 @@ pub fn verify(
             header,
             encoding,
             prefix,
+            delivery,
             ..
         } => {
+            let id = match delivery {
+                Some(header) => read::one_or_empty(headers, header)?,
+                None => &[],
+            };
             let text = read::one(headers, header)?.strip_prefix(prefix.as_bytes())?;
             let tag = read::tag(text, *encoding)?;
-            Some(signed::generic(secrets, tag, body)?)
+            Some(signed::generic(secrets, tag, id, body)?)
         }
         Verify::Bearer { .. } => {
             credentials::bearer(secrets, headers)?;

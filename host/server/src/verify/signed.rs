@@ -26,8 +26,9 @@ pub(super) fn github(secrets: &[Arc<str>], headers: &HeaderMap, body: &[u8]) -> 
     any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("github", &[id, body]))
 }
 
-/// Stripe signs `TIME.BODY`. The sender signs each attempt of a delivery with a new time, and the
-/// id of the event stands in the body: the body alone tells deliveries apart.
+/// Stripe signs `TIME.BODY`. The sender signs each attempt of a delivery with a new time. The id
+/// of the event stands in the body, and some of the rest (`pending_webhooks`) may change between
+/// attempts: the id tells deliveries apart, and for a body without one the body itself.
 pub(super) fn stripe(
     secrets: &[Arc<str>],
     headers: &HeaderMap,
@@ -49,7 +50,20 @@ pub(super) fn stripe(
     let time = time.filter(|time| clock.admits(time))?;
     let tags = tags(&signatures, Encoding::Hex)?;
     // The time has no dot in it, so that one message is not two.
-    any_matches(plain(secrets), &[time, b".", body], &tags).then(|| delivery("stripe", &[body]))
+    any_matches(plain(secrets), &[time, b".", body], &tags).then(|| match event_id(body) {
+        Some(id) => delivery("stripe.event", &[id.as_bytes()]),
+        None => delivery("stripe", &[body]),
+    })
+}
+
+/// The id of Stripe's event: `id` of an object, at the outermost level and once.
+fn event_id(body: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Event {
+        id: String,
+    }
+    let event: Event = serde_json::from_slice(body).ok()?;
+    event.id.starts_with("evt_").then_some(event.id)
 }
 
 /// Standard Webhooks sign `ID.TIME.BODY`. A sender keeps the id when it repeats a delivery.
@@ -82,9 +96,13 @@ pub(super) fn standard(
         .then(|| delivery("standard", &[id, body]))
 }
 
-/// A tag of the body in a header of the sender's own.
-pub(super) fn generic(secrets: &[Arc<str>], tag: Tag, body: &[u8]) -> Option<Digest> {
-    any_matches(plain(secrets), &[body], &[tag]).then(|| delivery("hmac", &[body]))
+/// A tag of the body in a header of the sender's own. The id of the delivery, empty where the
+/// sender gives none, is not signed: it counts only together with the body.
+pub(super) fn generic(secrets: &[Arc<str>], tag: Tag, id: &[u8], body: &[u8]) -> Option<Digest> {
+    any_matches(plain(secrets), &[body], &[tag]).then(|| match id {
+        [] => delivery("hmac", &[body]),
+        id => delivery("hmac", &[id, body]),
+    })
 }
 
 /// The key of a secret of Standard Webhooks: Base64 behind `whsec_`. The error says why the

@@ -10,7 +10,7 @@ use windlass_model::http::{Encoding, Verify};
 
 use cases::{
     EVENT, NOW_MS, STRIPE_NEW, STRIPE_OLD, TOLERANCE_MS, all, basic, bearer, github, headers, hmac,
-    signed, standard, stripe,
+    hmac_hex, signed, standard, stripe,
 };
 
 use super::{HEADER_BYTES, SIGNATURES, Verified, problem_of_secret, verify};
@@ -420,6 +420,23 @@ fn a_delivery_is_the_same_for_a_duplicate_alone() {
     headers.remove("x-github-delivery");
     assert_ne!(delivery(case.sent(&headers)), first);
 
+    // So it is of a sender of its own.
+    let case = hmac_hex();
+    let first = delivery(case.sent(&case.headers()));
+    let ids = ["one", "two", ""].map(|id| {
+        let mut headers = case.headers();
+        headers.insert("x-delivery", id.parse().unwrap());
+        let id = delivery(case.sent(&headers));
+        assert_eq!(delivery(case.sent(&headers)), id);
+        id
+    });
+    assert!(ids[0] != first && ids[1] != first && ids[0] != ids[1]);
+    assert_eq!(ids[2], first);
+    let mut headers = case.headers();
+    headers.append("x-delivery", "one".parse().unwrap());
+    headers.append("x-delivery", "two".parse().unwrap());
+    assert_eq!(case.sent(&headers), None);
+
     for case in [bearer(), basic()] {
         assert_eq!(delivery(case.sent(&case.headers())), None);
     }
@@ -475,6 +492,26 @@ fn another_attempt_is_the_same_delivery_and_another_body_or_id_is_not() {
     let first = stripe_delivery("1614265330", "body");
     assert_eq!(stripe_delivery("1614265331", "body"), first);
     assert_ne!(stripe_delivery("1614265330", "bodx"), first);
+
+    // The event's id, where the body has one.
+    let event = r#"{"id": "evt_1", "pending_webhooks": 2, "data": {"id": "in_1"}}"#;
+    let first = stripe_delivery("1614265330", event);
+    let later = event.replace(": 2", ": 1");
+    assert_eq!(stripe_delivery("1614265331", &later), first);
+    let others = [
+        event.replace("evt_1", "evt_2"),
+        // None that counts: of something else, none, two, no text.
+        event.replace("evt_1", "in_1"),
+        event.replace(r#""id": "evt_1", "#, ""),
+        event.replace(
+            "{\"id\": \"evt_1\"",
+            "{\"id\": \"evt_1\", \"id\": \"evt_1\"",
+        ),
+        event.replace(r#""evt_1""#, "1"),
+    ];
+    for other in others {
+        assert_ne!(stripe_delivery("1614265330", &other), first, "{other}");
+    }
 }
 
 proptest! {

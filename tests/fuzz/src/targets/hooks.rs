@@ -29,6 +29,7 @@ fn schemes() -> [Verify; 7] {
         header: "x-signature".to_owned(),
         encoding,
         prefix: prefix.to_owned(),
+        delivery: Some("x-delivery".to_owned()),
     };
     [
         Verify::Github { secrets: secrets() },

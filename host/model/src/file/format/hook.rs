@@ -92,6 +92,10 @@ struct HmacScheme {
     /// What stands in the header before the signature, like `sha256=`.
     #[schemars(length(max = 128))]
     prefix: Option<String>,
+    /// The name of the header with the id of the delivery, by which a repeated delivery is known.
+    /// Without it, requests with equal bodies are one delivery.
+    #[schemars(length(min = 1, max = 128))]
+    delivery: Option<String>,
 }
 
 /// A user's name and a password.

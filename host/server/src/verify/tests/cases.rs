@@ -124,6 +124,7 @@ pub(super) fn hmac(encoding: Encoding, prefix: &str) -> Verify {
         header: "x-signature".to_owned(),
         encoding,
         prefix: prefix.to_owned(),
+        delivery: Some("x-delivery".to_owned()),
     }
 }
 
