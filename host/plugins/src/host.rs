@@ -174,10 +174,21 @@ impl Host {
     ///
     /// With a code of [`codes`] that says what is wrong with the bytes.
     pub fn load_bytes(&self, name: &str, bytes: Vec<u8>) -> Result<Arc<Plugin>, Error> {
-        let evidence = Evidence {
-            raw: Some(Digest::of(&bytes)),
-            ..Evidence::default()
-        };
+        self.load_signed(name, bytes, None)
+    }
+
+    /// As [`Host::load_bytes`]; `signature`, as minisign writes it, may prove the bytes.
+    ///
+    /// # Errors
+    ///
+    /// With a code of [`codes`] that says what is wrong with the bytes.
+    pub fn load_signed(
+        &self,
+        name: &str,
+        bytes: Vec<u8>,
+        signature: Option<&str>,
+    ) -> Result<Arc<Plugin>, Error> {
+        let evidence = Evidence::of(&self.shared, &bytes, signature);
         load::load(&self.shared, Path::new(name), bytes, evidence)
     }
 

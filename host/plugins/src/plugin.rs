@@ -29,6 +29,9 @@ pub struct Plugin {
     pub digest: Digest,
     /// Where it was read from.
     pub file: PathBuf,
+    /// The signature beside its file, as minisign writes it, if the file is the component itself.
+    /// Any key may have made it.
+    pub signature: Option<Arc<str>>,
     /// What it says about itself.
     pub description: Description,
     /// Whether it can have side effects.
@@ -148,6 +151,11 @@ impl Plugin {
     /// How the settings of its package apply to it.
     pub fn standing(&self) -> &Standing {
         &self.terms.standing
+    }
+
+    /// Whether it gets no grants because nothing proves that they are about it.
+    pub fn is_unproved(&self) -> bool {
+        *self.standing() == Standing::Unproved
     }
 
     /// What each call may use.

@@ -17,6 +17,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use windlass_keys::minisign::{self, PublicKey, Signature};
 use windlass_model::Digest;
@@ -92,6 +93,8 @@ pub(crate) struct Evidence {
     pub(crate) raw: Option<Digest>,
     /// The file, unless another user can decide what is in it.
     pub(crate) file: Option<PathBuf>,
+    /// The signature of its file, whoever has made it.
+    pub(crate) signature: Option<Arc<str>>,
     /// The keys of any settings that have signed its file.
     pub(crate) keys: Vec<PublicKey>,
     /// Why there is less than there could be.
@@ -114,28 +117,50 @@ impl Evidence {
                 .doubts
                 .push(format!("of the file or its folder: {fault}")),
         }
+        match signature(file) {
+            Ok(None) => {}
+            Ok(Some(text)) => found.sign(shared, &text, bytes),
+            Err(why) => found.doubts.push(why),
+        }
+        found
+    }
+
+    /// What there is of bytes that came without a file, perhaps with a signature.
+    pub(crate) fn of(shared: &Shared, bytes: &[u8], signature: Option<&str>) -> Self {
+        let mut found = Self {
+            raw: Some(Digest::of(bytes)),
+            ..Self::default()
+        };
+        if let Some(text) = signature {
+            found.sign(shared, text, bytes);
+        }
+        found
+    }
+
+    fn sign(&mut self, shared: &Shared, text: &str, bytes: &[u8]) {
+        let signature: Signature = match text.parse() {
+            Ok(signature) => signature,
+            Err(error) => {
+                self.doubts.push(format!("its signature: {error}"));
+                return;
+            }
+        };
+        self.signature = Some(text.into());
         let settings = shared.options.settings.values();
         let mut keys = settings
             .flat_map(|settings| &settings.proofs.keys)
             .peekable();
         if keys.peek().is_none() {
-            return found;
+            return;
         }
-        match signature(file) {
-            Ok(None) => {}
-            Ok(Some(signature)) => {
-                found.keys = keys
-                    .filter(|key| signature.is_of(key, bytes))
-                    .cloned()
-                    .collect();
-                if found.keys.is_empty() {
-                    let text = "the signature beside it is not of this file by a trusted key";
-                    found.doubts.push(text.to_owned());
-                }
-            }
-            Err(why) => found.doubts.push(why),
+        self.keys = keys
+            .filter(|key| signature.is_of(key, bytes))
+            .cloned()
+            .collect();
+        if self.keys.is_empty() {
+            let text = "its signature is not of this file by a trusted key";
+            self.doubts.push(text.to_owned());
         }
-        found
     }
 }
 
@@ -146,7 +171,7 @@ pub(crate) fn signature_of(file: &Path) -> PathBuf {
     name.into()
 }
 
-fn signature(file: &Path) -> Result<Option<Signature>, String> {
+fn signature(file: &Path) -> Result<Option<String>, String> {
     let file = signature_of(file);
     let unusable = |why: &dyn fmt::Display| format!("{}: {why}", file.display());
     let text = match windlass_files::read_regular(&file, minisign::LONGEST as u64) {
@@ -154,8 +179,7 @@ fn signature(file: &Path) -> Result<Option<Signature>, String> {
         read => read.map_err(|error| unusable(&error))?,
     };
     let text = String::from_utf8(text).map_err(|error| unusable(&error))?;
-    let signature = text.parse().map_err(|error| unusable(&error))?;
-    Ok(Some(signature))
+    Ok(Some(text))
 }
 
 /// The one name of a file, whatever links lead to its folder.

@@ -2,7 +2,7 @@
 //!
 //! Whatever a process has loaded from its folder it keeps in the store for the others, and what
 //! others keep there it loads, under the grants that its own configuration gives. What comes from
-//! the store has no file and no signature: its digest or the library proves that a grant is about
+//! the store has no file: its digest, its signature or the library proves that a grant is about
 //! it. A run names its components by digest, so whichever process takes it over finds them.
 //!
 //! A file of the process's own is preferred to what the store has of the same version.
@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_model::{Clock, Code, Digest};
 use windlass_plugins::{Host, Plugin};
-use windlass_store::components::NewComponent;
+use windlass_store::components::{NewComponent, Stored};
 use windlass_store::published::PublicationQuery;
 use windlass_store::{Store, Write, Wrote};
 
@@ -59,16 +59,25 @@ pub(crate) fn find(
         Err(error) if error.code == windlass_plugins::codes::NOT_STORED => error,
         found => return Ok(found?),
     };
-    let Some(bytes) = store.component(*digest)? else {
-        return Err(missing.into());
-    };
-    let plugin = plugins.load_bytes(&digest.to_string(), bytes.to_vec())?;
-    // What was damaged on its way is another component.
-    if plugin.digest == *digest {
-        Ok(plugin)
-    } else {
-        Err(missing.into())
+    match stored(store, plugins, digest)? {
+        Some(plugin) => Ok(plugin),
+        None => Err(missing.into()),
     }
+}
+
+/// The component of this digest that somebody keeps in the store, with what its signature proves.
+fn stored(
+    store: &dyn Store,
+    plugins: &Host,
+    digest: &Digest,
+) -> Result<Option<Arc<Plugin>>, Error> {
+    let Some(Stored { bytes, signature }) = store.component(*digest)? else {
+        return Ok(None);
+    };
+    let name = digest.to_string();
+    let plugin = plugins.load_signed(&name, bytes.to_vec(), signature.as_deref())?;
+    // What was damaged on its way is another component.
+    Ok((plugin.digest == *digest).then_some(plugin))
 }
 
 /// Begins to exchange components; `changed` is called when plugins have come.
@@ -103,8 +112,9 @@ struct Exchange {
     clock: Arc<dyn Clock>,
     /// The newest that was looked at.
     generation: i64,
-    /// What the store has, as far as it was looked at; whether or not it was taken.
-    known: FxHashSet<Digest>,
+    /// What the store has, as far as it was looked at, and whether with a signature; whether or
+    /// not it was taken.
+    known: FxHashMap<Digest, bool>,
     /// What the store has not taken.
     refused: FxHashSet<Digest>,
     /// What could not be read or kept here, to be tried again.
@@ -137,7 +147,7 @@ impl Exchange {
             plugins,
             clock,
             generation: 0,
-            known: FxHashSet::default(),
+            known: FxHashMap::default(),
             refused: FxHashSet::default(),
             missed: Vec::new(),
             upkeep,
@@ -149,13 +159,13 @@ impl Exchange {
         let now = self.clock.monotonic();
         let mut taken = self.take_missed()?;
         if now < self.upkeep {
-            taken |= self.look(&mut FxHashSet::default())?;
+            taken |= self.look(&mut FxHashMap::default())?;
             self.give_all()?;
             return Ok(taken);
         }
         // From the beginning, to see what is not there any more.
         self.generation = 0;
-        let mut there = FxHashSet::default();
+        let mut there = FxHashMap::default();
         taken |= self.look(&mut there)?;
         self.known = there;
         self.refused.clear();
@@ -167,14 +177,21 @@ impl Exchange {
     }
 
     /// Takes what is new, and adds what was looked at to what is there.
-    fn look(&mut self, there: &mut FxHashSet<Digest>) -> Result<bool, Error> {
+    fn look(&mut self, there: &mut FxHashMap<Digest, bool>) -> Result<bool, Error> {
         let mut taken = false;
         loop {
             let page = self.store.components(self.generation, PAGE)?;
             for row in &page {
                 // What was seen before and is not used was left, or its file was taken away.
-                let is_new = self.known.insert(row.digest);
-                if is_new && self.plugins.registry().by_digest(&row.digest).is_none() {
+                let before = self.known.insert(row.digest, row.signed);
+                let here = self.plugins.registry().by_digest(&row.digest);
+                let is_wanted = match (before, here) {
+                    (None, None) => true,
+                    // A signature may prove now what was loaded without a proof.
+                    (Some(false) | None, Some(here)) if row.signed => here.is_unproved(),
+                    _ => false,
+                };
+                if is_wanted {
                     taken |= self.take(Offer {
                         digest: row.digest,
                         name: row.name.clone(),
@@ -182,7 +199,7 @@ impl Exchange {
                     })?;
                 }
                 self.generation = row.generation;
-                there.insert(row.digest);
+                there.insert(row.digest, row.signed);
             }
             if page.len() < PAGE as usize {
                 return Ok(taken);
@@ -193,11 +210,14 @@ impl Exchange {
     fn give_all(&mut self) -> Result<(), Error> {
         for plugin in self.plugins.registry().iter() {
             let digest = plugin.digest;
-            if self.known.contains(&digest) || self.refused.contains(&digest) {
+            let signed = plugin.signature.is_some();
+            let there = self.known.get(&digest);
+            let is_there = there.is_some_and(|there| *there || !signed);
+            if is_there || self.refused.contains(&digest) {
                 continue;
             }
             if self.give(&plugin)? {
-                self.known.insert(digest);
+                self.known.insert(digest, signed);
             } else {
                 self.refused.insert(digest);
             }
@@ -209,7 +229,7 @@ impl Exchange {
     /// who takes a run over.
     fn drop_forgotten(&self) {
         for plugin in self.plugins.registry().iter() {
-            if self.is_from_store(&plugin) && !self.known.contains(&plugin.digest) {
+            if self.is_from_store(&plugin) && !self.known.contains_key(&plugin.digest) {
                 self.plugins.registry().remove(&place(&plugin));
                 tracing::info!(plugin = plugin.name(), digest = %plugin.digest, "forgotten by the store");
             }
@@ -295,7 +315,7 @@ impl Exchange {
             name,
             version,
         } = offer;
-        let plugin = match find(self.store.as_ref(), &self.plugins, digest) {
+        let plugin = match self.find(digest) {
             Ok(plugin) => plugin,
             Err(Error::Store(error)) => return Err(error.into()),
             Err(error) => {
@@ -319,6 +339,16 @@ impl Exchange {
         }
     }
 
+    fn find(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+        let store = self.store.as_ref();
+        let plugin = find(store, &self.plugins, digest)?;
+        if !plugin.is_unproved() {
+            return Ok(plugin);
+        }
+        // The bytes were here, and what the store has may have a signature.
+        Ok(stored(store, &self.plugins, digest)?.unwrap_or(plugin))
+    }
+
     /// Keeps a component in the store, and answers whether it is there.
     fn give(&self, plugin: &Plugin) -> Result<bool, Error> {
         let new = NewComponent {
@@ -326,6 +356,7 @@ impl Exchange {
             name: plugin.description.package.clone(),
             version: plugin.description.version.to_string(),
             bytes: self.plugins.component(&plugin.digest)?.into(),
+            signature: plugin.signature.as_deref().map(str::to_owned),
         };
         match self.store.write(Write::KeepComponent(Box::new(new))) {
             Ok(_) => {

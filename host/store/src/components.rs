@@ -24,6 +24,18 @@ pub struct NewComponent {
     pub version: String,
     /// All of it. At most [`COMPONENT_BYTES`].
     pub bytes: Bytes,
+    /// A signature of `bytes`, as minisign writes it, if there is one. At most
+    /// [`SIGNATURE_BYTES`]. The store does not verify it.
+    pub signature: Option<String>,
+}
+
+/// What is kept of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// All of it.
+    pub bytes: Bytes,
+    /// The first signature that came with it.
+    pub signature: Option<String>,
 }
 
 /// A component that is kept.
@@ -35,9 +47,14 @@ pub struct ComponentRow {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// Whether a signature is kept with it.
+    pub signed: bool,
     /// Grows with each component that is kept.
     pub generation: i64,
 }
+
+/// How long the signature of a component may be, in bytes.
+pub const SIGNATURE_BYTES: usize = 4096;
 
 /// Components that one write looks at whether they may be forgotten: each is looked for in all
 /// pins.
@@ -59,6 +76,14 @@ pub(crate) fn check_room(new: &NewComponent, others: u64, bytes: u64) -> Result<
 
 /// Refuses what is larger than a component may be.
 pub(crate) fn check(new: &NewComponent) -> Result<()> {
+    let signature = new.signature.as_ref().map_or(0, String::len);
+    if signature > SIGNATURE_BYTES {
+        let text = format!(
+            "the signature of the component {} has {signature} bytes, and may have {SIGNATURE_BYTES}",
+            new.name
+        );
+        return Err(Error::new(codes::CONTRADICTION, text));
+    }
     if new.bytes.len() <= COMPONENT_BYTES {
         return Ok(());
     }
@@ -80,6 +105,7 @@ mod tests {
             name: "new".to_owned(),
             version: "1.0.0".to_owned(),
             bytes: "12345".into(),
+            signature: None,
         };
         let room = check_room(&new, others, bytes);
         assert_eq!(room.is_ok(), fits, "{others} {bytes}");

@@ -6,7 +6,7 @@ use windlass_model::{
     Status, TriggerId,
 };
 
-use crate::components::ComponentRow;
+use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
@@ -141,8 +141,8 @@ pub trait Reader {
     /// What somebody has decided about the system as a whole, by name.
     fn setting(&self, name: &str) -> Result<Option<Bytes>>;
 
-    /// The bytes of a component that is kept.
-    fn component(&self, digest: Digest) -> Result<Option<Bytes>>;
+    /// A component that is kept.
+    fn component(&self, digest: Digest) -> Result<Option<Stored>>;
 
     /// Components that are kept, from behind this generation on; at most `limit`.
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>>;

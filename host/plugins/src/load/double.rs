@@ -52,6 +52,7 @@ impl Host {
         let plugin = Arc::new(Plugin {
             digest: Digest::of(name.as_bytes()),
             file: PathBuf::from(&name),
+            signature: None,
             description,
             purity: Purity::Pure,
             imports: imports.names,

@@ -109,7 +109,7 @@ pub(crate) fn load(
             matches!(standing, Standing::Proved(_))
         };
         // What was loaded without a proof is loaded anew where there is one.
-        if *plugin.standing() != Standing::Unproved || !is_proved_now() {
+        if !plugin.is_unproved() || !is_proved_now() {
             return Ok(plugin);
         }
     }
@@ -177,6 +177,10 @@ fn build(
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
+        signature: evidence
+            .signature
+            .clone()
+            .filter(|_| evidence.raw == Some(digest)),
         purity: if imports.effectful {
             Purity::Effectful
         } else {
@@ -201,9 +205,8 @@ fn build(
     // has one set of warm instances and one record of behaviour.
     let mut plugins = shared.plugins.lock();
     let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
-    let is_unproved = |plugin: &Plugin| *plugin.standing() == Standing::Unproved;
     match there {
-        Some(there) if !is_unproved(&there) || is_unproved(&plugin) => return Ok(there),
+        Some(there) if !there.is_unproved() || plugin.is_unproved() => return Ok(there),
         _ => {}
     }
     plugins.insert(digest, Arc::downgrade(&plugin));
@@ -216,7 +219,7 @@ fn build(
 fn tell(plugin: &Plugin, settings: &Settings, evidence: &Evidence) {
     let package = &plugin.description.package;
     let (file, digest) = (plugin.file.display(), plugin.digest);
-    if *plugin.standing() == Standing::Unproved {
+    if plugin.is_unproved() {
         let doubts = evidence.doubts.join("; ");
         tracing::warn!(
             code = %codes::UNPROVED, plugin = plugin.name(), %file, doubts,

@@ -1,8 +1,11 @@
 //! What processes give each other through the store, and what they forget.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
+use windlass_keys::Key;
+use windlass_keys::minisign::Signer;
 use windlass_store::memory::MemoryStore;
 use windlass_store::rows::DefinitionRow;
 
@@ -49,21 +52,27 @@ impl World {
         }
     }
 
-    /// A process with these files.
+    /// A process with these fixtures.
     fn process(&self, name: &str, files: &[&str]) -> Exchange {
-        let options = windlass_plugins::Options::in_dir(self.dir.path().join(name));
+        let exchange = self.granting(name, None);
+        files
+            .iter()
+            .for_each(|file| load(&exchange, &fixture(file)));
+        exchange
+    }
+
+    /// A process without files that grants `teller` what it wants where this key has signed it.
+    fn granting(&self, name: &str, key: Option<&Signer>) -> Exchange {
+        let mut options = windlass_plugins::Options::in_dir(self.dir.path().join(name));
+        if let Some(key) = key {
+            let mut settings = windlass_plugins::Settings::default();
+            settings.grants.events = true;
+            settings.proofs.keys = vec![key.public().clone()];
+            options.settings.insert("teller".to_owned(), settings);
+        }
         let clock = Arc::<Stepped>::clone(&self.clock);
         let io = self.tokio.handle().clone();
         let host = Host::start(options, Arc::<Stepped>::clone(&clock), io).unwrap();
-        // The test executable is in `<target>/<profile>/deps`.
-        let executable = std::env::current_exe().unwrap();
-        let fixtures = executable.ancestors().nth(3).unwrap().join("fixtures");
-        for file in files {
-            let file = fixtures.join(file).with_extension("wasm");
-            assert!(file.is_file(), "{file:?}: run `cargo xtask guests`");
-            let plugin = host.load_file(&file).unwrap();
-            host.registry().insert(&file, &plugin).unwrap();
-        }
         Exchange::new(Arc::clone(&self.store), host, clock)
     }
 
@@ -72,6 +81,20 @@ impl World {
         let rows = self.store.components(0, 100).unwrap();
         rows.into_iter().map(|row| row.name).collect()
     }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    // The test executable is in `<target>/<profile>/deps`.
+    let executable = std::env::current_exe().unwrap();
+    let fixtures = executable.ancestors().nth(3).unwrap().join("fixtures");
+    let file = fixtures.join(name).with_extension("wasm");
+    assert!(file.is_file(), "{file:?}: run `cargo xtask guests`");
+    file
+}
+
+fn load(exchange: &Exchange, file: &Path) {
+    let plugin = exchange.plugins.load_file(file).unwrap();
+    exchange.plugins.registry().insert(file, &plugin).unwrap();
 }
 
 fn names(exchange: &Exchange) -> Vec<String> {
@@ -135,4 +158,55 @@ fn what_could_not_be_kept_is_taken_when_the_trouble_is_over() {
     std::fs::create_dir(&store).unwrap();
     assert!(lacks.round().unwrap());
     assert_eq!(names(&lacks), ["echo"]);
+}
+
+/// Whether the process has `teller`, and with the grants that its settings give.
+fn grants(exchange: &Exchange) -> Option<bool> {
+    let plugins = exchange.plugins.registry().iter();
+    let teller = plugins
+        .iter()
+        .find(|plugin| plugin.description.package == "teller");
+    teller.map(|plugin| plugin.grants().events)
+}
+
+#[test]
+fn a_signature_reaches_the_others_with_its_component() {
+    let (key, stranger) = [(); 2]
+        .map(|()| Signer::of(&Key::random(), "test").unwrap())
+        .into();
+    let world = World::new();
+    let file = world.dir.path().join("teller.wasm");
+    let bytes = std::fs::read(fixture("teller")).unwrap();
+    windlass_files::write(&file, &bytes).unwrap();
+
+    // A component without a signature proves nothing.
+    let mut unsigned = world.process("unsigned", &[]);
+    load(&unsigned, &file);
+    unsigned.round().unwrap();
+    let mut trusts = world.granting("trusts", Some(&key));
+    let mut distrusts = world.granting("distrusts", Some(&stranger));
+    for member in [&mut trusts, &mut distrusts] {
+        assert!(member.round().unwrap());
+        assert_eq!(grants(member), Some(false));
+    }
+
+    // The member that has the signature gives it, whether or not its settings name the key.
+    let signature = key.sign(&bytes, "a plugin").to_string();
+    let beside = world.dir.path().join("teller.wasm.minisig");
+    windlass_files::write(&beside, signature.as_bytes()).unwrap();
+    let mut signed = world.process("signed", &[]);
+    load(&signed, &file);
+    signed.round().unwrap();
+    let stored = world.store.component(Digest::of(&bytes)).unwrap().unwrap();
+    assert_eq!(stored.signature.as_deref(), Some(&*signature));
+    let mut later = world.granting("later", Some(&key));
+    assert!(later.round().unwrap());
+    assert_eq!(grants(&later), Some(true));
+
+    // The others find the signature when they look at everything again.
+    world.clock.advance(UPKEEP);
+    for (member, granted) in [(&mut trusts, true), (&mut distrusts, false)] {
+        member.round().unwrap();
+        assert_eq!(grants(member), Some(granted));
+    }
 }

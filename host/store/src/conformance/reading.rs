@@ -11,7 +11,7 @@ use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, St
 use super::Harness;
 use super::world::{Member, definition, is_done};
 use crate::codes;
-use crate::components::NewComponent;
+use crate::components::{NewComponent, SIGNATURE_BYTES};
 use crate::read::InstanceQuery;
 use crate::{Write, Wrote, rows};
 
@@ -72,6 +72,7 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
         name: "a/b".to_owned(),
         version: "1.0.0".to_owned(),
         bytes: text.into(),
+        signature: None,
     };
     let keep = |new| member.store.write(Write::KeepComponent(Box::new(new)));
     let (one, two) = (component("one"), component("two"));
@@ -79,7 +80,8 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     for new in [&one, &two, &one] {
         assert!(matches!(keep(new.clone()), Ok(Wrote::Done)));
     }
-    assert_eq!(other.component(two.digest).unwrap(), Some(two.bytes));
+    let stored = |digest| other.component(digest).unwrap().unwrap();
+    assert_eq!(stored(two.digest).bytes, two.bytes);
     let rows = other.components(0, 10).unwrap();
     let digests: Vec<Digest> = rows.iter().map(|row| row.digest).collect();
     assert_eq!(digests, [one.digest, two.digest]);
@@ -87,6 +89,27 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     assert_eq!(other.components(rows[0].generation, 10).unwrap(), rows[1..]);
     assert_eq!(other.components(0, 1).unwrap(), rows[..1]);
     assert_eq!(other.components(rows[1].generation, 10).unwrap(), []);
+    // The first signature that comes is kept.
+    assert_eq!(
+        (stored(one.digest).signature, rows[0].signed),
+        (None, false)
+    );
+    let signed = |new: &NewComponent, signature: &str| NewComponent {
+        signature: Some(signature.to_owned()),
+        ..new.clone()
+    };
+    for signature in ["first", "second"] {
+        assert!(matches!(keep(signed(&one, signature)), Ok(Wrote::Done)));
+    }
+    assert_eq!(stored(one.digest).signature.as_deref(), Some("first"));
+    let three = signed(&component("three"), "third");
+    assert!(matches!(keep(three.clone()), Ok(Wrote::Done)));
+    assert_eq!(stored(three.digest).signature, three.signature);
+    let rows = other.components(0, 10).unwrap();
+    let marks: Vec<bool> = rows.iter().map(|row| row.signed).collect();
+    assert_eq!(marks, [true, false, true]);
+    let long = signed(&component("long"), &"s".repeat(SIGNATURE_BYTES + 1));
+    assert_eq!(keep(long).unwrap_err().code, codes::CONTRADICTION);
     let large = NewComponent {
         bytes: vec![0; COMPONENT_BYTES + 1].into(),
         ..component("large")
@@ -102,6 +125,7 @@ pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
             name: text.to_owned(),
             version: "1.0.0".to_owned(),
             bytes: text.into(),
+            signature: None,
         };
         let kept = member.store.write(Write::KeepComponent(Box::new(new)));
         assert!(matches!(kept, Ok(Wrote::Done)), "{kept:?}");

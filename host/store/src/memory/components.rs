@@ -12,6 +12,7 @@ use crate::write::Wrote;
 pub(super) struct Kept {
     pub(super) row: ComponentRow,
     pub(super) bytes: Bytes,
+    pub(super) signature: Option<String>,
     /// When it was said to be used the last time; none until somebody looks.
     used_ms: Option<i64>,
 }
@@ -19,7 +20,12 @@ pub(super) struct Kept {
 impl Data {
     pub(super) fn keep_component(&mut self, new: &NewComponent) -> Result<()> {
         check(new)?;
-        if self.components.iter().any(|it| it.row.digest == new.digest) {
+        let mut there = self.components.iter_mut();
+        if let Some(kept) = there.find(|it| it.row.digest == new.digest) {
+            if kept.signature.is_none() {
+                kept.signature.clone_from(&new.signature);
+                kept.row.signed = new.signature.is_some();
+            }
             return Ok(());
         }
         let sizes = self.components.iter().map(|it| it.bytes.len() as u64);
@@ -30,9 +36,11 @@ impl Data {
                 digest: new.digest,
                 name: new.name.clone(),
                 version: new.version.clone(),
+                signed: new.signature.is_some(),
                 generation: last + 1,
             },
             bytes: new.bytes.clone(),
+            signature: new.signature.clone(),
             used_ms: None,
         });
         Ok(())

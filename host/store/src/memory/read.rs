@@ -12,7 +12,7 @@ use super::MemoryStore;
 use super::data::{Data, Instance};
 use super::stimuli::Kept;
 use crate::codes;
-use crate::components::ComponentRow;
+use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
 use crate::letters::{LetterBody, LetterQuery, LetterRow};
@@ -398,10 +398,13 @@ impl Reader for MemoryStore {
         Ok(self.common.data.lock().settings.get(name).cloned())
     }
 
-    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
+    fn component(&self, digest: Digest) -> Result<Option<Stored>> {
         let data = self.common.data.lock();
         let found = data.components.iter().find(|it| it.row.digest == digest);
-        Ok(found.map(|it| it.bytes.clone()))
+        Ok(found.map(|it| Stored {
+            bytes: it.bytes.clone(),
+            signature: it.signature.clone(),
+        }))
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {

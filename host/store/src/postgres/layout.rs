@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("schema_component_use.sql"),
     include_str!("schema_snapshots.sql"),
     include_str!("schema_troubles.sql"),
+    include_str!("schema_component_signatures.sql"),
 ];
 
 /// `wlas`: names the lock, with the schema.

@@ -9,7 +9,7 @@ use windlass_model::{
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
 use super::{PostgresStore, drafts, published, snapshot, stimuli};
-use crate::components::ComponentRow;
+use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
@@ -260,14 +260,19 @@ impl Reader for PostgresStore {
         self.pool.rows(sql, key)?.iter().map(row).collect()
     }
 
-    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
-        let sql = "SELECT bytes FROM component WHERE digest = $1";
-        let row = self.pool.one(sql, params![digest.0.to_vec()])?;
-        row.map(|row| some_bytes(&row, 0)).transpose()
+    fn component(&self, digest: Digest) -> Result<Option<Stored>> {
+        let sql = "SELECT bytes, signature FROM component WHERE digest = $1";
+        let Some(row) = self.pool.one(sql, params![digest.0.to_vec()])? else {
+            return Ok(None);
+        };
+        Ok(Some(Stored {
+            bytes: some_bytes(&row, 0)?,
+            signature: get(&row, 1)?,
+        }))
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let sql = "SELECT digest, name, version, generation FROM component \
+        let sql = "SELECT digest, name, version, generation, signature IS NOT NULL FROM component \
             WHERE generation > $1 ORDER BY generation LIMIT $2";
         let row = |row| {
             Ok(ComponentRow {
@@ -275,6 +280,7 @@ impl Reader for PostgresStore {
                 name: get(row, 1)?,
                 version: get(row, 2)?,
                 generation: get(row, 3)?,
+                signed: get(row, 4)?,
             })
         };
         let key = params![after, i64::from(limit)];

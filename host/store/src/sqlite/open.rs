@@ -32,6 +32,7 @@ pub(super) const STEPS: &[&str] = &[
     include_str!("schema_generation.sql"),
     include_str!("schema_sums.sql"),
     include_str!("schema_troubles.sql"),
+    include_str!("schema_component_signatures.sql"),
 ];
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.

@@ -16,7 +16,7 @@ use super::rows::{self, select_instance, select_run, select_trigger};
 use super::sums::{self, Key, Of};
 use super::values::{digest, read_summed, some_bytes, unsigned};
 use super::{SqliteStore, snapshot, stimuli};
-use crate::components::ComponentRow;
+use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
 use crate::letters::{LetterQuery, LetterRow};
@@ -399,17 +399,19 @@ impl Reader for SqliteStore {
         })
     }
 
-    fn component(&self, digest: Digest) -> Result<Option<Bytes>> {
-        let sql = "SELECT bytes FROM component WHERE digest = ?1";
-        self.pool.read(|c| {
-            one(c, sql, [digest.0], |row| {
-                row.get::<_, Vec<u8>>(0).map(Bytes::from)
+    fn component(&self, digest: Digest) -> Result<Option<Stored>> {
+        let sql = "SELECT bytes, signature FROM component WHERE digest = ?1";
+        let row = |row: &Row<'_>| {
+            Ok(Stored {
+                bytes: row.get::<_, Vec<u8>>(0)?.into(),
+                signature: row.get(1)?,
             })
-        })
+        };
+        self.pool.read(|c| one(c, sql, [digest.0], row))
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let sql = "SELECT digest, name, version, generation FROM component \
+        let sql = "SELECT digest, name, version, generation, signature IS NOT NULL FROM component \
             WHERE generation > ?1 ORDER BY generation LIMIT ?2";
         let row = |row: &Row<'_>| {
             Ok(ComponentRow {
@@ -417,6 +419,7 @@ impl Reader for SqliteStore {
                 name: row.get(1)?,
                 version: row.get(2)?,
                 generation: row.get(3)?,
+                signed: row.get(4)?,
             })
         };
         self.pool.read(|c| all(c, sql, (after, limit), row))

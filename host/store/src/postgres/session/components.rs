@@ -19,6 +19,11 @@ impl Session<'_> {
         let digest: &[u8] = &new.digest.0;
         let there = "SELECT 1 FROM component WHERE digest = $1";
         if self.one(there, &[&digest]).await?.is_some() {
+            if let Some(signature) = &new.signature {
+                let sql = "UPDATE component SET signature = $2 \
+                    WHERE digest = $1 AND signature IS NULL";
+                self.later(sql, &[&digest, signature]).await?;
+            }
             return Ok(Wrote::Done);
         }
         let others = "SELECT count(*), coalesce(sum(octet_length(bytes)), 0)::bigint \
@@ -26,9 +31,10 @@ impl Session<'_> {
         let others = self.row(others, &[]).await?;
         let (count, bytes): (i64, i64) = (get(&others, 0)?, get(&others, 1)?);
         check_room(new, count.cast_unsigned(), bytes.cast_unsigned())?;
-        let sql = "INSERT INTO component (generation, digest, name, version, bytes) \
-            SELECT coalesce(max(generation), 0) + 1, $1, $2, $3, $4 FROM component";
-        self.later(sql, &[&digest, &new.name, &new.version, &&*new.bytes])
+        let sql = "INSERT INTO component (generation, digest, name, version, bytes, signature) \
+            SELECT coalesce(max(generation), 0) + 1, $1, $2, $3, $4, $5 FROM component";
+        let NewComponent { name, version, .. } = new;
+        self.later(sql, &[&digest, name, version, &&*new.bytes, &new.signature])
             .await?;
         Ok(Wrote::Done)
     }

@@ -14,6 +14,12 @@ impl Session<'_> {
         let there = "SELECT EXISTS (SELECT 1 FROM component WHERE digest = ?1)";
         let mut there = self.connection.prepare_cached(there)?;
         if there.query_row([new.digest.0], |row| row.get(0))? {
+            if let Some(signature) = &new.signature {
+                let sql = "UPDATE component SET signature = ?2 \
+                    WHERE digest = ?1 AND signature IS NULL";
+                let mut sign = self.connection.prepare_cached(sql)?;
+                sign.execute((new.digest.0, signature))?;
+            }
             return Ok(Wrote::Done);
         }
         let others = "SELECT count(*), coalesce(sum(length(bytes)), 0) FROM component";
@@ -21,12 +27,14 @@ impl Session<'_> {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
         })?;
         check_room(new, others.0.cast_unsigned(), others.1.cast_unsigned())?;
-        let sql = "INSERT INTO component (digest, name, version, bytes) VALUES (?1, ?2, ?3, ?4)";
+        let sql = "INSERT INTO component (digest, name, version, bytes, signature) \
+            VALUES (?1, ?2, ?3, ?4, ?5)";
         self.connection.prepare_cached(sql)?.execute((
             new.digest.0,
             &new.name,
             &new.version,
             &*new.bytes,
+            &new.signature,
         ))?;
         Ok(Wrote::Done)
     }
