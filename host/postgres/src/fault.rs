@@ -85,12 +85,20 @@ pub fn is_conflict(error: &Fault) -> bool {
     matches!(code, Some("40001" | "40P01"))
 }
 
-/// An error with what is behind it, for people.
+/// Whether the details of an error are values: a row that breaks a constraint, or a value that
+/// its type does not take. They may be anybody's data, and an error goes to logs.
+fn has_values(code: &SqlState) -> bool {
+    code.code().starts_with("22") || code.code().starts_with("23")
+}
+
+/// An error with what is behind it, for people. It names the constraint that a row breaks, and
+/// shows nothing of the row.
 pub fn told(error: &Fault) -> String {
     let mut text = error.to_string();
     if let Some(server) = error.as_db_error() {
         text.push_str(&format!(": {}", server.message()));
-        if let Some(detail) = server.detail() {
+        let detail = server.detail().filter(|_| !has_values(server.code()));
+        if let Some(detail) = detail {
             text.push_str(&format!("; {detail}"));
         }
     } else if let Some(source) = error.source() {

@@ -62,6 +62,23 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     assert!(is_done(&member.commit(last)));
 }
 
+/// The server's words about a row that breaks a constraint contain the row.
+#[test]
+fn an_error_shows_nothing_of_the_row_that_is_refused() {
+    let database = in_database();
+    if !database.is_there() {
+        return;
+    }
+    let member = Member::join(&database);
+    let held = member.born();
+    database.ask("ALTER TABLE windlass.run ADD CONSTRAINT none_at_all CHECK (took_us < 0)");
+    let write = Write::Commit(Box::new(member.last(&held)));
+    let refused = member.store.write(write).unwrap_err();
+    assert!(refused.message.contains("none_at_all"), "{refused:?}");
+    let shows = ["Failing row", "\\x"].map(|text| refused.message.contains(text));
+    assert_eq!(shows, [false; 2], "{refused:?}");
+}
+
 /// A resumption that finds no wait to end is not one, though everything up to it was fine.
 #[test]
 fn what_changes_too_few_rows_is_done_again() {
