@@ -1,9 +1,12 @@
 //! The token that `serve` makes for itself where `token = "auto"`.
 //!
-//! The token is in a file that only its user can read, named by the port, so that the command
-//! line finds it for `--server http://127.0.0.1:PORT`. Each start makes another one: a program
-//! that takes over the port later learns a token that no host accepts any more.
+//! The token is in a file that only its user can read, named by the address and port that the
+//! host listens on, so that the command line finds it for `--server http://127.0.0.1:PORT`. It is
+//! sent to that address alone: another user's program may listen on the same port of another
+//! loopback address. Each start makes another one: a program that takes over the port later
+//! learns a token that no host accepts any more.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use url::{Host, Url};
@@ -29,17 +32,21 @@ pub(crate) struct TokenFile {
 }
 
 impl TokenFile {
-    /// Writes the token of the host that listens on this port.
+    /// Writes the token of the host that listens on this address.
     ///
     /// # Errors
     ///
-    /// The directory or the file cannot be written.
-    pub(crate) fn write(port: u16, token: String) -> Result<Self, Expected> {
-        Self::write_in(&directory(), port, token)
+    /// The directory or the file cannot be written, or the user has no home.
+    pub(crate) fn write(address: SocketAddr, token: String) -> Result<Self, Expected> {
+        let directory = directory().ok_or_else(|| {
+            let instead = "set a token of your own in WINDLASS_SERVER__TOKEN";
+            private::no_home(windlass_server::codes::SETTING, "the token", instead)
+        })?;
+        Self::write_in(&directory, address, token)
     }
 
-    fn write_in(directory: &Path, port: u16, token: String) -> Result<Self, Expected> {
-        let path = directory.join(port.to_string());
+    fn write_in(directory: &Path, address: SocketAddr, token: String) -> Result<Self, Expected> {
+        let path = directory.join(name(reached(address.ip()), address.port()));
         windlass_files::write(&path, token.as_bytes()).map_err(|error| {
             let text = format!("The token cannot be written to {}: {error}", path.display());
             Expected::new(windlass_server::codes::SETTING, text)
@@ -73,20 +80,47 @@ pub(crate) fn random() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The token of the host at an address of this machine, if that host has left one here. It is
-/// for no other machine.
-pub(crate) fn find(server: &Url) -> Option<String> {
-    let is_here = match server.host()? {
-        Host::Domain(name) => name.eq_ignore_ascii_case("localhost"),
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    };
-    let port = server.port_or_known_default().filter(|_| is_here)?;
-    private::read(&directory().join(port.to_string()), LONGEST).ok()
+/// The token of the host at an address of this machine, if that host has left one here, and the
+/// address that it listens on: the token is for nothing else, whatever `localhost` leads to.
+pub(crate) fn find(server: &Url) -> Option<(IpAddr, String)> {
+    find_in(&directory()?, server)
 }
 
-fn directory() -> PathBuf {
-    private::state().join("tokens")
+fn find_in(directory: &Path, server: &Url) -> Option<(IpAddr, String)> {
+    // A host speaks plain HTTP: what speaks TLS is something else.
+    let port = server.port_or_known_default();
+    let port = port.filter(|_| server.scheme() == "http")?;
+    let addresses: Vec<IpAddr> = match server.host()? {
+        Host::Domain(name) if name.eq_ignore_ascii_case("localhost") => {
+            vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]
+        }
+        Host::Domain(_) => Vec::new(),
+        Host::Ipv4(address) => vec![address.into()],
+        Host::Ipv6(address) => vec![address.into()],
+    };
+    let mut here = addresses.into_iter().filter(IpAddr::is_loopback);
+    here.find_map(|address| {
+        let token = private::read(&directory.join(name(address, port)), LONGEST).ok()?;
+        Some((address, token))
+    })
+}
+
+/// The address by which this machine reaches a host that listens on one.
+fn reached(listens: IpAddr) -> IpAddr {
+    match listens.to_canonical() {
+        IpAddr::V4(every) if every.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(every) if every.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
+}
+
+/// The name of the file of a host.
+fn name(address: IpAddr, port: u16) -> String {
+    format!("{address}-{port}")
+}
+
+fn directory() -> Option<PathBuf> {
+    Some(private::state()?.join("tokens"))
 }
 
 #[cfg(test)]
@@ -99,10 +133,11 @@ mod tests {
         let token = random();
         assert_eq!(token.len(), 2 * TOKEN_BYTES);
         assert_ne!(token, random());
-        let file = TokenFile::write_in(dir.path(), 7433, token.clone()).unwrap();
+        let address: SocketAddr = "127.0.0.1:7433".parse().unwrap();
+        let file = TokenFile::write_in(dir.path(), address, token.clone()).unwrap();
         assert_eq!(private::read(file.path(), LONGEST).unwrap(), token);
         // Another host takes the port over, and the file is that one's.
-        let other = TokenFile::write_in(dir.path(), 7433, random()).unwrap();
+        let other = TokenFile::write_in(dir.path(), address, random()).unwrap();
         drop(file);
         assert!(other.path().exists());
         drop(other);
@@ -117,6 +152,36 @@ mod tests {
             "http://[::2]:1",
         ] {
             assert_eq!(find(&elsewhere.parse().unwrap()), None);
+        }
+    }
+
+    #[test]
+    fn a_token_is_for_the_address_that_its_host_listens_on() {
+        // Where a host listens, how it is asked, and which address gets its token.
+        for (listens, server, gets) in [
+            ("127.0.0.1:7433", "http://127.0.0.1:7433", Some("127.0.0.1")),
+            ("127.0.0.1:7433", "http://localhost:7433", Some("127.0.0.1")),
+            ("127.0.0.1:7433", "http://LOCALHOST:7433", Some("127.0.0.1")),
+            ("127.0.0.1:80", "http://localhost", Some("127.0.0.1")),
+            ("127.0.0.1:7433", "http://[::1]:7433", None),
+            ("127.0.0.1:7433", "http://127.0.0.2:7433", None),
+            ("127.0.0.1:7433", "http://127.0.0.1:7434", None),
+            ("127.0.0.1:7433", "https://127.0.0.1:7433", None),
+            ("127.0.0.2:7433", "http://localhost:7433", None),
+            ("127.0.0.2:7433", "http://127.0.0.2:7433", Some("127.0.0.2")),
+            ("0.0.0.0:7433", "http://localhost:7433", Some("127.0.0.1")),
+            ("[::1]:7433", "http://localhost:7433", Some("::1")),
+            ("[::1]:7433", "http://127.0.0.1:7433", None),
+            ("[::]:7433", "http://[::1]:7433", Some("::1")),
+            ("10.0.0.1:7433", "http://10.0.0.1:7433", None),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let token = random();
+            let listens: SocketAddr = listens.parse().unwrap();
+            let _file = TokenFile::write_in(dir.path(), listens, token.clone()).unwrap();
+            let found = find_in(dir.path(), &server.parse().unwrap());
+            let wanted = gets.map(|address| (address.parse::<IpAddr>().unwrap(), token));
+            assert_eq!(found, wanted, "{listens} {server}");
         }
     }
 }

@@ -204,7 +204,7 @@ pub(crate) fn begin(
     let handle = machine.tokio.block_on(server.listen()).map_err(refused)?;
     let address = handle.address();
     let file = token.filter(|_| made);
-    let file = file.map(|token| TokenFile::write(address.port(), token));
+    let file = file.map(|token| TokenFile::write(address, token));
     let file = file.transpose()?;
     let token_file = file
         .as_ref()

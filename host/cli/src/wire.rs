@@ -6,11 +6,11 @@ mod cluster;
 pub(crate) mod library;
 pub(crate) mod place;
 
+use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use etcetera::BaseStrategy as _;
 use windlass_keys::export::{ExportKeys, MOST_TRUSTED};
 use windlass_keys::minisign::PublicKey;
 use windlass_keys::{Keyring, Keys};
@@ -312,22 +312,22 @@ pub(crate) fn library_in_use(config: &Config) -> Result<PathBuf, (String, &'stat
 }
 
 /// Where compiled code is kept.
-pub(crate) fn cache(config: &Config) -> PathBuf {
-    config.plugins.cache.clone().unwrap_or_else(|| {
-        etcetera::choose_base_strategy()
-            .map(|strategy| strategy.cache_dir().join("windlass"))
-            // Without a home, what belongs to this user alone is beside the project.
-            .unwrap_or_else(|_| PathBuf::from(".windlass/cache"))
+pub(crate) fn cache(config: &Config) -> Result<PathBuf, Expected> {
+    let cache = config.plugins.cache.clone().or_else(private::cache);
+    cache.ok_or_else(|| {
+        let instead = "set `cache` in [plugins]";
+        private::no_home(codes::CONFIG_VALUE, "compiled code", instead)
     })
 }
 
 /// Where the key is by which compiled code is known.
-fn code_key(config: &Config) -> PathBuf {
-    config
-        .plugins
-        .code_key
-        .clone()
-        .unwrap_or_else(|| private::data().join("code-key"))
+fn code_key(config: &Config) -> Result<PathBuf, Expected> {
+    let own = || Some(private::data()?.join("code-key"));
+    let key = config.plugins.code_key.clone().or_else(own);
+    key.ok_or_else(|| {
+        let instead = "set `code-key` in [plugins]";
+        private::no_home(codes::CONFIG_VALUE, "the key of compiled code", instead)
+    })
 }
 
 /// The keyring that a configuration names, or else that of the user. It is not read before it is
@@ -345,10 +345,14 @@ fn keyring(config: &Config) -> Result<Keys, Expected> {
         let ring = Keyring::parse(&text).map_err(|error| unusable(error.to_string()))?;
         return Ok(Keys::fixed(ring));
     }
-    Ok(match &config.keys.file {
-        Some(path) => Keys::given(path.clone()),
-        None => Keys::own(private::data().join("keyring")),
-    })
+    if let Some(path) = &config.keys.file {
+        return Ok(Keys::given(path.clone()));
+    }
+    let data = private::data().ok_or_else(|| {
+        let instead = "set `file` in [keys], or WINDLASS_KEYRING";
+        private::no_home(codes::KEYRING, "the keyring", instead)
+    })?;
+    Ok(Keys::own(data.join("keyring")))
 }
 
 /// The public keys of other hosts whose exports are imported.
@@ -390,8 +394,8 @@ fn or_cores(threads: u32) -> usize {
 
 fn plugin_options(config: &Config) -> Result<plugins::Options, Expected> {
     let section = &config.plugins;
-    let mut options = plugins::Options::in_dir(cache(config));
-    options.code_key = code_key(config);
+    let mut options = plugins::Options::in_dir(cache(config)?);
+    options.code_key = code_key(config)?;
     options.limits = limits(&section.limits);
     options.threads = or_cores(section.threads);
     options.max_slow_inline = (options.threads / 2).max(1);
@@ -521,6 +525,17 @@ fn secrets(config: &Config) -> Result<plugins::Secrets, Expected> {
     })
 }
 
+/// Says why a variable has no secret. The error itself would show the value.
+fn no_variable(name: &str, variable: &str, error: &VarError) -> Expected {
+    let why = match error {
+        VarError::NotPresent => "is not set",
+        VarError::NotUnicode(_) => "is no Unicode",
+    };
+    let text = format!("The secret `{name}` cannot be read: ${variable} {why}");
+    Expected::new(codes::SECRET_UNREADABLE, text)
+        .help("Set the variable, or take the secret out of [secrets].")
+}
+
 fn one_secret(name: &str, secret: &Secret) -> Result<plugins::Secret, Expected> {
     let wrong = |key: &str, text: &str, help: &str| {
         let text = format!("secrets.{name}{key}: {text}");
@@ -533,12 +548,8 @@ fn one_secret(name: &str, secret: &Secret) -> Result<plugins::Secret, Expected> 
     }
     let source = match (&secret.env, &secret.file, &secret.directory) {
         (Some(variable), None, None) => {
-            let value = std::env::var(variable).map_err(|error| {
-                let text = format!("The secret `{name}` cannot be read: ${variable}: {error}");
-                Expected::new(codes::SECRET_UNREADABLE, text)
-                    .help("Set the variable, or take the secret out of [secrets].")
-            })?;
-            plugins::Source::Value(value)
+            let value = std::env::var(variable);
+            plugins::Source::Value(value.map_err(|error| no_variable(name, variable, &error))?)
         }
         (None, Some(path), None) => plugins::Source::File(path.clone()),
         (None, None, Some(directory)) => plugins::Source::File(directory.join(name)),
@@ -558,4 +569,26 @@ fn one_secret(name: &str, secret: &Secret) -> Result<plugins::Secret, Expected> 
         to: to.collect::<Result<_, _>>()?,
         workflows: secret.workflows.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_that_is_no_text_is_not_shown() {
+        let value = OsString::from_vec(b"hunter2\xff".to_vec());
+        for (error, why) in [
+            (VarError::NotUnicode(value), "$PRICE is no Unicode"),
+            (VarError::NotPresent, "$PRICE is not set"),
+        ] {
+            let said = no_variable("price", "PRICE", &error);
+            assert_eq!(said.code, codes::SECRET_UNREADABLE);
+            assert!(said.message.ends_with(why), "{}", said.message);
+            assert!(!said.message.contains("hunter2"), "{}", said.message);
+        }
+    }
 }

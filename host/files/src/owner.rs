@@ -9,16 +9,21 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// How another user can decide what is in a file or directory, if one can: the reason, as a
-/// clause. None also if the file cannot be looked at.
-pub fn foreign(path: &Path) -> Option<&'static str> {
+/// clause. That it cannot be looked at, or is not there, is one as well.
+pub fn foreign(path: &Path) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     // A link can be another user's, and lead to a file of this one.
-    let link = std::fs::symlink_metadata(path).ok()?;
-    let file = std::fs::metadata(path).ok()?;
+    let looked = std::fs::symlink_metadata(path)
+        .and_then(|link| Ok((Of::link(&link), Of::file(&std::fs::metadata(path)?))));
+    let (link, file) = match looked {
+        Ok(both) => both,
+        Err(error) => return Some(format!("it cannot be looked at: {error}")),
+    };
     let is_private = || is_private(group, user);
-    fault_of(&Of::link(&link), user, group, &is_private)
-        .or_else(|| fault_of(&Of::file(&file), user, group, &is_private))
+    fault_of(&link, user, group, &is_private)
+        .or_else(|| fault_of(&file, user, group, &is_private))
+        .map(str::to_owned)
 }
 
 /// Who owns a file, and what others may do with it.
@@ -148,6 +153,18 @@ mod tests {
         check(0, 0, 0o644, false, true);
         check(0, 0, 0o664, false, true);
         check(0, 100, 0o664, false, false);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path().join("none"), &link).unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        for path in [link, dir.path().join("none"), dir.path().join("file/below")] {
+            let fault = foreign(&path).unwrap();
+            assert!(fault.starts_with("it cannot be looked at: "), "{fault}");
+        }
     }
 
     #[test]

@@ -88,12 +88,8 @@ impl ExportKeys {
             keys.cloned().collect()
         };
         let mut known = of_name(&self.trusted);
-        let mut own = of_name(&self.own()?);
-        if known.is_empty() && own.is_empty() {
-            // Another process may have added a key to the file.
-            own = of_name(&self.public(&*self.keys.ring_again()?)?);
-        }
-        known.append(&mut own);
+        // Another process may have added a key to the file, or taken one out.
+        known.append(&mut of_name(&self.public(&*self.keys.verifying()?)?));
         Ok(known)
     }
 
@@ -135,6 +131,22 @@ mod tests {
         let trusting = of(&stranger, &keys.own().unwrap());
         let signer = trusting.signed_by(b"run", &new).unwrap();
         assert_eq!(signer, Some(new.name()));
+    }
+
+    #[test]
+    fn a_key_that_another_process_has_taken_out_is_not_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        let keys = Arc::new(Keys::own(path.clone()));
+        let host = ExportKeys::new(Arc::clone(&keys), Vec::new());
+        let signature = host.sign(b"run", "").unwrap();
+        let first = keys.ring().unwrap().newest().id();
+        let user = Keys::own(path);
+        user.change(Keyring::rotate).unwrap();
+        assert!(user.change(|ring| ring.remove(first)).unwrap());
+        keys.age();
+        assert_eq!(host.signed_by(b"run", &signature).unwrap(), None);
+        assert!(!host.knows(signature.name()).unwrap());
     }
 
     #[test]

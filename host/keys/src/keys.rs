@@ -1,5 +1,6 @@
 //! Where a host has its keyring from.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::ring::{BadKeyring, KeyId, Keyring};
+use crate::ring::{BadKeyring, Keyring};
 
 /// The longest file that is read as a keyring, in bytes.
 const LONGEST: u64 = 64 * 1024;
 
-/// How often a file is read again at most because something names a key that is not there.
+/// How often a file is read again at most: a key that is taken out of it ends by then.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// A keyring cannot be used.
@@ -23,7 +24,9 @@ pub struct KeysError {
     reason: String,
 }
 
-/// The keyring of a host: read when it is first needed.
+/// The keyring of a host: read when it is first needed, and again at most once a second where it
+/// is used. What others take out of the file ends here as well. A key that others add verifies,
+/// and makes once the process is started again: it may have to get to other machines first.
 pub struct Keys {
     source: Source,
     held: Mutex<Option<Held>>,
@@ -41,6 +44,8 @@ enum Source {
 struct Held {
     ring: Arc<Keyring>,
     read: Instant,
+    /// Whether it is in a file. One that cannot be kept is the process's own.
+    kept: bool,
 }
 
 impl Keys {
@@ -72,50 +77,43 @@ impl Keys {
         }
     }
 
-    /// The keyring. Blocks on the file at the first time.
+    /// The keyring to make something with. Blocks on the file at most once a second. A file that
+    /// cannot be read any more is no reason to make nothing.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read at the first time, it is no keyring, or others can change or read
+    /// it.
+    pub fn ring(&self) -> Result<Arc<Keyring>, KeysError> {
+        let mut held = self.held.lock();
+        match (self.look(&mut held), &*held) {
+            (Err(_), Some(held)) => Ok(Arc::clone(&held.ring)),
+            (looked, _) => looked,
+        }
+    }
+
+    /// The keyring to verify something by, as its file has it by now. The file is read at most
+    /// once a second.
     ///
     /// # Errors
     ///
     /// The file cannot be read, it is no keyring, or others can change or read it.
-    pub fn ring(&self) -> Result<Arc<Keyring>, KeysError> {
+    pub(crate) fn verifying(&self) -> Result<Arc<Keyring>, KeysError> {
+        self.look(&mut self.held.lock())
+    }
+
+    fn look(&self, held: &mut Option<Held>) -> Result<Arc<Keyring>, KeysError> {
         if let Source::Fixed(ring) = &self.source {
             return Ok(Arc::clone(ring));
         }
-        let mut held = self.held.lock();
         match &*held {
-            Some(held) => Ok(Arc::clone(&held.ring)),
-            None => self.load(&mut held),
+            Some(held) if !held.kept || held.read.elapsed() < AGAIN => Ok(Arc::clone(&held.ring)),
+            _ => self.load(held),
         }
     }
 
-    /// The keyring as it is now if it has this key, or else as its file has it by now: a key may
-    /// have been added meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::ring`].
-    pub fn ring_with(&self, id: KeyId) -> Result<Arc<Keyring>, KeysError> {
-        let ring = self.ring()?;
-        match ring.get(id) {
-            Some(_) => Ok(ring),
-            None => self.ring_again(),
-        }
-    }
-
-    /// The keyring as its file has it by now. The file is read at most once a second.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::ring`].
-    pub(crate) fn ring_again(&self) -> Result<Arc<Keyring>, KeysError> {
-        let mut held = self.held.lock();
-        match &*held {
-            Some(held) if held.read.elapsed() < AGAIN => Ok(Arc::clone(&held.ring)),
-            _ => self.load(&mut held),
-        }
-    }
-
-    /// Changes the keyring in its file.
+    /// Changes the keyring in its file. Processes do so one after the other: none writes back what
+    /// another one has just taken out.
     ///
     /// # Errors
     ///
@@ -128,27 +126,54 @@ impl Keys {
             return Err(self.unusable("it is in the environment: change it there"));
         };
         let mut held = self.held.lock();
+        // The directory of the lock is there once the file is.
+        self.load(&mut held)?;
+        let lock = self.lock(path)?;
+        *held = None;
         let mut ring = Keyring::clone(&*self.load(&mut held)?);
         let answer = change(&mut ring).map_err(|error| self.unusable(error))?;
         windlass_files::write(path, ring.to_text().as_bytes())
             .map_err(|error| self.unusable(error))?;
+        *held = None;
         self.load(&mut held)?;
+        drop(lock);
         Ok(answer)
     }
 
+    /// Waits until no other process changes the keyring, and keeps others from it until the file
+    /// is dropped.
+    fn lock(&self, path: &Path) -> Result<File, KeysError> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let beside = PathBuf::from(beside);
+        let locked = windlass_files::open_lock(&beside).and_then(|file| {
+            file.lock()?;
+            Ok(file)
+        });
+        locked.map_err(|error| self.unusable(format!("its lock {}: {error}", beside.display())))
+    }
+
     fn load(&self, held: &mut Option<Held>) -> Result<Arc<Keyring>, KeysError> {
-        let ring = match &self.source {
-            Source::Fixed(ring) => Arc::clone(ring),
-            Source::Given(path) => Arc::new(self.read(path, windlass_files::read_mounted)?),
+        let (ring, kept) = match &self.source {
+            Source::Fixed(ring) => return Ok(Arc::clone(ring)),
+            Source::Given(path) => (self.read(path, windlass_files::read_mounted)?, true),
             Source::Own(path) => match self.read(path, windlass_files::read) {
-                Ok(ring) => Arc::new(ring),
-                Err(_) if !path.exists() => Arc::new(self.make(path)?),
+                Ok(ring) => (ring, true),
+                // What was there once and cannot be looked at now is not gone.
+                Err(_) if path.try_exists().map_or(held.is_none(), |there| !there) => {
+                    self.make(path)?
+                }
                 Err(error) => return Err(error),
             },
         };
+        let ring = Arc::new(match &*held {
+            Some(before) => ring.made_by(before.ring.newest().id()),
+            None => ring,
+        });
         *held = Some(Held {
             ring: Arc::clone(&ring),
             read: now(),
+            kept,
         });
         Ok(ring)
     }
@@ -163,20 +188,21 @@ impl Keys {
         Keyring::parse(&text).map_err(|error| self.unusable(error))
     }
 
-    fn make(&self, path: &Path) -> Result<Keyring, KeysError> {
+    /// Makes the user's file. Answers whether the keyring is in it.
+    fn make(&self, path: &Path) -> Result<(Keyring, bool), KeysError> {
         let ring = Keyring::random();
         match windlass_files::write_new(path, ring.to_text().as_bytes()) {
-            Ok(()) => Ok(ring),
+            Ok(()) => Ok((ring, true)),
             // Another process was faster, and its keyring is the keyring.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.read(path, windlass_files::read)
+                Ok((self.read(path, windlass_files::read)?, true))
             }
             Err(error) => {
                 tracing::warn!(
                     file = %path.display(), %error,
                     "the keyring cannot be kept: links of this process end with it"
                 );
-                Ok(ring)
+                Ok((ring, false))
             }
         }
     }
@@ -272,11 +298,60 @@ mod tests {
         assert_eq!(one.ring().unwrap(), other.ring().unwrap());
         let id = other.change(Keyring::rotate).unwrap();
         assert_eq!(other.ring().unwrap().newest().id(), id);
-        assert!(one.ring().unwrap().get(id).is_none());
+        let first = one.ring().unwrap().newest().id();
         one.age();
-        assert!(one.ring_with(id).unwrap().get(id).is_some());
+        assert!(one.verifying().unwrap().get(id).is_some());
+        assert_eq!(one.ring().unwrap().newest().id(), first);
         let fixed = Keys::fixed(Keyring::random());
-        assert!(fixed.ring_with(id).unwrap().get(id).is_none());
+        assert!(fixed.verifying().unwrap().get(id).is_none());
         assert!(fixed.change(Keyring::rotate).is_err());
+    }
+
+    #[test]
+    fn a_key_that_was_taken_out_meanwhile_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        let (one, other) = (Keys::own(path.clone()), Keys::own(path.clone()));
+        let first = one.ring().unwrap().newest().id();
+        let id = other.change(Keyring::rotate).unwrap();
+        assert!(other.change(|ring| ring.remove(first)).unwrap());
+        one.age();
+        assert!(one.verifying().unwrap().get(first).is_none());
+        assert_eq!(one.ring().unwrap().newest().id(), id, "it makes no more");
+        // Nothing is verified by a file that cannot be read, and links are made all the same.
+        std::fs::write(&path, "damaged").unwrap();
+        one.age();
+        assert!(one.verifying().is_err());
+        assert_eq!(one.ring().unwrap().newest().id(), id);
+    }
+
+    #[test]
+    fn a_keyring_that_cannot_be_kept_stays_for_as_long_as_its_process() {
+        let dir = tempfile::tempdir().unwrap();
+        // No file has such a name.
+        let keys = Keys::own(dir.path().join("x".repeat(300)));
+        let first = keys.ring().unwrap();
+        keys.age();
+        assert_eq!(keys.verifying().unwrap(), first);
+        assert!(keys.change(Keyring::rotate).is_err());
+    }
+
+    #[test]
+    fn changes_of_several_processes_are_all_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        Keys::own(path.clone()).ring().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let keys = Keys::own(path.clone());
+                    for _ in 0..6 {
+                        keys.change(Keyring::rotate).unwrap();
+                    }
+                });
+            }
+        });
+        let ring = Keys::own(path).ring().unwrap();
+        assert_eq!(ring.keys().count(), 1 + 8 * 6);
     }
 }

@@ -65,7 +65,7 @@ pub fn read(keys: &Keys, token: &str) -> Result<Option<Target>, KeysError> {
     let Some((id, bytes)) = split(token) else {
         return Ok(None);
     };
-    let ring = keys.ring_with(id)?;
+    let ring = keys.verifying()?;
     let Some(key) = ring.get(id) else {
         return Ok(None);
     };
@@ -132,6 +132,22 @@ mod tests {
         ring.remove(first).unwrap();
         let keys = Keys::fixed(ring);
         assert_eq!(read(&keys, &old[0]).unwrap(), None);
+    }
+
+    #[test]
+    fn a_token_ends_with_its_key_while_the_host_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keyring");
+        let (host, user) = (Keys::own(path.clone()), Keys::own(path));
+        let ring = host.ring().unwrap();
+        let target = targets()[0];
+        let made = token(ring.newest(), &target);
+        user.change(Keyring::rotate).unwrap();
+        host.age();
+        assert_eq!(read(&host, &made).unwrap(), Some(target));
+        user.change(|keys| keys.remove(ring.newest().id())).unwrap();
+        host.age();
+        assert_eq!(read(&host, &made).unwrap(), None);
     }
 
     #[test]

@@ -149,16 +149,25 @@ impl FromStr for Signature {
             "this is no signature of minisign, which is four lines: a comment, the signature, \
              the trusted comment, and the signature of both",
         );
+        const CONTROL: Malformed = Malformed("a comment of this signature has control characters");
         if text.len() > LONGEST {
             return Err(NONE);
         }
         let mut lines = text.lines();
         let mut line = || lines.next().ok_or(NONE);
-        if !line()?.starts_with(UNTRUSTED) {
+        let untrusted = line()?;
+        if !untrusted.starts_with(UNTRUSTED) {
             return Err(NONE);
         }
         let signed = STANDARD.decode(line()?.trim_end()).map_err(|_| NONE)?;
         let comment = line()?.strip_prefix(TRUSTED).ok_or(NONE)?;
+        let comment = comment.trim_end_matches('\r');
+        if [untrusted.trim_end_matches('\r'), comment]
+            .iter()
+            .any(|text| text.contains(is_control))
+        {
+            return Err(CONTROL);
+        }
         let of_comment = STANDARD.decode(line()?.trim_end()).map_err(|_| NONE)?;
         if lines.any(|line| !line.trim().is_empty()) {
             return Err(NONE);
@@ -168,7 +177,7 @@ impl FromStr for Signature {
             name,
             of_digest: signed.starts_with(&OF_DIGEST),
             bytes,
-            comment: comment.trim_end_matches('\r').to_owned(),
+            comment: comment.to_owned(),
             of_comment: of_comment.try_into().map_err(|_| NONE)?,
         })
     }
@@ -187,6 +196,12 @@ impl fmt::Display for Signature {
         writeln!(f, "{TRUSTED}{}", self.comment)?;
         writeln!(f, "{}", STANDARD.encode(self.of_comment))
     }
+}
+
+/// Whether no comment has this character: terminals and databases have trouble with it. Minisign
+/// itself writes tabs.
+fn is_control(sign: char) -> bool {
+    sign.is_control() && sign != '\t'
 }
 
 /// The name and what follows it, of a key or a signature of one of these kinds.
@@ -337,6 +352,23 @@ QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfN
             assert!(some.join("\n").parse::<Signature>().is_err(), "{cut}");
         }
         assert!(format!("{OF_DIGEST}more").parse::<Signature>().is_err());
+    }
+
+    #[test]
+    fn control_characters_in_comments_are_refused() {
+        let key: PublicKey = KEY.parse().unwrap();
+        for sign in ['\0', '\u{1b}', '\u{7f}', '\u{85}'] {
+            for before in ["from minisign", "file:"] {
+                let text = OF_DIGEST.replace(before, &format!("{before}{sign}"));
+                assert_ne!(text, OF_DIGEST);
+                assert!(text.parse::<Signature>().is_err(), "{text:?}");
+            }
+        }
+        // What is written again is the same signature, with its tab.
+        let windows = OF_DIGEST.replace('\n', "\r\n");
+        let signature: Signature = windows.parse().unwrap();
+        assert!(signature.is_of(&key, b"test"));
+        assert_eq!(signature.to_string().parse(), Ok(signature));
     }
 
     proptest! {

@@ -166,6 +166,14 @@ impl Keyring {
         self.keys().find(|key| key.id == id)
     }
 
+    /// The same keys, of which this one makes, if it is among them.
+    pub(crate) fn made_by(mut self, id: KeyId) -> Self {
+        if let Some(key) = self.older.iter_mut().find(|key| key.id == id) {
+            std::mem::swap(key, &mut self.newest);
+        }
+        self
+    }
+
     /// Adds a new key, which makes from now on.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::call::Disposition;
 use crate::classify;
 use crate::codes;
 use crate::guest::BlobWork;
-use crate::options::Limits;
+use crate::options::{Limits, Secrets};
 
 /// Bookmarks of one suspension.
 const MAX_BOOKMARKS: usize = 256;
@@ -51,6 +51,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) blobs: &'a BlobWork,
     /// What the node declares that it may take. None: no node returned this.
     pub(crate) ports: Option<&'a [String]>,
+    /// What is cut out of texts before they are cut off: half of a secret would not be found.
+    pub(crate) secrets: &'a Secrets,
 }
 
 impl Reader<'_> {
@@ -90,7 +92,7 @@ impl Reader<'_> {
         };
         let message = format!(
             "the node took the port `{}`, and declares {}",
-            classify::message(port),
+            self.message(port),
             declared.join(", ")
         );
         Err(Failure::new(Class::Invalid, codes::PORT, message))
@@ -107,9 +109,14 @@ impl Reader<'_> {
             consumer::Disposition::Handled => Disposition::Handled,
             consumer::Disposition::Later(after_ms) => Disposition::Later { after_ms },
             consumer::Disposition::Reject(reason) => Disposition::Reject {
-                reason: classify::message(&reason),
+                reason: self.message(&reason),
             },
         })
+    }
+
+    /// A text of the guest, fit to be kept and shown.
+    fn message(&self, text: &str) -> String {
+        classify::message(&self.secrets.redact(text))
     }
 
     fn suspension(&self, suspension: node::Suspension) -> Result<Suspension, Failure> {

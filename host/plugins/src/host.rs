@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use wasmtime::Engine;
@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) compiles: load::Bench,
     /// Every plugin that is alive, by its digest.
     pub(crate) plugins: Mutex<FxHashMap<Digest, Weak<Plugin>>>,
+    /// The components that are made of denied files, as far as the files were seen.
+    made_of_denied: Mutex<FxHashSet<Digest>>,
 }
 
 /// How much of the pool is in use.
@@ -122,6 +124,7 @@ impl Host {
             compiles: load::Bench::new(options.pool.compiles),
             code_key,
             plugins: Mutex::default(),
+            made_of_denied: Mutex::default(),
             options,
             clock,
             io,
@@ -164,7 +167,7 @@ impl Host {
     pub fn load_file(&self, file: &Path) -> Result<Arc<Plugin>, Error> {
         let bytes = load::read(file, self.shared.options.max_component_bytes)?;
         let evidence = Evidence::beside(&self.shared, file, &bytes);
-        load::load(&self.shared, file, bytes, evidence)
+        self.load(file, bytes, evidence)
     }
 
     /// As [`Host::load_file`], from memory. `name` stands for the file in messages; no file and
@@ -189,7 +192,16 @@ impl Host {
         signature: Option<&str>,
     ) -> Result<Arc<Plugin>, Error> {
         let evidence = Evidence::of(&self.shared, &bytes, signature);
-        load::load(&self.shared, Path::new(name), bytes, evidence)
+        self.load(Path::new(name), bytes, evidence)
+    }
+
+    fn load(&self, file: &Path, bytes: Vec<u8>, evidence: Evidence) -> Result<Arc<Plugin>, Error> {
+        let loaded = load::load(&self.shared, file, bytes, evidence);
+        // A denied file may be seen after its component has come another way.
+        if matches!(&loaded, Err(error) if error.code == codes::DENIED) {
+            self.registry.keep(|digest| !self.is_denied(digest));
+        }
+        loaded
     }
 
     /// The plugin of this digest: the living one, or from the component store. For instances
@@ -223,9 +235,10 @@ impl Host {
         there.is_some_and(|there| !Arc::ptr_eq(&there, plugin))
     }
 
-    /// Whether the configuration denies a component.
+    /// Whether the configuration denies a component: by its own digest, or by that of a file that
+    /// this process has seen and of which it is made.
     pub fn is_denied(&self, digest: &Digest) -> bool {
-        self.shared.options.denied.contains(digest)
+        self.shared.is_denied(digest)
     }
 
     /// How much of the pool is in use. None where the engine runs without a pool.
@@ -262,11 +275,21 @@ impl std::fmt::Debug for Host {
 impl Shared {
     /// Refuses what the configuration denies.
     pub(crate) fn permit(&self, digest: &Digest, subject: &str) -> Result<(), Error> {
-        if !self.options.denied.contains(digest) {
+        if !self.is_denied(digest) {
             return Ok(());
         }
         let message = format!("the component {digest} is denied by `deny` in [plugins]");
         Err(Error::new(codes::DENIED, subject, message))
+    }
+
+    pub(crate) fn is_denied(&self, digest: &Digest) -> bool {
+        self.options.denied.contains(digest) || self.made_of_denied.lock().contains(digest)
+    }
+
+    /// Denies the component that is made of a denied file: runs, imports and the store of a
+    /// cluster know it by its own digest.
+    pub(crate) fn deny(&self, component: Digest) {
+        self.made_of_denied.lock().insert(component);
     }
 
     pub(crate) fn living(&self, digest: &Digest) -> Option<Arc<Plugin>> {

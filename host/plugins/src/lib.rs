@@ -52,7 +52,7 @@ pub use options::{
     Source,
 };
 pub use plugin::{Plugin, Purity};
-pub use proof::{Proof, Proofs, Standing};
+pub use proof::{Proof, Proofs, Signed, Standing};
 #[cfg(feature = "doubles")]
 pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};

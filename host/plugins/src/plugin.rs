@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, TypedFunc};
 use windlass_model::Digest;
@@ -18,7 +19,7 @@ use crate::guest::Guest;
 use crate::host::Shared;
 use crate::lane::{Lane, Track};
 use crate::options::{Grants, Isolation, Limits};
-use crate::proof::Standing;
+use crate::proof::{Signed, Standing};
 use crate::quarantine::Quarantine;
 use crate::slot::Slots;
 
@@ -29,9 +30,6 @@ pub struct Plugin {
     pub digest: Digest,
     /// Where it was read from.
     pub file: PathBuf,
-    /// The signature beside its file, as minisign writes it, if the file is the component itself.
-    /// Any key may have made it.
-    pub signature: Option<Arc<str>>,
     /// What it says about itself.
     pub description: Description,
     /// Whether it can have side effects.
@@ -40,6 +38,7 @@ pub struct Plugin {
     pub imports: Vec<String>,
     /// Whether it can ask for memory or blobs.
     pub reads: bool,
+    pub(crate) signature: Mutex<Option<Signed>>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) terms: Arc<Terms>,
     pub(crate) pre: InstancePre<Guest>,
@@ -151,6 +150,21 @@ impl Plugin {
     /// How the settings of its package apply to it.
     pub fn standing(&self) -> &Standing {
         &self.terms.standing
+    }
+
+    /// The signature that came with it, beside its file or otherwise, if the file is the component
+    /// itself.
+    pub fn signature(&self) -> Option<Signed> {
+        self.signature.lock().clone()
+    }
+
+    /// Notes a signature that came later. One by a trusted key stays unless there is another one.
+    pub(crate) fn sign(&self, signed: Option<Signed>) {
+        let Some(signed) = signed else { return };
+        let mut there = self.signature.lock();
+        if signed.vouched || !there.as_ref().is_some_and(|there| there.vouched) {
+            *there = Some(signed);
+        }
     }
 
     /// Whether it gets no grants because nothing proves that they are about it.

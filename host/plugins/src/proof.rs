@@ -86,6 +86,16 @@ pub enum Standing {
     Unproved,
 }
 
+/// A signature of a component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// As minisign writes it.
+    pub text: Arc<str>,
+    /// Whether the settings of the package name the key that has made it. If not, any key may
+    /// have.
+    pub vouched: bool,
+}
+
 /// What is known of a component that is being loaded, besides its bytes.
 #[derive(Default)]
 pub(crate) struct Evidence {
@@ -145,7 +155,11 @@ impl Evidence {
                 return;
             }
         };
-        self.signature = Some(text.into());
+        // Without what a stranger has written above it.
+        let text = signature.to_string();
+        if text.len() <= minisign::LONGEST {
+            self.signature = Some(text.into());
+        }
         let settings = shared.options.settings.values();
         let mut keys = settings
             .flat_map(|settings| &settings.proofs.keys)
@@ -217,6 +231,21 @@ pub(crate) fn standing(
         None if settings.give(&shared.options.limits) => Standing::Unproved,
         None => Standing::Unnamed,
     }
+}
+
+/// The signature of a component, if it is of the component itself and not of another file that it
+/// is made of.
+pub(crate) fn signed(
+    digest: &Digest,
+    settings: Option<&Settings>,
+    evidence: &Evidence,
+) -> Option<Signed> {
+    let text = evidence.signature.clone();
+    let text = text.filter(|_| evidence.raw.as_ref() == Some(digest))?;
+    let settings = settings.into_iter();
+    let mut keys = settings.flat_map(|settings| &settings.proofs.keys);
+    let vouched = keys.any(|key| evidence.keys.contains(key));
+    Some(Signed { text, vouched })
 }
 
 /// The proof that there is now.

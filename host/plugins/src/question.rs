@@ -66,6 +66,10 @@ impl Question for node::NodeRequest {
             Outcome::Again(again) => &mut again.state,
             Outcome::Suspend(suspension) => {
                 for bookmark in &mut suspension.bookmarks {
+                    secrets.clean_text(&mut bookmark.name);
+                    if let Some(correlation) = &mut bookmark.correlation {
+                        secrets.clean_text(correlation);
+                    }
                     secrets.clean_value(&mut bookmark.matches);
                     if let Some(metadata) = &mut bookmark.metadata {
                         secrets.clean_value(metadata);
@@ -118,10 +122,9 @@ impl Question for consumer::Trigger {
     }
 
     fn clean(output: &mut Disposition, secrets: &Secrets) {
-        match output {
-            Disposition::Execute { vars: Some(vars) } => secrets.clean_payload(vars),
-            Disposition::Reject { reason } => *reason = secrets.redact(reason),
-            _ => {}
+        // The reason of a rejection was cleaned before it was cut off.
+        if let Disposition::Execute { vars: Some(vars) } = output {
+            secrets.clean_payload(vars);
         }
     }
 

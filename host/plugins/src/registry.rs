@@ -176,6 +176,48 @@ impl Registry {
         Some(removed)
     }
 
+    /// Takes out all but the plugins of these digests, whatever files hold them.
+    pub(crate) fn keep(&self, is_kept: impl Fn(&Digest) -> bool) {
+        self.rewrite(|files| {
+            let before = files.len();
+            files.retain(|_, plugin| is_kept(&plugin.digest));
+            files.len() < before
+        });
+    }
+
+    /// Puts a plugin in the place of each that has the same digest. Answers whether there is one.
+    pub fn replace(&self, plugin: &Arc<Plugin>) -> bool {
+        self.rewrite(|files| {
+            let mut some = false;
+            for there in files.values_mut() {
+                if there.digest == plugin.digest {
+                    *there = Arc::clone(plugin);
+                    some = true;
+                }
+            }
+            some
+        })
+    }
+
+    /// Makes a new picture, if this changes something. Answers whether it does.
+    fn rewrite(&self, write: impl FnOnce(&mut BTreeMap<PathBuf, Arc<Plugin>>) -> bool) -> bool {
+        let _change = self.change.lock();
+        let mut files = self.picture.load().files.clone();
+        let is_changed = write(&mut files);
+        if is_changed {
+            self.picture.store(Arc::new(Picture::of(files)));
+        }
+        is_changed
+    }
+
+    /// The files that hold the component of this digest.
+    pub fn files(&self, digest: &Digest) -> Vec<PathBuf> {
+        let picture = self.picture.load();
+        let files = picture.files.iter();
+        let files = files.filter(|(_, plugin)| plugin.digest == *digest);
+        files.map(|(file, _)| file.clone()).collect()
+    }
+
     /// What this file holds.
     pub fn file(&self, file: &Path) -> Option<Arc<Plugin>> {
         self.picture.load().files.get(file).cloned()

@@ -500,10 +500,14 @@ impl Plugin {
                     limits: &self.terms.limits,
                     blobs: &call.blobs,
                     ports: node.map(|node| node.ports.as_slice()),
+                    secrets,
                 };
                 let mut read = Q::read(answer, &reader);
-                if let (Ok(output), false) = (&mut read, secrets.is_empty()) {
-                    Q::clean(output, secrets);
+                if !secrets.is_empty() {
+                    match &mut read {
+                        Ok(output) => Q::clean(output, secrets),
+                        Err(failure) => failure.message = secrets.redact(&failure.message),
+                    }
                 }
                 (read, true)
             }

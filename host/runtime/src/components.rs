@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_model::{Clock, Code, Digest};
-use windlass_plugins::{Host, Plugin};
+use windlass_plugins::{Host, Plugin, Signed};
 use windlass_store::components::{NewComponent, Stored};
 use windlass_store::published::PublicationQuery;
 use windlass_store::{Store, Write, Wrote};
@@ -48,20 +48,22 @@ const REFUSALS: [Code; 2] = [
     windlass_store::codes::TOO_MANY_COMPONENTS,
 ];
 
-/// The component of this digest: what is here, or what somebody keeps in the store. May
-/// compile it.
+/// The component of this digest: what is here, or what somebody keeps in the store. The store is
+/// also asked about what is here without a proof, since a signature may have come. May compile
+/// it.
 pub(crate) fn find(
     store: &dyn Store,
     plugins: &Host,
     digest: &Digest,
 ) -> Result<Arc<Plugin>, Error> {
-    let missing = match plugins.plugin(digest) {
-        Err(error) if error.code == windlass_plugins::codes::NOT_STORED => error,
+    let here = match plugins.plugin(digest) {
+        Ok(plugin) if plugin.is_unproved() => Ok(plugin),
+        Err(error) if error.code == windlass_plugins::codes::NOT_STORED => Err(error),
         found => return Ok(found?),
     };
     match stored(store, plugins, digest)? {
         Some(plugin) => Ok(plugin),
-        None => Err(missing.into()),
+        None => Ok(here?),
     }
 }
 
@@ -74,7 +76,12 @@ fn stored(
     let Some(Stored { bytes, signature }) = store.component(*digest)? else {
         return Ok(None);
     };
-    let name = digest.to_string();
+    // A file that holds it stays the place where it is from.
+    let here = plugins.registry().by_digest(digest);
+    let name = here.map_or_else(
+        || digest.to_string(),
+        |plugin| plugin.file.display().to_string(),
+    );
     let plugin = plugins.load_signed(&name, bytes.to_vec(), signature.as_deref())?;
     // What was damaged on its way is another component.
     Ok((plugin.digest == *digest).then_some(plugin))
@@ -112,9 +119,12 @@ struct Exchange {
     clock: Arc<dyn Clock>,
     /// The newest that was looked at.
     generation: i64,
-    /// What the store has, as far as it was looked at, and whether with a signature; whether or
+    /// What the store has, as far as it was looked at, and the mark of its signature; whether or
     /// not it was taken.
-    known: FxHashMap<Digest, bool>,
+    known: Known,
+    /// The signatures that this process vouches for and that the store has had: each is given
+    /// once, so that two processes that trust different keys do not go on in turns.
+    vouched: FxHashSet<(Digest, Digest)>,
     /// What the store has not taken.
     refused: FxHashSet<Digest>,
     /// What could not be read or kept here, to be tried again.
@@ -122,6 +132,9 @@ struct Exchange {
     /// When to say again what is used.
     upkeep: Duration,
 }
+
+/// Components, and by what their signatures are known: the digest of the text.
+type Known = FxHashMap<Digest, Option<Digest>>;
 
 /// A component that the store has.
 struct Offer {
@@ -147,7 +160,8 @@ impl Exchange {
             plugins,
             clock,
             generation: 0,
-            known: FxHashMap::default(),
+            known: Known::default(),
+            vouched: FxHashSet::default(),
             refused: FxHashSet::default(),
             missed: Vec::new(),
             upkeep,
@@ -159,13 +173,13 @@ impl Exchange {
         let now = self.clock.monotonic();
         let mut taken = self.take_missed()?;
         if now < self.upkeep {
-            taken |= self.look(&mut FxHashMap::default())?;
+            taken |= self.look(&mut Known::default())?;
             self.give_all()?;
             return Ok(taken);
         }
         // From the beginning, to see what is not there any more.
         self.generation = 0;
-        let mut there = FxHashMap::default();
+        let mut there = Known::default();
         taken |= self.look(&mut there)?;
         self.known = there;
         self.refused.clear();
@@ -177,18 +191,20 @@ impl Exchange {
     }
 
     /// Takes what is new, and adds what was looked at to what is there.
-    fn look(&mut self, there: &mut FxHashMap<Digest, bool>) -> Result<bool, Error> {
+    fn look(&mut self, there: &mut Known) -> Result<bool, Error> {
         let mut taken = false;
         loop {
             let page = self.store.components(self.generation, PAGE)?;
             for row in &page {
                 // What was seen before and is not used was left, or its file was taken away.
-                let before = self.known.insert(row.digest, row.signed);
+                let before = self.known.insert(row.digest, row.signature);
                 let here = self.plugins.registry().by_digest(&row.digest);
                 let is_wanted = match (before, here) {
                     (None, None) => true,
-                    // A signature may prove now what was loaded without a proof.
-                    (Some(false) | None, Some(here)) if row.signed => here.is_unproved(),
+                    // A new signature may prove now what was loaded without a proof.
+                    (before, Some(here)) if row.signature.is_some() => {
+                        before != Some(row.signature) && here.is_unproved()
+                    }
                     _ => false,
                 };
                 if is_wanted {
@@ -199,7 +215,7 @@ impl Exchange {
                     })?;
                 }
                 self.generation = row.generation;
-                there.insert(row.digest, row.signed);
+                there.insert(row.digest, row.signature);
             }
             if page.len() < PAGE as usize {
                 return Ok(taken);
@@ -210,14 +226,27 @@ impl Exchange {
     fn give_all(&mut self) -> Result<(), Error> {
         for plugin in self.plugins.registry().iter() {
             let digest = plugin.digest;
-            let signed = plugin.signature.is_some();
-            let there = self.known.get(&digest);
-            let is_there = there.is_some_and(|there| *there || !signed);
+            let signed = plugin.signature();
+            let mark = signed
+                .as_ref()
+                .map(|signed| Digest::of(signed.text.as_bytes()));
+            let vouched = signed.as_ref().is_some_and(|signed| signed.vouched);
+            let once = mark.filter(|_| vouched).map(|mark| (digest, mark));
+            let is_there = match self.known.get(&digest) {
+                None => false,
+                Some(None) => mark.is_none(),
+                Some(there) if *there == mark => {
+                    self.vouched.extend(once);
+                    true
+                }
+                Some(_) => once.is_none_or(|once| self.vouched.contains(&once)),
+            };
             if is_there || self.refused.contains(&digest) {
                 continue;
             }
-            if self.give(&plugin)? {
-                self.known.insert(digest, signed);
+            if self.give(&plugin, signed)? {
+                self.known.insert(digest, mark);
+                self.vouched.extend(once);
             } else {
                 self.refused.insert(digest);
             }
@@ -236,9 +265,9 @@ impl Exchange {
         }
     }
 
+    /// Whether no file of this process holds it.
     fn is_from_store(&self, plugin: &Plugin) -> bool {
-        let there = self.plugins.registry().file(&place(plugin));
-        there.is_some_and(|it| it.digest == plugin.digest)
+        self.plugins.registry().files(&plugin.digest) == [place(plugin)]
     }
 
     /// Says what is used, and lets the store forget what is not.
@@ -315,7 +344,7 @@ impl Exchange {
             name,
             version,
         } = offer;
-        let plugin = match self.find(digest) {
+        let plugin = match find(self.store.as_ref(), &self.plugins, digest) {
             Ok(plugin) => plugin,
             Err(Error::Store(error)) => return Err(error.into()),
             Err(error) => {
@@ -327,7 +356,16 @@ impl Exchange {
                 });
             }
         };
-        match self.plugins.registry().insert(&place(&plugin), &plugin) {
+        let registry = self.plugins.registry();
+        if registry.by_digest(digest).is_some() {
+            // It is here, and the question was whether its signature proves it.
+            if plugin.is_unproved() || !registry.replace(&plugin) {
+                return Ok(Taking::Left);
+            }
+            tracing::info!(plugin = name, version, %digest, "proved by a signature from the store");
+            return Ok(Taking::Taken);
+        }
+        match registry.insert(&place(&plugin), &plugin) {
             Ok(()) => {
                 tracing::info!(plugin = name, version, %digest, "loaded from the store");
                 Ok(Taking::Taken)
@@ -339,24 +377,15 @@ impl Exchange {
         }
     }
 
-    fn find(&self, digest: &Digest) -> Result<Arc<Plugin>, Error> {
-        let store = self.store.as_ref();
-        let plugin = find(store, &self.plugins, digest)?;
-        if !plugin.is_unproved() {
-            return Ok(plugin);
-        }
-        // The bytes were here, and what the store has may have a signature.
-        Ok(stored(store, &self.plugins, digest)?.unwrap_or(plugin))
-    }
-
     /// Keeps a component in the store, and answers whether it is there.
-    fn give(&self, plugin: &Plugin) -> Result<bool, Error> {
+    fn give(&self, plugin: &Plugin, signed: Option<Signed>) -> Result<bool, Error> {
         let new = NewComponent {
             digest: plugin.digest,
             name: plugin.description.package.clone(),
             version: plugin.description.version.to_string(),
             bytes: self.plugins.component(&plugin.digest)?.into(),
-            signature: plugin.signature.as_deref().map(str::to_owned),
+            vouched: signed.as_ref().is_some_and(|signed| signed.vouched),
+            signature: signed.map(|signed| signed.text.to_string()),
         };
         match self.store.write(Write::KeepComponent(Box::new(new))) {
             Ok(_) => {

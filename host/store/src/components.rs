@@ -1,7 +1,8 @@
 //! Components of plugins, by which processes on several machines run the same code.
 //!
 //! A process that loads one from its folder puts it here, and one that needs it and has no such
-//! file finds it by its digest. What is kept is never changed, so its number says what is new.
+//! file finds it by its digest. Its bytes are never changed, so its number says what is new. Its
+//! signature can come later than it, and be replaced by whoever vouches for another one.
 //!
 //! What nobody has used for a while is forgotten. The newest stays, whether it is used or not:
 //! its number is the last that was given out.
@@ -27,6 +28,9 @@ pub struct NewComponent {
     /// A signature of `bytes`, as minisign writes it, if there is one. At most
     /// [`SIGNATURE_BYTES`]. The store does not verify it.
     pub signature: Option<String>,
+    /// Whether the giver trusts the key that has made the signature. Such a signature takes the
+    /// place of another one; any other only fills an empty place.
+    pub vouched: bool,
 }
 
 /// What is kept of a component.
@@ -34,7 +38,7 @@ pub struct NewComponent {
 pub struct Stored {
     /// All of it.
     pub bytes: Bytes,
-    /// The first signature that came with it.
+    /// The first signature that came with it, or the last that somebody vouched for.
     pub signature: Option<String>,
 }
 
@@ -47,8 +51,8 @@ pub struct ComponentRow {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Whether a signature is kept with it.
-    pub signed: bool,
+    /// SHA-256 of the signature that is kept with it, by which a changed one is known.
+    pub signature: Option<Digest>,
     /// Grows with each component that is kept.
     pub generation: i64,
 }
@@ -106,6 +110,7 @@ mod tests {
             version: "1.0.0".to_owned(),
             bytes: "12345".into(),
             signature: None,
+            vouched: false,
         };
         let room = check_room(&new, others, bytes);
         assert_eq!(room.is_ok(), fits, "{others} {bytes}");

@@ -179,6 +179,13 @@ pub struct NewTrigger {
     pub priority: i32,
 }
 
+impl NewTrigger {
+    /// Whether it holds a resumption: the sender was told that the run is resumed.
+    pub fn resumes(&self) -> bool {
+        self.kind == TriggerType::Resume && self.payload.is_some()
+    }
+}
+
 /// The record of one execution. These are appended and never changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {

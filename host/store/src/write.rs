@@ -429,8 +429,9 @@ pub struct Removed {
     /// The row.
     pub no: TriggerNo,
     /// The step makes use of the resumption that the row holds, or drops it because its sender
-    /// wants that. A resumption that is not used becomes a dead letter `stale`: its sender was
-    /// told that it resumes the run.
+    /// wants that. The step is fenced off if the row is not there: the resumption was cancelled,
+    /// or used before. A resumption that is not used becomes a dead letter `stale`: its sender
+    /// was told that it resumes the run.
     pub used: bool,
 }
 

@@ -1,9 +1,11 @@
 //! What a stranger's page in a browser, or a stranger's name for this machine, gets from a host.
 
+use std::io::Read as _;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use windlass_tests::harness::{Answer, Place, Signal, Web, until};
+use windlass_tests::harness::{Answer, Place, Process, Said, Signal, Web, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -170,7 +172,7 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
     let place = Place::new(&["echo"]).with("server.token", "auto");
     let web = Web::serve(&place);
     let file = place.path(&format!(
-        "home/.local/state/windlass/tokens/{}",
+        "home/.local/state/windlass/tokens/127.0.0.1-{}",
         web.address.port()
     ));
     until("the token is written", || file.exists());
@@ -189,6 +191,26 @@ fn a_host_makes_its_token_where_the_command_line_finds_it() {
     );
     let address = format!("http://localhost:{}", web.address.port());
     place.ask(&["--server", &address, "instance", "list"]);
+    // Nothing but the host gets the token: no proxy, and nobody on its port of another address.
+    let mut command = place.windlass();
+    command
+        .args(["--server", &address, "instance", "list"])
+        .env("http_proxy", "http://127.0.0.1:1");
+    let said = Said::of(&mut Process::start("behind a proxy", &mut command));
+    assert_eq!(said.exit, Some(0), "{said:#?}");
+    let other = TcpListener::bind(("127.0.0.2", web.address.port())).expect("it is free");
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().expect("somebody asks");
+        let mut request = [0; 4096];
+        let length = stream.read(&mut request).expect("a request");
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let elsewhere = format!("http://127.0.0.2:{}", web.address.port());
+    let said = place.say(&["--server", &elsewhere, "instance", "list"]);
+    assert_ne!(said.exit, Some(0), "{said:#?}");
+    let heard = heard.join().expect("it is heard");
+    assert!(heard.starts_with("GET /api/v1/instances"), "{heard}");
+    assert!(!heard.contains(&token), "{heard}");
     let mut process = web.process;
     assert!(!process.stderr().contains(&token), "the log has no token");
     process.signal(Signal::TERM);

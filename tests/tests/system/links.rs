@@ -80,6 +80,38 @@ fn a_workflow_sends_the_link_of_a_node_before_it_waits() {
 }
 
 #[test]
+fn a_node_beside_the_one_that_waits_sends_the_link_of_that_wait() {
+    let workflow = json!({
+        "workflow": "beside",
+        "nodes": {
+            "ask": { "event": "answered" },
+            "go": { "event": "go" },
+            "tell": { "use": "echo/echo", "input": { "link": "{{ nodes.ask.link }}" } },
+        },
+        "edges": ["go -> tell"],
+        "output": "{{ [nodes.ask.output, nodes.tell.output.link] }}",
+    });
+    let place = Place::new(&["echo"]);
+    let web = Web::serve(&place);
+    web.publish(&workflow);
+    let id = web.start("beside", &Value::Null);
+    until("both wait", || bookmarks(&web).len() == 2);
+    web.post("/api/v1/stimuli", &json!({ "name": "go" }));
+    let link = until_some("the link was sent", || {
+        let runs = web.get(&format!("/api/v1/instances/{id}/runs"));
+        let runs = runs["items"].as_array().expect("a list");
+        let told = runs.iter().find(|run| run["node"] == "tell")?;
+        Some(path(&told["output"]["link"]))
+    });
+    assert_eq!(web.get_any(&link).status, 200);
+    let json = "content-type: application/json";
+    let answer = web.ask("POST", &link, &[json], "7");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(web.result(&id)["output"][0], 7);
+    check_gone(&web.get_any(&link));
+}
+
+#[test]
 fn an_answer_that_does_not_fit_keeps_the_link() {
     let place = Place::new(&["human"]);
     let (web, id, link) = asked(&place, "1h");
@@ -195,8 +227,11 @@ fn a_link_is_good_for_as_long_as_its_key_is_in_the_keyring() {
     place.ask(&["keys", "rotate"]);
     let web = Web::serve(&place);
     assert_eq!(web.get_any(&link).status, 200, "an older key verifies");
-    drop(web);
     place.ask(&["keys", "remove", &old]);
+    // The host that runs notices.
+    until("the link ends", || web.get_any(&link).status != 200);
+    check_gone(&web.get_any(&link));
+    drop(web);
     let web = Web::serve(&place);
     check_gone(&web.get_any(&link));
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
-use windlass_tests::harness::Place;
+use windlass_tests::harness::{Place, Process, Said};
 
 const PROJECT: &str = r#"
 [scheduler]
@@ -97,6 +97,63 @@ fn a_project_file_that_others_can_write_is_refused() {
     check(&place, &["--config", "windlass.toml"], true);
     mode(&file, 0o644);
     check(&place, &[], false);
+}
+
+#[test]
+fn a_link_to_a_trusted_file_is_another_project() {
+    let place = Place::new(&[]);
+    std::fs::create_dir(place.path("theirs")).expect("it is made");
+    let file = place.file("theirs/windlass.toml", PROJECT);
+    mode(&file, 0o644);
+    place.ask(&["trust", "theirs"]);
+    std::os::unix::fs::symlink(&file, place.path("windlass.toml")).expect("it is made");
+    check(&place, &[], false);
+}
+
+#[test]
+fn trust_in_a_token_does_not_show_it() {
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    let project = |token: &str| format!("[server]\ntoken = \"{token}\"\n");
+    let place = Place::new(&[]);
+    let file = place.file("windlass.toml", project(TOKEN));
+    mode(&file, 0o644);
+    let text = place.ask(&["trust"]);
+    assert!(!text.contains(TOKEN) && text.contains("(hidden)"), "{text}");
+    let json = place.say(&["-o", "json", "trust"]).json();
+    assert_eq!(json["settings"]["server"]["token"], "(hidden)");
+    // It is the token itself that is trusted.
+    let has_token = || shown(&place, &[]).0["server"]["token"].is_string();
+    assert!(has_token());
+    std::fs::write(&file, project(&TOKEN.replace('0', "f"))).expect("it is written");
+    assert!(!has_token());
+    std::fs::write(&file, project("auto")).expect("it is written");
+    assert!(place.ask(&["trust"]).contains("auto"));
+}
+
+#[test]
+fn a_home_within_the_project_is_none() {
+    let place = Place::new(&[]);
+    mode(&place.file("windlass.toml", PROJECT), 0o644);
+    place.ask(&["trust"]);
+    place.ask(&["keys", "show"]);
+    check(&place, &[], true);
+    let say = |arguments: &[&str]| {
+        let mut command = place.windlass();
+        // The same directory, as a project could bring it.
+        command.args(arguments).env("HOME", "home");
+        Said::of(&mut Process::start(&arguments.join(" "), &mut command))
+    };
+    let shown = say(&["-o", "json", "config", "show"]);
+    assert!(shown.stderr.contains("WL-C009"), "{shown:#?}");
+    for (command, code) in [("trust", "WL-C010"), ("keys rotate", "WL-C011")] {
+        let command: Vec<_> = command.split(' ').collect();
+        let said = say(&[&["-o", "jsonl"][..], &command[..]].concat());
+        assert_eq!(said.exit, Some(2), "{said:#?}");
+        assert_eq!(said.error()["code"], code, "{said:#?}");
+    }
+    let keyring = "keys.file=home/.local/share/windlass/keyring";
+    let said = say(&["--set", keyring, "keys", "show"]);
+    assert_eq!(said.exit, Some(0), "{said:#?}");
 }
 
 #[test]

@@ -153,6 +153,21 @@ fn a_page_of_another_origin_starts_what_a_signature_or_a_token_verifies() {
     assert_eq!(own.status, 202, "{own:?}");
 }
 
+/// One trigger of a path cannot start its workflow: the sender hears of that and repeats the
+/// delivery, and the other triggers have started theirs once.
+#[test]
+fn a_trigger_that_cannot_start_keeps_no_other_from_it() {
+    let mut picky = github("a-picky", &["new"]);
+    picky["input"] = json!({ "type": "object", "required": ["never"] });
+    let plain = echo("plain", json!({ "path": "/github" }));
+    let (_place, web) = web(&[], &[picky, github("signed", &["new"]), plain]);
+    for _ in 0..2 {
+        let answer = deliver(&web, NEW, ("{}", "{}"), "1");
+        assert_eq!(answer.status, 422, "{answer:?}");
+        assert_eq!(runs(&web), 2, "the plain one and the signed one");
+    }
+}
+
 #[test]
 fn each_workflow_of_one_path_verifies_for_itself() {
     let plain = echo("plain", json!({ "path": "/github" }));

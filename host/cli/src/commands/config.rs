@@ -72,12 +72,18 @@ const HIDDEN: &str = "(hidden)";
 
 /// What is shown ends up in tickets and logs.
 fn hide_secrets(config: &mut Config) {
-    let token = config.server.token.as_mut();
-    if let Some(token) = token.filter(|token| token.as_str() != token_file::AUTO) {
-        HIDDEN.clone_into(token);
+    if let Some(token) = &mut config.server.token {
+        hide_token(token);
     }
     config.store.url = without_password(&config.store.url);
     config.locks.url = config.locks.url.as_deref().map(without_password);
+}
+
+/// Hides a token in what is shown. That `serve` makes one is no secret.
+pub(super) fn hide_token(token: &mut String) {
+    if token.as_str() != token_file::AUTO {
+        HIDDEN.clone_into(token);
+    }
 }
 
 /// Every setting that has a value: dotted key, value, origin.

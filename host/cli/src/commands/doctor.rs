@@ -271,13 +271,15 @@ fn plugins(machine: &Machine) -> Checked {
 }
 
 fn cache(machine: &Machine) -> Checked {
-    let path = wire::cache(&machine.config);
+    const SETTING: &str = "Set `cache` in the section [plugins].";
+    let path =
+        wire::cache(&machine.config).map_err(|error| (Health::Bad, error.message, SETTING))?;
     match std::fs::create_dir_all(&path).and_then(|()| tempfile::tempfile_in(&path)) {
         Ok(_) => Ok(path.display().to_string()),
         Err(error) => Err((
             Health::Bad,
             format!("{} cannot be written: {error}", path.display()),
-            "Set `cache` in the section [plugins].",
+            SETTING,
         )),
     }
 }

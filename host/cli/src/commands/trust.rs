@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use toml::Value;
 
 use crate::app::Context;
 use crate::codes;
@@ -48,8 +49,12 @@ impl Arguments {
             )?;
             return Ok(Exit::Done);
         }
-        let settings = sources.sensitive(&found)?;
+        let mut settings = sources.sensitive(&found)?;
         sources.trust.add(&found, &settings)?;
+        let server = settings.get_mut("server");
+        if let Some(Value::String(token)) = server.and_then(|server| server.get_mut("token")) {
+            super::config::hide_token(token);
+        }
         let text = toml::to_string(&settings)?;
         let value = json!({ "project": name, "trusted": true, "settings": settings });
         output.show(&value, || {

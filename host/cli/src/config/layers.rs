@@ -9,7 +9,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etcetera::BaseStrategy as _;
 use serde::de::IntoDeserializer as _;
 use toml::{Table, Value};
 use windlass_display::Problems;
@@ -19,6 +18,7 @@ use super::trust::Trust;
 use super::{Config, schema, trust};
 use crate::codes;
 use crate::error::{Expected, sentence};
+use crate::private;
 
 /// The name of the project file, looked for in the current directory and those above it.
 pub(crate) const PROJECT_FILE: &str = "windlass.toml";
@@ -80,9 +80,7 @@ pub(crate) struct Loaded {
 impl Sources {
     /// What this process has: its directory, its environment, its user.
     pub(crate) fn of_process() -> Self {
-        let user = etcetera::choose_base_strategy()
-            .ok()
-            .map(|strategy| strategy.config_dir().join("windlass").join("config.toml"));
+        let user = private::config().map(|directory| directory.join("config.toml"));
         // Names and values that are no Unicode cannot be settings.
         let environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

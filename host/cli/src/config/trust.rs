@@ -21,20 +21,20 @@ const LONGEST: u64 = 1024 * 1024;
 /// What is wrong with a path that cannot be written down.
 const NO_UNICODE: &str = "The path of the project file is no Unicode";
 
-/// The file in which a user's trust is written down.
+/// The file in which a user's trust is written down; none without a home.
 #[derive(Clone, Debug)]
-pub(crate) struct Trust(PathBuf);
+pub(crate) struct Trust(Option<PathBuf>);
 
 impl Trust {
     /// That of the user of this process.
     pub(crate) fn of_user() -> Self {
-        Self(private::state().join("trusted.json"))
+        Self(private::state().map(|state| state.join("trusted.json")))
     }
 
     /// That in a file.
     #[cfg(test)]
     pub(crate) fn in_file(path: PathBuf) -> Self {
-        Self(path)
+        Self(Some(path))
     }
 
     /// Whether the user trusts these settings of a project file.
@@ -68,6 +68,10 @@ impl Trust {
     }
 
     fn change(&self, change: impl FnOnce(&mut Trusted)) -> Result<(), Expected> {
+        let Some(file) = &self.0 else {
+            let instead = "name the project by `--config FILE`, or say `--trust`";
+            return Err(private::no_home(codes::TRUST, "what is trusted", instead));
+        };
         let mut trusted = match self.read() {
             Ok(trusted) => trusted,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trusted::default(),
@@ -76,25 +80,30 @@ impl Trust {
         change(&mut trusted);
         let text = serde_json::to_string_pretty(&trusted);
         let text = text.map_err(|error| self.unusable(&error.to_string()))?;
-        windlass_files::write(&self.0, text.as_bytes())
+        windlass_files::write(file, text.as_bytes())
             .map_err(|error| self.unusable(&error.to_string()))
     }
 
     fn read(&self) -> std::io::Result<Trusted> {
-        let text = private::read(&self.0, LONGEST)?;
+        let file = self.0.as_deref().ok_or(std::io::ErrorKind::NotFound)?;
+        let text = private::read(file, LONGEST)?;
         Ok(Trusted::read(text.as_bytes())?)
     }
 
     fn unusable(&self, why: &str) -> Expected {
-        let text = format!("{} cannot be used: {why}", self.0.display());
+        let file = self.0.as_deref().unwrap_or(Path::new("trusted.json"));
+        let text = format!("{} cannot be used: {why}", file.display());
         Expected::new(codes::TRUST, text)
             .help("Take the file away, and say `windlass trust` again where it is needed.")
     }
 }
 
-/// The one path of a file, whatever links lead to it.
+/// The one path of a file, whatever links lead to its folder. A link that is the file itself stays
+/// one: the settings count from the folder where it is.
 fn absolute(path: &Path) -> Option<String> {
-    let path = std::fs::canonicalize(path).ok()?;
+    let whole = std::path::absolute(path).ok()?;
+    let folder = std::fs::canonicalize(whole.parent()?).ok()?;
+    let path = folder.join(whole.file_name()?);
     path.into_os_string().into_string().ok()
 }
 
@@ -122,6 +131,41 @@ mod tests {
         assert!(trust.remove(&one).unwrap());
         assert!(!trust.remove(&one).unwrap());
         assert!(!trust.has(&one, &settings) && trust.has(&other, &changed));
+    }
+
+    #[test]
+    fn a_link_to_a_trusted_file_is_not_trusted_in_another_folder() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let trust = Trust::in_file(dir.path().join("trusted.json"));
+        let folder = |name: &str| dir.path().join(name);
+        for name in ["one", "other"] {
+            std::fs::create_dir(folder(name)).unwrap();
+        }
+        let project = folder("one").join("windlass.toml");
+        std::fs::write(&project, PROJECT).unwrap();
+        let link = folder("other").join("windlass.toml");
+        symlink(&project, &link).unwrap();
+        symlink(folder("one"), folder("same")).unwrap();
+        let settings = sensitive(&table(PROJECT));
+        trust.add(&project, &settings).unwrap();
+        assert!(!trust.has(&link, &settings));
+        assert!(trust.has(&folder("same").join("windlass.toml"), &settings));
+        assert!(trust.has(&folder("other").join("../one/windlass.toml"), &settings));
+        trust.add(&link, &settings).unwrap();
+        assert!(trust.remove(&project).unwrap());
+        assert!(trust.has(&link, &settings) && !trust.has(&project, &settings));
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("windlass.toml");
+        std::fs::write(&project, PROJECT).unwrap();
+        let settings = sensitive(&table(PROJECT));
+        let error = Trust(None).add(&project, &settings).unwrap_err();
+        assert_eq!(error.code, codes::TRUST);
+        assert!(!Trust(None).has(&project, &settings));
     }
 
     #[test]

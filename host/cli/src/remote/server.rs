@@ -44,7 +44,7 @@ pub(crate) struct Server {
 impl Server {
     /// The host at an address. Nothing is sent yet. Without a token, the one that a host on this
     /// machine has made for itself is used.
-    pub(crate) fn new(address: &str, token: Option<String>) -> anyhow::Result<Self> {
+    pub(crate) fn new(address: &str, mut token: Option<String>) -> anyhow::Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| {
             Expected::new(codes::SERVER_URL, format!("`--server {address}`: {why}"))
                 .help("Write it like `http://127.0.0.1:7433`.")
@@ -58,16 +58,24 @@ impl Server {
         }
         // Whoever set one before us has set the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let token = token.or_else(|| token_file::find(&base));
+        let mut client = Client::builder()
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            // A host does not send its clients elsewhere, and the token is for it alone.
+            .redirect(redirect::Policy::none());
+        if token.is_none()
+            && let Some((listens, made)) = token_file::find(&base)
+        {
+            // What else `localhost` leads to may be another user's, and so may be a proxy.
+            base.set_ip_host(listens)
+                .map_err(|()| wrong(&"the address has no host"))?;
+            client = client.no_proxy();
+            token = Some(made);
+        }
         Ok(Self {
             base,
             token,
-            client: Client::builder()
-                .connect_timeout(CONNECT)
-                .timeout(ANSWER)
-                // A host does not send its clients elsewhere, and the token is for it alone.
-                .redirect(redirect::Policy::none())
-                .build()?,
+            client: client.build()?,
             tokio: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{RunNo, ScopeNo, Seq};
+use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 
 use super::{Joining, Looping, Open, Round, State};
 use crate::graph::{EdgeIx, Graph, LoopIx, MutexIx, NodeIx};
@@ -201,9 +201,16 @@ impl State {
         self.peek(around)?.latest.get(&node).copied()
     }
 
-    /// The visit of a node in which it waits or will wait, as it is seen from a scope: the one
-    /// that is going on, or else the next one.
-    pub fn next_visit(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<Visit> {
+    /// The visit of a node in which it waits or will wait, as it is seen from a scope: the wait
+    /// that goes on, or else the next one. `is_called` says of an open run whether it has been
+    /// resumed, or given up, and its node is called: then its wait is over.
+    pub fn next_visit(
+        &self,
+        graph: &Graph,
+        scope: ScopeNo,
+        node: NodeIx,
+        is_called: impl Fn(&Open) -> bool,
+    ) -> Option<Visit> {
         let body = graph.node(node)?.body;
         let scope = self
             .around(scope)
@@ -213,7 +220,9 @@ impl State {
         let going_on = visits.and_then(|visits| {
             visits.open.iter().rev().find_map(|(first, visit)| {
                 let open = self.going_on(local, *first)?;
-                Some((*visit, open.phase))
+                // What waits is open in the phase that follows its wait.
+                let waits = open.waiting && open.kind == TriggerType::Resume && !is_called(open);
+                Some((*visit, open.phase.saturating_sub(u32::from(waits))))
             })
         });
         let count = visits.map_or(0, |visits| visits.count);

@@ -192,8 +192,13 @@ impl Client {
         let headers = headers
             .iter()
             .filter_map(|(name, value)| {
+                let name = name.as_str();
+                // What stands for a secret is no name of a header.
+                if secrets.redact(name) != name {
+                    return None;
+                }
                 let clean = secrets.clean(value.as_bytes().to_vec());
-                Some((name.as_str().to_owned(), String::from_utf8(clean).ok()?))
+                Some((name.to_owned(), String::from_utf8(clean).ok()?))
             })
             .collect();
         let max = ready.max_response;

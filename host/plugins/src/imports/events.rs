@@ -9,7 +9,7 @@ use crate::bindings::host::windlass::types::types;
 use crate::call::{Effects, ScheduledTrigger, SentStimulus};
 use crate::convert::Reader;
 use crate::guest::{Guest, Ongoing};
-use crate::options::Limits;
+use crate::options::{Limits, Secrets};
 
 /// What a call has asked for so far.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct EventWork {
 
 impl Host for Guest {
     fn send(&mut self, sent: Stimulus) -> Result<(), EventError> {
-        let (call, limits) = self.asking()?;
+        let (call, limits, secrets) = self.asking()?;
         let bytes = sent.name.len()
             + sent.correlation.as_ref().map_or(0, String::len)
             + size(&sent.match_)
@@ -36,17 +36,17 @@ impl Host for Guest {
             instance: sent.instance.as_deref().map(instance).transpose()?,
             correlation: sent
                 .correlation
-                .map(|text| key(text, valid::CORRELATION))
+                .map(|text| key(text, valid::CORRELATION, secrets))
                 .transpose()?,
-            input: payload(sent.input, call, limits)?,
-            name: key(sent.name, valid::EVENT)?,
+            input: payload(sent.input, call, limits, secrets)?,
+            name: key(sent.name, valid::EVENT, secrets)?,
         };
         call.events.effects.sent.push(asked);
         Ok(())
     }
 
     fn schedule(&mut self, trigger: Scheduled) -> Result<(), EventError> {
-        let (call, limits) = self.asking()?;
+        let (call, limits, secrets) = self.asking()?;
         let bytes = trigger.node.len() + trigger.payload.as_ref().map_or(0, size);
         call.events.count(bytes, limits)?;
         if let Some(vars) = &trigger.payload {
@@ -57,11 +57,11 @@ impl Host for Guest {
             named.map_err(|wrong| invalid(&wrong.to_string()))?;
         }
         let scheduled = ScheduledTrigger {
-            node: key(trigger.node, valid::NODE)?,
+            node: key(trigger.node, valid::NODE, secrets)?,
             at_ms: i64::try_from(trigger.at).map_err(|_| invalid("the instant is too late"))?,
             vars: trigger
                 .payload
-                .map(|vars| payload(vars, call, limits))
+                .map(|vars| payload(vars, call, limits, secrets))
                 .transpose()?,
         };
         call.events.effects.scheduled.push(scheduled);
@@ -71,7 +71,7 @@ impl Host for Guest {
 
 impl Guest {
     /// The call that asks, if it may.
-    fn asking(&mut self) -> Result<(&mut Ongoing, &Limits), EventError> {
+    fn asking(&mut self) -> Result<(&mut Ongoing, &Limits, &Secrets), EventError> {
         let unavailable = |why: &str| EventError::Unavailable(why.to_owned());
         if !self.terms.grants.events {
             let advice = self.terms.advice().map(|advice| format!(": {advice}"));
@@ -81,7 +81,7 @@ impl Guest {
             )));
         }
         match self.call.as_deref_mut() {
-            Some(call) => Ok((call, &self.terms.limits)),
+            Some(call) => Ok((call, &self.terms.limits, &self.shared.options.secrets)),
             None => Err(unavailable(
                 "only a call that ends in a commit can send and schedule",
             )),
@@ -113,7 +113,9 @@ fn size(payload: &types::Payload) -> usize {
     }
 }
 
-fn key(text: String, kind: valid::Kind<'_>) -> Result<String, EventError> {
+/// A key without secrets. What stands for one counts in its length.
+fn key(mut text: String, kind: valid::Kind<'_>, secrets: &Secrets) -> Result<String, EventError> {
+    secrets.clean_text(&mut text);
     kind.check(&text)
         .map_err(|wrong| invalid(&wrong.to_string()))?;
     Ok(text)
@@ -138,11 +140,13 @@ fn payload(
     payload: types::Payload,
     call: &Ongoing,
     limits: &Limits,
+    secrets: &Secrets,
 ) -> Result<Payload, EventError> {
     let reader = Reader {
         limits,
         blobs: &call.blobs,
         ports: None,
+        secrets,
     };
     let payload = reader
         .payload(payload.into())

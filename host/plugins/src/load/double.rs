@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 use windlass_model::Digest;
@@ -52,7 +53,7 @@ impl Host {
         let plugin = Arc::new(Plugin {
             digest: Digest::of(name.as_bytes()),
             file: PathBuf::from(&name),
-            signature: None,
+            signature: Mutex::default(),
             description,
             purity: Purity::Pure,
             imports: imports.names,

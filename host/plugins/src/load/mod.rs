@@ -88,8 +88,8 @@ pub(crate) fn load(
     evidence: Evidence,
 ) -> Result<Arc<Plugin>, Error> {
     let subject = file.display().to_string();
-    if let Some(raw) = &evidence.raw {
-        shared.permit(raw, &subject)?;
+    if let Some(raw) = evidence.raw.filter(|raw| shared.is_denied(raw)) {
+        return Err(deny(shared, &subject, &raw, bytes));
     }
     let max = shared.options.max_component_bytes;
     if bytes.len() as u64 > max {
@@ -110,11 +110,34 @@ pub(crate) fn load(
         };
         // What was loaded without a proof is loaded anew where there is one.
         if !plugin.is_unproved() || !is_proved_now() {
+            plugin.sign(proof::signed(&digest, settings, &evidence));
             return Ok(plugin);
         }
     }
     store::keep(&shared.options, &digest, &bytes)?;
     build(shared, file, digest, &bytes, &evidence)
+}
+
+/// Denies the component of a denied file as well, and says which it is. Nothing else comes of the
+/// file.
+fn deny(shared: &Shared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
+    let is_read = bytes.len() as u64 <= shared.options.max_component_bytes;
+    let made = is_read.then(|| {
+        let made = shared.compiles.work(|| shape::component(subject, bytes));
+        made.and_then(Result::ok)
+    });
+    let made = made.flatten().map(|component| Digest::of(&component));
+    let message = match made.filter(|component| component != raw) {
+        Some(component) => {
+            shared.deny(component);
+            format!(
+                "the file {raw} is denied by `deny` in [plugins], and so is its component \
+                 {component}"
+            )
+        }
+        None => format!("the component {raw} is denied by `deny` in [plugins]"),
+    };
+    Error::new(codes::DENIED, subject, message)
 }
 
 /// What the component store has under a digest.
@@ -164,6 +187,7 @@ fn build(
     check_description(&description, &entries, &subject)?;
     let named = shared.options.settings.get(&description.package);
     let standing = proof::standing(shared, &digest, named, evidence);
+    let signed = proof::signed(&digest, named, evidence);
     let settings = named.cloned().unwrap_or_default();
     let isolation = isolation(&settings, &description);
     let terms = Terms {
@@ -177,10 +201,7 @@ fn build(
     let plugin = Arc::new(Plugin {
         digest,
         file: PathBuf::from(file),
-        signature: evidence
-            .signature
-            .clone()
-            .filter(|_| evidence.raw == Some(digest)),
+        signature: Mutex::new(signed.clone()),
         purity: if imports.effectful {
             Purity::Effectful
         } else {
@@ -206,7 +227,10 @@ fn build(
     let mut plugins = shared.plugins.lock();
     let there = plugins.get(&digest).and_then(std::sync::Weak::upgrade);
     match there {
-        Some(there) if !there.is_unproved() || plugin.is_unproved() => return Ok(there),
+        Some(there) if !there.is_unproved() || plugin.is_unproved() => {
+            there.sign(signed);
+            return Ok(there);
+        }
         _ => {}
     }
     plugins.insert(digest, Arc::downgrade(&plugin));

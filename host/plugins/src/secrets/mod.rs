@@ -170,6 +170,14 @@ impl Secrets {
         )
     }
 
+    /// Takes secrets out of a text.
+    pub(crate) fn clean_text(&self, text: &mut String) {
+        let clean = self.now().and_then(|now| now.redactor.text(text));
+        if let Some(clean) = clean {
+            *text = clean;
+        }
+    }
+
     /// Bytes without secrets.
     pub(crate) fn clean(&self, bytes: Vec<u8>) -> Vec<u8> {
         let clean = self.now().and_then(|now| now.redactor.bytes(&bytes));
@@ -188,6 +196,11 @@ impl Secrets {
             if let Some(clean) = clean {
                 *bytes = clean.into();
             }
+        }
+        if let Some(text) = &mut payload.content_type
+            && let Some(clean) = now.redactor.text(text)
+        {
+            *text = clean;
         }
     }
 
@@ -359,6 +372,21 @@ mod tests {
         let url = "https://prices.example".parse().unwrap();
         assert!(nowhere.usable("price", "orders", &url).is_none());
         assert!(nowhere.for_workflow("price", "orders").is_some());
+    }
+
+    #[test]
+    fn the_type_of_a_payload_is_without_secrets() {
+        let value = Source::Value("hunter2hunter2".to_owned());
+        let secrets = one(secret(value, &[], None));
+        let mut payload = Payload {
+            content_type: Some("application/json; by=hunter2hunter2".to_owned()),
+            body: windlass_model::Body::Inline(r#"{"a":"hunter2hunter2"}"#.into()),
+        };
+        secrets.clean_payload(&mut payload);
+        let expected = "application/json; by=[secret price]";
+        assert_eq!(payload.content_type.as_deref(), Some(expected));
+        let body = payload.inline().unwrap();
+        assert_eq!(&body[..], br#"{"a":"[secret price]"}"#);
     }
 
     #[test]

@@ -106,8 +106,9 @@ impl Redactor {
 
     /// The same JSON without secrets; none if there is none in it.
     pub(super) fn json(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let found = self.find(bytes);
         // What is escaped twice is found in the value alone.
-        if self.secrets.is_empty() || self.find(bytes).is_empty() && !bytes.contains(&b'\\') {
+        if self.secrets.is_empty() || found.is_empty() && !bytes.contains(&b'\\') {
             return None;
         }
         let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
@@ -115,7 +116,10 @@ impl Redactor {
             return self.bytes(bytes);
         };
         if !self.value(&mut value) {
-            return None;
+            // It is in what is not in the value: a member that another one of the name replaces,
+            // digits of a number that are rounded away, the order of members.
+            let (.., secret) = found.first()?;
+            value = self.whole(*secret);
         }
         serde_json::to_vec(&value).ok()
     }
@@ -125,6 +129,26 @@ impl Redactor {
         if self.secrets.is_empty() {
             return false;
         }
+        let some = self.walk(value);
+        // A secret that is JSON itself can be in a value, and in none of its texts.
+        let json = serde_json::to_vec(&*value).unwrap_or_default();
+        match self.find(&json).first() {
+            Some((.., secret)) => {
+                *value = self.whole(*secret);
+                true
+            }
+            None => some,
+        }
+    }
+
+    /// What stands for a value of which no part can be kept.
+    fn whole(&self, secret: usize) -> Value {
+        let mark = self.secrets.get(secret).map(|plain| plain.mark.clone());
+        Value::String(mark.unwrap_or_default())
+    }
+
+    /// Takes secrets out of the texts, names and numbers of a value.
+    fn walk(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => match self.text(text) {
                 Some(clean) => {
@@ -143,14 +167,14 @@ impl Redactor {
             Value::Array(items) => {
                 let mut some = false;
                 for item in items {
-                    some |= self.value(item);
+                    some |= self.walk(item);
                 }
                 some
             }
             Value::Object(members) => {
                 let mut some = false;
                 for value in members.values_mut() {
-                    some |= self.value(value);
+                    some |= self.walk(value);
                 }
                 if members.keys().any(|key| self.text(key).is_some()) {
                     some = true;
@@ -166,7 +190,8 @@ impl Redactor {
         }
     }
 
-    fn text(&self, text: &str) -> Option<String> {
+    /// The same text without secrets; none if there is none in it.
+    pub(super) fn text(&self, text: &str) -> Option<String> {
         let clean = self.bytes(text.as_bytes())?;
         Some(String::from_utf8_lossy(&clean).into_owned())
     }
@@ -397,6 +422,31 @@ mod tests {
         let deep = format!("{}\"12345678\"{}", "[".repeat(500), "]".repeat(500));
         let clean = redactor("12345678").json(deep.as_bytes()).unwrap();
         assert!(!String::from_utf8(clean).unwrap().contains("12345678"));
+    }
+
+    #[test]
+    fn what_is_in_no_part_of_the_json_takes_all_of_it() {
+        let check = |value: &str, json: &str| {
+            let clean = redactor(value)
+                .json(json.as_bytes())
+                .expect("it is cut out");
+            assert_eq!(
+                String::from_utf8(clean).unwrap(),
+                "\"[secret s]\"",
+                "{json}"
+            );
+        };
+        check("12345678", r#"{"a":"12345678","a":1}"#);
+        let long = "12345678901234567890123";
+        check(long, &format!("[{long}]"));
+        let key = r#"{"kty":"oct","k":"c2VjcmV0"}"#;
+        check(key, &format!("[{key}]"));
+        // The order of its members is another one in the value.
+        let ordered = r#"{"k":"c2VjcmV0","kty":"oct"}"#;
+        check(ordered, &format!("[{ordered}]"));
+        let mut value: Value = serde_json::from_str(&format!("[{ordered}]")).unwrap();
+        assert!(redactor(ordered).value(&mut value));
+        assert_eq!(value, json!("[secret s]"));
     }
 
     #[test]

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::WaitId;
 use windlass_model::{Class, Outcome, Payload, Seq};
 use windlass_plugins::{
-    Effects, Grants, Options, Reason, ResumeTokens, Resumption, Returned, ScheduledTrigger,
-    SentStimulus, Settings,
+    Disposition, Effects, Grants, Options, Reason, ResumeTokens, Resumption, Returned,
+    ScheduledTrigger, SentStimulus, Settings,
 };
 
-use crate::rig::{Rig, bare, call, context, earn_trust, failure, output, proofs, trigger};
+use crate::rig::{Rig, bare, call, context, earn_trust, failure, output, proofs, secrets, trigger};
 
 fn granted(options: &mut Options) {
     for package in ["teller", "events"] {
@@ -69,6 +69,63 @@ fn what_a_node_sends_and_schedules_comes_back_in_its_order() {
     };
     assert_eq!(returned.effects.scheduled, [scheduled]);
     assert_eq!(output(returned), json!(["ok", "ok", "ok"]));
+}
+
+const SECRET: &str = "correct-horse-battery";
+const MARK: &str = "[secret token]";
+
+/// A rig with a secret of which nothing comes back.
+fn discreet() -> Rig {
+    Rig::with(|options| {
+        granted(options);
+        options.secrets = secrets("token", SECRET);
+    })
+}
+
+#[test]
+fn names_and_correlations_are_without_secrets() {
+    let rig = discreet();
+    let name = format!("is {SECRET}");
+    let clean = format!("is {MARK}");
+    let config = json!({ "send": 1, "schedule": 1, "name": name, "data": {} });
+    let returned = tell(&rig, &config);
+    assert_eq!(returned.effects.sent[0].name, clean);
+    assert_eq!(returned.effects.scheduled[0].node, clean);
+    let config = json!({ "name": "paid", "match": {}, "correlation": name });
+    let events = rig.plugin("events");
+    let returned = rig.fiber(&events, call("events/send", &config, &json!(1)));
+    let correlation = returned.effects.sent[0].correlation.as_deref();
+    assert_eq!(correlation, Some(&*clean));
+    let config = json!({ "bookmarks": [name] });
+    let steps = rig.plugin("steps");
+    let waits = rig.fiber(&steps, call("steps/suspend", &config, &Value::Null));
+    match waits.result.unwrap() {
+        Outcome::Suspend(suspension) => assert_eq!(suspension.bookmarks[0].name, clean),
+        other => panic!("not suspended: {other:?}"),
+    }
+}
+
+#[test]
+fn a_text_is_without_secrets_before_it_is_cut_off() {
+    let rig = discreet();
+    // The last four bytes of the 4 KiB that are kept would be the first four of the secret.
+    for before in [0, 4092] {
+        let text = format!("{}{SECRET}", "x".repeat(before));
+        let check = |said: &str| {
+            assert!(!said.contains("corr"), "{before}: {said}");
+            assert!(said.contains("[sec"), "{before}: {said}");
+        };
+        let config = json!({ "ports": [text] });
+        let steps = rig.plugin("steps");
+        let took = rig.fiber(&steps, call("steps/port", &config, &json!(1)));
+        check(&failure(took, Class::Invalid, "WL-R047").message);
+        let gate = rig.plugin("gate");
+        let order = json!({ "gate": { "reject": text } });
+        match rig.accept(&gate, trigger(Some(&order))).result.unwrap() {
+            Disposition::Reject { reason } => check(&reason),
+            other => panic!("not rejected: {other:?}"),
+        }
+    }
 }
 
 #[test]

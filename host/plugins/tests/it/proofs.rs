@@ -10,7 +10,7 @@ use windlass_keys::minisign::Signer;
 use windlass_model::{Digest, TriggerType};
 use windlass_plugins::{Grants, Limits, Options, Plugin, Proof, Proofs, Settings, Standing, codes};
 
-use crate::rig::{Rig, built, call, output};
+use crate::rig::{Rig, built, call, module, output};
 
 /// Grants all that `teller` wants to what these prove.
 fn granting(proofs: Proofs) -> impl FnOnce(&mut Options) {
@@ -331,6 +331,76 @@ fn what_is_denied_is_neither_loaded_nor_found() {
             .events
             .eq(&false)
     );
+}
+
+#[test]
+fn denying_a_file_denies_the_component_that_is_made_of_it() {
+    let module = module(&[], "", "", "(i32.const 128)");
+    let denied = Digest::of(&module);
+    let rig = Rig::new();
+    let component = rig
+        .host
+        .load_bytes("module", module.clone())
+        .unwrap()
+        .digest;
+    assert_ne!(component, denied);
+    let bytes = rig.host.component(&component).unwrap();
+    let dir = rig.dir;
+    drop((rig.host, rig.io));
+    let again = Rig::in_dir(dir, |options| {
+        options.denied.insert(denied);
+    });
+    let host = &again.host;
+    // As it comes from the store of a cluster, before this process has seen the file.
+    let plugin = host.load_bytes("store", bytes.clone()).unwrap();
+    host.registry().insert(Path::new("store"), &plugin).unwrap();
+    let error = host.load_bytes("module", module).unwrap_err();
+    assert_eq!(error.code, codes::DENIED);
+    for digest in [denied, component] {
+        assert!(error.message.contains(&digest.to_string()), "{error}");
+        assert!(host.is_denied(&digest));
+        assert_eq!(host.plugin(&digest).unwrap_err().code, codes::DENIED);
+    }
+    let error = host.load_bytes("store", bytes).unwrap_err();
+    assert_eq!(error.code, codes::DENIED);
+    assert!(host.registry().iter().is_empty(), "nothing begins with it");
+    let files = std::fs::read_dir(again.dir.path().join("components")).unwrap();
+    assert_eq!(files.count(), 1, "nothing of the file is kept");
+}
+
+#[test]
+fn a_signature_is_noted_whenever_it_comes_and_as_it_is_written_anew() {
+    let (trusted, other) = (signer(), signer());
+    let folder = Folder::new();
+    let rig = Rig::with(granting(Proofs {
+        digests: vec![Digest::of(&teller(1))],
+        keys: vec![trusted.public().clone()],
+        ..Proofs::default()
+    }));
+    let file = folder.put("teller.wasm", &teller(1));
+    let plugin = load(&rig, &file);
+    assert_eq!(plugin.signature(), None);
+    let signed = |signature: &str| {
+        folder.put("teller.wasm.minisig", signature.as_bytes());
+        assert!(Arc::ptr_eq(&plugin, &load(&rig, &file)));
+        plugin
+            .signature()
+            .map(|signed| (signed.text.to_string(), signed.vouched))
+    };
+    let by = |signer: &Signer| signer.sign(&teller(1), "a plugin").to_string();
+    assert_eq!(signed(&by(&other).replace("a plugin", "a\0plugin")), None);
+    let above = format!(
+        "untrusted comment: signature of key {}",
+        other.public().name()
+    );
+    let text = by(&other);
+    assert!(text.starts_with(&above));
+    let changed = text.replace(&above, "untrusted comment: said by nobody");
+    assert_eq!(signed(&changed), Some((text, false)));
+    let text = by(&trusted);
+    assert_eq!(signed(&text), Some((text.clone(), true)));
+    // What is trusted stays.
+    assert_eq!(signed(&by(&other)), Some((text, true)));
 }
 
 #[test]

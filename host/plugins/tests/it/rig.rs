@@ -9,7 +9,8 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use windlass_model::{Class, Clock, Failure, InstanceId, Outcome, Payload, Seq, TriggerType};
 use windlass_plugins::{
-    Accept, Call, CallContext, Cancel, Disposition, Host, Options, Plugin, Returned,
+    Accept, Call, CallContext, Cancel, Disposition, Host, Options, Plugin, Returned, Secret,
+    Secrets, Source,
 };
 
 /// The clock of the system: these tests measure.
@@ -111,24 +112,7 @@ impl Rig {
         imports: &str,
         execute: &str,
     ) -> Result<Arc<Plugin>, windlass_plugins::Error> {
-        let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
-        let mut resolve = wit_parser::Resolve::default();
-        for name in PACKAGES {
-            resolve.push_dir(wit.join(name).join("0.1.0")).unwrap();
-        }
-        for package in packages {
-            resolve.push_str("test.wit", package).unwrap();
-        }
-        let world =
-            format!("package test:test; world test {{ {world} export windlass:node/node@0.1.0; }}");
-        let package = resolve.push_str("test.wit", &world).unwrap();
-        let world = resolve.select_world(&[package], Some("test")).unwrap();
-        let module = MODULE
-            .replace("IMPORTS", imports)
-            .replace("EXECUTE", execute);
-        let mut bytes = wat::parse_str(module).unwrap();
-        let encoding = wit_component::StringEncoding::UTF8;
-        wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding).unwrap();
+        let bytes = module(packages, world, imports, execute);
         self.host.load_bytes("test.wasm", bytes)
     }
 
@@ -139,6 +123,39 @@ impl Rig {
     pub(crate) fn fiber(&self, plugin: &Arc<Plugin>, call: Call) -> Returned<Outcome> {
         self.io.block_on(Arc::clone(plugin).execute(call))
     }
+}
+
+/// The core module of a node executor, as `Rig::node_with` loads it.
+pub(crate) fn module(packages: &[&str], world: &str, imports: &str, execute: &str) -> Vec<u8> {
+    let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+    let mut resolve = wit_parser::Resolve::default();
+    for name in PACKAGES {
+        resolve.push_dir(wit.join(name).join("0.1.0")).unwrap();
+    }
+    for package in packages {
+        resolve.push_str("test.wit", package).unwrap();
+    }
+    let world =
+        format!("package test:test; world test {{ {world} export windlass:node/node@0.1.0; }}");
+    let package = resolve.push_str("test.wit", &world).unwrap();
+    let world = resolve.select_world(&[package], Some("test")).unwrap();
+    let module = MODULE
+        .replace("IMPORTS", imports)
+        .replace("EXECUTE", execute);
+    let mut bytes = wat::parse_str(module).unwrap();
+    let encoding = wit_component::StringEncoding::UTF8;
+    wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding).unwrap();
+    bytes
+}
+
+/// A secret of at least eight bytes that every workflow may use and that goes nowhere.
+pub(crate) fn secrets(name: &str, value: &str) -> Secrets {
+    let secret = Secret {
+        source: Source::Value(value.to_owned()),
+        to: Vec::new(),
+        workflows: None,
+    };
+    Secrets::new([(name.to_owned(), secret)].into()).unwrap()
 }
 
 /// Each after those that it uses.

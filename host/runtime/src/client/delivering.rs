@@ -50,6 +50,23 @@ impl WorkflowClient {
     }
 }
 
+impl WorkflowClient {
+    /// Whether the run of this delivery is there.
+    ///
+    /// # Errors
+    ///
+    /// The store is in trouble.
+    pub async fn is_delivered(
+        &self,
+        workflow: &str,
+        trigger: &str,
+        delivery: Digest,
+    ) -> Result<bool, Error> {
+        let id = derived::delivery(workflow, trigger, delivery);
+        self.exists(id).await
+    }
+}
+
 impl Inner {
     fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         let Delivery {

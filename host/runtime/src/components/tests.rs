@@ -169,6 +169,147 @@ fn grants(exchange: &Exchange) -> Option<bool> {
     teller.map(|plugin| plugin.grants().events)
 }
 
+fn signer() -> Signer {
+    Signer::of(&Key::random(), "test").unwrap()
+}
+
+/// `teller` in a file of a folder of this name.
+fn teller(world: &World, folder: &str) -> (PathBuf, Vec<u8>) {
+    let folder = world.dir.path().join(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("teller.wasm");
+    let bytes = std::fs::read(fixture("teller")).unwrap();
+    windlass_files::write(&file, &bytes).unwrap();
+    (file, bytes)
+}
+
+/// Writes a signature by this key beside a file, and answers it.
+fn sign(key: &Signer, file: &Path) -> String {
+    let signature = key.sign(&std::fs::read(file).unwrap(), "a plugin");
+    let signature = signature.to_string();
+    let beside = file.with_extension("wasm.minisig");
+    windlass_files::write(&beside, signature.as_bytes()).unwrap();
+    signature
+}
+
+/// The signature that the store keeps.
+fn kept_signature(world: &World, bytes: &[u8]) -> Option<String> {
+    let stored = world.store.component(Digest::of(bytes)).unwrap();
+    stored.unwrap().signature
+}
+
+#[test]
+fn a_signature_that_is_vouched_for_takes_the_place_of_another_one() {
+    let (key, stranger, world) = (signer(), signer(), World::new());
+    let (file, bytes) = teller(&world, "files");
+    let junk = sign(&stranger, &file);
+    let mut brings = world.process("brings", &[]);
+    load(&brings, &file);
+    brings.round().unwrap();
+    assert_eq!(kept_signature(&world, &bytes), Some(junk));
+    let mut lacks = world.granting("lacks", Some(&key));
+    assert!(lacks.round().unwrap());
+    assert_eq!(grants(&lacks), Some(false));
+
+    let signature = sign(&key, &file);
+    let mut owner = world.granting("owner", Some(&key));
+    load(&owner, &file);
+    owner.round().unwrap();
+    assert_eq!(kept_signature(&world, &bytes), Some(signature.clone()));
+    world.clock.advance(UPKEEP);
+    for member in [&mut brings, &mut owner, &mut lacks] {
+        member.round().unwrap();
+        assert_eq!(kept_signature(&world, &bytes), Some(signature.clone()));
+    }
+    assert_eq!(grants(&lacks), Some(true), "it has seen the change");
+}
+
+#[test]
+fn those_who_trust_different_keys_do_not_go_on_in_turns() {
+    let (one, two, world) = (signer(), signer(), World::new());
+    let member = |name: &str, key: &Signer| {
+        let (file, _) = teller(&world, &format!("files of {name}"));
+        let signature = sign(key, &file);
+        let member = world.granting(name, Some(key));
+        load(&member, &file);
+        (member, signature)
+    };
+    let (mut first, _) = member("first", &one);
+    first.round().unwrap();
+    let (mut second, last) = member("second", &two);
+    second.round().unwrap();
+    let (_, bytes) = teller(&world, "files");
+    for _ in 0..2 {
+        world.clock.advance(UPKEEP);
+        first.round().unwrap();
+        second.round().unwrap();
+        assert_eq!(kept_signature(&world, &bytes), Some(last.clone()));
+    }
+}
+
+#[test]
+fn a_signature_that_appears_beside_a_file_is_given() {
+    let (key, world) = (signer(), World::new());
+    let (file, bytes) = teller(&world, "files");
+    let mut holds = world.process("holds", &[]);
+    load(&holds, &file);
+    holds.round().unwrap();
+    assert_eq!(kept_signature(&world, &bytes), None);
+    let signature = sign(&key, &file);
+    load(&holds, &file);
+    holds.round().unwrap();
+    assert_eq!(kept_signature(&world, &bytes), Some(signature));
+}
+
+#[test]
+fn a_run_gets_what_a_signature_in_the_store_proves() {
+    let (key, world) = (signer(), World::new());
+    let (file, bytes) = teller(&world, "files");
+    let mut holds = world.process("holds", &[]);
+    load(&holds, &file);
+    holds.round().unwrap();
+    let mut trusts = world.granting("trusts", Some(&key));
+    assert!(trusts.round().unwrap());
+    let find = || find(&*world.store, &trusts.plugins, &Digest::of(&bytes)).unwrap();
+    assert!(!find().grants().events);
+    sign(&key, &file);
+    load(&holds, &file);
+    holds.round().unwrap();
+    assert!(find().grants().events, "its bytes were here before");
+}
+
+#[test]
+fn a_component_stays_with_its_file_when_its_signature_comes_from_the_store() {
+    let (key, stranger, world) = (signer(), signer(), World::new());
+    let (file, bytes) = teller(&world, "files");
+    let mut members = [("trusts", &key), ("distrusts", &stranger)]
+        .map(|(name, key)| world.granting(name, Some(key)));
+    for member in &mut members {
+        load(member, &file);
+        member.round().unwrap();
+    }
+    let (elsewhere, _) = teller(&world, "elsewhere");
+    sign(&key, &elsewhere);
+    let mut signed = world.process("signed", &[]);
+    load(&signed, &elsewhere);
+    signed.round().unwrap();
+    world.clock.advance(UPKEEP);
+    for (member, granted) in members.iter_mut().zip([true, false]) {
+        assert_eq!(member.round().unwrap(), granted);
+        assert_eq!(grants(member), Some(granted));
+        let registry = member.plugins.registry();
+        assert_eq!(registry.files(&Digest::of(&bytes)), std::slice::from_ref(&file));
+        let plugin = registry.file(&file).unwrap();
+        assert_eq!((&plugin.file, plugin.grants().events), (&file, granted));
+        assert!(!member.is_from_store(&plugin));
+        // The watcher finds what it has.
+        load(member, &file);
+        assert!(Arc::ptr_eq(&registry.file(&file).unwrap(), &plugin));
+        registry.remove(&file);
+        assert_eq!(grants(member), None);
+    }
+}
+
 #[test]
 fn a_signature_reaches_the_others_with_its_component() {
     let (key, stranger) = [(); 2]

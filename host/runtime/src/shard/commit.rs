@@ -11,7 +11,7 @@ use windlass_model::{
 };
 use windlass_plugins::call::Effects;
 use windlass_store::Write;
-use windlass_store::letters::NewDeadLetter;
+use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
@@ -171,6 +171,9 @@ impl Hot {
         self.leaving = release || ended.is_some();
         if ended.is_some() {
             self.let_go(shared);
+            let unheard = self.unwritten(&rows);
+            let unheard = unheard.map(|dead| NewDeadLetter::stale(dead, now_ms));
+            step.dead.extend(unheard.collect::<Vec<_>>());
         }
         rows.removed.extend(used.held.replaces);
         rows.removed.append(&mut step.removed);
@@ -210,6 +213,22 @@ impl Hot {
             at_ms: now_ms,
         };
         Some((commit, then, rows.ahead))
+    }
+
+    /// The resumptions in rows that the step wanted to write before it ended the run: no row is
+    /// written then, so the store does not know them.
+    fn unwritten(&self, rows: &Rows) -> impl Iterator<Item = DeadTrigger> {
+        let instance = self.no;
+        let resumes = rows.triggers.iter().filter(|new| new.resumes());
+        resumes.map(move |new| DeadTrigger {
+            instance,
+            seq: new.seq,
+            kind: new.kind,
+            node: new.node,
+            priority: new.priority,
+            payload: new.payload.clone(),
+            detail: new.detail.clone(),
+        })
     }
 
     fn ended(&mut self, ending: Ending) -> RunResult {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use windlass_engine::Graph;
 use windlass_engine::expr::{InvalidJson, Needs, Values};
+use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
@@ -333,7 +333,14 @@ impl Hot {
         values: &mut Values,
     ) -> Result<(), Unread> {
         let named = graph.nodes().find(|(_, plan)| plan.name == name);
-        let visit = named.and_then(|(node, _)| self.state.next_visit(graph, scope, node));
+        let is_called = |open: &Open| {
+            let held = self.held.get(&open.seq);
+            held.is_none_or(|held| held.given.is_some() || held.is_claimed())
+        };
+        let visit = named.and_then(|(node, _)| {
+            let state = &self.state;
+            state.next_visit(graph, scope, node, is_called)
+        });
         if let Some(visit) = visit {
             let wait = WaitId::of_visit(self.id, visit.scope, name, visit.visit, visit.phase);
             let link = links.link(&Target::Wait(wait, BookmarkTag::ANY));

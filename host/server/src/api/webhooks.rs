@@ -175,11 +175,20 @@ impl Call {
         }
     }
 
-    /// Starts the direct triggers one by one, and then sends the stimulus of the plain ones. A
-    /// delivery that has come before starts nothing.
+    /// Sends the stimulus of the plain triggers, and then starts the direct ones, each for itself.
+    /// A delivery that has come before starts nothing.
+    ///
+    /// The runs of direct triggers are the record of the delivery. So the stimulus comes before
+    /// them: a request that is cut off in the middle is repeated, and then nothing is left out.
     async fn start(&self, input: &Input) -> Result<Called, Box<Problem>> {
-        let mut called = Called::default();
+        let (mut called, mut plain_sent) = (Called::default(), Sent::default());
+        if let Some(plain) = self.found.plain
+            && self.is_new().await?
+        {
+            self.send(plain, input, &mut plain_sent).await?;
+        }
         let mut is_new = self.accepted.is_empty();
+        let mut refused = None;
         for (at, delivery) in &self.accepted {
             let Some(direct) = self.found.direct.get(*at) else {
                 continue;
@@ -198,7 +207,11 @@ impl Call {
                     is_new = true;
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                // The others of the path have nothing to do with that.
+                Err(error) => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
             };
             called.sent.started.push(delivered.id.0);
             is_new |= !delivered.existed;
@@ -209,10 +222,26 @@ impl Call {
             }
         }
         called.sent.existed = !is_new;
-        if let Some(plain) = self.found.plain.filter(|_| is_new) {
-            self.send(plain, input, &mut called.sent).await?;
+        called.sent.add(plain_sent);
+        match refused {
+            // A sender repeats what failed, and then the triggers that did not fail know it.
+            Some(error) => Err(error.into()),
+            None => Ok(called),
         }
-        Ok(called)
+    }
+
+    /// Whether no direct trigger has a run of this delivery.
+    async fn is_new(&self) -> Result<bool, Box<Problem>> {
+        for (at, delivery) in &self.accepted {
+            if let (Some(direct), Some(delivery)) = (self.found.direct.get(*at), delivery)
+                && (self.app.client)
+                    .is_delivered(&direct.workflow, &direct.key, *delivery)
+                    .await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn send(

@@ -157,6 +157,8 @@ macro_rules! conformance {
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 a_resumption_that_nobody_hears_is_a_dead_letter,
+                a_resumption_that_is_used_has_to_be_there,
+                a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,

@@ -73,6 +73,7 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
         version: "1.0.0".to_owned(),
         bytes: text.into(),
         signature: None,
+        vouched: false,
     };
     let keep = |new| member.store.write(Write::KeepComponent(Box::new(new)));
     let (one, two) = (component("one"), component("two"));
@@ -89,10 +90,11 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     assert_eq!(other.components(rows[0].generation, 10).unwrap(), rows[1..]);
     assert_eq!(other.components(0, 1).unwrap(), rows[..1]);
     assert_eq!(other.components(rows[1].generation, 10).unwrap(), []);
-    // The first signature that comes is kept.
+    // The first signature that comes is kept, until somebody vouches for another one.
+    let mark = |text: &str| Some(Digest::of(text.as_bytes()));
     assert_eq!(
-        (stored(one.digest).signature, rows[0].signed),
-        (None, false)
+        (stored(one.digest).signature, rows[0].signature),
+        (None, None)
     );
     let signed = |new: &NewComponent, signature: &str| NewComponent {
         signature: Some(signature.to_owned()),
@@ -102,12 +104,27 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
         assert!(matches!(keep(signed(&one, signature)), Ok(Wrote::Done)));
     }
     assert_eq!(stored(one.digest).signature.as_deref(), Some("first"));
+    let vouched = |new: NewComponent| NewComponent {
+        vouched: true,
+        ..new
+    };
+    for signature in ["trusted", "rotated"] {
+        let new = vouched(signed(&one, signature));
+        assert!(matches!(keep(new), Ok(Wrote::Done)));
+        assert_eq!(stored(one.digest).signature.as_deref(), Some(signature));
+        let rows = other.components(0, 1).unwrap();
+        assert_eq!(rows[0].signature, mark(signature), "others see the change");
+    }
+    for new in [signed(&one, "junk"), vouched(one.clone())] {
+        assert!(matches!(keep(new), Ok(Wrote::Done)));
+        assert_eq!(stored(one.digest).signature.as_deref(), Some("rotated"));
+    }
     let three = signed(&component("three"), "third");
     assert!(matches!(keep(three.clone()), Ok(Wrote::Done)));
     assert_eq!(stored(three.digest).signature, three.signature);
     let rows = other.components(0, 10).unwrap();
-    let marks: Vec<bool> = rows.iter().map(|row| row.signed).collect();
-    assert_eq!(marks, [true, false, true]);
+    let marks: Vec<_> = rows.iter().map(|row| row.signature).collect();
+    assert_eq!(marks, [mark("rotated"), None, mark("third")]);
     let long = signed(&component("long"), &"s".repeat(SIGNATURE_BYTES + 1));
     assert_eq!(keep(long).unwrap_err().code, codes::CONTRADICTION);
     let large = NewComponent {
@@ -126,6 +143,7 @@ pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
             version: "1.0.0".to_owned(),
             bytes: text.into(),
             signature: None,
+            vouched: false,
         };
         let kept = member.store.write(Write::KeepComponent(Box::new(new)));
         assert!(matches!(kept, Ok(Wrote::Done)), "{kept:?}");

@@ -17,14 +17,20 @@ pub(super) struct Kept {
     used_ms: Option<i64>,
 }
 
+/// By what a changed signature is known.
+fn mark(new: &NewComponent) -> Option<Digest> {
+    let signature = new.signature.as_ref();
+    signature.map(|text| Digest::of(text.as_bytes()))
+}
+
 impl Data {
     pub(super) fn keep_component(&mut self, new: &NewComponent) -> Result<()> {
         check(new)?;
         let mut there = self.components.iter_mut();
         if let Some(kept) = there.find(|it| it.row.digest == new.digest) {
-            if kept.signature.is_none() {
+            if new.signature.is_some() && (kept.signature.is_none() || new.vouched) {
                 kept.signature.clone_from(&new.signature);
-                kept.row.signed = new.signature.is_some();
+                kept.row.signature = mark(new);
             }
             return Ok(());
         }
@@ -36,7 +42,7 @@ impl Data {
                 digest: new.digest,
                 name: new.name.clone(),
                 version: new.version.clone(),
-                signed: new.signature.is_some(),
+                signature: mark(new),
                 generation: last + 1,
             },
             bytes: new.bytes.clone(),

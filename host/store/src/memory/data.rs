@@ -290,6 +290,10 @@ impl Data {
         if !self.holds(fence) || !version_holds || !self.is_claimed(fence, used.no, used.token) {
             return Ok(Wrote::Fenced);
         }
+        let mut used_rows = commit.removed.iter().filter(|removed| removed.used);
+        if !used_rows.all(|row| self.of_instance.contains(&(fence.instance, row.no))) {
+            return Ok(Wrote::Fenced);
+        }
         let finished = commit.finish.is_some();
         let wanted: &[NewTrigger] = if finished { &[] } else { &commit.triggers };
         let others = wanted.get(1..).unwrap_or_default();

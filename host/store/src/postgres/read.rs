@@ -272,7 +272,7 @@ impl Reader for PostgresStore {
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let sql = "SELECT digest, name, version, generation, signature IS NOT NULL FROM component \
+        let sql = "SELECT digest, name, version, generation, signature FROM component \
             WHERE generation > $1 ORDER BY generation LIMIT $2";
         let row = |row| {
             Ok(ComponentRow {
@@ -280,7 +280,7 @@ impl Reader for PostgresStore {
                 name: get(row, 1)?,
                 version: get(row, 2)?,
                 generation: get(row, 3)?,
-                signed: get(row, 4)?,
+                signature: get::<Option<&str>>(row, 4)?.map(|text| Digest::of(text.as_bytes())),
             })
         };
         let key = params![after, i64::from(limit)];

@@ -411,7 +411,7 @@ impl Reader for SqliteStore {
     }
 
     fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let sql = "SELECT digest, name, version, generation, signature IS NOT NULL FROM component \
+        let sql = "SELECT digest, name, version, generation, signature FROM component \
             WHERE generation > ?1 ORDER BY generation LIMIT ?2";
         let row = |row: &Row<'_>| {
             Ok(ComponentRow {
@@ -419,7 +419,9 @@ impl Reader for SqliteStore {
                 name: row.get(1)?,
                 version: row.get(2)?,
                 generation: row.get(3)?,
-                signed: row.get(4)?,
+                signature: row
+                    .get::<_, Option<String>>(4)?
+                    .map(|text| Digest::of(text.as_bytes())),
             })
         };
         self.pool.read(|c| all(c, sql, (after, limit), row))

@@ -1,9 +1,11 @@
 //! What a name server that says nothing does to the rest of the process.
 
+use std::io::{Read as _, Write as _};
+
 use super::*;
 use crate::budget::tests::account;
 use crate::http::resolve::tests::{Still, silent};
-use crate::secrets::Secrets;
+use crate::secrets::{Secret, Secrets, Source};
 
 const LOOKUPS: usize = 8;
 
@@ -20,6 +22,16 @@ fn request(url: String) -> Request {
 }
 
 async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response, HttpError> {
+    fetch_beside(&Secrets::default(), client, grants, url).await
+}
+
+/// The same where there are these secrets.
+async fn fetch_beside(
+    secrets: &Secrets,
+    client: &Client,
+    grants: &Grants,
+    url: String,
+) -> Result<Response, HttpError> {
     let mut ask = Ask {
         bodies: Bodies {
             account: &mut account(64 << 20),
@@ -27,7 +39,7 @@ async fn fetch(client: &Client, grants: &Grants, url: String) -> Result<Response
         },
         grants,
         wishes: Wishes {
-            secrets: &Secrets::default(),
+            secrets,
             workflow: "",
             named: &[],
         },
@@ -107,6 +119,43 @@ fn a_thousand_fetches_from_a_silent_name_server_leave_the_threads_to_others() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+#[test]
+fn headers_are_without_secrets() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = Vec::new();
+        let mut buffer = [0; 1024];
+        while !seen.ends_with(b"\r\n\r\n") {
+            let read = stream.read(&mut buffer).unwrap();
+            assert!(read > 0, "the request ends");
+            seen.extend_from_slice(&buffer[..read]);
+        }
+        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\
+            x-hunter2hunter2: 1\r\nsaid: hunter2hunter2\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let secret = Secret {
+        source: Source::Value("hunter2hunter2".to_owned()),
+        to: Vec::new(),
+        workflows: None,
+    };
+    let secrets = Secrets::new([("token".to_owned(), secret)].into()).unwrap();
+    let client = Client::new(HttpPolicy::default(), Arc::new(Still::default())).unwrap();
+    let place = format!("http://{address}");
+    let grants = Grants {
+        http: vec![place.parse().unwrap()],
+        ..Grants::default()
+    };
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let fetched = fetch_beside(&secrets, &client, &grants, format!("{place}/"));
+    let headers = tokio.block_on(fetched).unwrap().headers;
+    server.join().unwrap();
+    assert!(headers.contains(&("said".to_owned(), "[secret token]".to_owned())));
+    assert!(!format!("{headers:?}").contains("hunter2"), "{headers:?}");
 }
 
 #[test]

@@ -219,7 +219,7 @@ impl<'w> Batch<'w> {
         if !self.are_new(others) || facts.is_some_and(|facts| facts.are_met(&commit.bookmarks)) {
             return None;
         }
-        if self.puts_what_is_burned(commit) {
+        if self.puts_what_is_burned(commit) || self.leaves_unheard(commit) {
             return None;
         }
         self.members.insert(commit.fence.incarnation.0);
@@ -352,6 +352,19 @@ impl<'w> Batch<'w> {
             let burned = commit.finish.is_some() || commit.burned.contains(&bookmark.first);
             *of == commit.fence.instance.0 && burned
         })
+    }
+
+    /// Whether a step ends an instance in which a step before it in this batch has put a
+    /// resumption: that has to be there first, so that it becomes a dead letter.
+    fn leaves_unheard(&self, commit: &Commit) -> bool {
+        let head = self.heads.get(&commit.fence.instance.0);
+        let Some(head) = head.filter(|_| commit.finish.is_some()) else {
+            return false;
+        };
+        let others = head.rows.iter().filter(|row| **row != commit.trigger.no.0);
+        let rows = others.filter_map(|row| self.rows.get(row));
+        let mut now = rows.filter_map(|row| row.now.as_ref());
+        now.any(|now| now.new.resumes())
     }
 
     fn put_bookmarks(&mut self, no: i64, commit: &'w Commit, known: &Known) {

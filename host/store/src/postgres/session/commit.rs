@@ -20,6 +20,12 @@ impl Session<'_> {
         if head.version != commit.fence.version.0 {
             return Ok(Wrote::Fenced);
         }
+        for row in commit.removed.iter().filter(|removed| removed.used) {
+            let sql = "SELECT 1 FROM trigger WHERE no = $1 AND instance = $2 FOR UPDATE";
+            if self.one(sql, &[&row.no.0, &no]).await?.is_none() {
+                return Ok(Wrote::Fenced);
+            }
+        }
         let Some(successors) = self.use_up(commit).await? else {
             return Ok(Wrote::Fenced);
         };

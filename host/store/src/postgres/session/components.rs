@@ -12,7 +12,7 @@ use crate::write::Wrote;
 const LOCK: &str = "LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE";
 
 impl Session<'_> {
-    /// Keeps a component, unless it is there.
+    /// Keeps a component, unless it is there, and its signature.
     pub(super) async fn keep_component(&mut self, new: &NewComponent) -> Done<Wrote> {
         check(new)?;
         self.later(LOCK, &[]).await?;
@@ -21,8 +21,9 @@ impl Session<'_> {
         if self.one(there, &[&digest]).await?.is_some() {
             if let Some(signature) = &new.signature {
                 let sql = "UPDATE component SET signature = $2 \
-                    WHERE digest = $1 AND signature IS NULL";
-                self.later(sql, &[&digest, signature]).await?;
+                    WHERE digest = $1 \
+                    AND (signature IS NULL OR $3::boolean AND signature IS DISTINCT FROM $2)";
+                self.later(sql, &[&digest, signature, &new.vouched]).await?;
             }
             return Ok(Wrote::Done);
         }

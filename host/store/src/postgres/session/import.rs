@@ -7,6 +7,7 @@ use super::heads::Params;
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::{json, payload};
 use crate::postgres::values::{digest, uuid};
+use crate::rows::NewTrigger;
 use crate::transfer::{Import, Imported, above};
 use crate::write::Wrote;
 
@@ -217,6 +218,9 @@ impl Session<'_> {
         self.write_names(import).await?;
         self.add_bookmarks(no, &import.bookmarks, import.at_ms)
             .await?;
+        if import.new.triggers.iter().any(NewTrigger::resumes) {
+            self.note_extra(no, extras::BOOKMARKS).await?;
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use windlass_model::{LetterNo, Seq, TriggerNo};
 
-use super::{Done, Session, get};
+use super::{Done, Session, extras, get};
 use crate::columns::stimulus_json;
 use crate::columns::{json, payload};
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
@@ -175,6 +175,9 @@ impl Session<'_> {
             priority: dead.priority,
         };
         self.insert_trigger(instance, &again, false).await?;
+        if again.resumes() {
+            self.note_extra(instance, extras::BOOKMARKS).await?;
+        }
         // Its name is that of the new row.
         let sql = "UPDATE outside SET trigger = $3 WHERE instance = $1 AND trigger = $2";
         self.later(sql, &[&instance, &old.0, &no.0]).await?;

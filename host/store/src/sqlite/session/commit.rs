@@ -25,6 +25,13 @@ impl Session<'_> {
         if version != commit.fence.version.0 {
             return Ok(Wrote::Fenced);
         }
+        for row in commit.removed.iter().filter(|removed| removed.used) {
+            let sql = "SELECT EXISTS (SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2)";
+            let mut there = self.connection.prepare_cached(sql)?;
+            if !there.query_row((row.no.0, no), |row| row.get(0))? {
+                return Ok(Wrote::Fenced);
+            }
+        }
         let Some(successors) = self.use_up(commit)? else {
             return Ok(Wrote::Fenced);
         };

@@ -8,7 +8,7 @@ use crate::retention::SLICE_BYTES;
 use crate::write::Wrote;
 
 impl Session<'_> {
-    /// Keeps a component, unless it is there.
+    /// Keeps a component, unless it is there, and its signature.
     pub(super) fn keep_component(&mut self, new: &NewComponent) -> Done<Wrote> {
         check(new)?;
         let there = "SELECT EXISTS (SELECT 1 FROM component WHERE digest = ?1)";
@@ -16,9 +16,9 @@ impl Session<'_> {
         if there.query_row([new.digest.0], |row| row.get(0))? {
             if let Some(signature) = &new.signature {
                 let sql = "UPDATE component SET signature = ?2 \
-                    WHERE digest = ?1 AND signature IS NULL";
+                    WHERE digest = ?1 AND (signature IS NULL OR ?3 AND signature IS NOT ?2)";
                 let mut sign = self.connection.prepare_cached(sql)?;
-                sign.execute((new.digest.0, signature))?;
+                sign.execute((new.digest.0, signature, new.vouched))?;
             }
             return Ok(Wrote::Done);
         }

@@ -6,6 +6,7 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerId};
 
 use super::cache::extras;
 use super::{Done, Session};
+use crate::rows::NewTrigger;
 use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{json, payload};
 use crate::transfer::{Import, Imported, above};
@@ -221,6 +222,9 @@ impl Session<'_> {
         }
         self.write_names(import)?;
         self.add_bookmarks(no, &import.bookmarks, import.at_ms)?;
+        if import.new.triggers.iter().any(NewTrigger::resumes) {
+            self.note_extra(no, extras::BOOKMARKS)?;
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, params};
 use windlass_model::{InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
 
+use super::cache::extras;
 use super::{Done, Session};
 use crate::columns::stimulus_json;
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
@@ -85,10 +86,20 @@ impl Session<'_> {
         row: Option<TriggerNo>,
         at_ms: i64,
     ) -> Done<()> {
-        let sql = "SELECT seq, node, priority, payload, detail FROM trigger \
-            WHERE instance = ?1 AND (?2 IS NULL OR no = ?2) \
-            AND kind = ?3 AND payload IS NOT NULL ORDER BY no";
-        let key = (instance, row.map(|no| no.0), TriggerType::Resume.stored());
+        // One row is found by its key, however many the instance has.
+        let sql = match row {
+            Some(_) => {
+                "SELECT seq, node, priority, payload, detail FROM trigger \
+                WHERE no = ?2 AND instance = ?1 AND kind = ?3 AND payload IS NOT NULL"
+            }
+            None => {
+                "SELECT seq, node, priority, payload, detail FROM trigger \
+                WHERE instance = ?1 AND ?2 IS NULL AND kind = ?3 AND payload IS NOT NULL \
+                ORDER BY no"
+            }
+        };
+        let row = row.map(|no| no.0);
+        let key = (instance, row, TriggerType::Resume.stored());
         let unheard: Vec<DeadTrigger> = self
             .connection
             .prepare_cached(sql)?
@@ -164,6 +175,9 @@ impl Session<'_> {
             priority: dead.priority,
         };
         self.insert_trigger(instance, &again, false)?;
+        if again.resumes() {
+            self.note_extra(instance, extras::BOOKMARKS)?;
+        }
         // Its name is that of the new row.
         self.connection
             .prepare_cached("UPDATE outside SET trigger = ?3 WHERE instance = ?1 AND trigger = ?2")?
