@@ -298,7 +298,10 @@ fn a_component_stays_with_its_file_when_its_signature_comes_from_the_store() {
         assert_eq!(member.round().unwrap(), granted);
         assert_eq!(grants(member), Some(granted));
         let registry = member.plugins.registry();
-        assert_eq!(registry.files(&Digest::of(&bytes)), std::slice::from_ref(&file));
+        assert_eq!(
+            registry.files(&Digest::of(&bytes)),
+            std::slice::from_ref(&file)
+        );
         let plugin = registry.file(&file).unwrap();
         assert_eq!((&plugin.file, plugin.grants().events), (&file, granted));
         assert!(!member.is_from_store(&plugin));
