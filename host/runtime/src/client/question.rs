@@ -1,9 +1,13 @@
 //! What a bookmark asks: its metadata may have a `message` for people and a `schema` that
 //! answers have to fit.
 
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
-use windlass_model::schema::Schema;
-use windlass_model::{Body, Payload};
+use windlass_model::schema::{Refused, Schema};
+use windlass_model::{Body, Digest, Payload};
 use windlass_store::stimuli::BookmarkRow;
 
 use crate::codes;
@@ -37,6 +41,33 @@ impl Question {
     }
 }
 
+/// Schemas that were compiled before, at most [`COMPILED`]: many bookmarks ask alike, and
+/// compiling costs more than the rest of a resumption.
+static KNOWN: LazyLock<Mutex<FxHashMap<Digest, Arc<Schema>>>> = LazyLock::new(Mutex::default);
+
+/// Schemas that are kept compiled.
+const COMPILED: usize = 64;
+
+/// How long the text of a schema that is kept compiled may be, in bytes.
+const KEPT_BYTES: usize = 16 * 1024;
+
+fn compiled(schema: &Value) -> Result<Arc<Schema>, Refused> {
+    let text = serde_json::to_vec(schema).unwrap_or_default();
+    let digest = Digest::of(&text);
+    if let Some(known) = KNOWN.lock().get(&digest) {
+        return Ok(Arc::clone(known));
+    }
+    let compiled = Arc::new(Schema::compile(schema)?);
+    if text.len() <= KEPT_BYTES {
+        let mut known = KNOWN.lock();
+        if known.len() >= COMPILED {
+            known.clear();
+        }
+        known.insert(digest, Arc::clone(&compiled));
+    }
+    Ok(compiled)
+}
+
 /// Refuses an answer that does not fit.
 ///
 /// # Errors
@@ -51,7 +82,7 @@ pub(super) fn check(row: &BookmarkRow, answer: &Payload) -> Result<(), Error> {
         message,
         help: Some(help.to_owned()),
     };
-    let schema = Schema::compile(&schema).map_err(|error| {
+    let schema = compiled(&schema).map_err(|error| {
         let text = format!("the schema of the bookmark is none: {error}");
         refused(text, "Correct the node that waits: its schema is its own.")
     })?;
