@@ -48,9 +48,7 @@ impl WorkflowClient {
     pub async fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         self.ask(move |inner| inner.deliver(delivery)).await
     }
-}
 
-impl WorkflowClient {
     /// Whether the run of this delivery is there.
     ///
     /// # Errors

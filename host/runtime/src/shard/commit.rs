@@ -173,7 +173,7 @@ impl Hot {
             self.let_go(shared);
             let unheard = self.unwritten(&rows);
             let unheard = unheard.map(|dead| NewDeadLetter::stale(dead, now_ms));
-            step.dead.extend(unheard.collect::<Vec<_>>());
+            step.dead.extend(unheard);
         }
         rows.removed.extend(used.held.replaces);
         rows.removed.append(&mut step.removed);

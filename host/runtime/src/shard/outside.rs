@@ -12,7 +12,7 @@ use windlass_store::write::Removed;
 
 use super::about::log_about;
 use super::commit::Step;
-use super::hot::{Held, Hot, Outside, Stage};
+use super::hot::{Hot, Outside, Stage};
 use super::outcome::{Ran, Settled};
 use super::state::State;
 use super::work::{Address, Patch};
@@ -238,18 +238,6 @@ impl Hot {
         late.map(|(seq, _)| *seq).min()
     }
 
-    fn remains(&self, seq: Seq, held: &Held, outside: &Outside) -> DeadTrigger {
-        DeadTrigger {
-            instance: self.no,
-            seq,
-            kind: outside.kind,
-            node: outside.node,
-            priority: outside.priority,
-            payload: held.given.clone(),
-            detail: outside.detail.clone(),
-        }
-    }
-
     fn letter(
         &self,
         seq: Seq,
@@ -259,9 +247,18 @@ impl Hot {
     ) -> Option<NewDeadLetter> {
         let held = self.held.get(&seq)?;
         let outside = held.outside.as_ref()?;
+        let dead = DeadTrigger {
+            instance: self.no,
+            seq,
+            kind: outside.kind,
+            node: outside.node,
+            priority: outside.priority,
+            payload: held.given.clone(),
+            detail: outside.detail.clone(),
+        };
         Some(NewDeadLetter {
             reason: reason.to_owned(),
-            body: LetterBody::Trigger(self.remains(seq, held, outside)),
+            body: LetterBody::Trigger(dead),
             failure,
             at_ms,
         })

@@ -8,7 +8,7 @@ use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, Status, Tr
 use super::Harness;
 use super::waiting::{resumed, stimulus};
 use super::world::{Held, Member, batch, is_done};
-use crate::letters::{LetterBody, LetterQuery};
+use crate::letters::LetterBody;
 use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, StimulusQuery};
 use crate::write::Commit;
 use crate::{Write, Wrote};
@@ -48,13 +48,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         assert!(is_done(&answer.unwrap()));
     }
     assert_eq!(member.bookmarks(), 2);
-    let query = LetterQuery {
-        limit: 10,
-        ..LetterQuery::default()
-    };
-    let letters = member.store.dead_letters(&query).unwrap();
-    let reasons: Vec<_> = letters.iter().map(|row| &*row.letter.reason).collect();
-    assert_eq!(reasons, ["stale"]);
+    assert_eq!(member.reasons(), ["stale"]);
     for (name, held) in [("plain", &plain), ("second", &moved)] {
         let id = member.head(held.fence.instance).id;
         let sent = member.send(stimulus(name, Delivery::Resume));
@@ -227,11 +221,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         ..all
     };
     assert_eq!(member.store.queued(&ready).unwrap(), []);
-    let letters = member.store.dead_letters(&LetterQuery {
-        limit: 10,
-        ..LetterQuery::default()
-    });
-    let letters = letters.unwrap();
+    let letters = member.letters();
     let body = LetterBody::Stimulus(Box::new(stimulus("bad", Delivery::Resume)));
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].letter.body, body);

@@ -34,6 +34,7 @@ mod scoping;
 mod stepping;
 mod taking;
 mod told;
+mod unheard;
 mod values;
 pub(crate) mod waiting;
 pub(crate) mod world;
@@ -156,13 +157,13 @@ macro_rules! conformance {
                 a_blob_that_is_wanted_again_stays;
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
-                a_resumption_that_nobody_hears_is_a_dead_letter,
-                a_resumption_that_is_used_has_to_be_there,
-                a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
                 correlation_and_instance_narrow, private_bookmarks_are_resumed_by_their_token,
                 a_bookmark_is_heard_until_it_expires,
                 what_expires_is_claimed_without_a_payload, large_inputs_are_blobs;
+            unheard: a_resumption_that_nobody_hears_is_a_dead_letter,
+                a_resumption_that_is_used_has_to_be_there,
+                a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter;
             delivering: steps_that_wait_go_with_others, what_is_burned_at_once_was_there, more_than_the_limit_goes_on_later, stimuli_of_nodes_wait_in_the_queue,
                 what_has_to_wait_keeps_its_place,
                 what_waits_too_long_is_dead, a_stimulus_that_races_its_bookmark_meets_it_once,

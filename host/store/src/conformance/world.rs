@@ -11,6 +11,7 @@ use windlass_model::{
 };
 
 use super::Harness;
+use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
     BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow, RunRow,
     TriggerRow,
@@ -246,6 +247,21 @@ impl Member {
             triggers: vec![successor],
             ..self.step(held)
         }
+    }
+
+    /// The first ten dead letters.
+    pub(crate) fn letters(&self) -> Vec<LetterRow> {
+        let query = LetterQuery {
+            limit: 10,
+            ..LetterQuery::default()
+        };
+        self.store.dead_letters(&query).unwrap()
+    }
+
+    /// Why these are dead letters.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let letters = self.letters().into_iter();
+        letters.map(|row| row.letter.reason).collect()
     }
 
     /// The last step.
