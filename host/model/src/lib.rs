@@ -14,6 +14,7 @@ pub mod file;
 pub mod http;
 pub mod ids;
 pub mod instance;
+mod json_text;
 pub mod limits;
 pub mod mac;
 pub mod metrics;
@@ -41,6 +42,7 @@ pub use ids::{
     Version,
 };
 pub use instance::Status;
+pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
 pub use payload::{BlobRef, Body, Payload};
 pub use resumption::Resumption;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Payload;
+use crate::{JsonText, Payload};
 
 /// What a node returned.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Bookmark {
     /// Resuming uses it up.
     pub auto_burn: bool,
     /// Given back unread.
-    pub metadata: Option<serde_json::Value>,
+    pub metadata: Option<JsonText>,
     /// Epoch milliseconds.
     pub expires_ms: Option<i64>,
 }

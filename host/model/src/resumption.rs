@@ -7,9 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::value::Value;
 
-use crate::{BlobRef, Body, Failure, InstanceId, Payload, Seq};
+use crate::{BlobRef, Body, Failure, InstanceId, JsonText, Payload, Seq};
 
 /// The version that is written.
 const VERSION: u32 = 1;
@@ -24,7 +23,7 @@ pub enum Resumption {
         /// What was sent.
         input: Payload,
         /// What the bookmark carried.
-        metadata: Option<Value>,
+        metadata: Option<JsonText>,
     },
     /// The child that it waited for has ended.
     Child {
@@ -53,7 +52,7 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input: Option<Reference>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    metadata: Option<Value>,
+    metadata: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     instance: Option<InstanceId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,7 +166,7 @@ impl Resumption {
     ///
     /// It is not one, or a newer version has written it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
-        let wire: Wire = versioned(bytes)?;
+        let wire: Wire = versioned(bytes, |wire: &Wire| wire.v)?;
         let missing = |what: &str| Unreadable(format!("`{what}` is missing"));
         Ok(match wire.why {
             Why::Resumed => Self::Resumed {
@@ -223,7 +222,7 @@ impl About {
     ///
     /// It is not one, or a newer version has written it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
-        versioned::<AboutWire>(bytes).map(|wire| wire.about)
+        versioned(bytes, |wire: &AboutWire| wire.v).map(|wire| wire.about)
     }
 }
 
@@ -232,17 +231,27 @@ fn json(wire: &impl Serialize) -> Bytes {
     Bytes::from(serde_json::to_vec(wire).unwrap_or_default())
 }
 
-fn versioned<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, Unreadable> {
+fn versioned<T: for<'de> Deserialize<'de>>(
+    bytes: &[u8],
+    version: fn(&T) -> u32,
+) -> Result<T, Unreadable> {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    let unreadable = |error: serde_json::Error| Unreadable(error.to_string());
-    let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
-    if version.v != VERSION {
-        return Err(Unreadable(format!("its version is {}", version.v)));
+    let read = serde_json::from_slice::<T>(bytes);
+    let version = match &read {
+        Ok(wire) => version(wire),
+        // A newer version may look different, and says so before all else.
+        Err(_) => match serde_json::from_slice::<Version>(bytes) {
+            Ok(version) => version.v,
+            Err(error) => return Err(Unreadable(error.to_string())),
+        },
+    };
+    if version != VERSION {
+        return Err(Unreadable(format!("its version is {version}")));
     }
-    serde_json::from_slice(bytes).map_err(unreadable)
+    read.map_err(|error| Unreadable(error.to_string()))
 }
 
 #[cfg(test)]
@@ -262,7 +271,7 @@ mod tests {
         Resumption::Resumed {
             bookmark: "approval".to_owned(),
             input,
-            metadata: Some(serde_json::json!({"who": "me"})),
+            metadata: JsonText::of(&serde_json::json!({"who": "me"})).ok(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Between the types of the model and those of the contract.
 
 use windlass_model::{
-    Again, BlobRef, Body, Bookmark, Class, Digest, Done, Failure, Outcome, Payload, Suspension,
+    Again, BlobRef, Body, Bookmark, Class, Digest, Done, Failure, JsonText, Outcome, Payload,
+    Suspension,
 };
 
 use crate::bindings::host::windlass::types::types;
@@ -140,7 +141,7 @@ impl Reader<'_> {
             correlation: bookmark.correlation,
             private: bookmark.private,
             auto_burn: bookmark.auto_burn,
-            metadata: bookmark.metadata.as_ref().map(json).transpose()?,
+            metadata: bookmark.metadata.as_ref().map(json_text).transpose()?,
             expires_ms: match bookmark.expires {
                 Some(at) => Some(i64::try_from(at).map_err(|_| nonsense("it expires too late"))?),
                 None => None,
@@ -203,9 +204,21 @@ fn check_json(bytes: &[u8]) -> Result<(), Failure> {
 }
 
 fn json(payload: &node::Payload) -> Result<serde_json::Value, Failure> {
+    inline_json(payload, |bytes| serde_json::from_slice(bytes))
+}
+
+fn json_text(payload: &node::Payload) -> Result<JsonText, Failure> {
+    inline_json(payload, JsonText::checked)
+}
+
+fn inline_json<T>(
+    payload: &node::Payload,
+    read: impl FnOnce(&[u8]) -> serde_json::Result<T>,
+) -> Result<T, Failure> {
     match &payload.body {
-        node::Body::Inline(bytes) => serde_json::from_slice(bytes)
-            .map_err(|error| nonsense(&format!("a bookmark holds no JSON: {error}"))),
+        node::Body::Inline(bytes) => {
+            read(bytes).map_err(|error| nonsense(&format!("a bookmark holds no JSON: {error}")))
+        }
         node::Body::Blob(_) => Err(nonsense("a bookmark cannot hold a blob")),
     }
 }

@@ -71,9 +71,7 @@ impl Question for node::NodeRequest {
                         secrets.clean_text(correlation);
                     }
                     secrets.clean_value(&mut bookmark.matches);
-                    if let Some(metadata) = &mut bookmark.metadata {
-                        secrets.clean_value(metadata);
-                    }
+                    secrets.clean_json(&mut bookmark.metadata);
                 }
                 &mut suspension.state
             }

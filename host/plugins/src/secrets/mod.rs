@@ -17,8 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use url::Url;
-use windlass_model::Payload;
 use windlass_model::secrets::Reference;
+use windlass_model::{JsonText, Payload};
 
 use crate::http::grant::Grant;
 use redact::Redactor;
@@ -208,6 +208,16 @@ impl Secrets {
     pub(crate) fn clean_value(&self, value: &mut serde_json::Value) {
         if let Some(now) = self.now() {
             now.redactor.value(value);
+        }
+    }
+
+    /// Takes secrets out of JSON.
+    pub(crate) fn clean_json(&self, json: &mut Option<JsonText>) {
+        let (Some(now), Some(text)) = (self.now(), json.as_ref()) else {
+            return;
+        };
+        if let Some(clean) = now.redactor.json(text.as_str().as_bytes()) {
+            *json = JsonText::stored(&clean).ok();
         }
     }
 

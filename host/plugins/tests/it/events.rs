@@ -251,7 +251,10 @@ fn a_node_knows_its_resume_token_before_it_suspends() {
             call.cx.tokens = Some(Arc::new(Tokens));
         }
         match rig.fiber(&steps, call).result.unwrap() {
-            Outcome::Suspend(suspension) => suspension.bookmarks[0].metadata.clone().unwrap(),
+            Outcome::Suspend(suspension) => {
+                let metadata = suspension.bookmarks[0].metadata.as_ref();
+                metadata.unwrap().value().unwrap()
+            }
             other => panic!("not suspended: {other:?}"),
         }
     };
@@ -309,7 +312,7 @@ fn a_person_is_asked_and_answers() {
         bookmark.matches,
         json!({ "instance": instance, "node": "step" })
     );
-    let metadata = bookmark.metadata.as_ref().unwrap();
+    let metadata = bookmark.metadata.as_ref().unwrap().value().unwrap();
     assert_eq!(metadata["message"], "Really?");
     let decisions = metadata.pointer("/schema/properties/decision/enum");
     assert_eq!(decisions, Some(&json!(["approve", "reject"])));
@@ -321,7 +324,7 @@ fn a_person_is_asked_and_answers() {
         reason: Reason::Resumed {
             bookmark: "human.confirm".to_owned(),
             input: Payload::of(&json!({ "decision": "reject", "by": "ada" })),
-            metadata: bookmark.metadata.as_ref().map(Payload::of),
+            metadata: Some(Payload::of(&metadata)),
         },
         state: None,
     }));

@@ -1,12 +1,14 @@
 //! What a bookmark asks: its metadata may have a `message` for people and a `schema` that
 //! answers have to fit.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
-use windlass_model::schema::{Refused, Schema};
+use serde::Deserialize;
+use serde_json::value::{RawValue, Value};
+use windlass_model::schema::Schema;
 use windlass_model::{Body, Digest, Payload};
 use windlass_store::stimuli::BookmarkRow;
 
@@ -51,13 +53,38 @@ const COMPILED: usize = 64;
 /// How long the text of a schema that is kept compiled may be, in bytes.
 const KEPT_BYTES: usize = 16 * 1024;
 
-fn compiled(schema: &Value) -> Result<Arc<Schema>, Refused> {
-    let text = serde_json::to_vec(schema).unwrap_or_default();
-    let digest = Digest::of(&text);
+/// The text of the schema of an answer, as it stands in the metadata of a bookmark.
+fn schema_of(row: &BookmarkRow) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        #[serde(borrow, default)]
+        schema: Option<&'a RawValue>,
+    }
+    let metadata = row.bookmark.metadata.as_deref()?;
+    // A struct can be read of an array, too.
+    if metadata.first() == Some(&b'{')
+        && let Ok(Asked {
+            schema: Some(schema),
+        }) = serde_json::from_slice(metadata)
+    {
+        return Some(Cow::Borrowed(schema.get()));
+    }
+    // None, `null`, or several of which the last one counts.
+    let schema = Question::of(row).schema?;
+    Some(Cow::Owned(schema.to_string()))
+}
+
+/// # Errors
+///
+/// The text is not a schema.
+fn compiled(text: &str) -> Result<Arc<Schema>, String> {
+    let digest = Digest::of(text.as_bytes());
     if let Some(known) = KNOWN.lock().get(&digest) {
         return Ok(Arc::clone(known));
     }
-    let compiled = Arc::new(Schema::compile(schema)?);
+    let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let compiled = Schema::compile(&schema).map_err(|error| error.to_string())?;
+    let compiled = Arc::new(compiled);
     if text.len() <= KEPT_BYTES {
         let mut known = KNOWN.lock();
         if known.len() >= COMPILED {
@@ -74,7 +101,7 @@ fn compiled(schema: &Value) -> Result<Arc<Schema>, Refused> {
 ///
 /// The answer does not fit the schema of the bookmark, or the schema is none.
 pub(super) fn check(row: &BookmarkRow, answer: &Payload) -> Result<(), Error> {
-    let Some(schema) = Question::of(row).schema else {
+    let Some(schema) = schema_of(row) else {
         return Ok(());
     };
     let refused = |message: String, help: &str| Error::Refused {

@@ -3,7 +3,8 @@
 use windlass_engine::Open;
 use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{
-    Bookmark, Class, Failure, Payload, Resumption, Seq, TriggerNo, TriggerType, limits, valid,
+    Bookmark, Class, Failure, JsonText, Payload, Resumption, Seq, TriggerNo, TriggerType, limits,
+    valid,
 };
 use windlass_plugins::Reason;
 use windlass_store::Store;
@@ -69,10 +70,7 @@ impl Hot {
                 correlation: mark.correlation.clone(),
                 private: mark.private,
                 auto_burn: mark.auto_burn,
-                metadata: mark
-                    .metadata
-                    .as_ref()
-                    .map(|metadata| metadata.to_string().into()),
+                metadata: mark.metadata.as_ref().map(JsonText::to_bytes),
                 token: wait.bookmark(at, &mark.name),
                 expires_ms: mark.expires_ms,
                 created_ms: now_ms,
@@ -107,7 +105,7 @@ impl Hot {
             }) => Ok(Reason::Resumed {
                 bookmark,
                 input,
-                metadata: metadata.as_ref().map(Payload::of),
+                metadata: metadata.map(|json| Payload::json(json.to_bytes())),
             }),
             None if open.kind == TriggerType::Resume => self.expired(open, store),
             Some(Resumption::Child { .. }) | None => Ok(Reason::Again),

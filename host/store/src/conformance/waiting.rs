@@ -5,8 +5,8 @@ use uuid::Uuid;
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::resumption::About;
 use windlass_model::{
-    Body, Delivery, Digest, InstanceId, InstanceNo, Payload, Resumption, Seq, Status, StimulusId,
-    TriggerState, TriggerType, stimulus,
+    Body, Delivery, Digest, InstanceId, InstanceNo, JsonText, Payload, Resumption, Seq, Status,
+    StimulusId, TriggerState, TriggerType, stimulus,
 };
 
 use super::Harness;
@@ -155,7 +155,7 @@ fn check_resumed(row: &TriggerRow, name: &str, input: &str, due_ms: i64) {
     let expected = Resumption::Resumed {
         bookmark: name.into(),
         input: Payload::json(input.to_owned()),
-        metadata: Some(serde_json::json!({"m": 1})),
+        metadata: JsonText::of(&serde_json::json!({"m": 1})).ok(),
     };
     assert_eq!(Resumption::decode(payload).unwrap(), expected);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windlass_model::resumption::About;
 use windlass_model::{
-    BookmarkNo, Delivery, Digest, Failure, InstanceNo, Payload, Resumption, Seq, Status,
+    BookmarkNo, Delivery, Digest, Failure, InstanceNo, JsonText, Payload, Resumption, Seq, Status,
     StimulusNo, Token, TriggerNo, TriggerState, TriggerType,
 };
 
@@ -132,7 +132,7 @@ impl Data {
         let document = Resumption::Resumed {
             bookmark: bookmark.name.clone(),
             input: input.clone(),
-            metadata: metadata.and_then(|json| serde_json::from_slice(json).ok()),
+            metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
         };
         let document = document.encode();
         self.refer(met.instance, input);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use tokio_postgres::Row;
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, Payload, Resumption, Seq};
+use windlass_model::{InstanceId, JsonText, Payload, Resumption, Seq};
 
 use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
@@ -57,7 +57,7 @@ impl Met {
             bookmark: self.name.clone(),
             input: input.clone(),
             // What was stored as JSON is JSON.
-            metadata: metadata.and_then(|json| serde_json::from_slice(json).ok()),
+            metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
         };
         document.encode()
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row};
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, InstanceNo, Payload, Resumption, Seq, TriggerNo};
+use windlass_model::{InstanceId, InstanceNo, JsonText, Payload, Resumption, Seq, TriggerNo};
 
 use super::cache::extras;
 use super::{Done, Session};
@@ -189,7 +189,7 @@ impl Session<'_> {
             bookmark: met.name.clone(),
             input: input.clone(),
             // What was stored as JSON is JSON.
-            metadata: metadata.and_then(|json| serde_json::from_slice(json).ok()),
+            metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
         };
         let document = document.encode();
         self.refer(met.instance, input)?;

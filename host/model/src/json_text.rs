@@ -1,0 +1,180 @@
+//! JSON that is kept as its text: what is stored, passed on and given back, and seldom read.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::{RawValue, Value};
+
+/// One JSON value as its text. A text costs one pass over its bytes where a [`Value`] costs an
+/// allocation for each of its parts. Two texts are equal if their bytes are.
+#[derive(Clone, Debug)]
+pub struct JsonText(Arc<RawValue>);
+
+impl JsonText {
+    /// The text of what came from outside, which [`Value`] can read as well: nested 127 levels
+    /// at the most, and without numbers that no `f64` has.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not one JSON value, or are such a one that [`Value`] refuses.
+    pub fn checked(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice::<Readable>(bytes)?;
+        Self::stored(bytes)
+    }
+
+    /// The text of what was checked before it was stored.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not one JSON value.
+    pub fn stored(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// The text of a value.
+    ///
+    /// # Errors
+    ///
+    /// Never for a value that was read from JSON.
+    pub fn of(value: &Value) -> Result<Self, serde_json::Error> {
+        let text = serde_json::value::to_raw_value(value)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The text as bytes of its own.
+    pub fn to_bytes(&self) -> Bytes {
+        Bytes::copy_from_slice(self.as_str().as_bytes())
+    }
+
+    /// The value. None: its text is nested too deeply, which [`JsonText::checked`] refuses.
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.as_str()).ok()
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for JsonText {}
+
+impl Serialize for JsonText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(text.into()))
+    }
+}
+
+/// Anything that [`Value`] can read, forgotten as it is read.
+struct Readable;
+
+impl<'de> Deserialize<'de> for Readable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Readable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_unit<E>(self) -> Result<Readable, E> {
+        Ok(Readable)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Readable, A::Error> {
+        while seq.next_element::<Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readable, A::Error> {
+        while map.next_entry::<IgnoredAny, Readable>()?.is_some() {}
+        Ok(Readable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_stays_as_it_is() {
+        let text = br#" {"b": 1, "a": [ 1.50, "\u0000"] } "#;
+        let read = JsonText::checked(text).unwrap();
+        assert_eq!(read.as_str(), r#"{"b": 1, "a": [ 1.50, "\u0000"] }"#);
+        assert_eq!(read.value(), Some(json!({"a": [1.5, "\0"], "b": 1})));
+        let document = serde_json::to_string(&json!({"n": null})).unwrap();
+        assert_eq!(
+            JsonText::of(&json!({"n": null})).unwrap().as_str(),
+            document
+        );
+        let within = serde_json::to_string(&[&read]).unwrap();
+        let again: Vec<JsonText> = serde_json::from_str(&within).unwrap();
+        assert_eq!(again, [read]);
+    }
+
+    #[test]
+    fn what_a_value_refuses_is_refused() {
+        let deep = |levels: usize| [vec![b'['; levels], vec![b']'; levels]].concat();
+        for bytes in [
+            &b""[..],
+            b"{",
+            b"1 2",
+            b"nul",
+            b"\"\xff\"",
+            b"\"\n\"",
+            b"1e999",
+            b"{\"a\":1,}",
+            &deep(128),
+            &deep(1_000_000),
+        ] {
+            assert!(serde_json::from_slice::<Value>(bytes).is_err());
+            assert!(JsonText::checked(bytes).is_err());
+        }
+        assert!(JsonText::checked(&deep(127)).is_ok());
+        assert!(JsonText::checked(b"{\"a\":1,\"a\":[null,true,-1,1e9]}").is_ok());
+    }
+}
