@@ -35,6 +35,9 @@ pub struct Settings {
     pub bury_instances: u32,
 }
 
+/// How long after a claim the next one waits at most, in milliseconds: as long as the claim took.
+const MAX_REST_MS: u64 = 10;
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -134,8 +137,10 @@ pub struct Core {
     next_scan_ms: u64,
     /// The earliest wall time at which something is known to come due.
     next_due_ms: Option<i64>,
-    /// A claim is on its way.
-    claiming: bool,
+    /// A claim is on its way since then, on the monotonic clock.
+    claiming: Option<u64>,
+    /// No claim begins before that, on the monotonic clock.
+    next_claim_ms: u64,
     /// A burial is on its way.
     burying: bool,
     /// What dead members held is not all free yet: nothing is claimed before that.
@@ -156,7 +161,8 @@ impl Core {
             renewing: false,
             next_scan_ms: 0,
             next_due_ms: None,
-            claiming: false,
+            claiming: None,
+            next_claim_ms: 0,
             burying: false,
             recovering: false,
             starved: false,
@@ -176,7 +182,7 @@ impl Core {
             Event::Due(at_ms) => self.note_due(at_ms),
             Event::Claimed { more, next_due_ms } => self.claimed(more, next_due_ms, now),
             Event::ClaimFailed => {
-                self.claiming = false;
+                self.claiming = None;
                 // The store is in trouble; the next scan tries again.
                 self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms.min(1_000);
             }
@@ -211,14 +217,15 @@ impl Core {
         if !self.draining && !self.recovering && self.is_trusted(now) {
             wake = wake.min(self.next_scan_ms);
             if let Some(due) = self.next_due_ms
-                && !self.claiming
+                && self.claiming.is_none()
                 && !self.starved
                 && !self.paused
             {
                 let wait = u64::try_from(due.saturating_sub(now.wall_ms)).unwrap_or(0);
                 // The wall clock may be stepped while we sleep, so never sleep past a second
                 // for its sake.
-                wake = wake.min(now.monotonic_ms.saturating_add(wait.min(1_000)));
+                let claim_ms = now.monotonic_ms.saturating_add(wait.min(1_000));
+                wake = wake.min(claim_ms.max(self.next_claim_ms));
             }
         }
         wake.saturating_sub(now.monotonic_ms)
@@ -237,7 +244,7 @@ impl Core {
 
     fn joined(&mut self, asked_ms: u64, now: Now, actions: &mut Vec<Action>) {
         self.renewed(asked_ms);
-        self.claiming = false;
+        self.claiming = None;
         self.next_scan_ms = now.monotonic_ms + self.settings.scan_interval_ms;
         self.burying = true;
         self.recovering = true;
@@ -256,7 +263,7 @@ impl Core {
     fn lost(&mut self, actions: &mut Vec<Action>) {
         self.trusted_until_ms = None;
         self.renewing = false;
-        self.claiming = false;
+        self.claiming = None;
         self.burying = false;
         // Nothing more to do by itself until the driver reports the new membership.
         self.next_renewal_ms = u64::MAX;
@@ -290,9 +297,14 @@ impl Core {
     }
 
     fn claimed(&mut self, more: bool, next_due_ms: Option<i64>, now: Now) {
-        self.claiming = false;
+        let asked_ms = self.claiming.take().unwrap_or(now.monotonic_ms);
         if more {
             self.note_due(now.wall_ms);
+        } else {
+            // Each claim is a transaction. While the store is busy with others, one that takes
+            // much costs them less than several that take little.
+            let took_ms = now.monotonic_ms.saturating_sub(asked_ms);
+            self.next_claim_ms = now.monotonic_ms + took_ms.min(MAX_REST_MS);
         }
         // What was noted while the claim was on its way stands beside what it found.
         let horizon = now
@@ -340,7 +352,8 @@ impl Core {
             }
         }
         let due = self.next_due_ms.is_some_and(|due| due <= now.wall_ms);
-        if !due || self.claiming || self.starved || self.paused {
+        let rests = now.monotonic_ms < self.next_claim_ms;
+        if !due || rests || self.claiming.is_some() || self.starved || self.paused {
             return;
         }
         let room = self.settings.in_flight.saturating_sub(in_flight);
@@ -349,7 +362,7 @@ impl Core {
             actions.push(Action::WatchRoom);
             return;
         }
-        self.claiming = true;
+        self.claiming = Some(now.monotonic_ms);
         self.next_due_ms = None;
         actions.push(Action::Claim {
             instances: self.settings.claim_instances.min(room),
