@@ -14,9 +14,10 @@ use windlass_runtime::Error;
 use crate::app::App;
 use crate::codes;
 use crate::connections::{Asks, Busy, Connection};
-use crate::permissions::{Caller, Needed};
+use crate::permissions::Caller;
 use crate::pools::{Pool, Slot};
 use crate::problem::Problem;
+use crate::rules::{ForeignPages, Rule, Rules};
 
 /// The slot that a request takes among those that are worked on. A request that waits for long
 /// gives it back before. It ends with the request: what that leaves behind in the store when its
@@ -53,23 +54,22 @@ pub(crate) struct ForeignPage;
 
 /// Lets a request in, or answers it.
 pub(crate) async fn gate(
-    State((app, needed)): State<(App, Arc<Needed>)>,
+    State((app, rules)): State<(App, Arc<Rules>)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let connection = request.extensions().get::<Connection>().cloned();
-    let path = request.uri().path();
-    let pool = Pool::of(path);
-    let asks = if pool == Pool::Health || is_free(path) {
+    let rule = rules.of(&request);
+    let asks = if rule.pool == Pool::Health || rule.is_free {
         Asks::Health
     } else {
         Asks::Work
     };
     let _busy = connection.as_ref().map(|connection| connection.busy(asks));
-    if is_free(path) {
+    if rule.is_free {
         return next.run(request).await;
     }
-    match allowed(&app, &needed, connection.as_ref(), &request) {
+    match allowed(&app, rule, connection.as_ref(), &request) {
         Ok((caller, page)) => {
             request.extensions_mut().insert(caller);
             if let Some(page) = page {
@@ -78,19 +78,18 @@ pub(crate) async fn gate(
         }
         Err(problem) => return problem.into_response(),
     }
-    let path = request.uri().path();
-    if let Err(problem) = admitted(&app, pool, connection.as_ref(), request.headers()) {
+    if let Err(problem) = admitted(&app, rule.pool, connection.as_ref(), request.headers()) {
         return problem.into_response();
     }
-    if let Some(problem) = closed(&app, request.method(), path) {
+    if let Some(problem) = closed(&app, rule, request.method()) {
         return problem.into_response();
     }
-    let slot = match app.pools.enter(pool).await {
+    let slot = match app.pools.enter(rule.pool).await {
         Ok(slot) => slot,
         Err(problem) => return problem.into_response(),
     };
     // A hook may wait because its trigger says so.
-    let waits = pool == Pool::Hooks
+    let waits = rule.pool == Pool::Hooks
         || request
             .uri()
             .query()
@@ -121,13 +120,13 @@ pub(crate) async fn gate(
 /// of another origin in the browser of a caller who may.
 fn allowed(
     app: &App,
-    needed: &Needed,
+    rule: Rule,
     connection: Option<&Connection>,
     request: &Request,
 ) -> Result<(Caller, Option<ForeignPage>), Box<Problem>> {
     let (headers, uri) = (request.headers(), request.uri());
     let caller = app.caller(bearer(headers));
-    if !caller.may(needed.of(request)) {
+    if !caller.may(rule.permission) {
         let detail = "the request does not have the token of this host";
         return Err(
             Problem::new(StatusCode::UNAUTHORIZED, &codes::UNAUTHORISED, detail)
@@ -145,17 +144,15 @@ fn allowed(
         )
         .help("Use `localhost` or the address, send the token, or list the name in `hosts` of [server]."));
     }
-    let path = uri.path();
-    let is_hook = path.starts_with("/hooks/");
-    // A page cannot know the token, and these are meant to be called from elsewhere.
-    let excepted = has_token && (is_hook || path == "/events");
-    if !changes(request.method(), path) || excepted || !app.names().is_foreign(headers) {
+    // A page cannot know the token.
+    let excepted = has_token && rule.foreign_pages != ForeignPages::Refused;
+    if !rule.changes(request.method()) || excepted || !app.names().is_foreign(headers) {
         return Ok((caller, None));
     }
-    if is_hook {
-        return Ok((caller, Some(ForeignPage)));
+    match rule.foreign_pages {
+        ForeignPages::Handled => Ok((caller, Some(ForeignPage))),
+        ForeignPages::Refused | ForeignPages::NeedToken => Err(foreign_page()),
     }
-    Err(foreign_page())
 }
 
 /// The answer to a page of another origin.
@@ -186,16 +183,6 @@ fn admitted(
     Ok(())
 }
 
-/// What is answered whatever else is going on.
-pub(crate) fn is_free(path: &str) -> bool {
-    matches!(path, "/livez" | "/readyz")
-}
-
-/// Whether a request may change something. A hook may begin a run by whatever method.
-pub(crate) fn changes(method: &Method, path: &str) -> bool {
-    !method.is_safe() || path.starts_with("/hooks/")
-}
-
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?;
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -203,27 +190,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Why a request is not taken in for now.
-fn closed(app: &App, method: &Method, path: &str) -> Option<Box<Problem>> {
-    if !changes(method, path) {
+fn closed(app: &App, rule: Rule, method: &Method) -> Option<Box<Problem>> {
+    if !rule.changes(method) {
         return None;
     }
     if app.is_draining() {
         return Some(Error::Draining.into());
     }
-    (app.runtime().paused().is_some() && begins(path)).then(|| Error::Paused.into())
-}
-
-/// Whether a request that changes something lets work begin.
-fn begins(path: &str) -> bool {
-    let exactly = [
-        "/events",
-        "/api/v1/instances",
-        "/api/v1/stimuli",
-        "/api/v1/triggers",
-    ];
-    let below = ["/hooks/", "/resume/", "/api/v1/bookmarks/"];
-    let ends = ["/run", "/retry", "/replay", "/fire"];
-    exactly.contains(&path)
-        || below.iter().any(|below| path.starts_with(below))
-        || ends.iter().any(|end| path.ends_with(end))
+    (app.runtime().paused().is_some() && rule.begins).then(|| Error::Paused.into())
 }

@@ -30,6 +30,7 @@ mod problem;
 mod proxies;
 mod rates;
 mod routes;
+mod rules;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -63,18 +63,6 @@ impl Pool {
         Self::HooksWaiting,
     ];
 
-    /// The pool in which a request to this path begins.
-    pub(crate) fn of(path: &str) -> Self {
-        let open = ["/hooks/", "/resume/"];
-        if path == "/metrics" {
-            Self::Health
-        } else if open.iter().any(|open| path.starts_with(open)) {
-            Self::Hooks
-        } else {
-            Self::Requests
-        }
-    }
-
     fn name(self) -> &'static str {
         POOLS.get(self as usize).copied().unwrap_or_default()
     }

@@ -8,7 +8,6 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get};
-use serde_json::Value;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::{Response as Described, ResponseBuilder};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -24,8 +23,10 @@ use crate::api::{
 use crate::app::App;
 use crate::codes;
 use crate::gate;
-use crate::permissions::{self, Permission, Routes};
+use crate::permissions::Permission;
+use crate::pools::Pool;
 use crate::problem::{MEDIA, Problem};
+use crate::rules::{self, ForeignPages, Routes, Rule};
 
 /// What the document says besides the handlers.
 #[derive(utoipa::OpenApi)]
@@ -56,12 +57,13 @@ impl Modify for Token {
     }
 }
 
-/// All routes but that of the document itself, each with the permission that it needs.
+/// All routes but those of hooks and of the document itself, each with its rule.
 fn documented() -> Routes {
     use Permission as P;
+    let by_link = |rule: Rule| rule.in_pool(Pool::Hooks);
     Routes::new(OpenApiRouter::with_openapi(Document::openapi()))
-        .add(P::RunsStart, routes!(starting::start))
-        .add(P::RunsStart, routes!(starting::run))
+        .add(P::RunsStart.begins(), routes!(starting::start))
+        .add(P::RunsStart.begins(), routes!(starting::run))
         .add(P::RunsRead, routes!(instances::list))
         .add(P::RunsRead, routes!(instances::show))
         .add(P::RunsRead, routes!(instances::runs))
@@ -70,25 +72,28 @@ fn documented() -> Routes {
         .add(P::RunsControl, routes!(lifecycle::cancel))
         .add(P::RunsControl, routes!(lifecycle::pause))
         .add(P::RunsControl, routes!(lifecycle::unpause))
-        .add(P::RunsControl, routes!(lifecycle::retry))
+        .add(P::RunsControl.begins(), routes!(lifecycle::retry))
         .add(P::RunsDelete, routes!(lifecycle::delete))
         .add(P::RunsExport, routes!(transfer::export))
         .add(P::RunsImport, routes!(transfer::import))
         .add(P::TriggersRead, routes!(triggers::list))
         .add(P::TriggersRead, routes!(triggers::show))
-        .add(P::TriggersControl, routes!(triggers::schedule))
-        .add(P::TriggersControl, routes!(triggers::fire))
+        .add(P::TriggersControl.begins(), routes!(triggers::schedule))
+        .add(P::TriggersControl.begins(), routes!(triggers::fire))
         .add(P::TriggersControl, routes!(triggers::cancel))
         .add(P::TriggersControl, routes!(triggers::reschedule))
-        .add(P::StimuliSend, routes!(stimuli::send))
-        .add(P::StimuliSend, routes!(events::take))
+        .add(P::StimuliSend.begins(), routes!(stimuli::send))
+        .add(
+            P::StimuliSend.begins().foreign(ForeignPages::NeedToken),
+            routes!(events::take),
+        )
         .add(P::StimuliRead, routes!(stimuli::list))
         .add(P::BookmarksRead, routes!(bookmarks::list))
-        .add(P::BookmarksResume, routes!(bookmarks::resume))
+        .add(P::BookmarksResume.begins(), routes!(bookmarks::resume))
         .add(P::DeadLettersRead, routes!(letters::list))
         .add(P::DeadLettersRead, routes!(letters::show))
         .add(P::DeadLettersControl, routes!(letters::delete))
-        .add(P::DeadLettersControl, routes!(letters::replay))
+        .add(P::DeadLettersControl.begins(), routes!(letters::replay))
         .add(P::DeadLettersControl, routes!(letters::purge))
         .add(P::DefinitionsRead, routes!(definitions::list))
         .add(P::DefinitionsRead, routes!(definitions::show))
@@ -109,43 +114,43 @@ fn documented() -> Routes {
         .add(P::HostPause, routes!(admin::unpause))
         .add(P::HostReload, routes!(upkeep::refresh))
         .add(P::HostReload, routes!(upkeep::reload))
-        .add(P::HostRead, routes!(health::metrics))
-        .add(P::Public, routes!(health::livez))
-        .add(P::Public, routes!(health::readyz))
+        .add(
+            Rule::from(P::HostRead).in_pool(Pool::Health),
+            routes!(health::metrics),
+        )
+        .add(Rule::free(), routes!(health::livez))
+        .add(Rule::free(), routes!(health::readyz))
         .add(P::Public, routes!(health::page))
-        .add(P::Public, routes!(resume::ask))
-        .add(P::Public, routes!(resume::resume))
+        .add(by_link(P::Public.into()), routes!(resume::ask))
+        .add(by_link(P::Public.begins()), routes!(resume::resume))
 }
 
 /// The document that describes the HTTP API: OpenAPI 3.1.
 pub fn openapi() -> OpenApi {
-    let (router, _) = documented().into_parts();
+    let (router, rules) = documented().into_parts();
     let mut document = router.into_openapi();
     for (path, item) in &mut document.paths.paths {
-        for (method, operation) in permissions::operations(item) {
-            if path.starts_with(HOOKS) {
-                permissions::mark(operation, Permission::Public);
-            }
-            describe(path, &method, operation);
+        for (method, operation) in rules::operations(item) {
+            // What is not registered with a rule is the hook, routed by hand.
+            let rule = rules.get(path, &method).unwrap_or_else(Rule::hook);
+            describe(rule, path, &method, operation);
         }
     }
     document
 }
 
 /// Says what an operation needs, and what it may be answered with besides its own answers.
-fn describe(path: &str, method: &Method, operation: &mut Operation) {
-    let public = Value::from(Permission::Public.name());
-    let needed = operation.extensions.as_ref();
-    let needed = needed.and_then(|extensions| extensions.get(permissions::IN_DOCUMENT));
-    if needed == Some(&public) {
+fn describe(rule: Rule, path: &str, method: &Method, operation: &mut Operation) {
+    rules::mark(operation, rule.permission);
+    if rule.permission == Permission::Public {
         operation.security = Some(Vec::new());
     } else {
         add(operation, &WITH_TOKEN);
     }
-    if !gate::is_free(path) {
+    if !rule.is_free {
         add(operation, &WITH_NAME);
     }
-    if gate::changes(method, path) {
+    if rule.changes(method) {
         add(operation, &WITH_CHANGE);
     }
     if operation.request_body.is_some() {
@@ -221,12 +226,9 @@ fn problem(description: &str) -> Described {
         .build()
 }
 
-/// Where the paths of hooks begin.
-const HOOKS: &str = "/hooks/";
-
 /// The handlers, with what all requests pass.
 pub(crate) fn router(app: &App) -> Router {
-    let (router, mut needed) = documented().into_parts();
+    let (router, mut rules) = documented().into_parts();
     let (router, _) = router.split_for_parts();
     let methods = [
         (Method::GET, MethodFilter::GET),
@@ -238,10 +240,10 @@ pub(crate) fn router(app: &App) -> Router {
     let mut hooks = MethodRouter::new();
     for (method, filter) in methods {
         hooks = hooks.on(filter, webhooks::hook);
-        needed.note(HOOK, method, Permission::Public);
+        rules.note(HOOK, method, Rule::hook());
     }
-    needed.note(DOCUMENT, Method::GET, Permission::HostRead);
-    let state = (app.clone(), Arc::new(needed));
+    rules.note(DOCUMENT, Method::GET, Permission::HostRead.into());
+    let state = (app.clone(), Arc::new(rules));
     router
         .route(HOOK, hooks)
         .route(DOCUMENT, get(document))

@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode};
+use axum::http::request::Builder;
+use axum::http::{Method, Request, Response, StatusCode};
 use tower::ServiceExt as _;
 use windlass_model::Clock;
 use windlass_plugins::Host;
@@ -118,10 +119,24 @@ impl Rig {
     }
 
     fn asked(&self, method: &Method, path: &str) -> StatusCode {
-        let request = Request::builder().method(method).uri(path);
+        self.answered(Request::builder().method(method).uri(path))
+            .status()
+    }
+
+    fn answered(&self, request: Builder) -> Response<Body> {
         let request = request.body(Body::empty()).unwrap();
         let answered = routes::router(&self.app).oneshot(request);
-        self.tokio.block_on(answered).unwrap().status()
+        self.tokio.block_on(answered).unwrap()
+    }
+
+    /// The code of the problem that a request with the token is answered with.
+    fn code_of(&self, method: &Method, path: &str) -> Option<String> {
+        let request = Request::builder().method(method).uri(path);
+        let answered = self.answered(request.header("authorization", format!("Bearer {TOKEN}")));
+        let body = axum::body::to_bytes(answered.into_body(), 1 << 20);
+        let body = self.tokio.block_on(body).unwrap();
+        let problem: serde_json::Value = serde_json::from_slice(&body).ok()?;
+        Some(problem["code"].as_str()?.to_owned())
     }
 
     fn ready(&self) -> StatusCode {
@@ -296,4 +311,42 @@ fn every_route_has_a_permission() {
             "{method} {path}"
         );
     }
+}
+
+#[test]
+fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
+    let rig = Rig::new(Bounds::default());
+    rig.app.runtime().pause(false).unwrap();
+    let document = serde_json::to_value(openapi()).unwrap();
+    let mut refused = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let address = path.replace(['{', '}'], "");
+        for method in item.as_object().unwrap().keys() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            // One ends the pause, and one says that it is on.
+            let of_pauses = ["/api/v1/admin/unpause", "/readyz"].contains(&path.as_str());
+            if !of_pauses && rig.code_of(&method, &address).as_deref() == Some("WL-R085") {
+                refused.push(format!("{method} {path}"));
+            }
+        }
+    }
+    refused.sort_unstable();
+    let expected = [
+        "DELETE /hooks/{path}",
+        "GET /hooks/{path}",
+        "PATCH /hooks/{path}",
+        "POST /api/v1/bookmarks/{bookmark}/resume",
+        "POST /api/v1/dead-letters/{no}/replay",
+        "POST /api/v1/instances",
+        "POST /api/v1/instances/{id}/retry",
+        "POST /api/v1/instances/{id}/run",
+        "POST /api/v1/stimuli",
+        "POST /api/v1/triggers",
+        "POST /api/v1/triggers/{trigger}/fire",
+        "POST /events",
+        "POST /hooks/{path}",
+        "POST /resume/{token}",
+        "PUT /hooks/{path}",
+    ];
+    assert_eq!(refused, expected);
 }

@@ -1,0 +1,195 @@
+//! The rule of each route: which permission a request needs, whether it begins work, which pool
+//! its slot is of, and what is done with a page of another origin.
+//!
+//! A route and its rule are registered in one call ([`Routes::add`]), so a route without one does
+//! not exist. The rule is looked up before a request takes a slot or its body is read.
+
+use std::collections::HashMap;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
+use serde_json::Value;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+use crate::app::App;
+use crate::permissions::Permission;
+use crate::pools::Pool;
+
+/// By what name the document says which permission an operation needs.
+const IN_DOCUMENT: &str = "x-permission";
+
+/// What the gate does with a request for a route that comes from a page of another origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForeignPages {
+    /// Refused if the request changes something.
+    Refused,
+    /// The same, unless the request has the token, which no page knows.
+    NeedToken,
+    /// The handler decides about a request without the token: a signature excepts it.
+    Handled,
+}
+
+/// What the gate goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) permission: Permission,
+    /// Answered whatever else is going on, to every caller.
+    pub(crate) is_free: bool,
+    /// Lets work begin, which is refused while the host is paused.
+    pub(crate) begins: bool,
+    /// Changes something even by a method that is safe elsewhere.
+    always_changes: bool,
+    pub(crate) pool: Pool,
+    pub(crate) foreign_pages: ForeignPages,
+}
+
+impl From<Permission> for Rule {
+    fn from(permission: Permission) -> Self {
+        Self {
+            permission,
+            is_free: false,
+            begins: false,
+            always_changes: false,
+            pool: Pool::Requests,
+            foreign_pages: ForeignPages::Refused,
+        }
+    }
+}
+
+impl Permission {
+    /// The rule of a route that lets work begin.
+    pub(crate) fn begins(self) -> Rule {
+        Rule {
+            begins: true,
+            ..self.into()
+        }
+    }
+}
+
+impl Rule {
+    /// Of health: answered whatever else is going on.
+    pub(crate) fn free() -> Self {
+        Self {
+            is_free: true,
+            ..Permission::Public.into()
+        }
+    }
+
+    /// Of hooks: their callers have what their triggers verify, and begin a run by any method.
+    pub(crate) fn hook() -> Self {
+        Self {
+            always_changes: true,
+            ..Permission::Public.begins()
+        }
+        .in_pool(Pool::Hooks)
+        .foreign(ForeignPages::Handled)
+    }
+
+    pub(crate) fn in_pool(self, pool: Pool) -> Self {
+        Self { pool, ..self }
+    }
+
+    pub(crate) fn foreign(self, foreign_pages: ForeignPages) -> Self {
+        Self {
+            foreign_pages,
+            ..self
+        }
+    }
+
+    /// Whether a request by this method may change something.
+    pub(crate) fn changes(&self, method: &Method) -> bool {
+        self.always_changes || !method.is_safe()
+    }
+}
+
+/// The rules of all routes, by the pattern of the path and the method.
+#[derive(Default)]
+pub(crate) struct Rules(HashMap<String, Vec<(Method, Rule)>>);
+
+impl Rules {
+    /// The rule of a request. A path that is no route, and a method that a route does not know,
+    /// are answered to callers who may look at the host: others learn nothing of what there is.
+    pub(crate) fn of(&self, request: &Request) -> Rule {
+        let path = request.extensions().get::<MatchedPath>();
+        let methods = path.and_then(|path| self.0.get(path.as_str()));
+        let Some(methods) = methods else {
+            return Permission::HostRead.into();
+        };
+        // The router answers HEAD by the handler of GET.
+        let method = match *request.method() {
+            Method::HEAD => &Method::GET,
+            ref method => method,
+        };
+        let mut of_path = methods.iter().map(|(_, rule)| *rule);
+        let known = methods.iter().find(|(known, _)| known == method);
+        known.map(|(_, rule)| *rule).unwrap_or_else(|| Rule {
+            is_free: of_path.any(|rule| rule.is_free),
+            ..Permission::HostRead.into()
+        })
+    }
+
+    /// The rule of a route.
+    pub(crate) fn get(&self, path: &str, method: &Method) -> Option<Rule> {
+        let methods = self.0.get(path)?;
+        let known = methods.iter().find(|(known, _)| known == method);
+        known.map(|(_, rule)| *rule)
+    }
+
+    pub(crate) fn note(&mut self, path: &str, method: Method, rule: Rule) {
+        let methods = self.0.entry(path.to_owned()).or_default();
+        methods.push((method, rule));
+    }
+}
+
+/// Routes that are put together, each with its rule.
+pub(crate) struct Routes {
+    router: OpenApiRouter<App>,
+    rules: Rules,
+}
+
+impl Routes {
+    pub(crate) fn new(router: OpenApiRouter<App>) -> Self {
+        Self {
+            router,
+            rules: Rules::default(),
+        }
+    }
+
+    /// Adds routes, all of which have one rule.
+    pub(crate) fn add(mut self, rule: impl Into<Rule>, routes: UtoipaMethodRouter<App>) -> Self {
+        let rule = rule.into();
+        let (schemas, mut paths, methods) = routes;
+        for (path, item) in &mut paths.paths {
+            for (method, _) in operations(item) {
+                self.rules.note(path, method, rule);
+            }
+        }
+        self.router = self.router.routes((schemas, paths, methods));
+        self
+    }
+
+    pub(crate) fn into_parts(self) -> (OpenApiRouter<App>, Rules) {
+        (self.router, self.rules)
+    }
+}
+
+/// Says in the document which permission an operation needs.
+pub(crate) fn mark(operation: &mut Operation, permission: Permission) {
+    let extensions = operation.extensions.get_or_insert_with(Extensions::default);
+    extensions.insert(IN_DOCUMENT.to_owned(), Value::from(permission.name()));
+}
+
+/// The operations of a path that the host has methods for.
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    [
+        (Method::GET, &mut item.get),
+        (Method::POST, &mut item.post),
+        (Method::PUT, &mut item.put),
+        (Method::PATCH, &mut item.patch),
+        (Method::DELETE, &mut item.delete),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
