@@ -37,6 +37,7 @@ mod health;
 mod prefix;
 mod queue;
 mod settings;
+mod sql;
 mod weight;
 
 pub use error::{Error, Result};

@@ -16,7 +16,6 @@
 //! * a table: `schema.sql`, until it is released; then a further step in `layout.rs`.
 
 mod connect;
-mod drafts;
 mod fault;
 mod lane;
 mod lanes;
@@ -24,7 +23,6 @@ mod layout;
 mod listen;
 mod options;
 mod pool;
-mod published;
 mod read;
 mod rows;
 mod session;

@@ -16,6 +16,7 @@ use super::values::Param;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
+use crate::sql::{self, Source, Sql};
 
 /// Lends connections, each to one statement at a time.
 #[derive(Clone)]
@@ -90,6 +91,30 @@ impl ReadPool {
     /// Nothing is lent any more.
     pub(super) fn close(&self) {
         self.pool.close();
+    }
+}
+
+impl Source for ReadPool {
+    fn all<T>(
+        &self,
+        sql: Sql,
+        params: Vec<sql::Param>,
+        read: impl Fn(&dyn sql::Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let params = params.into_iter().map(|param| Box::new(param) as Param);
+        let rows = self.rows(sql.postgres, params.collect())?;
+        rows.iter().map(|row| read(row)).collect()
+    }
+
+    fn one<T>(
+        &self,
+        sql: Sql,
+        params: Vec<sql::Param>,
+        read: impl Fn(&dyn sql::Row) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let params = params.into_iter().map(|param| Box::new(param) as Param);
+        let row = self.one(sql.postgres, params.collect())?;
+        row.as_ref().map(|row| read(row)).transpose()
     }
 }
 

@@ -8,7 +8,7 @@ use windlass_model::{
 
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::values::{digest, get, params, read_payload, small, some_bytes, some_payload, unsigned};
-use super::{PostgresStore, drafts, published, snapshot, stimuli};
+use super::{PostgresStore, snapshot, stimuli};
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::Result;
@@ -19,6 +19,7 @@ use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQue
 use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::sql::{drafts, published};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 

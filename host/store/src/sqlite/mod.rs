@@ -5,7 +5,6 @@
 //! store tell which of them are alive, and a wake file tells them of each other's news.
 //! `docs/storage.md` describes the layout.
 
-mod drafts;
 mod fault;
 mod locks;
 mod log;
@@ -13,7 +12,6 @@ mod mark;
 mod open;
 mod options;
 mod pool;
-mod published;
 mod read;
 mod restore;
 mod rows;

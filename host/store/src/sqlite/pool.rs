@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use rusqlite::Connection;
+use rusqlite::{Connection, params_from_iter};
 
 use super::fault::note;
 use super::open;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
+use crate::sql::{Param, Row, Source, Sql};
 
 #[derive(Default)]
 struct Idle {
@@ -63,6 +64,27 @@ impl Pool {
         result.map_err(|error| note(&self.health, &self.path, &error))
     }
 
+    fn found<T>(
+        &self,
+        sql: Sql,
+        params: &[Param],
+        most: usize,
+        read: impl Fn(&dyn Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let found = self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql.sqlite)?;
+            let mut rows = statement.query(params_from_iter(params))?;
+            let mut found = Vec::new();
+            while found.len() < most
+                && let Some(row) = rows.next()?
+            {
+                found.push(read(row));
+            }
+            Ok(found)
+        })?;
+        found.into_iter().collect()
+    }
+
     fn borrow(&self) -> Result<Connection> {
         let mut idle = self.idle.lock();
         loop {
@@ -93,5 +115,25 @@ impl Pool {
         idle.connections.clear();
         drop(idle);
         self.returned.notify_all();
+    }
+}
+
+impl Source for Pool {
+    fn all<T>(
+        &self,
+        sql: Sql,
+        params: Vec<Param>,
+        read: impl Fn(&dyn Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.found(sql, &params, usize::MAX, read)
+    }
+
+    fn one<T>(
+        &self,
+        sql: Sql,
+        params: Vec<Param>,
+        read: impl Fn(&dyn Row) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.found(sql, &params, 1, read)?.pop())
     }
 }

@@ -10,8 +10,6 @@ use windlass_model::{
     ScopeNo, Seq, TriggerId,
 };
 
-use super::drafts;
-use super::published;
 use super::rows::{self, select_instance, select_run, select_trigger};
 use super::sums::{self, Key, Of};
 use super::values::{digest, read_summed, some_bytes, unsigned};
@@ -26,6 +24,7 @@ use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQue
 use crate::read::{Backlog, Counts, InstanceQuery, Reader};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::sql::{drafts, published};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
@@ -247,11 +246,11 @@ impl Reader for SqliteStore {
     }
 
     fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
-        self.pool.read(|c| published::published(c, name))
+        published::published(&self.pool, name)
     }
 
     fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        self.pool.read(|c| published::publications(c, query))
+        published::publications(&self.pool, query)
     }
 
     fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
@@ -259,35 +258,35 @@ impl Reader for SqliteStore {
     }
 
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
-        self.pool.read(|c| published::bindings(c, hash))
+        published::bindings(&self.pool, hash)
     }
 
     fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
-        self.pool.read(|c| published::bindings_of(c, workflow))
+        published::bindings_of(&self.pool, workflow)
     }
 
     fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        self.pool.read(|c| published::schedules(c, query))
+        published::schedules(&self.pool, query)
     }
 
     fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
-        self.pool.read(|c| drafts::draft(c, name))
+        drafts::draft(&self.pool, name)
     }
 
     fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
-        self.pool.read(|c| drafts::drafts(c, after, limit))
+        drafts::drafts(&self.pool, after, limit)
     }
 
     fn source(&self, name: &str) -> Result<Option<SourceRow>> {
-        self.pool.read(|c| drafts::source(c, name))
+        drafts::source(&self.pool, name)
     }
 
     fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
-        self.pool.read(|c| drafts::sources(c, after, limit))
+        drafts::sources(&self.pool, after, limit)
     }
 
     fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
-        self.pool.read(|c| drafts::upkeep(c, limit))
+        drafts::upkeep(&self.pool, limit)
     }
 
     fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {

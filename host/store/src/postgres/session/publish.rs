@@ -6,9 +6,9 @@
 use windlass_model::failpoint;
 
 use super::{Done, Session, get};
-use crate::postgres::published;
 use crate::postgres::values::small;
 use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
+use crate::sql::published;
 use crate::write::Wrote;
 
 /// The published version of a workflow, by number in its table.
@@ -126,7 +126,9 @@ impl Session<'_> {
 
     /// Makes the trigger index of a workflow this one, leaving alone what is in it already.
     async fn index(&mut self, workflow: &str, wanted: &[NewBinding]) -> Done<()> {
-        let rows = self.rows(published::BINDINGS_OF, &[&workflow]).await?;
+        let rows = self
+            .rows(published::BINDINGS_OF.postgres, &[&workflow])
+            .await?;
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
             let no: i64 = get(row, 0)?;

@@ -6,7 +6,7 @@ use windlass_model::UpkeepNo;
 use super::{Done, Session};
 use crate::drafts::{NewDraft, UPKEEP_ROWS, Upkeep, UpkeepOp};
 use crate::rows::DefinitionRow;
-use crate::sqlite::drafts::{REFRESH, REFRESH_ALL, RELOAD};
+use crate::sql::drafts::{REFRESH, REFRESH_ALL, RELOAD};
 use crate::write::Wrote;
 
 impl Session<'_> {

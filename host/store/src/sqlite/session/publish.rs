@@ -5,7 +5,8 @@ use windlass_model::failpoint;
 
 use super::{Done, Session};
 use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
-use crate::sqlite::published;
+use crate::sql::published;
+use crate::sql::row::int;
 use crate::write::Wrote;
 
 /// The published version of a workflow, by number in its table.
@@ -111,12 +112,13 @@ impl Session<'_> {
 
     /// Makes the trigger index of a workflow this one, leaving alone what is in it already.
     fn index(&self, workflow: &str, wanted: &[NewBinding]) -> Done<()> {
-        let sql = published::BINDINGS_OF;
+        let sql = published::BINDINGS_OF.sqlite;
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map([workflow], |row| {
-            Ok((row.get::<_, i64>(0)?, published::new_binding(row, 1)?))
-        })?;
-        let known = rows.collect::<Result<Vec<_>, _>>()?;
+        let mut rows = statement.query([workflow])?;
+        let mut known = Vec::new();
+        while let Some(row) = rows.next()? {
+            known.push((int(row, 0)?, published::new_binding(row, 1)?));
+        }
         for (no, _) in known.iter().filter(|(_, row)| !wanted.contains(row)) {
             self.connection
                 .prepare_cached("DELETE FROM binding WHERE no = ?1")?
