@@ -100,7 +100,16 @@ edges: [a -> b, b -> c]
 output: "{{ vars.c }}"
 options: { commit: burst }
 "#;
-    let running = Setup::default().start();
+    // What is written after a burst is over begins only once it is claimed, so none may end here.
+    let burst = BurstBounds {
+        time_ms: 600_000,
+        ..BurstBounds::default()
+    };
+    let setup = Setup {
+        burst,
+        ..Setup::default()
+    };
+    let running = setup.start();
     running.store.defer();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| running.run(workflow));
