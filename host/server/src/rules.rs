@@ -113,20 +113,18 @@ impl Rules {
     /// are answered to callers who may look at the host: others learn nothing of what there is.
     pub(crate) fn of(&self, request: &Request) -> Rule {
         let path = request.extensions().get::<MatchedPath>();
-        let methods = path.and_then(|path| self.0.get(path.as_str()));
-        let Some(methods) = methods else {
-            return Permission::HostRead.into();
-        };
+        let path = path.map_or("", MatchedPath::as_str);
         // The router answers HEAD by the handler of GET.
         let method = match *request.method() {
             Method::HEAD => &Method::GET,
             ref method => method,
         };
-        let mut of_path = methods.iter().map(|(_, rule)| *rule);
-        let known = methods.iter().find(|(known, _)| known == method);
-        known.map(|(_, rule)| *rule).unwrap_or_else(|| Rule {
-            is_free: of_path.any(|rule| rule.is_free),
-            ..Permission::HostRead.into()
+        self.get(path, method).unwrap_or_else(|| {
+            let first = self.0.get(path).and_then(|methods| methods.first());
+            Rule {
+                permission: Permission::HostRead,
+                ..first.map_or(Permission::HostRead.into(), |(_, rule)| *rule)
+            }
         })
     }
 

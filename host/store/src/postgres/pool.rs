@@ -105,17 +105,6 @@ impl Source for ReadPool {
         let rows = self.rows(sql.postgres, params.collect())?;
         rows.iter().map(|row| read(row)).collect()
     }
-
-    fn one<T>(
-        &self,
-        sql: Sql,
-        params: Vec<sql::Param>,
-        read: impl Fn(&dyn sql::Row) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let params = params.into_iter().map(|param| Box::new(param) as Param);
-        let row = self.one(sql.postgres, params.collect())?;
-        row.as_ref().map(|row| read(row)).transpose()
-    }
 }
 
 async fn read(pool: &Pool, place: &str, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {

@@ -24,9 +24,9 @@ pub(crate) struct Sql {
     pub(crate) postgres: &'static str,
 }
 
-/// Makes a [`Sql`] of a constant text. The parameters are `?1`, `?2` and so on, `$1`, `$2` for
-/// PostgreSQL. `CROSS JOIN … ON`, which keeps SQLite from changing the order of its loops, is `JOIN … ON`
-/// there.
+/// Makes a [`Sql`] of a constant text. The parameters are `?1`, `?2` and so on, which are `$1` and
+/// `$2` for PostgreSQL. `CROSS JOIN … ON`, which keeps SQLite from changing the order of its
+/// loops, is `JOIN … ON` there.
 macro_rules! sql {
     ($text:expr) => {{
         const SQLITE: &str = $text;
@@ -86,13 +86,15 @@ pub(crate) trait Source {
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Result<Vec<T>>;
 
-    /// The first row, if there is one.
+    /// The first row, if there is one. For statements that find no more than one.
     fn one<T>(
         &self,
         sql: Sql,
         params: Vec<Param>,
         read: impl Fn(&dyn Row) -> Result<T>,
-    ) -> Result<Option<T>>;
+    ) -> Result<Option<T>> {
+        Ok(self.all(sql, params, read)?.into_iter().next())
+    }
 }
 
 #[cfg(test)]

@@ -64,27 +64,6 @@ impl Pool {
         result.map_err(|error| note(&self.health, &self.path, &error))
     }
 
-    fn found<T>(
-        &self,
-        sql: Sql,
-        params: &[Param],
-        most: usize,
-        read: impl Fn(&dyn Row) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let found = self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql.sqlite)?;
-            let mut rows = statement.query(params_from_iter(params))?;
-            let mut found = Vec::new();
-            while found.len() < most
-                && let Some(row) = rows.next()?
-            {
-                found.push(read(row));
-            }
-            Ok(found)
-        })?;
-        found.into_iter().collect()
-    }
-
     fn borrow(&self) -> Result<Connection> {
         let mut idle = self.idle.lock();
         loop {
@@ -125,15 +104,15 @@ impl Source for Pool {
         params: Vec<Param>,
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.found(sql, &params, usize::MAX, read)
-    }
-
-    fn one<T>(
-        &self,
-        sql: Sql,
-        params: Vec<Param>,
-        read: impl Fn(&dyn Row) -> Result<T>,
-    ) -> Result<Option<T>> {
-        Ok(self.found(sql, &params, 1, read)?.pop())
+        let found = self.read(|connection| {
+            let mut statement = connection.prepare_cached(sql.sqlite)?;
+            let mut rows = statement.query(params_from_iter(&params))?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(read(row));
+            }
+            Ok(found)
+        })?;
+        found.into_iter().collect()
     }
 }
