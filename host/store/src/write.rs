@@ -570,6 +570,9 @@ pub struct Claims {
     /// When the next pending trigger that this member may take comes due, in epoch
     /// milliseconds, if nothing more is due now.
     pub next_due_ms: Option<i64>,
+    /// Whether a write had to wait for another process since the claim before this one. Only in
+    /// SQLite do writes wait for each other.
+    pub contended: bool,
 }
 
 /// One instance and its work.

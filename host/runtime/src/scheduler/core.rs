@@ -35,7 +35,8 @@ pub struct Settings {
     pub bury_instances: u32,
 }
 
-/// How long after a claim the next one waits at most, in milliseconds: as long as the claim took.
+/// How long after a claim the next one waits at most, in milliseconds, beside another process that
+/// writes: as long as the claim took.
 const MAX_REST_MS: u64 = 10;
 
 impl Default for Settings {
@@ -72,6 +73,8 @@ pub enum Event {
         more: bool,
         /// When the next one comes due.
         next_due_ms: Option<i64>,
+        /// Whether writes have waited for another process lately.
+        contended: bool,
     },
     /// The claim failed; the store is in trouble.
     ClaimFailed,
@@ -180,7 +183,11 @@ impl Core {
             Event::Tick => {}
             Event::Woken | Event::Room => self.want(now),
             Event::Due(at_ms) => self.note_due(at_ms),
-            Event::Claimed { more, next_due_ms } => self.claimed(more, next_due_ms, now),
+            Event::Claimed {
+                more,
+                next_due_ms,
+                contended,
+            } => self.claimed(more, next_due_ms, contended, now),
             Event::ClaimFailed => {
                 self.claiming = None;
                 // The store is in trouble; the next scan tries again.
@@ -296,13 +303,13 @@ impl Core {
         self.next_due_ms = Some(self.next_due_ms.map_or(at_ms, |known| known.min(at_ms)));
     }
 
-    fn claimed(&mut self, more: bool, next_due_ms: Option<i64>, now: Now) {
+    fn claimed(&mut self, more: bool, next_due_ms: Option<i64>, contended: bool, now: Now) {
         let asked_ms = self.claiming.take().unwrap_or(now.monotonic_ms);
         if more {
             self.note_due(now.wall_ms);
-        } else {
-            // Each claim is a transaction. While the store is busy with others, one that takes
-            // much costs them less than several that take little.
+        } else if contended {
+            // The other process waits for the transaction of each claim: one that takes much costs
+            // it less than several that take little.
             let took_ms = now.monotonic_ms.saturating_sub(asked_ms);
             self.next_claim_ms = now.monotonic_ms + took_ms.min(MAX_REST_MS);
         }

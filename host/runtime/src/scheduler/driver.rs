@@ -331,11 +331,16 @@ impl Driver {
             instances,
             more,
             next_due_ms,
+            contended,
         } = claims;
         tracing::trace!(instances = instances.len(), more, ?next_due_ms, "claimed");
         windlass_model::failpoint::pass("after-claim-write");
         self.hand_out(instances);
-        self.step(Event::Claimed { more, next_due_ms });
+        self.step(Event::Claimed {
+            more,
+            next_due_ms,
+            contended,
+        });
     }
 
     /// What was taken by the way. A claim would have said when more of it comes due.

@@ -224,6 +224,8 @@ impl Round {
             return Attempt::NotBegun(told(shared, failed));
         }
         let begun = clock.monotonic();
+        let waited = begun.saturating_sub(asked);
+        session.note_wait(waited);
         let group = self.items.iter_mut().skip(self.next).take(size);
         if let Err(failed) = carry_out(session, group) {
             session.roll_back();
@@ -242,9 +244,7 @@ impl Round {
         shared.health.well();
         session.advance_mark();
         let metrics = &shared.options.metrics;
-        metrics
-            .lock_wait
-            .record(micros(begun.saturating_sub(asked)));
+        metrics.lock_wait.record(micros(waited));
         let took = clock.monotonic().saturating_sub(begun);
         metrics.commit.record(micros(took));
         metrics.commit_batch.record(size as u64);

@@ -35,7 +35,8 @@ fn settled() -> Core {
         core.step(
             Event::Claimed {
                 more: false,
-                next_due_ms: None
+                next_due_ms: None,
+                contended: false,
             },
             at(2),
             0
@@ -58,6 +59,16 @@ fn claimed(next: Option<u64>) -> Event {
     Event::Claimed {
         more: false,
         next_due_ms: next.map(|ms| at(ms).wall_ms),
+        contended: false,
+    }
+}
+
+/// A claim beside another process that writes.
+fn contended(next: Option<u64>) -> Event {
+    Event::Claimed {
+        more: false,
+        next_due_ms: next.map(|ms| at(ms).wall_ms),
+        contended: true,
     }
 }
 
@@ -79,9 +90,8 @@ fn one_claim_at_a_time_and_none_is_forgotten() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
         (11, Event::Woken, 0, &[]),
-        (12, claimed(None), 0, &[]),
-        (14, Event::Tick, 0, &[claim()]),
-        (15, claimed(None), 0, &[]),
+        (12, claimed(None), 0, &[claim()]),
+        (13, claimed(None), 0, &[]),
     ]);
 }
 
@@ -140,6 +150,7 @@ fn more_work_is_claimed_at_once() {
             Event::Claimed {
                 more: true,
                 next_due_ms: None,
+                contended: true,
             },
             64,
             &[claim()],
@@ -148,22 +159,25 @@ fn more_work_is_claimed_at_once() {
 }
 
 #[test]
-fn a_claim_rests_as_long_as_the_one_before_took() {
+fn beside_another_process_a_claim_rests_as_long_as_the_one_before_took() {
     check(&[
         (10, Event::Woken, 0, &[claim()]),
         (11, Event::Woken, 0, &[]),
-        (14, claimed(None), 0, &[]),
+        (14, contended(None), 0, &[]),
         (15, Event::Woken, 0, &[]),
         (17, Event::Tick, 0, &[]),
         (18, Event::Tick, 0, &[claim()]),
         // A store that is slow puts nothing off for long.
-        (1_018, claimed(None), 0, &[]),
+        (1_018, contended(None), 0, &[]),
         (1_019, Event::Woken, 0, &[]),
         (1_027, Event::Tick, 0, &[]),
         (1_028, Event::Tick, 0, &[claim()]),
         // What comes later does not wait.
-        (1_030, claimed(Some(1_030)), 0, &[]),
+        (1_030, contended(Some(1_030)), 0, &[]),
         (1_032, Event::Woken, 0, &[claim()]),
+        // Alone, no claim rests.
+        (1_040, claimed(None), 0, &[]),
+        (1_040, Event::Woken, 0, &[claim()]),
     ]);
 }
 
@@ -171,7 +185,7 @@ fn a_claim_rests_as_long_as_the_one_before_took() {
 fn sleep_ends_with_the_rest() {
     let mut core = settled();
     assert_eq!(core.step(Event::Woken, at(10), 0), [claim()]);
-    assert_eq!(core.step(claimed(Some(30)), at(16), 0), []);
+    assert_eq!(core.step(contended(Some(30)), at(16), 0), []);
     assert_eq!(core.sleep_ms(at(16)), 14);
     assert_eq!(core.step(Event::Woken, at(17), 0), []);
     assert_eq!(core.sleep_ms(at(17)), 5);

@@ -250,6 +250,7 @@ impl Session<'_> {
             instances: Vec::with_capacity(taking.instances.len()),
             more: taking.more,
             next_due_ms: taking.next_due_ms,
+            contended: false,
         };
         if taking.instances.is_empty() {
             return Ok(claims);

@@ -99,6 +99,7 @@ impl Session<'_> {
             drop(rows);
             self.load_scopes(claimed)?;
         }
+        taking.claims.contended = std::mem::take(&mut self.contended);
         Ok(taking.claims)
     }
 

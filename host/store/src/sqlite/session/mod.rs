@@ -29,6 +29,7 @@ pub(super) mod statements;
 mod stimuli;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::sqlite::locks::Held;
 
@@ -70,6 +71,10 @@ impl From<Error> for Failed {
     }
 }
 
+/// A group that waits so long for the write lock waits for another process: SQLite asks again after
+/// a millisecond, and takes a free lock in some microseconds.
+const CONTENDED: Duration = Duration::from_micros(500);
+
 /// Traces kept, newest first: more than there are processes at a time.
 const TRACES: i64 = 10_000;
 
@@ -104,6 +109,8 @@ pub(super) struct Session<'c> {
     /// What the two were before the group, for when it is thrown away.
     before: Before,
     aftermath: Aftermath,
+    /// Whether a group had to wait for another process since the last claim.
+    contended: bool,
     /// Whether commits reach the disk although the durability does not ask for it.
     flushing: bool,
     log: Log,
@@ -124,6 +131,7 @@ impl<'c> Session<'c> {
             made_pending: 0,
             before: Before::default(),
             aftermath: Aftermath::default(),
+            contended: false,
             flushing: false,
             log: Log::new(shared),
             watch: Watch::new(&shared.path, opened.file),
@@ -157,6 +165,11 @@ impl<'c> Session<'c> {
             self.touch()?;
         }
         Ok(())
+    }
+
+    /// Notes how long the group that is open waited for the write lock.
+    pub(super) fn note_wait(&mut self, waited: Duration) {
+        self.contended |= waited >= CONTENDED;
     }
 
     /// Refuses to go on if the log is too long.
