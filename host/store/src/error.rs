@@ -1,5 +1,7 @@
 //! What a backend could not do.
 
+use std::path::Path;
+
 use windlass_model::Code;
 
 use crate::codes;
@@ -52,6 +54,14 @@ impl Error {
     pub fn is_refusal(&self) -> bool {
         let of_the_store = [codes::CLOSED, codes::LEFT_BEHIND, codes::REPLACED];
         !self.transient && !concerns_all(self) && !of_the_store.contains(&self.code)
+    }
+
+    /// Names the file that a value was found in.
+    pub(crate) fn found_in(mut self, path: &Path) -> Self {
+        if [codes::ALTERED, codes::CORRUPT].contains(&self.code) {
+            self.message = format!("{} ({})", self.message, path.display());
+        }
+        self
     }
 
     pub(crate) fn closed() -> Self {

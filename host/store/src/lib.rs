@@ -38,6 +38,7 @@ mod prefix;
 mod queue;
 mod settings;
 mod sql;
+mod sums;
 mod weight;
 
 pub use error::{Error, Result};

@@ -24,11 +24,8 @@ mod listen;
 mod options;
 mod pool;
 mod read;
-mod rows;
 mod session;
 mod shared;
-mod snapshot;
-mod stimuli;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -55,6 +52,7 @@ use crate::error::{Error, Result};
 use crate::externalise::externalise;
 use crate::health::Health;
 use crate::queue::{Awaited, Batch};
+use crate::sql::params;
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
 
@@ -243,7 +241,7 @@ impl Store for PostgresStore {
         let own = self.shared.process.to_string();
         let sql = "SELECT pg_notify($1, $2)";
         let channel = listen::channel(&self.shared.options.schema);
-        self.pool.hint(sql, values::params![channel, own]);
+        self.pool.hint(sql, params![channel, own]);
     }
 
     fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener> {
@@ -319,7 +317,7 @@ fn end(shared: &Shared, pool: &ReadPool) {
     // Where it fails, the leases run out by themselves.
     if !joined.is_empty() {
         let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
-        let _ = pool.rows(sql, values::params![joined]);
+        let _ = pool.rows(sql, params![joined]);
     }
     // Lanes of processes that died long ago have left theirs. What is younger than that may be
     // what a living lane is about to look for.
@@ -327,7 +325,7 @@ fn end(shared: &Shared, pool: &ReadPool) {
             WHERE process = ANY($1) OR at < now() - interval '30 days' RETURNING process) \
         DELETE FROM trail WHERE process = ANY (ARRAY(SELECT process FROM gone)) \
         AND (process = ANY($1) OR at < now() - interval '30 days')";
-    let _ = pool.rows(sql, values::params![shared.tracers.clone()]);
+    let _ = pool.rows(sql, params![shared.tracers.clone()]);
 }
 
 impl Drop for PostgresStore {

@@ -6,24 +6,26 @@
 
 use std::sync::{Arc, mpsc};
 
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{IsolationLevel, Row};
 use windlass_postgres::{Object, Pool, PoolError};
 
 use super::connect::Target;
 use super::fault::{Fault, explain, is_gone};
-use super::values::Param;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
-use crate::sql::{self, Source, Sql};
+use crate::sql::{self, Moments, Param, Source, Sql};
 
-/// Lends connections, each to one statement at a time.
+/// Begins a moment.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// Lends connections, each to one statement or moment at a time.
 #[derive(Clone)]
-pub(super) struct ReadPool {
+pub(crate) struct ReadPool {
     pool: Pool,
     runtime: tokio::runtime::Handle,
-    place: String,
+    place: Arc<str>,
     health: Arc<Health>,
 }
 
@@ -38,53 +40,73 @@ impl ReadPool {
             health,
             pool: target.readers(connections)?,
             runtime,
-            place: target.place().to_owned(),
+            place: target.place().into(),
         })
     }
 
     /// What a statement finds. Waits while all connections are lent.
     pub(super) fn rows(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let (pool, place) = (self.pool.clone(), self.place.clone());
-        self.runtime.spawn(async move {
-            let _ = sender.send(read(&pool, &place, sql, &params).await);
-        });
-        self.noted(receiver.recv().unwrap_or_else(|_| Err(Error::closed())))
-    }
-
-    /// The first row, if there is one.
-    pub(super) fn one(&self, sql: &'static str, params: Vec<Param>) -> Result<Option<Row>> {
-        Ok(self.rows(sql, params)?.into_iter().next())
-    }
-
-    /// What several statements find in one moment. If what the first one finds says so, the
-    /// others are left out.
-    pub(super) fn moment(
-        &self,
-        statements: Vec<(&'static str, Vec<Param>)>,
-        goes_on: impl Fn(&[Row]) -> bool + Send + Sync + 'static,
-    ) -> Result<Vec<Vec<Row>>> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let (pool, place) = (self.pool.clone(), self.place.clone());
-        self.runtime.spawn(async move {
-            let _ = sender.send(read_moment(&pool, &place, &statements, goes_on).await);
-        });
-        self.noted(receiver.recv().unwrap_or_else(|_| Err(Error::closed())))
+        let pool = self.clone();
+        self.wait(async move { pool.read(sql, &params).await })
     }
 
     /// Runs a statement whose outcome nobody waits for.
     pub(super) fn hint(&self, sql: &'static str, params: Vec<Param>) {
-        let (pool, place) = (self.pool.clone(), self.place.clone());
+        let pool = self.clone();
         self.runtime.spawn(async move {
-            let _ = read(&pool, &place, sql, &params).await;
+            let _ = pool.read(sql, &params).await;
         });
     }
 
-    fn noted<T>(&self, read: Result<T>) -> Result<T> {
+    /// Waits for what runs on the store's runtime.
+    fn wait<T: Send + 'static>(
+        &self,
+        run: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            let _ = sender.send(run.await);
+        });
+        let read = receiver.recv().unwrap_or_else(|_| Err(Error::closed()));
         read.inspect_err(|error| {
             if concerns_all(error) {
                 self.health.note(Lasts::Passing, error);
             }
+        })
+    }
+
+    async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
+        // The server may have been away while connections were not in use. Reading again does no
+        // harm.
+        let mut left = self.pool.status().max_size;
+        loop {
+            let client = self.borrow().await?;
+            match query(&client, sql, params).await {
+                Err(fault) if is_gone(&fault) && left > 0 => left -= 1,
+                read => return read.map_err(|fault| explain(&self.place, &fault)),
+            }
+        }
+    }
+
+    /// A connection on which a moment has begun.
+    async fn begin(&self) -> Result<Object> {
+        let mut left = self.pool.status().max_size;
+        loop {
+            let client = self.borrow().await?;
+            match client.batch_execute(BEGIN).await {
+                Err(fault) if is_gone(&fault) && left > 0 => left -= 1,
+                Err(fault) => return Err(explain(&self.place, &fault)),
+                Ok(()) => return Ok(client),
+            }
+        }
+    }
+
+    async fn borrow(&self) -> Result<Object> {
+        let lent = self.pool.get().await;
+        lent.map_err(|error| match error {
+            PoolError::Backend(fault) => explain(&self.place, &fault),
+            PoolError::Closed => Error::closed(),
+            error => Error::new(codes::CONNECTIONS, error.to_string()).transient(),
         })
     }
 
@@ -94,105 +116,71 @@ impl ReadPool {
     }
 }
 
+async fn query(client: &Object, sql: &'static str, params: &[Param]) -> Result<Vec<Row>, Fault> {
+    #[cfg(test)]
+    super::tests::plans::PREPARED.lock().insert((false, sql));
+    let params: Vec<&(dyn ToSql + Sync)> = params
+        .iter()
+        .map(|param| param as &(dyn ToSql + Sync))
+        .collect();
+    let statement = client.prepare_cached(sql).await?;
+    client.query(&statement, &params).await
+}
+
+fn each<T>(rows: &[Row], read: impl Fn(&dyn sql::Row) -> Result<T>) -> Result<Vec<T>> {
+    rows.iter().map(|row| read(row)).collect()
+}
+
 impl Source for ReadPool {
     fn all<T>(
         &self,
         sql: Sql,
-        params: Vec<sql::Param>,
+        params: Vec<Param>,
         read: impl Fn(&dyn sql::Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let params = params.into_iter().map(|param| Box::new(param) as Param);
-        let rows = self.rows(sql.postgres, params.collect())?;
-        rows.iter().map(|row| read(row)).collect()
+        each(&self.rows(sql.postgres, params)?, read)
     }
 }
 
-async fn read(pool: &Pool, place: &str, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
-    // The server may have been away while connections were not in use. Reading again does no
-    // harm.
-    for _ in 0..pool.status().max_size {
-        match attempt(pool, place, sql, params).await? {
-            Err(fault) if is_gone(&fault) => {}
-            read => return read.map_err(|fault| explain(place, &fault)),
-        }
-    }
-    let read = attempt(pool, place, sql, params).await?;
-    read.map_err(|fault| explain(place, &fault))
+/// A connection whose statements see one moment.
+pub(crate) struct Moment<'m> {
+    pool: &'m ReadPool,
+    client: Arc<Object>,
 }
 
-async fn attempt(
-    pool: &Pool,
-    place: &str,
-    sql: &'static str,
-    params: &[Param],
-) -> Result<Result<Vec<Row>, Fault>> {
-    #[cfg(test)]
-    super::tests::plans::PREPARED.lock().insert((false, sql));
-    let client = pool.get().await.map_err(|error| lent(place, error))?;
-    let params: Vec<&(dyn ToSql + Sync)> = params
-        .iter()
-        .map(|param| &**param as &(dyn ToSql + Sync))
-        .collect();
-    let statement = match client.prepare_cached(sql).await {
-        Ok(statement) => statement,
-        Err(fault) => return Ok(Err(fault)),
-    };
-    Ok(client.query(&statement, &params).await)
-}
-
-/// Why no connection could be lent.
-fn lent(place: &str, error: PoolError) -> Error {
-    match error {
-        PoolError::Backend(fault) => explain(place, &fault),
-        PoolError::Closed => Error::closed(),
-        error => Error::new(codes::CONNECTIONS, error.to_string()).transient(),
+impl Source for Moment<'_> {
+    fn all<T>(
+        &self,
+        sql: Sql,
+        params: Vec<Param>,
+        read: impl Fn(&dyn sql::Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let (client, place) = (Arc::clone(&self.client), Arc::clone(&self.pool.place));
+        let rows = self.pool.wait(async move {
+            let rows = query(&client, sql.postgres, &params).await;
+            rows.map_err(|fault| explain(&place, &fault))
+        })?;
+        each(&rows, read)
     }
 }
 
-async fn read_moment(
-    pool: &Pool,
-    place: &str,
-    statements: &[(&'static str, Vec<Param>)],
-    goes_on: impl Fn(&[Row]) -> bool,
-) -> Result<Vec<Vec<Row>>> {
-    // As with one statement: the server may have been away.
-    let mut left = pool.status().max_size;
-    loop {
-        let mut client = pool.get().await.map_err(|error| lent(place, error))?;
-        match attempt_moment(&mut client, statements, &goes_on).await {
-            Err(fault) if is_gone(&fault) && left > 0 => left -= 1,
-            read => return read.map_err(|fault| explain(place, &fault)),
-        }
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        // The task holds the connection until the server has ended the moment. Then the pool gets
+        // it back, unless it broke.
+        let client = Arc::clone(&self.client);
+        self.pool.runtime.spawn(async move {
+            let _ = client.batch_execute("ROLLBACK").await;
+        });
     }
 }
 
-async fn attempt_moment(
-    client: &mut Object,
-    statements: &[(&'static str, Vec<Param>)],
-    goes_on: &impl Fn(&[Row]) -> bool,
-) -> Result<Vec<Vec<Row>>, Fault> {
-    let moment = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .await?;
-    let mut found = Vec::with_capacity(statements.len());
-    for (sql, params) in statements {
-        #[cfg(test)]
-        super::tests::plans::PREPARED.lock().insert((false, *sql));
-        let params: Vec<&(dyn ToSql + Sync)> = params
-            .iter()
-            .map(|param| &**param as &(dyn ToSql + Sync))
-            .collect();
-        let statement = moment.prepare_cached(sql).await?;
-        found.push(moment.query(&statement, &params).await?);
-        if let [first] = found.as_slice()
-            && !goes_on(first)
-        {
-            break;
-        }
+impl Moments for ReadPool {
+    type Moment<'m> = Moment<'m>;
+
+    fn moment<T>(&self, read: impl FnOnce(&Moment<'_>) -> Result<T>) -> Result<T> {
+        let pool = self.clone();
+        let client = Arc::new(self.wait(async move { pool.begin().await })?);
+        read(&Moment { pool: self, client })
     }
-    moment.commit().await?;
-    Ok(found)
 }

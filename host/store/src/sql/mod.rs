@@ -7,7 +7,12 @@
 pub(crate) mod drafts;
 mod param;
 pub(crate) mod published;
+pub(crate) mod read;
 pub(crate) mod row;
+pub(crate) mod rows;
+mod snapshot;
+pub(crate) mod stimuli;
+pub(crate) mod words;
 
 pub(crate) use self::param::{Param, params};
 pub(crate) use self::row::Row;
@@ -24,57 +29,26 @@ pub(crate) struct Sql {
     pub(crate) postgres: &'static str,
 }
 
-/// Makes a [`Sql`] of a constant text. The parameters are `?1`, `?2` and so on, which are `$1` and
-/// `$2` for PostgreSQL. `CROSS JOIN … ON`, which keeps SQLite from changing the order of its
-/// loops, is `JOIN … ON` there.
+/// Makes a [`Sql`] of a constant text.
+///
+/// * Parameters are `?1`, `?2` and so on, which are `$1` and `$2` for PostgreSQL.
+/// * `{one|other}` is `one` for SQLite and `other` for PostgreSQL; each may be empty.
+/// * `CROSS JOIN … ON`, which keeps SQLite from changing the order of its loops, is
+///   `JOIN … ON` for PostgreSQL.
 macro_rules! sql {
     ($text:expr) => {{
-        const SQLITE: &str = $text;
-        const BYTES: [u8; $crate::sql::postgres_length(SQLITE)] = $crate::sql::postgres(SQLITE);
-        const POSTGRES: &str = match std::str::from_utf8(&BYTES) {
-            Ok(text) => text,
-            Err(_) => panic!("the statement is no text"),
-        };
+        const TEXT: &str = $text;
+        const SQLITE: [u8; $crate::sql::words::length(TEXT, false)] =
+            $crate::sql::words::write(TEXT, false);
+        const POSTGRES: [u8; $crate::sql::words::length(TEXT, true)] =
+            $crate::sql::words::write(TEXT, true);
         $crate::sql::Sql {
-            sqlite: SQLITE,
-            postgres: POSTGRES,
+            sqlite: const { $crate::sql::words::text(&SQLITE) },
+            postgres: const { $crate::sql::words::text(&POSTGRES) },
         }
     }};
 }
 pub(crate) use sql;
-
-/// The next byte of a statement in PostgreSQL's words, and what comes after it.
-const fn next(text: &[u8]) -> Option<(u8, &[u8])> {
-    match text {
-        [b'C', b'R', b'O', b'S', b'S', b' ', rest @ ..] => next(rest),
-        [b'?', rest @ ..] => Some((b'$', rest)),
-        [other, rest @ ..] => Some((*other, rest)),
-        [] => None,
-    }
-}
-
-/// The length of a statement in PostgreSQL's words, in bytes.
-pub(crate) const fn postgres_length(text: &str) -> usize {
-    let (mut text, mut length) = (text.as_bytes(), 0);
-    while let Some((_, rest)) = next(text) {
-        text = rest;
-        length += 1;
-    }
-    length
-}
-
-/// A statement in PostgreSQL's words, of [`postgres_length`] bytes.
-#[expect(clippy::indexing_slicing, reason = "is carried out by the compiler")]
-pub(crate) const fn postgres<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
-    let mut written = [0; LENGTH];
-    let (mut text, mut length) = (text.as_bytes(), 0);
-    while let Some((byte, rest)) = next(text) {
-        written[length] = byte;
-        text = rest;
-        length += 1;
-    }
-    written
-}
 
 /// Where statements that only read are carried out, each by itself.
 pub(crate) trait Source {
@@ -97,18 +71,13 @@ pub(crate) trait Source {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_statement_is_turned_into_the_words_of_the_other_database() {
-        let sql = sql!("SELECT a FROM x CROSS JOIN y ON y.no = ?1 WHERE x.no = ?12");
-        assert_eq!(
-            sql.sqlite,
-            "SELECT a FROM x CROSS JOIN y ON y.no = ?1 WHERE x.no = ?12"
-        );
-        assert_eq!(
-            sql.postgres,
-            "SELECT a FROM x JOIN y ON y.no = $1 WHERE x.no = $12"
-        );
-    }
+/// Where several statements see one moment.
+pub(crate) trait Moments {
+    /// One moment.
+    type Moment<'m>: Source
+    where
+        Self: 'm;
+
+    /// Reads what there is in one moment.
+    fn moment<T>(&self, read: impl FnOnce(&Self::Moment<'_>) -> Result<T>) -> Result<T>;
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use windlass_model::Digest;
+use windlass_model::{Digest, InstanceId, TriggerId};
 
 /// A parameter, which may go to another thread.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub(crate) enum Param {
     Int(i64),
     Text(String),
     Bytes(Bytes),
+    /// A list of integers: an array, or its JSON text for SQLite's `json_each`.
+    Ints(Vec<i64>),
 }
 
 /// The parameters of a statement, in order.
@@ -53,6 +55,66 @@ impl From<&str> for Param {
     }
 }
 
+impl From<&String> for Param {
+    fn from(value: &String) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
+impl From<String> for Param {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<&[u8]> for Param {
+    fn from(value: &[u8]) -> Self {
+        Self::Bytes(Bytes::copy_from_slice(value))
+    }
+}
+
+impl From<&Bytes> for Param {
+    fn from(value: &Bytes) -> Self {
+        Self::Bytes(value.clone())
+    }
+}
+
+impl From<InstanceId> for Param {
+    fn from(value: InstanceId) -> Self {
+        (&value.0.as_bytes()[..]).into()
+    }
+}
+
+impl From<TriggerId> for Param {
+    fn from(value: TriggerId) -> Self {
+        (&value.0.as_bytes()[..]).into()
+    }
+}
+
+impl From<Vec<i64>> for Param {
+    fn from(value: Vec<i64>) -> Self {
+        Self::Ints(value)
+    }
+}
+
+impl From<i32> for Param {
+    fn from(value: i32) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<i16> for Param {
+    fn from(value: i16) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl From<u8> for Param {
+    fn from(value: u8) -> Self {
+        Self::Int(value.into())
+    }
+}
+
 impl From<Digest> for Param {
     fn from(value: Digest) -> Self {
         Self::Bytes(Bytes::copy_from_slice(&value.0))
@@ -66,6 +128,11 @@ impl rusqlite::ToSql for Param {
             Self::Int(value) => ValueRef::Integer(*value),
             Self::Text(value) => ValueRef::Text(value.as_bytes()),
             Self::Bytes(value) => ValueRef::Blob(value),
+            Self::Ints(values) => {
+                // Numbers always serialise.
+                let text = serde_json::to_string(values).unwrap_or_default();
+                return Ok(ToSqlOutput::Owned(text.into()));
+            }
         }))
     }
 }
@@ -95,6 +162,11 @@ mod postgres {
                 },
                 Self::Text(value) => value.to_sql_checked(kind, out),
                 Self::Bytes(value) => (&**value).to_sql_checked(kind, out),
+                Self::Ints(values) if *kind == Type::INT2_ARRAY => {
+                    let values = values.iter().map(|value| i16::try_from(*value));
+                    values.collect::<Result<Vec<_>, _>>()?.to_sql(kind, out)
+                }
+                Self::Ints(values) => values.to_sql_checked(kind, out),
             }
         }
 

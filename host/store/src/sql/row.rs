@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_model::{Digest, InstanceId};
+use windlass_model::{Digest, InstanceId, Payload};
 
+use crate::columns::payload_of;
 use crate::error::{Error, Result};
+use crate::sums::{self, Key, Of};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +23,18 @@ pub(crate) enum Value<'r> {
 pub(crate) trait Row {
     /// What a column holds. The first one is 0.
     fn value(&self, column: usize) -> Result<Value<'_>>;
+
+    /// The checksum in a column. Only the rows of SQLite have such columns.
+    fn sum(&self, _column: usize) -> Result<Option<i64>> {
+        Ok(None)
+    }
 }
 
 impl Row for rusqlite::Row<'_> {
+    fn sum(&self, column: usize) -> Result<Option<i64>> {
+        int_if_any(self, column)
+    }
+
     fn value(&self, column: usize) -> Result<Value<'_>> {
         let value = self.get_ref(column).map_err(|error| unreadable(&error))?;
         Ok(match value {
@@ -78,7 +90,7 @@ fn unexpected(value: Value<'_>, wanted: &str) -> Error {
 }
 
 /// A number, or none.
-pub(crate) fn int_if_any(row: &dyn Row, column: usize) -> Result<Option<i64>> {
+pub(crate) fn int_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<i64>> {
     match row.value(column)? {
         Value::Null => Ok(None),
         Value::Int(value) => Ok(Some(value)),
@@ -87,30 +99,30 @@ pub(crate) fn int_if_any(row: &dyn Row, column: usize) -> Result<Option<i64>> {
 }
 
 /// A number.
-pub(crate) fn int(row: &dyn Row, column: usize) -> Result<i64> {
+pub(crate) fn int(row: &(impl Row + ?Sized), column: usize) -> Result<i64> {
     let value = int_if_any(row, column)?;
     value.ok_or_else(|| unexpected(Value::Null, "a number"))
 }
 
 /// A number that is never negative and was stored bit by bit.
-pub(crate) fn unsigned(row: &dyn Row, column: usize) -> Result<u64> {
+pub(crate) fn unsigned(row: &(impl Row + ?Sized), column: usize) -> Result<u64> {
     int(row, column).map(i64::cast_unsigned)
 }
 
 /// A number that is never negative and small, or none.
-pub(crate) fn small_if_any(row: &dyn Row, column: usize) -> Result<Option<u32>> {
+pub(crate) fn small_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<u32>> {
     let value = int_if_any(row, column)?.map(u32::try_from).transpose();
     value.map_err(|_| unreadable(&"a number out of its range"))
 }
 
 /// A number that is never negative and small.
-pub(crate) fn small(row: &dyn Row, column: usize) -> Result<u32> {
+pub(crate) fn small(row: &(impl Row + ?Sized), column: usize) -> Result<u32> {
     let value = small_if_any(row, column)?;
     value.ok_or_else(|| unexpected(Value::Null, "a number"))
 }
 
 /// A text, or none.
-pub(crate) fn text_if_any(row: &dyn Row, column: usize) -> Result<Option<String>> {
+pub(crate) fn text_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<String>> {
     match row.value(column)? {
         Value::Null => Ok(None),
         Value::Text(value) => Ok(Some(value.to_owned())),
@@ -119,12 +131,12 @@ pub(crate) fn text_if_any(row: &dyn Row, column: usize) -> Result<Option<String>
 }
 
 /// A text.
-pub(crate) fn text(row: &dyn Row, column: usize) -> Result<String> {
+pub(crate) fn text(row: &(impl Row + ?Sized), column: usize) -> Result<String> {
     let value = text_if_any(row, column)?;
     value.ok_or_else(|| unexpected(Value::Null, "a text"))
 }
 
-fn raw_if_any(row: &dyn Row, column: usize) -> Result<Option<&[u8]>> {
+fn raw_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>> {
     match row.value(column)? {
         Value::Null => Ok(None),
         Value::Bytes(value) => Ok(Some(value)),
@@ -132,14 +144,19 @@ fn raw_if_any(row: &dyn Row, column: usize) -> Result<Option<&[u8]>> {
     }
 }
 
+/// Bytes, or none.
+pub(crate) fn bytes_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Bytes>> {
+    Ok(raw_if_any(row, column)?.map(Bytes::copy_from_slice))
+}
+
 /// Bytes; none are as good as absent ones.
-pub(crate) fn bytes(row: &dyn Row, column: usize) -> Result<Bytes> {
+pub(crate) fn bytes(row: &(impl Row + ?Sized), column: usize) -> Result<Bytes> {
     let value = raw_if_any(row, column)?;
     Ok(Bytes::copy_from_slice(value.unwrap_or_default()))
 }
 
 /// A digest.
-pub(crate) fn digest(row: &dyn Row, column: usize) -> Result<Digest> {
+pub(crate) fn digest(row: &(impl Row + ?Sized), column: usize) -> Result<Digest> {
     let value = raw_if_any(row, column)?.unwrap_or_default();
     let value = <[u8; 32]>::try_from(value);
     value
@@ -148,10 +165,129 @@ pub(crate) fn digest(row: &dyn Row, column: usize) -> Result<Digest> {
 }
 
 /// The id of a run, or none.
-pub(crate) fn instance_if_any(row: &dyn Row, column: usize) -> Result<Option<InstanceId>> {
+pub(crate) fn instance_if_any(
+    row: &(impl Row + ?Sized),
+    column: usize,
+) -> Result<Option<InstanceId>> {
     let Some(value) = raw_if_any(row, column)? else {
         return Ok(None);
     };
     let id = Uuid::from_slice(value).map_err(|_| unreadable(&"an id of another length"))?;
     Ok(Some(InstanceId(id)))
+}
+
+/// An id.
+pub(crate) fn uuid(row: &(impl Row + ?Sized), column: usize) -> Result<Uuid> {
+    let value = raw_if_any(row, column)?.unwrap_or_default();
+    Uuid::from_slice(value).map_err(|_| unreadable(&"an id of another length"))
+}
+
+/// The id of a run, unless it is absent, or what is left of one that is being forgotten.
+pub(crate) fn instance_unless_gone(
+    row: &(impl Row + ?Sized),
+    column: usize,
+) -> Result<Option<InstanceId>> {
+    let id = raw_if_any(row, column)?;
+    let id = id.and_then(|value| Uuid::from_slice(value).ok());
+    Ok(id.map(InstanceId))
+}
+
+/// A truth.
+pub(crate) fn flag(row: &(impl Row + ?Sized), column: usize) -> Result<bool> {
+    Ok(int(row, column)? != 0)
+}
+
+/// A number of at most 32 bits.
+pub(crate) fn short(row: &(impl Row + ?Sized), column: usize) -> Result<i32> {
+    i32::try_from(int(row, column)?).map_err(|_| unreadable(&"a number out of its range"))
+}
+
+/// A number that stands for a variant.
+pub(crate) fn variant<T>(
+    row: &(impl Row + ?Sized),
+    column: usize,
+    of: impl FnOnce(u8) -> Option<T>,
+) -> Result<T> {
+    let number = int(row, column)?;
+    let known = u8::try_from(number).ok().and_then(of);
+    known.ok_or_else(|| unreadable(&format_args!("a variant that means nothing: {number}")))
+}
+
+/// What JSON text says, or none.
+pub(crate) fn json_if_any<T: DeserializeOwned>(
+    row: &(impl Row + ?Sized),
+    column: usize,
+) -> Result<Option<T>> {
+    match row.value(column)? {
+        Value::Text(text) => serde_json::from_str(text)
+            .map(Some)
+            .map_err(|error| unreadable(&error)),
+        Value::Null => Ok(None),
+        other => Err(unexpected(other, "a text")),
+    }
+}
+
+/// The payload in the columns from `column` on, or none.
+pub(crate) fn payload_if_any(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Payload>> {
+    let meta = text_if_any(row, column + 1)?;
+    payload_of(
+        bytes_if_any(row, column)?,
+        meta.as_deref().map(str::as_bytes),
+    )
+    .map_err(|error| unreadable(&error))
+}
+
+/// Refuses a row whose columns from `column` on (body, what is said beside it, and their sum) are
+/// not what was written under its key.
+pub(crate) fn check(
+    row: &(impl Row + ?Sized),
+    column: usize,
+    of: Of,
+    key: Key,
+    name: &str,
+) -> Result<()> {
+    match holds(row, column, of, key, name)? {
+        true => Ok(()),
+        false => Err(sums::altered(of, key, name)),
+    }
+}
+
+/// Whether such columns are what was written.
+pub(crate) fn holds(
+    row: &(impl Row + ?Sized),
+    column: usize,
+    of: Of,
+    key: Key,
+    name: &str,
+) -> Result<bool> {
+    let Some(known) = row.sum(column + 2)? else {
+        return Ok(true);
+    };
+    let (body, meta) = (content(row, column)?, content(row, column + 1)?);
+    Ok(known == i64::from(sums::sum(of, key, name, body, meta)))
+}
+
+fn content(row: &(impl Row + ?Sized), column: usize) -> Result<Option<&[u8]>> {
+    Ok(match row.value(column)? {
+        Value::Bytes(bytes) => Some(bytes),
+        Value::Text(text) => Some(text.as_bytes()),
+        Value::Null | Value::Int(_) => None,
+    })
+}
+
+/// The payload in the columns from `column` on, or none, where the column behind them has its sum.
+pub(crate) fn summed(
+    row: &(impl Row + ?Sized),
+    column: usize,
+    of: Of,
+    key: Key,
+    name: &str,
+) -> Result<Option<Payload>> {
+    check(row, column, of, key, name)?;
+    payload_if_any(row, column)
+}
+
+/// The payload in the columns from `column` on.
+pub(crate) fn payload(row: &(impl Row + ?Sized), column: usize) -> Result<Payload> {
+    Ok(payload_if_any(row, column)?.unwrap_or_else(Payload::null))
 }

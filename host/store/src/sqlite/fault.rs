@@ -5,7 +5,6 @@ use std::path::Path;
 use rusqlite::ffi;
 use windlass_model::Code;
 
-use super::sums::Altered;
 use crate::codes;
 use crate::error::Error;
 use crate::health::{Health, Lasts, concerns_all};
@@ -22,13 +21,6 @@ struct Meaning {
 
 /// An error for people, from one of SQLite's about the file at `path`.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> Error {
-    if let rusqlite::Error::FromSqlConversionFailure(_, _, why) = error
-        && let Some(altered) = why.downcast_ref::<Altered>()
-    {
-        let text = format!("{altered} ({})", path.display());
-        return Error::new(codes::ALTERED, text)
-            .help("Look at the store with `windlass store check`, and restore a backup.");
-    }
     let Some(primary) = primary(error) else {
         return Error::corrupt("a value that cannot be read").detail(path, error);
     };

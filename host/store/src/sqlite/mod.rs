@@ -5,6 +5,7 @@
 //! store tell which of them are alive, and a wake file tells them of each other's news.
 //! `docs/storage.md` describes the layout.
 
+mod altered;
 mod fault;
 mod locks;
 mod log;
@@ -14,13 +15,9 @@ mod options;
 mod pool;
 mod read;
 mod restore;
-mod rows;
 mod session;
 mod settle;
 mod shared;
-mod snapshot;
-mod stimuli;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod time;

@@ -1,5 +1,6 @@
 //! Connections for reading: a few, opened as they are needed.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::fault::note;
 use super::open;
 use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
-use crate::sql::{Param, Row, Source, Sql};
+use crate::sql::{Moments, Param, Row, Source, Sql};
 
 #[derive(Default)]
 struct Idle {
@@ -20,7 +21,7 @@ struct Idle {
 }
 
 /// Lends connections, each to one reader at a time.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     path: PathBuf,
     bound: usize,
     idle: Mutex<Idle>,
@@ -97,6 +98,25 @@ impl Pool {
     }
 }
 
+/// Everything that a statement finds.
+fn rows<T>(
+    connection: &Connection,
+    sql: Sql,
+    params: &[Param],
+    read: impl Fn(&dyn Row) -> Result<T>,
+) -> rusqlite::Result<Result<Vec<T>>> {
+    let mut statement = connection.prepare_cached(sql.sqlite)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        match read(row) {
+            Ok(value) => found.push(value),
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(found))
+}
+
 impl Source for Pool {
     fn all<T>(
         &self,
@@ -104,15 +124,50 @@ impl Source for Pool {
         params: Vec<Param>,
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Result<Vec<T>> {
+        let found = self.read(|connection| rows(connection, sql, &params, read))?;
+        found.map_err(|error| error.found_in(&self.path))
+    }
+}
+
+/// A connection whose statements see one moment.
+pub(crate) struct Moment<'m> {
+    connection: &'m Connection,
+    /// What SQLite has said of a statement that could not be carried out.
+    fault: RefCell<Option<rusqlite::Error>>,
+}
+
+impl Source for Moment<'_> {
+    fn all<T>(
+        &self,
+        sql: Sql,
+        params: Vec<Param>,
+        read: impl Fn(&dyn Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        rows(self.connection, sql, &params, read).unwrap_or_else(|fault| {
+            *self.fault.borrow_mut() = Some(fault);
+            // The fault takes the place of this error.
+            Err(Error::closed())
+        })
+    }
+}
+
+impl Moments for Pool {
+    type Moment<'m> = Moment<'m>;
+
+    fn moment<T>(&self, read: impl FnOnce(&Moment<'_>) -> Result<T>) -> Result<T> {
         let found = self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql.sqlite)?;
-            let mut rows = statement.query(params_from_iter(&params))?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(read(row));
+            // The transaction is rolled back when it goes, which is all that a reader needs.
+            let transaction = connection.unchecked_transaction()?;
+            let moment = Moment {
+                connection: &transaction,
+                fault: RefCell::default(),
+            };
+            let found = read(&moment);
+            match moment.fault.into_inner() {
+                Some(fault) => Err(fault),
+                None => Ok(found),
             }
-            Ok(found)
         })?;
-        found.into_iter().collect()
+        found.map_err(|error| error.found_in(&self.path))
     }
 }

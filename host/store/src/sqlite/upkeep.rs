@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use windlass_model::Digest;
 
+use super::altered::altered;
 use super::fault::explain;
 use super::mark;
 use super::open::{self, STEPS};
-use super::sums;
 use super::time::boot;
 use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
@@ -73,7 +73,7 @@ impl SqliteStore {
         }
         let wrong = wrong_digests(&connection).map_err(told)?;
         findings.extend(Finding::of(DIGESTS, wrong));
-        let altered = sums::altered(&connection).map_err(told)?;
+        let altered = altered(path, &connection)?;
         findings.extend(Finding::of(SUMS, altered));
         Ok(findings)
     }

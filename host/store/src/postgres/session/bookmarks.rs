@@ -12,7 +12,7 @@ use windlass_model::{InstanceId, JsonText, Payload, Resumption, Seq};
 
 use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
-use crate::postgres::values::{bytes, some_payload, uuid};
+use crate::sql::row::{bytes_if_any, payload, uuid};
 use crate::stimuli::{NewBookmark, Resume, Sent};
 use crate::write::{Commit, Wrote};
 
@@ -92,7 +92,7 @@ pub(super) fn met(row: &Row) -> Done<Met> {
         trigger: get(row, 4)?,
         name: get(row, 5)?,
         auto_burn: get(row, 6)?,
-        metadata: bytes(row, 7)?,
+        metadata: bytes_if_any(row, 7)?,
         waits: get(row, 8)?,
     })
 }
@@ -201,7 +201,7 @@ impl Session<'_> {
             .one(sql, &[&key.0, &key.1, &new.correlation, &at_ms])
             .await?;
         let Some(row) = row else { return Ok(None) };
-        Ok(Some((get(&row, 0)?, some_payload(&row, 1)?)))
+        Ok(Some((get(&row, 0)?, payload(&row, 1)?)))
     }
 
     /// Ends the bookmarks of node runs, each named by its instance and its first trigger.

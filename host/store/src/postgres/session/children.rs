@@ -2,9 +2,9 @@
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
-use crate::postgres::rows;
-use crate::postgres::values::uuid;
 use crate::rows::Parent;
+use crate::sql::row::uuid;
+use crate::sql::rows;
 use crate::write::{Commit, Finish, Wrote};
 use bytes::Bytes;
 use windlass_model::InstanceId;

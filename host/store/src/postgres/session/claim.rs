@@ -10,14 +10,14 @@ use windlass_model::{InstanceNo, ScopeNo, TriggerState};
 use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
-use crate::postgres::rows::{self, select_instance, select_trigger, trigger_columns};
-use crate::postgres::values::some_bytes;
 use crate::rows::TriggerRow;
+use crate::sql::row::bytes;
+use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::stimuli::{Sent, Taker};
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
 /// The triggers of instances.
-const OTHERS: &str = select_trigger!("WHERE instance = ANY($1) ORDER BY no + 0");
+const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
 
 /// Holds the heads of instances that are free, or the member's own.
 macro_rules! hold_claimable {
@@ -260,7 +260,7 @@ impl Session<'_> {
             .all([
                 own,
                 take,
-                (select_instance!("WHERE i.no = ANY($1)"), &[&all]),
+                (select_instance!("WHERE i.no = ANY(?1)").postgres, &[&all]),
                 (OTHERS, &[&free]),
                 (
                     "SELECT instance, scope, state FROM scope WHERE instance = ANY($1) \
@@ -345,7 +345,7 @@ fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
     for row in scopes {
         if let Some(claimed) = taken.get_mut(&get(row, 0)?) {
             let scope = ScopeNo(get::<i64>(row, 1)?.cast_unsigned());
-            claimed.scopes.push((scope, some_bytes(row, 2)?));
+            claimed.scopes.push((scope, bytes(row, 2)?));
         }
     }
     Ok(())

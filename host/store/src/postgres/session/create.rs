@@ -5,8 +5,9 @@ use windlass_model::{Digest, InstanceId, ScopeNo, Status};
 
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::payload;
-use crate::postgres::rows::{self, select_instance};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance, PinsRow};
+use crate::sql::row::uuid;
+use crate::sql::rows::{self, select_instance};
 use crate::write::Wrote;
 
 impl Session<'_> {
@@ -136,7 +137,7 @@ impl Session<'_> {
         let sql = "SELECT i.id FROM reservation r JOIN instance i ON i.no = ANY (ARRAY[r.instance]) \
             WHERE r.key = $1 ORDER BY r.instance LIMIT 1";
         let row = self.one(sql, &[&key]).await?;
-        let id = row.map(|row| crate::postgres::values::uuid(&row, 0));
+        let id = row.map(|row| uuid(&row, 0));
         Ok(id.transpose()?.map(InstanceId))
     }
 
@@ -151,9 +152,9 @@ impl Session<'_> {
             return Ok(None);
         }
         let row = self
-            .one(select_instance!("WHERE i.id = $1"), &[&id])
+            .one(select_instance!("WHERE i.id = ?1").postgres, &[&id])
             .await?;
-        let row = row.as_ref().map(rows::instance).transpose()?;
+        let row = row.map(|row| rows::instance(&row)).transpose()?;
         // Only a tombstone is found by its id and not by its origin.
         Ok(Some(row.map_or(Wrote::Deleted, |row| {
             Wrote::Exists(Box::new(row))

@@ -4,9 +4,9 @@ use windlass_model::UpkeepNo;
 
 use super::{Done, Session, get};
 use crate::drafts::{NewDraft, UPKEEP_ROWS, Upkeep, UpkeepOp};
-use crate::postgres::values::small;
 use crate::rows::DefinitionRow;
 use crate::sql::drafts::{REFRESH, REFRESH_ALL, RELOAD};
+use crate::sql::row::small;
 use crate::write::Wrote;
 
 impl Session<'_> {

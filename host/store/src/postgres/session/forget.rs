@@ -4,8 +4,8 @@ use tokio_postgres::Row;
 use windlass_model::{InstanceNo, Status};
 
 use super::{Done, Session, get};
-use crate::postgres::values::variant;
 use crate::retention::{SLICE_BYTES, Sweep};
+use crate::sql::row::variant;
 use crate::write::Wrote;
 
 /// What hangs on an instance besides its head, its records and its blobs: deletes so many

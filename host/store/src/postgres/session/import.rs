@@ -6,8 +6,8 @@ use windlass_model::{Digest, InstanceId, InstanceNo, Status};
 use super::heads::Params;
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::{json, payload};
-use crate::postgres::values::{digest, uuid};
 use crate::rows::NewTrigger;
+use crate::sql::row::{digest, uuid};
 use crate::transfer::{Import, Imported, above};
 use crate::write::Wrote;
 

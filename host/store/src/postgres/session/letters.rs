@@ -6,8 +6,8 @@ use super::{Done, Session, extras, get};
 use crate::columns::stimulus_json;
 use crate::columns::{json, payload};
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
-use crate::postgres::stimuli::{letter, select_letter};
 use crate::rows::{NewTrigger, bounded};
+use crate::sql::stimuli::{letter, select_letter};
 use crate::stimuli::NewStimulus;
 use crate::write::Wrote;
 
@@ -121,7 +121,7 @@ impl Session<'_> {
     }
 
     async fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> Done<Lettered> {
-        let sql = select_letter!("WHERE l.no = $1 FOR UPDATE OF l");
+        let sql = select_letter!("WHERE l.no = ?1{| FOR UPDATE OF l}").postgres;
         let Some(row) = self.one(sql, &[&no.0]).await? else {
             return Ok(Lettered::NotFound);
         };

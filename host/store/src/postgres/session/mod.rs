@@ -66,9 +66,10 @@ pub(super) use self::walk::Scan;
 use super::connect::Connection;
 use super::fault::{Fault, explain};
 use super::shared::Shared;
-use super::values::{get, variant};
+use super::values::get;
 use crate::codes;
 use crate::error::Error;
+use crate::sql::row::variant;
 use crate::write::{Write, Wrote};
 
 /// Why a transaction could not go on. Whatever it had changed is rolled back.

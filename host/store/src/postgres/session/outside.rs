@@ -12,8 +12,8 @@ use windlass_model::{
 
 use super::{Done, Session, extras, get};
 use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
-use crate::postgres::rows::{self, select_trigger};
 use crate::rows::{NewTrigger, TriggerRow};
+use crate::sql::rows::{self, select_trigger};
 use crate::write::{Commit, Wrote};
 
 /// What a name from outside stands for.
@@ -261,11 +261,12 @@ impl Session<'_> {
     /// The row that a name stands for, unless a successor has taken its place. It is this
     /// transaction's then.
     async fn row_of(&mut self, named: &Named) -> Done<Option<TriggerRow>> {
-        let sql = select_trigger!("WHERE no = $1 AND instance = $2 AND seq < 0 FOR UPDATE");
+        let sql =
+            select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq < 0 FOR UPDATE").postgres;
         let row = self
             .one(sql, &[&named.trigger.0, &named.instance.0])
             .await?;
-        Ok(row.as_ref().map(rows::trigger).transpose()?)
+        Ok(row.map(|row| rows::trigger(&row)).transpose()?)
     }
 
     /// A row that can be moved: neither claimed, nor waiting for a stimulus or a child.
@@ -305,8 +306,9 @@ impl Session<'_> {
             TriggerTarget::Row(instance, seq) => {
                 let head = self.head(instance.0).await?;
                 let sql = select_trigger!(
-                    "WHERE instance = $1 AND seq = $2 ORDER BY no LIMIT 1 FOR UPDATE"
-                );
+                    "WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1 FOR UPDATE"
+                )
+                .postgres;
                 let key = (instance.0, seq.0.cast_signed());
                 if let Some(row) = self.one(sql, &[&key.0, &key.1]).await? {
                     return Ok(Ok(rows::trigger(&row)?));

@@ -6,9 +6,9 @@
 use windlass_model::failpoint;
 
 use super::{Done, Session, get};
-use crate::postgres::values::small;
 use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
 use crate::sql::published;
+use crate::sql::row::small;
 use crate::write::Wrote;
 
 /// The published version of a workflow, by number in its table.

@@ -8,7 +8,7 @@ use super::heads::{Params, Standing, hold, id, standing};
 use super::{Done, Failed, MEMBER, Session, get};
 use crate::columns::{json, payload};
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::postgres::stimuli::{select_stimulus, stimulus};
+use crate::sql::stimuli::{select_stimulus, stimulus};
 use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent, Taker};
 use crate::write::Wrote;
 
@@ -374,7 +374,8 @@ impl Session<'_> {
                 error,
             } => self.delay(no.0, *ready_ms, error).await?,
             QueueOp::Fail { no, error, at_ms } => {
-                let sql = select_stimulus!("WHERE no = $1 AND ready_ms IS NOT NULL FOR UPDATE");
+                let sql = select_stimulus!("WHERE no = ?1 AND ready_ms IS NOT NULL{| FOR UPDATE}")
+                    .postgres;
                 self.kill_stimuli(sql, &[&no.0], "failed", Some(error), *at_ms)
                     .await?
                     == 1
@@ -403,14 +404,17 @@ impl Session<'_> {
     async fn expire(&mut self, queued_before_ms: i64, now_ms: i64, limit: u32) -> Done<u32> {
         let limit = i64::from(limit);
         let sql = select_stimulus!(
-            "WHERE ready_ms IS NOT NULL AND at_ms < $1 ORDER BY at_ms, no LIMIT $2 \
-             FOR UPDATE SKIP LOCKED"
-        );
+            "WHERE ready_ms IS NOT NULL AND at_ms < ?1 ORDER BY at_ms, no LIMIT ?2 \
+             {|FOR UPDATE SKIP LOCKED}"
+        )
+        .postgres;
         let key: Params<'_> = &[&queued_before_ms, &limit];
         let queued = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
         let sql = select_stimulus!(
-            "WHERE expires_ms <= $1 ORDER BY expires_ms, no LIMIT $2 FOR UPDATE SKIP LOCKED"
-        );
+            "WHERE expires_ms <= ?1 ORDER BY expires_ms, no LIMIT ?2 \
+             {|FOR UPDATE SKIP LOCKED}"
+        )
+        .postgres;
         let key: Params<'_> = &[&now_ms, &limit];
         let buffered = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
         Ok(queued + buffered)

@@ -6,7 +6,7 @@ use rusqlite::OptionalExtension as _;
 use super::{Done, Session};
 use crate::children::{ended, refused};
 use crate::rows::Parent;
-use crate::sqlite::rows;
+use crate::sql::rows;
 use crate::write::{Commit, Finish, Wrote};
 
 impl Session<'_> {
@@ -29,8 +29,9 @@ impl Session<'_> {
         let parent = self
             .connection
             .prepare_cached(sql)?
-            .query_row([no], |row| rows::parent(row, 0))
+            .query_row([no], |row| Ok(rows::parent(row, 0)))
             .optional()?
+            .transpose()?
             .flatten();
         let (Some(parent), Some(instance)) = (parent, self.instance_id(no)?) else {
             return Ok(false);

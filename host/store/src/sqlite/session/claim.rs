@@ -11,7 +11,7 @@ use windlass_model::{Status, TriggerState};
 use super::{Done, Session};
 use crate::outside::PAUSING;
 use crate::rows::TriggerRow;
-use crate::sqlite::rows;
+use crate::sql::rows;
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
 /// Rows of the index read at once.
@@ -281,7 +281,7 @@ impl Session<'_> {
         let row = self
             .statements
             .instance_by_no
-            .query_row([instance], rows::instance)?;
+            .query_row([instance], |row| Ok(rows::instance(row)))??;
         Ok(ClaimedInstance {
             row,
             taken,
@@ -293,7 +293,8 @@ impl Session<'_> {
 
     fn claim_trigger(&mut self, no: i64) -> Done<TriggerRow> {
         self.statements.claim.execute([no])?;
-        let row = self.statements.trigger.query_row([no], rows::trigger)?;
+        let trigger = &mut self.statements.trigger;
+        let row = trigger.query_row([no], |row| Ok(rows::trigger(row)))??;
         if row.kind.is_pausing() {
             self.overtake(&row)?;
         }

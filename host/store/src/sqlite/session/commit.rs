@@ -7,8 +7,8 @@ use super::cache::{Unwritten, extras};
 use super::statements::bind;
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
-use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{json, json_list, payload};
+use crate::sums::{self, Of};
 use crate::write::{Commit, Fence, Finish, Wrote};
 
 impl Session<'_> {

@@ -6,9 +6,9 @@ use windlass_model::{Digest, ScopeNo, Status};
 use super::cache::{Head, Unwritten, extras};
 use super::{Done, Session};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
-use crate::sqlite::rows;
-use crate::sqlite::sums::{self, Of};
+use crate::sql::rows;
 use crate::sqlite::values::payload;
+use crate::sums::{self, Of};
 use crate::write::Wrote;
 
 impl Session<'_> {
@@ -132,8 +132,9 @@ impl Session<'_> {
         let row = self
             .statements
             .instance_by_no
-            .query_row([no], rows::instance)
-            .optional()?;
+            .query_row([no], |row| Ok(rows::instance(row)))
+            .optional()?
+            .transpose()?;
         // Only a tombstone is found by its id and not by its origin.
         Ok(Some(row.map_or(Wrote::Deleted, |row| {
             Wrote::Exists(Box::new(row))

@@ -6,8 +6,8 @@ use windlass_model::{Body, Digest, InstanceNo, Payload, Status};
 use super::{Done, Session};
 use crate::retention::{KEPT_PAGES, SLICE_BYTES, Sweep};
 use crate::rows::NewBlob;
-use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::variant;
+use crate::sums::{self, Of};
 use crate::write::Wrote;
 
 /// What hangs on an instance besides its head, its records and its blobs: deletes so many

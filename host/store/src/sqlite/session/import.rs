@@ -7,8 +7,8 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerId};
 use super::cache::extras;
 use super::{Done, Session};
 use crate::rows::NewTrigger;
-use crate::sqlite::sums::{self, Of};
 use crate::sqlite::values::{json, payload};
+use crate::sums::{self, Of};
 use crate::transfer::{Import, Imported, above};
 use crate::write::Wrote;
 

@@ -9,7 +9,7 @@ use super::{Done, Session};
 use crate::columns::stimulus_json;
 use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
 use crate::rows::{NewTrigger, bounded};
-use crate::sqlite::stimuli::{letter, select_letter};
+use crate::sql::stimuli::{letter, select_letter};
 use crate::sqlite::values::{json, payload};
 use crate::write::Wrote;
 
@@ -122,14 +122,15 @@ impl Session<'_> {
     }
 
     fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> Done<Lettered> {
-        let found = self
-            .connection
-            .prepare_cached(select_letter!("WHERE l.no = ?1"))?
-            .query_row([no.0], letter)
-            .optional()?;
-        let Some(row) = found else {
+        let sql = select_letter!("WHERE l.no = ?1{| FOR UPDATE OF l}").sqlite;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query([no.0])?;
+        let Some(row) = found.next()? else {
             return Ok(Lettered::NotFound);
         };
+        let row = letter(row)?;
+        drop(found);
+        drop(statement);
         if row.replayed_ms.is_some() {
             return Ok(Lettered::Already);
         }

@@ -6,7 +6,7 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
 use super::cache::extras;
 use super::{Done, Session};
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::sqlite::sums;
+use crate::sums;
 use crate::write::Wrote;
 
 impl Session<'_> {

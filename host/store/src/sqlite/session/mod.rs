@@ -45,11 +45,11 @@ use super::log::Log;
 use super::open::Opened;
 use super::options::Durability;
 use super::shared::Shared;
-use super::sums::{self, Of};
 use super::values::{json, payload, variant};
 use super::watch::Watch;
 use crate::codes;
 use crate::error::Error;
+use crate::sums::{self, Of};
 use crate::write::{Write, Wrote};
 
 /// Why a group could not go on. Whatever it had changed is rolled back.

@@ -12,7 +12,7 @@ use super::cache::extras;
 use super::{Done, Session};
 use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
 use crate::rows::{NewTrigger, TriggerRow};
-use crate::sqlite::rows::{self, select_trigger};
+use crate::sql::rows::{self, select_trigger};
 use crate::write::{Commit, Wrote};
 
 /// What a name from outside stands for.
@@ -249,8 +249,9 @@ impl Session<'_> {
         let found = self
             .statements
             .trigger
-            .query_row([named.trigger.0], rows::trigger)
-            .optional()?;
+            .query_row([named.trigger.0], |row| Ok(rows::trigger(row)))
+            .optional()?
+            .transpose()?;
         Ok(found.filter(|row| row.seq.is_outside() && row.instance == named.instance))
     }
 
@@ -285,13 +286,14 @@ impl Session<'_> {
                 (named.instance, Seq::outside(named.trigger), gone)
             }
             TriggerTarget::Row(instance, seq) => {
-                let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2");
+                let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2").sqlite;
                 let key = (instance.0, seq.0.cast_signed());
                 let found = self
                     .connection
                     .prepare_cached(sql)?
-                    .query_row(key, rows::trigger)
-                    .optional()?;
+                    .query_row(key, |row| Ok(rows::trigger(row)))
+                    .optional()?
+                    .transpose()?;
                 if let Some(row) = found {
                     return Ok(Ok(row));
                 }

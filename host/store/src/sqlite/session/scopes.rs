@@ -6,8 +6,9 @@ use windlass_model::{Payload, ScopeNo, Seq};
 
 use super::cache::Filled;
 use super::{Done, Session};
-use crate::sqlite::sums::{self, Of};
-use crate::sqlite::values::{payload, some_bytes};
+use crate::sql::row::{bytes, holds};
+use crate::sqlite::values::payload;
+use crate::sums::{self, Of};
 use crate::write::{ClaimedInstance, Commit, NewItem};
 
 impl Session<'_> {
@@ -102,8 +103,8 @@ impl Session<'_> {
         while let Some(row) = rows.next()? {
             let scope: i64 = row.get(0)?;
             let key = [claimed.row.no.0, scope, 0];
-            claimed.row.sound &= sums::holds(row, 1, Of::Scope, key, "")?;
-            let state = some_bytes(row, 1)?;
+            claimed.row.sound &= holds(row, 1, Of::Scope, key, "")?;
+            let state = bytes(row, 1)?;
             claimed.scopes.push((ScopeNo(scope.cast_unsigned()), state));
         }
         Ok(())

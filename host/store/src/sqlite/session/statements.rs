@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
-use crate::sqlite::rows::{select_instance, select_trigger};
+use crate::sql::rows::{select_instance, select_trigger};
 
 /// What is due of one priority, from a place on.
 pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
@@ -109,13 +109,13 @@ statements! {
         input_meta, parent, parent_id, parent_trigger, parent_seq, depth, \
         keep_ms, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 
-    instance_by_no: select_instance!("WHERE i.no = ?1"),
+    instance_by_no: select_instance!("WHERE i.no = ?1").sqlite,
     /// Answered from the index alone.
     due: DUE,
     /// The highest priority below another one of which something is pending: one look.
     priority: PRIORITY,
-    trigger: select_trigger!("WHERE no = ?1"),
+    trigger: select_trigger!("WHERE no = ?1").sqlite,
     claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",
     take: "UPDATE instance SET owner = ?2, epoch = epoch + 1 WHERE no = ?1",
-    triggers: select_trigger!("WHERE instance = ?1 ORDER BY no"),
+    triggers: select_trigger!("WHERE instance = ?1 ORDER BY no").sqlite,
 }

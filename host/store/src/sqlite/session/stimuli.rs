@@ -1,6 +1,6 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, params};
 use windlass_model::{
     BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, Status, StimulusNo,
 };
@@ -9,7 +9,8 @@ use super::bookmarks::{Met, met, select_met};
 use super::cache::Head;
 use super::{Done, Session};
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::sqlite::stimuli::{select_stimulus, stimulus};
+use crate::sql::row::int;
+use crate::sql::stimuli::{select_stimulus, stimulus};
 use crate::sqlite::values::{json, payload};
 use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent, Taker};
 use crate::write::Wrote;
@@ -306,7 +307,7 @@ impl Session<'_> {
                 error,
             } => self.delay(no.0, *ready_ms, error)?,
             QueueOp::Fail { no, error, at_ms } => {
-                let sql = select_stimulus!("WHERE no = ?1 AND ready_ms IS NOT NULL");
+                let sql = select_stimulus!("WHERE no = ?1 AND ready_ms IS NOT NULL").sqlite;
                 self.kill_stimuli(sql, [no.0], "failed", Some(error), *at_ms)? == 1
             }
             QueueOp::Delete { no } => self.delete_waiting(no.0, "ready_ms")?,
@@ -319,13 +320,15 @@ impl Session<'_> {
                 let sql = select_stimulus!(
                     "INDEXED BY stimulus_at WHERE ready_ms IS NOT NULL AND at_ms < ?1 \
                      ORDER BY at_ms, no LIMIT ?2"
-                );
+                )
+                .sqlite;
                 let key = (queued_before_ms, limit);
                 let mut count = self.kill_stimuli(sql, key, "expired", None, *now_ms)?;
                 let sql = select_stimulus!(
                     "INDEXED BY stimulus_expires WHERE expires_ms <= ?1 \
                      ORDER BY expires_ms, no LIMIT ?2"
-                );
+                )
+                .sqlite;
                 count += self.kill_stimuli(sql, (now_ms, limit), "expired", None, *now_ms)?;
                 return Ok(Wrote::Freed(count));
             }
@@ -361,11 +364,14 @@ impl Session<'_> {
         error: Option<&Failure>,
         at_ms: i64,
     ) -> Done<u32> {
-        let found: Vec<(i64, NewStimulus)> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_map(key, |row: &Row<'_>| Ok((row.get(0)?, stimulus(row, 1)?)))?
-            .collect::<Result<_, _>>()?;
+        let mut found: Vec<(i64, NewStimulus)> = Vec::new();
+        {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(key)?;
+            while let Some(row) = rows.next()? {
+                found.push((int(row, 0)?, stimulus(row, 1)?));
+            }
+        }
         let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
         for (no, dead) in found {
             self.bury_letter(&NewDeadLetter {

@@ -2,15 +2,16 @@
 //! a row that is not its own, is noticed when it is read and by `windlass store check`.
 //!
 //! A sum is over the key of the row and its content. Rows of older layouts have none and count as
-//! sound. It tells accidents and not attacks: who can write the file can write a sum, too.
+//! sound. It tells accidents and not attacks: who can write the file can write a sum, too. Only the
+//! tables of SQLite have them.
 
-use rusqlite::types::{Type, ValueRef};
-use rusqlite::{Connection, Error as Fault, Row};
+use crate::codes;
+use crate::error::Error;
 
 /// What a sum is of. The numbers are part of what is summed.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(super) enum Of {
+pub(crate) enum Of {
     /// By instance and version: a state.
     Head = 1,
     /// By instance.
@@ -30,7 +31,7 @@ pub(super) enum Of {
 }
 
 /// A key with fewer parts has zeros behind them.
-pub(super) type Key = [i64; 3];
+pub(crate) type Key = [i64; 3];
 
 /// Bytes that say what a sum is of.
 const HEAD: usize = 3 + 5 * 8;
@@ -39,7 +40,7 @@ const HEAD: usize = 3 + 5 * 8;
 const SMALL: usize = 512;
 
 /// The sum of a body, of what is said beside it, and of the key of their row.
-pub(super) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Option<&[u8]>) -> u32 {
+pub(crate) fn sum(of: Of, key: Key, name: &str, body: Option<&[u8]>, meta: Option<&[u8]>) -> u32 {
     let parts = [
         name.as_bytes(),
         body.unwrap_or_default(),
@@ -74,7 +75,7 @@ fn length(part: &[u8]) -> i64 {
 }
 
 /// The sum of a payload; none if there is none.
-pub(super) fn of_payload(
+pub(crate) fn of_payload(
     of: Of,
     key: Key,
     name: &str,
@@ -84,57 +85,22 @@ pub(super) fn of_payload(
 }
 
 /// The sum of a state.
-pub(super) fn of_state(no: i64, version: i64, state: &[u8]) -> u32 {
+pub(crate) fn of_state(no: i64, version: i64, state: &[u8]) -> u32 {
     sum(Of::Head, [no, version, 0], "", Some(state), None)
 }
 
-/// Content that is not what was written.
-#[derive(Debug, thiserror::Error)]
-#[error("the checksum of {what} does not hold")]
-pub(super) struct Altered {
-    what: String,
-}
-
-/// Refuses a row whose columns from `column` on (body, what is said beside it, and their sum) are
-/// not what was written under its key.
-pub(super) fn check(
-    row: &Row<'_>,
-    column: usize,
-    of: Of,
-    key: Key,
-    name: &str,
-) -> Result<(), Fault> {
-    if holds(row, column, of, key, name)? {
-        return Ok(());
-    }
+/// Content that is not what was written under its key.
+pub(crate) fn altered(of: Of, key: Key, name: &str) -> Error {
     let what = describe(of, key, name);
-    let altered = Box::new(Altered { what });
-    Err(Fault::FromSqlConversionFailure(column, Type::Blob, altered))
+    Error::new(
+        codes::ALTERED,
+        format!("the checksum of {what} does not hold"),
+    )
+    .help("Look at the store with `windlass store check`, and restore a backup.")
 }
 
-/// Whether such columns are what was written.
-pub(super) fn holds(
-    row: &Row<'_>,
-    column: usize,
-    of: Of,
-    key: Key,
-    name: &str,
-) -> Result<bool, Fault> {
-    let ValueRef::Integer(known) = row.get_ref(column + 2)? else {
-        return Ok(true);
-    };
-    let (body, meta) = (content(row, column)?, content(row, column + 1)?);
-    Ok(known == i64::from(sum(of, key, name, body, meta)))
-}
-
-fn content<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r [u8]>, Fault> {
-    Ok(match row.get_ref(column)? {
-        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
-        _ => None,
-    })
-}
-
-fn describe(of: Of, [one, two, three]: Key, name: &str) -> String {
+/// What a sum is of, for people.
+pub(crate) fn describe(of: Of, [one, two, three]: Key, name: &str) -> String {
     match of {
         Of::Head => format!("the state of instance {one}"),
         Of::Output => format!("the output of instance {one}"),
@@ -145,59 +111,6 @@ fn describe(of: Of, [one, two, three]: Key, name: &str) -> String {
         Of::Run => format!("the output of record {one}"),
         Of::Blob => "a large value".to_owned(),
     }
-}
-
-/// Every row with a sum: its key, its name, its content and the sum.
-const ALL: [(Of, &str); 8] = [
-    (
-        Of::Head,
-        "SELECT no, version, 0, '', state, NULL, state_sum FROM instance",
-    ),
-    (
-        Of::Output,
-        "SELECT no, 0, 0, '', output, output_meta, output_sum FROM instance",
-    ),
-    (
-        Of::Input,
-        "SELECT instance, 0, 0, '', input, input_meta, sum FROM origin",
-    ),
-    (
-        Of::Var,
-        "SELECT instance, scope, 0, name, body, meta, sum FROM var",
-    ),
-    (
-        Of::Item,
-        "SELECT instance, list, place, '', body, meta, sum FROM item",
-    ),
-    (
-        Of::Scope,
-        "SELECT instance, scope, 0, '', state, NULL, sum FROM scope",
-    ),
-    (
-        Of::Run,
-        "SELECT no, 0, 0, '', output, output_meta, sum FROM run",
-    ),
-    (
-        Of::Blob,
-        "SELECT 0, 0, 0, '', content, digest, sum FROM blob",
-    ),
-];
-
-/// A line for everything in the store that is not what was written.
-pub(super) fn altered(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    for (of, sql) in ALL {
-        let mut statement = connection.prepare(sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let key = [row.get(0)?, row.get(1)?, row.get(2)?];
-            let name: String = row.get(3)?;
-            if !holds(row, 4, of, key, &name)? {
-                lines.push(describe(of, key, &name));
-            }
-        }
-    }
-    Ok(lines)
 }
 
 #[cfg(test)]

@@ -1,0 +1,165 @@
+//! How instances, triggers and records of executions lie in the tables: the columns to select, and
+//! what they make. Claims read by these, too, so each is compiled for the rows of each backend.
+
+use windlass_model::{
+    Epoch, Incarnation, InstanceId, InstanceNo, RunNo, RunStatus, Seq, Status, Token, TriggerNo,
+    TriggerState, TriggerType, Version,
+};
+
+use super::Row;
+use super::row::{
+    bytes, bytes_if_any, digest, int, int_if_any, json_if_any, short, small, small_if_any, summed,
+    text_if_any, unsigned, uuid, variant,
+};
+use crate::error::Result;
+use crate::rows::{InstanceRow, Parent, RunRow, Suspicion, TriggerRow};
+use crate::sums::{Of, of_state};
+
+/// Selects what [`instance`] reads; to be followed by `WHERE`. The joins are in the order in which
+/// they are to be done, each by a key.
+macro_rules! select_instance {
+    ($rest:literal) => {
+        $crate::sql::sql!(concat!(
+            "SELECT i.no, i.id, d.digest, p.digest, o.correlation, o.request, i.status, ",
+            "i.owner, i.epoch, i.version, i.state, i.last_run, o.created_ms, i.finished_ms, ",
+            "i.failure, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth, ",
+            "i.extras{, i.state_sum|} ",
+            "FROM instance i CROSS JOIN origin o ON o.instance = {i.no|ANY (ARRAY[i.no])} ",
+            "CROSS JOIN definition d ON d.no = {i.definition|ANY (ARRAY[i.definition])} ",
+            "CROSS JOIN pins p ON p.no = {i.pins|ANY (ARRAY[i.pins])} ",
+            $rest
+        ))
+    };
+}
+pub(crate) use select_instance;
+
+/// The column of [`select_instance`] with what hangs on the instance.
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "of the other backend")
+)]
+pub(crate) const EXTRAS: usize = 20;
+
+/// The column of [`select_instance`] with the sum of the state.
+const STATE_SUM: usize = 21;
+
+/// The columns that [`trigger`] reads.
+macro_rules! trigger_columns {
+    () => {
+        "no, instance, seq, kind, node, due_ms, state, token, attempt, deliveries, suspicion, \
+         detail, payload, priority"
+    };
+}
+pub(crate) use trigger_columns;
+
+/// Selects what [`trigger`] reads; to be followed by `WHERE`.
+macro_rules! select_trigger {
+    ($rest:literal) => {
+        $crate::sql::sql!(concat!(
+            "SELECT ",
+            $crate::sql::rows::trigger_columns!(),
+            " FROM trigger ",
+            $rest
+        ))
+    };
+}
+pub(crate) use select_trigger;
+
+/// Selects what [`run`] reads, of the records `r`; to be followed by the rest.
+macro_rules! select_run {
+    ($before:literal, $rest:literal) => {
+        $crate::sql::sql!(concat!(
+            $before,
+            "SELECT r.no, r.instance, r.previous, r.seq, r.first, r.node, r.kind, r.attempt, ",
+            "r.status, r.started_ms, r.took_us, r.failure, r.logs, r.skipped, r.output, ",
+            "r.output_meta{, r.sum|} ",
+            $rest
+        ))
+    };
+}
+pub(crate) use select_run;
+
+pub(crate) fn instance(row: &(impl Row + ?Sized)) -> Result<InstanceRow> {
+    let (no, version) = (int(row, 0)?, int(row, 9)?);
+    let state = bytes(row, 10)?;
+    let sum = row.sum(STATE_SUM)?;
+    Ok(InstanceRow {
+        sound: sum.is_none_or(|sum| sum == i64::from(of_state(no, version, &state))),
+        no: InstanceNo(no),
+        id: InstanceId(uuid(row, 1)?),
+        definition: digest(row, 2)?,
+        pins: digest(row, 3)?,
+        correlation: text_if_any(row, 4)?,
+        request: digest(row, 5)?,
+        status: variant(row, 6, Status::from_stored)?,
+        owner: int_if_any(row, 7)?.map(Incarnation),
+        epoch: Epoch(int(row, 8)?),
+        version: Version(version),
+        state,
+        last_run: int_if_any(row, 11)?.map(RunNo),
+        created_ms: int(row, 12)?,
+        finished_ms: int_if_any(row, 13)?,
+        failure: json_if_any(row, 14)?,
+        parent: parent(row, 15)?,
+    })
+}
+
+/// The parent in the columns from `column` on.
+pub(crate) fn parent(row: &(impl Row + ?Sized), column: usize) -> Result<Option<Parent>> {
+    let Some(instance) = int_if_any(row, column)? else {
+        return Ok(None);
+    };
+    Ok(Some(Parent {
+        instance: InstanceNo(instance),
+        id: InstanceId(uuid(row, column + 1)?),
+        trigger: TriggerNo(int(row, column + 2)?),
+        seq: Seq(unsigned(row, column + 3)?),
+        depth: small(row, column + 4)?,
+    }))
+}
+
+pub(crate) fn trigger(row: &(impl Row + ?Sized)) -> Result<TriggerRow> {
+    Ok(TriggerRow {
+        no: TriggerNo(int(row, 0)?),
+        instance: InstanceNo(int(row, 1)?),
+        seq: Seq(unsigned(row, 2)?),
+        kind: variant(row, 3, TriggerType::from_stored)?,
+        node: small_if_any(row, 4)?,
+        due_ms: int(row, 5)?,
+        state: variant(row, 6, TriggerState::from_stored)?,
+        token: Token(int(row, 7)?),
+        attempt: small(row, 8)?,
+        deliveries: small(row, 9)?,
+        suspicion: variant(row, 10, suspicion)?,
+        detail: bytes(row, 11)?,
+        payload: bytes_if_any(row, 12)?,
+        priority: short(row, 13)?,
+    })
+}
+
+pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
+    let no = int(row, 0)?;
+    Ok(RunRow {
+        no: RunNo(no),
+        instance: InstanceNo(int(row, 1)?),
+        previous: int_if_any(row, 2)?.map(RunNo),
+        seq: Seq(unsigned(row, 3)?),
+        first: Seq(unsigned(row, 4)?),
+        node: small(row, 5)?,
+        kind: variant(row, 6, TriggerType::from_stored)?,
+        attempt: small(row, 7)?,
+        status: variant(row, 8, RunStatus::from_stored)?,
+        started_ms: int(row, 9)?,
+        took_us: unsigned(row, 10)?,
+        failure: json_if_any(row, 11)?,
+        logs: json_if_any(row, 12)?.unwrap_or_default(),
+        skipped: json_if_any(row, 13)?.unwrap_or_default(),
+        output: summed(row, 14, Of::Run, [no, 0, 0], "")?,
+    })
+}
+
+fn suspicion(number: u8) -> Option<Suspicion> {
+    [Suspicion::None, Suspicion::Suspect, Suspicion::Marked]
+        .get(usize::from(number))
+        .copied()
+}

@@ -1,0 +1,227 @@
+//! Reads an instance as a whole. The caller sees to it that all of it is of one moment.
+
+use bytes::Bytes;
+use windlass_model::{Digest, InstanceId, Payload, ScopeNo, Seq, TriggerId, TriggerNo};
+
+use super::read::entry;
+use super::row::{
+    bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
+};
+use super::rows::{self, select_instance, select_run, select_trigger};
+use super::stimuli::{bookmark, select_bookmark};
+use super::{Row, Source, params, sql};
+use crate::error::{Error, Result};
+use crate::rows::{DefinitionRow, NewBlob, PinsRow, RunRow};
+use crate::sums::Of;
+use crate::transfer::{Bounds, Snapshot, TriggerName};
+use crate::write::NewItem;
+
+/// An instance, unless it is too large.
+pub(super) fn snapshot(
+    moment: &impl Source,
+    id: InstanceId,
+    bounds: Bounds,
+) -> Result<Option<Snapshot>> {
+    let sql = select_instance!("WHERE i.id = ?1");
+    let Some(row) = moment.one(sql, params![id], |row| rows::instance(row))? else {
+        return Ok(None);
+    };
+    let no = row.no.0;
+    bounds.admit_bytes(size(moment, no)?)?;
+    let limited = || params![no, bounds.limit()];
+    let (input, keep_ms) = origin(moment, no)?;
+    let snapshot = Snapshot {
+        definition: definition(moment, row.definition)?,
+        pins: pins(moment, row.pins)?,
+        input,
+        output: output(moment, no)?,
+        keep_ms,
+        vars: moment.all(
+            sql!(
+                "SELECT scope, name, body, meta{, sum|} FROM var WHERE instance = ?1 \
+                ORDER BY scope, name LIMIT ?2"
+            ),
+            limited(),
+            |row| var(row, no),
+        )?,
+        scopes: moment.all(
+            sql!(
+                "SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 \
+                ORDER BY scope LIMIT ?2"
+            ),
+            limited(),
+            |row| scope(row, no),
+        )?,
+        items: moment.all(
+            sql!(
+                "SELECT list, place, body, meta{, sum|} FROM item WHERE instance = ?1 \
+                ORDER BY list, place LIMIT ?2"
+            ),
+            limited(),
+            |row| item(row, no),
+        )?,
+        triggers: moment.all(
+            select_trigger!("WHERE instance = ?1 ORDER BY no LIMIT ?2"),
+            limited(),
+            |row| rows::trigger(row),
+        )?,
+        runs: runs(moment, no, bounds)?,
+        journal: moment.all(
+            sql!(
+                "SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 \
+                ORDER BY version, place LIMIT ?2"
+            ),
+            limited(),
+            entry,
+        )?,
+        bookmarks: moment.all(
+            select_bookmark!("WHERE b.instance = ?1 ORDER BY b.no LIMIT ?2"),
+            limited(),
+            |row| Ok(bookmark(row)?.bookmark),
+        )?,
+        names: moment.all(
+            sql!(
+                "SELECT id, trigger, request, closed FROM outside WHERE instance = ?1 \
+                ORDER BY trigger LIMIT ?2"
+            ),
+            limited(),
+            name,
+        )?,
+        children: children(moment, no, bounds.limit())?,
+        blobs: moment.all(
+            sql!(
+                "SELECT b.digest, b.content FROM blob_ref r CROSS JOIN blob b ON b.no = r.blob \
+                WHERE r.instance = ?1 ORDER BY b.digest LIMIT ?2"
+            ),
+            limited(),
+            blob,
+        )?,
+        row,
+    };
+    snapshot.admitted(bounds).map(Some)
+}
+
+/// How many bytes an instance holds, besides the records of its executions.
+fn size(moment: &impl Source, no: i64) -> Result<u64> {
+    let sql = sql!(
+        "SELECT CAST(octet_length(i.state) + coalesce(octet_length(i.output), 0) \
+        + coalesce((SELECT octet_length(input) FROM origin WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(detail) + coalesce(octet_length(payload), 0)) \
+            FROM trigger WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(body)) FROM var WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(state)) FROM scope WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(body)) FROM item WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(detail)) FROM journal WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(matches) + coalesce(octet_length(metadata), 0)) \
+            FROM bookmark WHERE instance = i.no), 0) \
+        + coalesce((SELECT sum(octet_length(b.content)) FROM blob_ref r CROSS JOIN blob b \
+            ON b.no = r.blob WHERE r.instance = i.no), 0) AS bigint) \
+        FROM instance i WHERE i.no = ?1"
+    );
+    let size = moment.one(sql, params![no], |row| unsigned(row, 0))?;
+    Ok(size.unwrap_or_default())
+}
+
+fn origin(moment: &impl Source, no: i64) -> Result<(Payload, Option<u64>)> {
+    let sql = sql!("SELECT keep_ms, input, input_meta{, sum|} FROM origin WHERE instance = ?1");
+    let origin = moment.one(sql, params![no], |row| {
+        let keep_ms = int_if_any(row, 0)?;
+        let input = summed(row, 1, Of::Input, [no, 0, 0], "")?;
+        Ok((input, keep_ms.map(i64::cast_unsigned)))
+    })?;
+    let (input, keep_ms) = origin.unwrap_or_default();
+    Ok((input.unwrap_or_else(Payload::null), keep_ms))
+}
+
+fn output(moment: &impl Source, no: i64) -> Result<Option<Payload>> {
+    let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
+    let output = moment.one(sql, params![no], |row| {
+        summed(row, 0, Of::Output, [no, 0, 0], "")
+    })?;
+    Ok(output.flatten())
+}
+
+fn definition(moment: &impl Source, wanted: Digest) -> Result<DefinitionRow> {
+    let sql = sql!("SELECT name, json FROM definition WHERE digest = ?1");
+    let found = moment.one(sql, params![wanted], |row| {
+        Ok(DefinitionRow {
+            digest: wanted,
+            name: text(row, 0)?,
+            json: bytes(row, 1)?,
+        })
+    })?;
+    found.ok_or_else(|| Error::corrupt("an instance without its definition"))
+}
+
+fn pins(moment: &impl Source, wanted: Digest) -> Result<PinsRow> {
+    let sql = sql!("SELECT json FROM pins WHERE digest = ?1");
+    let found = moment.one(sql, params![wanted], |row| {
+        let (digest, json) = (wanted, bytes(row, 0)?);
+        Ok(PinsRow { digest, json })
+    })?;
+    found.ok_or_else(|| Error::corrupt("an instance without its pins"))
+}
+
+fn var(row: &dyn Row, no: i64) -> Result<(ScopeNo, String, Payload)> {
+    let (scope, name) = (int(row, 0)?, text(row, 1)?);
+    let value = summed(row, 2, Of::Var, [no, scope, 0], &name)?;
+    let value = value.unwrap_or_else(Payload::null);
+    Ok((ScopeNo(scope.cast_unsigned()), name, value))
+}
+
+fn scope(row: &dyn Row, no: i64) -> Result<(ScopeNo, Bytes)> {
+    let scope = int(row, 0)?;
+    check(row, 1, Of::Scope, [no, scope, 0], "")?;
+    Ok((ScopeNo(scope.cast_unsigned()), bytes(row, 1)?))
+}
+
+fn item(row: &dyn Row, no: i64) -> Result<NewItem> {
+    let (list, index) = (int(row, 0)?, small(row, 1)?);
+    let output = summed(row, 2, Of::Item, [no, list, i64::from(index)], "")?;
+    Ok(NewItem {
+        list: Seq(list.cast_unsigned()),
+        index,
+        output: output.unwrap_or_else(Payload::null),
+    })
+}
+
+/// The newest records, as many as are allowed.
+fn runs(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<RunRow>> {
+    let sql = select_run!(
+        "WITH RECURSIVE walk (no, place, bytes) AS ( \
+            SELECT last_run, CAST(1 AS bigint), CAST(0 AS bigint) FROM instance WHERE no = ?1 \
+            UNION ALL \
+            SELECT r.previous, place + 1, bytes + coalesce(octet_length(r.output), 0) \
+            FROM walk CROSS JOIN run r ON r.no = walk.no WHERE place < ?2) ",
+        "FROM walk CROSS JOIN run r ON r.no = walk.no \
+        WHERE walk.bytes + coalesce(octet_length(r.output), 0) <= ?3 \
+        ORDER BY walk.place LIMIT ?2"
+    );
+    let bytes = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
+    moment.all(sql, params![no, bounds.runs, bytes], |row| rows::run(row))
+}
+
+fn name(row: &dyn Row) -> Result<TriggerName> {
+    Ok(TriggerName {
+        id: TriggerId(uuid(row, 0)?),
+        trigger: TriggerNo(int(row, 1)?),
+        request: digest(row, 2)?,
+        closed: flag(row, 3)?,
+    })
+}
+
+fn children(moment: &impl Source, no: i64, limit: u32) -> Result<u32> {
+    let sql = sql!(
+        "SELECT count(*) FROM (SELECT 1 FROM origin o CROSS JOIN instance i \
+        ON i.no = o.instance WHERE o.parent = ?1 AND i.status < 4 LIMIT ?2) AS open"
+    );
+    let count = moment.one(sql, params![no, limit], |row| small(row, 0))?;
+    Ok(count.unwrap_or_default())
+}
+
+fn blob(row: &dyn Row) -> Result<NewBlob> {
+    Ok(NewBlob {
+        digest: digest(row, 0)?,
+        bytes: bytes(row, 1)?,
+    })
+}
