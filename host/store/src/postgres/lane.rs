@@ -81,7 +81,11 @@ impl Work for Single<'_> {
 
     async fn carry_out(&mut self, session: &mut Session<'_>, trace: Trace) -> Done<Wrote> {
         session.begin().await?;
+        #[cfg(test)]
+        super::tests::trips::begin();
         let wrote = session.carry_out(self.0).await?;
+        #[cfg(test)]
+        super::tests::trips::note(session.shared, self.0, &wrote);
         let idle = match &wrote {
             Wrote::Claimed(claims) => claims.instances.is_empty(),
             Wrote::Freed(count) => *count == 0,

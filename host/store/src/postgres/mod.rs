@@ -130,6 +130,8 @@ impl PostgresStore {
             #[cfg(test)]
             troubles: Mutex::default(),
             #[cfg(test)]
+            trips: Mutex::default(),
+            #[cfg(test)]
             before_trouble: Mutex::default(),
             #[cfg(test)]
             between: Mutex::default(),

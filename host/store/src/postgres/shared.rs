@@ -46,6 +46,9 @@ pub(super) struct Shared {
     /// What a test lets happen to the next commits, the last first.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::troubles::Trouble>>,
+    /// What the verbs have taken.
+    #[cfg(test)]
+    pub(super) trips: Mutex<super::tests::trips::Trips>,
     /// What a test does when the first of those happens.
     #[cfg(test)]
     pub(super) before_trouble: Mutex<Option<Box<dyn FnOnce() + Send>>>,

@@ -98,6 +98,8 @@ pub(super) async fn send<T>(
     later: Later,
     last: impl Future<Output = Result<T, Fault>>,
 ) -> Done<T> {
+    #[cfg(test)]
+    crate::postgres::tests::trips::count();
     let statements = later.statements.iter();
     let statements = statements.map(|put| client.execute_raw(&put.statement, &put.params));
     let mut statements = pin!(in_order(statements.collect()));

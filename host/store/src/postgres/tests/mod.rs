@@ -10,6 +10,7 @@ mod opening;
 mod pipeline;
 pub(super) mod plans;
 mod racing;
+pub(super) mod trips;
 pub(super) mod troubles;
 mod upkeep;
 

@@ -14,7 +14,7 @@ use tokio_postgres::SimpleQueryMessage;
 use windlass_test_servers::{PostgreSql, Snapshot};
 
 use super::{InDatabase, in_database};
-use crate::conformance::{CASES, Harness as _};
+use crate::conformance::{CASES, Case, Harness as _};
 use crate::postgres::connect::{Connection, Target};
 
 /// Every statement that a store of this process has prepared, and whether a connection that
@@ -206,12 +206,15 @@ fn wide(plan: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// The cases that do each thing once.
+pub(super) fn once() -> impl Iterator<Item = &'static (&'static str, Case)> {
+    let repeats = |name: &str| REPEATS.iter().any(|part| name.contains(part));
+    CASES.iter().filter(move |(name, _)| !repeats(name))
+}
+
 /// Lets cases run until every statement has been prepared.
 fn run_all_cases() {
-    let once = CASES
-        .iter()
-        .filter(|(name, _)| !REPEATS.iter().any(|part| name.contains(part)));
-    let next = Mutex::new(once);
+    let next = Mutex::new(once());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

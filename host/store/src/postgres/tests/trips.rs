@@ -1,0 +1,119 @@
+//! How many round trips to the server each verb takes that is carried out by itself, with the
+//! statements that it puts off on their way to it, and without its COMMIT.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::plans::once;
+use super::{InDatabase, in_database};
+use crate::conformance::{Harness, TestClock};
+use crate::postgres::PostgresStore;
+use crate::postgres::shared::Shared;
+use crate::{Store, Write, Wrote};
+
+thread_local! {
+    /// Of the write that this thread carries out.
+    static TRIPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The most that a verb has taken, by its name and that of its answer.
+pub(in crate::postgres) type Trips = BTreeMap<String, u64>;
+
+/// Counts one.
+pub(in crate::postgres) fn count() {
+    TRIPS.set(TRIPS.get() + 1);
+}
+
+/// Forgets what was counted.
+pub(in crate::postgres) fn begin() {
+    TRIPS.set(0);
+}
+
+/// Notes what a verb has taken since then.
+pub(in crate::postgres) fn note(shared: &Shared, write: &Write, wrote: &Wrote) {
+    let verb = format!("{} -> {}", name(write), name(wrote));
+    let mut known = shared.trips.lock();
+    let most = known.entry(verb).or_default();
+    *most = TRIPS.get().max(*most);
+}
+
+/// The names of a variant and of those that it holds.
+fn name(value: &dyn std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    let mut names = Vec::new();
+    for part in text.split('(') {
+        let end = part.find(|letter: char| !letter.is_alphanumeric());
+        let name = part.get(..end.unwrap_or(part.len())).unwrap_or_default();
+        names.push(name.to_owned());
+        if end.is_some() || name.is_empty() || names.len() == 2 {
+            break;
+        }
+    }
+    names.join(" ")
+}
+
+/// Verbs whose round trips depend on how much there is, or on what others do meanwhile.
+const OTHERS: &[&str] = &[
+    "Bury", "Claim", "Commit", "Create", "Forget", "Import", "Join", "Leave", "Queue", "Renew",
+    "Resume", "Send", "Sweep",
+];
+
+/// A database whose stores are looked at when the case is over.
+struct Counted {
+    database: InDatabase,
+    stores: Mutex<Vec<Arc<PostgresStore>>>,
+}
+
+impl Harness for Counted {
+    fn open(&self) -> Arc<dyn Store> {
+        let store = self.database.store();
+        self.stores.lock().push(Arc::clone(&store));
+        store
+    }
+
+    fn clock(&self) -> &TestClock {
+        self.database.clock()
+    }
+
+    fn is_there(&self) -> bool {
+        self.database.is_there()
+    }
+}
+
+#[test]
+fn no_verb_takes_more_round_trips_than_it_did() {
+    let mut most = Trips::new();
+    for (_, case) in once() {
+        let counted = Counted {
+            database: in_database(),
+            stores: Mutex::default(),
+        };
+        if !counted.is_there() {
+            return;
+        }
+        case(&counted);
+        for store in counted.stores.lock().drain(..) {
+            for (verb, trips) in store.shared.trips.lock().iter() {
+                let known = most.entry(verb.clone()).or_default();
+                *known = (*known).max(*trips);
+            }
+        }
+    }
+    most.retain(|verb, _| !OTHERS.iter().any(|other| verb.starts_with(other)));
+    let mut found = String::new();
+    for (verb, trips) in most {
+        writeln!(found, "{trips} {verb}").unwrap();
+    }
+    let golden = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/postgres/tests/round_trips.txt"
+    );
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(golden, &found).unwrap();
+    }
+    assert_eq!(found, include_str!("round_trips.txt"));
+}
