@@ -10,8 +10,9 @@ use windlass_model::{Clock, Digest};
 use super::connect::Target;
 use super::lanes::Lanes;
 use super::options::PostgresOptions;
-use super::session::{Place, Scan};
+use super::session::Scan;
 use crate::health::Health;
+use crate::sql::sweeping::Place;
 use crate::write::Commit;
 
 /// Definitions and pins remembered before all are forgotten.

@@ -1,16 +1,20 @@
-//! How drafts, sources and requests lie in the tables, and how they are read.
+//! Drafts, sources and requests to look at definitions again: how they lie in the tables.
 
 use windlass_model::UpkeepNo;
 
+use super::publishing::{lock_workflow, published_version, retract};
 use super::row::{bytes, digest, int, small, small_if_any, text, text_if_any, unsigned};
+use super::transaction::{Done, Transaction};
 use super::{Row, Source, params, sql};
-use crate::drafts::{DraftRow, SourceRow, Upkeep, UpkeepRow};
+use crate::drafts::{DraftRow, NewDraft, SourceRow, UPKEEP_ROWS, Upkeep, UpkeepOp, UpkeepRow};
 use crate::error::Result;
+use crate::rows::DefinitionRow;
+use crate::write::Wrote;
 
 /// The kinds of requests, as they are stored.
-pub(crate) const REFRESH_ALL: i16 = 1;
-pub(crate) const REFRESH: i16 = 2;
-pub(crate) const RELOAD: i16 = 3;
+const REFRESH_ALL: i16 = 1;
+const REFRESH: i16 = 2;
+const RELOAD: i16 = 3;
 
 macro_rules! select_draft {
     ($rest:literal) => {
@@ -97,4 +101,133 @@ pub(crate) fn sources(
 pub(crate) fn upkeep(source: &impl Source, limit: u32) -> Result<Vec<UpkeepRow>> {
     let sql = sql!("SELECT no, kind, names, at_ms FROM upkeep ORDER BY no LIMIT ?1");
     source.all(sql, params![limit], upkeep_of)
+}
+
+pub(crate) async fn save<X: Transaction>(tx: &mut X, new: &NewDraft) -> Done<X, Wrote> {
+    new.check()?;
+    lock_workflow(tx, &new.name).await?;
+    if let Some(expected) = new.expected
+        && expected != revision(tx, &new.name).await?
+    {
+        return Ok(Wrote::Fenced);
+    }
+    let sql = sql!("DELETE FROM draft WHERE name = ?1");
+    tx.later(sql, params![&new.name]).await?;
+    let sql = sql!(
+        "INSERT INTO draft (name, based_on, saved_ms, content) VALUES (?1, ?2, ?3, ?4) \
+        RETURNING no"
+    );
+    let row = params![&new.name, new.based_on, new.at_ms, &new.content];
+    let revision = tx.row(sql, row, |row| unsigned(row, 0)).await?;
+    Ok(Wrote::Drafted { revision })
+}
+
+pub(crate) async fn discard<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    revision: Option<u64>,
+) -> Done<X, Wrote> {
+    let sql = sql!("DELETE FROM draft WHERE name = ?1 AND (CAST(?2 AS bigint) IS NULL OR no = ?2)");
+    let key = params![name, revision.map(u64::cast_signed)];
+    Ok(match tx.execute(sql, key).await? {
+        1 => Wrote::Done,
+        _ => Wrote::Fenced,
+    })
+}
+
+/// Removes the draft that a version was made from. False if it is another one by now.
+pub(crate) async fn take<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    revision: Option<u64>,
+) -> Done<X, bool> {
+    Ok(match revision {
+        None => true,
+        revision => matches!(discard(tx, name, revision).await?, Wrote::Done),
+    })
+}
+
+/// The revision of a draft; 0 if there is none.
+async fn revision<X: Transaction>(tx: &mut X, name: &str) -> Done<X, u64> {
+    let sql = sql!("SELECT no FROM draft WHERE name = ?1{| FOR UPDATE}");
+    let no = tx.one(sql, params![name], |row| unsigned(row, 0)).await?;
+    Ok(no.unwrap_or_default())
+}
+
+pub(crate) async fn note_source<X: Transaction>(
+    tx: &mut X,
+    source: &str,
+    definition: &DefinitionRow,
+    version: u32,
+) -> Done<X, ()> {
+    let sql = sql!(
+        "INSERT INTO source (name, workflow, version, definition) VALUES (?1, ?2, ?3, ?4) \
+        ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, \
+        version = excluded.version, definition = excluded.definition"
+    );
+    let row = params![source, &definition.name, version, definition.digest];
+    tx.later(sql, row).await
+}
+
+pub(crate) async fn drop_source<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    retracts: bool,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    let sql = sql!("DELETE FROM source WHERE name = ?1 RETURNING workflow, version");
+    let gone = tx
+        .one(sql, params![name], |row| {
+            Ok((text(row, 0)?, small(row, 1)?))
+        })
+        .await?;
+    let Some((workflow, version)) = gone.filter(|_| retracts) else {
+        return Ok(Wrote::Retracted(None));
+    };
+    lock_workflow(tx, &workflow).await?;
+    let sql = sql!("SELECT 1 FROM source WHERE workflow = ?1 AND version = ?2 LIMIT 1");
+    let elsewhere = tx.one(sql, params![&workflow, version], |_| Ok(())).await?;
+    let published = published_version(tx, &workflow).await?;
+    if elsewhere.is_some() || published != Some(version) {
+        return Ok(Wrote::Retracted(None));
+    }
+    retract(tx, &workflow, None, at_ms).await
+}
+
+pub(crate) async fn request<X: Transaction>(tx: &mut X, op: &UpkeepOp) -> Done<X, Wrote> {
+    match op {
+        UpkeepOp::Request { what, at_ms } => {
+            what.check()?;
+            let no = add_request(tx, what, *at_ms).await?;
+            Ok(Wrote::Requested(UpkeepNo(no)))
+        }
+        UpkeepOp::Done(numbers) => {
+            let numbers: Vec<i64> = numbers.iter().map(|no| no.0).collect();
+            let sql = sql!(
+                "DELETE FROM upkeep WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}"
+            );
+            tx.later(sql, params![numbers]).await?;
+            Ok(Wrote::Done)
+        }
+    }
+}
+
+async fn add_request<X: Transaction>(tx: &mut X, what: &Upkeep, at_ms: i64) -> Done<X, i64> {
+    let (kind, names) = match what {
+        Upkeep::Refresh(_) if refreshes(tx).await? >= i64::from(UPKEEP_ROWS) => (REFRESH_ALL, None),
+        Upkeep::Refresh(names) => (REFRESH, serde_json::to_string(names).ok()),
+        Upkeep::RefreshAll => (REFRESH_ALL, None),
+        Upkeep::Reload => (RELOAD, None),
+    };
+    // The new request includes these.
+    let sql = sql!("DELETE FROM upkeep WHERE kind = ?1 AND ?1 <> ?2 OR kind = ?2 AND ?1 = ?3");
+    tx.later(sql, params![kind, REFRESH, REFRESH_ALL]).await?;
+    let sql = sql!("INSERT INTO upkeep (kind, names, at_ms) VALUES (?1, ?2, ?3) RETURNING no");
+    tx.row(sql, params![kind, names, at_ms], |row| int(row, 0))
+        .await
+}
+
+async fn refreshes<X: Transaction>(tx: &mut X) -> Done<X, i64> {
+    let sql = sql!("SELECT count(*) FROM upkeep WHERE kind = ?1");
+    tx.row(sql, params![REFRESH], |row| int(row, 0)).await
 }

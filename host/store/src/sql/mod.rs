@@ -4,14 +4,28 @@
 //! A statement is written for SQLite and turned into PostgreSQL's words when the host is compiled
 //! ([`sql!`]). Both backends give rows by [`Row`], and [`row`] reads values out of them.
 
+pub(crate) mod components;
 pub(crate) mod drafts;
+pub(crate) mod holding;
+pub(crate) mod hot;
+pub(crate) mod importing;
+pub(crate) mod letters;
+pub(crate) mod lives;
+pub(crate) mod outside;
 mod param;
+pub(crate) mod planning;
 pub(crate) mod published;
+pub(crate) mod publishing;
+pub(crate) mod queueing;
 pub(crate) mod read;
 pub(crate) mod row;
 pub(crate) mod rows;
+pub(crate) mod settings;
 mod snapshot;
 pub(crate) mod stimuli;
+pub(crate) mod sweeping;
+pub(crate) mod transaction;
+pub(crate) mod verbs;
 pub(crate) mod words;
 
 pub(crate) use self::param::{Param, params};

@@ -99,7 +99,7 @@ impl Pool {
 }
 
 /// Everything that a statement finds.
-fn rows<T>(
+pub(super) fn rows<T>(
     connection: &Connection,
     sql: Sql,
     params: &[Param],

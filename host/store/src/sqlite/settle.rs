@@ -7,6 +7,7 @@ use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
 use super::session::{Failed, Session};
 use super::shared::Shared;
 use super::writer::Item;
+use crate::sql::hot;
 use crate::write::{Commit, Write, Wrote};
 
 /// What is known of the group now.
@@ -100,7 +101,7 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
             exists("SELECT 1 FROM instance WHERE no = ?1", new.no.0).map(Some)
         }
         (Write::Join(_), Wrote::Joined(incarnation)) => {
-            exists("SELECT 1 FROM member WHERE incarnation = ?1", incarnation.0).map(Some)
+            exists(hot::MEMBER.sqlite, incarnation.0).map(Some)
         }
         (Write::Claim(_), Wrote::Claimed(claims)) => {
             let claimed = claims

@@ -12,6 +12,8 @@ use windlass_model::{InstanceId, JsonText, Payload, Resumption, Seq};
 
 use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
+use crate::sql::hot;
+use crate::sql::queueing::holder;
 use crate::sql::row::{bytes_if_any, payload, uuid};
 use crate::stimuli::{NewBookmark, Resume, Sent};
 use crate::write::{Commit, Wrote};
@@ -179,7 +181,8 @@ impl Session<'_> {
                 break;
             };
             resumed |= !self.go_on(&[met], &input, at_ms).await?.is_empty();
-            self.let_go_of_stimulus(stimulus, at_ms).await?;
+            let all = i64::from(u32::MAX);
+            self.loosen_blobs(holder(stimulus), all, at_ms).await?;
         }
         Ok(resumed)
     }
@@ -278,10 +281,7 @@ impl Session<'_> {
     async fn resume_beside(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<()> {
         let no = self.own_number().await?;
         let first = Seq(met.first.cast_unsigned());
-        let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
-            attempt, deliveries, suspicion, detail, payload, priority) \
-            SELECT $3, instance, $4, 8, node, $5, 0, 0, 1, 0, 0, $6, $7, priority \
-            FROM trigger WHERE no = $1 AND instance = $2";
+        let sql = hot::ADD_RESUMPTION.postgres;
         let params: Params<'_> = &[
             &met.trigger,
             &met.instance,

@@ -3,6 +3,7 @@
 use super::{Done, Session};
 use crate::children::{ended, refused};
 use crate::rows::Parent;
+use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows;
 use crate::write::{Commit, Finish, Wrote};
@@ -44,10 +45,7 @@ impl Session<'_> {
     /// What has been claimed meanwhile (its time is over) gets the answer all the same: if it
     /// is given back it finds it there, and if it goes on without, it is overwritten.
     async fn tell(&mut self, parent: &Parent, document: &Bytes, at_ms: i64) -> Done<bool> {
-        let sql = "UPDATE trigger SET payload = $4, \
-            due_ms = CASE state WHEN 1 THEN due_ms ELSE $5 END, \
-            token = CASE state WHEN 1 THEN token ELSE token + 1 END \
-            WHERE no = $1 AND instance = $2 AND seq = $3 AND kind = 9 AND payload IS NULL";
+        let sql = hot::TELL.postgres;
         let changed = self
             .execute(
                 sql,

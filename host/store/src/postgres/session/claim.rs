@@ -11,6 +11,7 @@ use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::outside::PAUSING;
 use crate::rows::TriggerRow;
+use crate::sql::hot;
 use crate::sql::row::bytes;
 use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::stimuli::{Sent, Taker};
@@ -315,8 +316,7 @@ impl Session<'_> {
     /// because the walk had passed it when it became free, would undo it. True if there may have
     /// been such.
     async fn overtake(&mut self, claimed: impl Iterator<Item = &TriggerRow> + Send) -> Done<bool> {
-        let sql = "DELETE FROM trigger WHERE instance = $1 AND kind IN ($2, $3) AND seq < 0 \
-            AND state = 0 AND due_ms < $4";
+        let sql = hot::OVERTAKE.postgres;
         let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
         let mut any = false;
         for last in claimed.filter(|row| row.kind.is_pausing()) {

@@ -7,6 +7,8 @@ use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{NewTrigger, RunRow, bounded};
+use crate::sql::hot;
+use crate::sql::{holding, letters, lives, outside, queueing};
 use crate::write::{Commit, Finish, NewItem, Wrote};
 
 impl Session<'_> {
@@ -21,7 +23,7 @@ impl Session<'_> {
             return Ok(Wrote::Fenced);
         }
         for row in commit.removed.iter().filter(|removed| removed.used) {
-            let sql = "SELECT 1 FROM trigger WHERE no = $1 AND instance = $2 FOR UPDATE";
+            let sql = hot::TRIGGER_OF.postgres;
             if self.one(sql, &[&row.no.0, &no]).await?.is_none() {
                 return Ok(Wrote::Fenced);
             }
@@ -41,7 +43,7 @@ impl Session<'_> {
             if !removed.used {
                 self.bury_unused(no, removed.no, commit.at_ms).await?;
             }
-            let sql = "DELETE FROM trigger WHERE no = $1 AND instance = $2";
+            let sql = hot::REMOVE_TRIGGER.postgres;
             self.later(sql, &[&removed.no.0, &no]).await?;
         }
         for run in &commit.runs {
@@ -52,12 +54,11 @@ impl Session<'_> {
         let mut due = self.put_rare(commit).await?;
         if let Some(finish) = &commit.finish {
             due |= self.end_rare(commit, finish, head.extras).await?;
-            self.later("DELETE FROM trigger WHERE instance = $1", &[&no])
-                .await?;
-            self.later("DELETE FROM reservation WHERE instance = $1", &[&no])
+            self.later(hot::CLEAR_TRIGGERS.postgres, &[&no]).await?;
+            self.later(hot::RELEASE_RESERVATIONS.postgres, &[&no])
                 .await?;
             if head.extras & extras::DOOMED != 0 {
-                self.entomb(no).await?;
+                lives::entomb(self, no).await?;
             }
         } else if commit.release {
             self.unclaim(no).await?;
@@ -66,7 +67,7 @@ impl Session<'_> {
             && commit.finish.is_none()
             && commit.status != Status::Paused
         {
-            due |= self.unpark_of(no).await?;
+            due |= holding::unpark_of(self, no).await?;
         }
         self.move_head_on(commit, &head).await?;
         Ok(if due { Wrote::DoneDue } else { Wrote::Done })
@@ -79,19 +80,18 @@ impl Session<'_> {
             due |= self.put_bookmarks(commit).await?;
         }
         for new in &commit.sends {
-            self.enqueue(new, Some(commit.fence.instance), commit.at_ms)
-                .await?;
+            queueing::enqueue(self, new, Some(commit.fence.instance), commit.at_ms).await?;
             due = true;
         }
         for dead in &commit.dead {
-            self.bury_letter(dead).await?;
+            letters::bury(self, dead).await?;
         }
         if !commit.children.is_empty() {
             self.begin_children(commit).await?;
             due = true;
         }
         if !commit.cancels.is_empty() {
-            due |= self.cancel_all(commit).await?;
+            due |= outside::cancel_all(self, commit).await?;
         }
         Ok(due)
     }
@@ -100,7 +100,7 @@ impl Session<'_> {
     async fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
         let no = commit.fence.instance.0;
         if extras & extras::OUTSIDE != 0 {
-            self.close_outside(no).await?;
+            outside::close(self, no).await?;
         }
         if extras & extras::BOOKMARKS != 0 {
             self.bury_unheard(no, commit.at_ms).await?;
@@ -126,8 +126,7 @@ impl Session<'_> {
             _ => None,
         };
         let Some((first, others)) = successors else {
-            let sql = "DELETE FROM trigger \
-                WHERE no = $1 AND token = $2 AND instance = $3 AND state = 1";
+            let sql = hot::CONSUME.postgres;
             let changed = self.execute(sql, &[&no, &token, &instance]).await?;
             return Ok((changed == 1).then_some(&[]));
         };
@@ -204,16 +203,15 @@ impl Session<'_> {
             self.later(sql, &[&instance, &scope, &&**state]).await?;
             return Ok(());
         }
-        let sql = "DELETE FROM scope WHERE instance = $1 AND scope = $2";
+        let sql = hot::CLOSE_SCOPE.postgres;
         self.later(sql, &[&instance, &scope]).await?;
-        let sql = "DELETE FROM var WHERE instance = $1 AND scope = $2";
+        let sql = hot::CLEAR_VARS.postgres;
         self.later(sql, &[&instance, &scope]).await?;
         Ok(())
     }
 
     async fn put_journal(&mut self, commit: &Commit) -> Done<()> {
-        let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
-            VALUES ($1, $2, $3, $4, $5, $6)";
+        let sql = hot::INSERT_JOURNAL.postgres;
         let (no, version) = (commit.fence.instance.0, commit.fence.version.0 + 1);
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             let (kind, detail) = (&entry.kind, &*entry.detail);
@@ -234,7 +232,7 @@ impl Session<'_> {
             self.put_item(instance, item).await?;
         }
         for list in &commit.lists_done {
-            let sql = "DELETE FROM item WHERE instance = $1 AND list = $2";
+            let sql = hot::CLEAR_ITEMS.postgres;
             self.later(sql, &[&instance, &list.0.cast_signed()]).await?;
         }
         Ok(())

@@ -6,6 +6,7 @@ use windlass_model::{Digest, InstanceId, ScopeNo, Status};
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::payload;
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance, PinsRow};
+use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows::{self, select_instance};
 use crate::write::Wrote;
@@ -144,11 +145,7 @@ impl Session<'_> {
     /// What to answer if there is, or was, an instance that has the id of the new one.
     async fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
         let id: &[u8] = new.id.0.as_bytes();
-        if self
-            .one("SELECT no FROM instance WHERE id = $1", &[&id])
-            .await?
-            .is_none()
-        {
+        if self.one(hot::INSTANCE_NO.postgres, &[&id]).await?.is_none() {
             return Ok(None);
         }
         let row = self
@@ -166,7 +163,7 @@ impl Session<'_> {
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO definition (digest, name, json) VALUES ($1, $2, $3) \
             ON CONFLICT (digest) DO NOTHING";
-        let find = "SELECT no FROM definition WHERE digest = $1 FOR KEY SHARE";
+        let find = hot::DEFINITION_NO.postgres;
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {
@@ -183,7 +180,7 @@ impl Session<'_> {
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO pins (digest, json) VALUES ($1, $2) \
             ON CONFLICT (digest) DO NOTHING";
-        let find = "SELECT no FROM pins WHERE digest = $1 FOR KEY SHARE";
+        let find = hot::PINS_NO.postgres;
         let no = match self.find(find, row.digest).await? {
             Some(no) => no,
             None => {

@@ -1,10 +1,11 @@
 //! Forgetting, in slices that are bounded by a number of rows.
 
-use tokio_postgres::Row;
 use windlass_model::{InstanceNo, Status};
 
 use super::{Done, Session, get};
-use crate::retention::{SLICE_BYTES, Sweep};
+use crate::lives::Lived;
+use crate::sql::hot;
+use crate::sql::lives;
 use crate::sql::row::variant;
 use crate::write::Wrote;
 
@@ -28,6 +29,15 @@ const HANGING: &[&str] = &[
 ];
 
 impl Session<'_> {
+    /// Deletes at most about so many rows of what is left behind a tombstone.
+    pub(super) async fn clear(&mut self, no: i64, rows: u32, at_ms: i64) -> Done<Lived> {
+        let Some((true, last_run)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
+            return Ok(Lived::Done);
+        };
+        let more = self.delete_hanging(no, last_run, rows, at_ms).await?;
+        Ok(if more { Lived::More } else { Lived::Done })
+    }
+
     pub(super) async fn forget(
         &mut self,
         instance: InstanceNo,
@@ -40,15 +50,15 @@ impl Session<'_> {
             return Ok(Wrote::Forgotten { more: false });
         };
         if !begun {
-            self.hide(no).await?;
+            lives::hide(self, no).await?;
         }
         if self.delete_hanging(no, last_run, rows, at_ms).await? {
             return Ok(Wrote::Forgotten { more: true });
         }
         for sql in [
-            "DELETE FROM reservation WHERE instance = $1",
-            "DELETE FROM kept WHERE instance = $1",
-            "DELETE FROM instance WHERE no = $1",
+            hot::RELEASE_RESERVATIONS.postgres,
+            hot::UNKEEP.postgres,
+            hot::REMOVE_INSTANCE.postgres,
         ] {
             self.later(sql, &[&no]).await?;
         }
@@ -83,10 +93,7 @@ impl Session<'_> {
         before_ms: i64,
         at_ms: i64,
     ) -> Done<Option<(bool, Option<i64>)>> {
-        let sql = "SELECT status, finished_ms, last_run, \
-            EXISTS (SELECT 1 FROM origin WHERE instance = $1), \
-            (SELECT until_ms FROM kept WHERE instance = $1) \
-            FROM instance WHERE no = $1 FOR NO KEY UPDATE";
+        let sql = hot::FORGETTABLE.postgres;
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(None);
         };
@@ -99,19 +106,6 @@ impl Session<'_> {
         let over = over && status.is_final();
         let begun = !get::<bool>(&row, 3)?;
         Ok((over || begun).then_some((begun, get(&row, 2)?)))
-    }
-
-    /// From here on nobody finds the instance, so that nobody sees one of which a part is
-    /// gone; and its id is free, because the column has what cannot be one.
-    pub(super) async fn hide(&mut self, no: i64) -> Done<()> {
-        for sql in [
-            "DELETE FROM origin WHERE instance = $1",
-            "UPDATE instance SET id = convert_to('being forgotten: ' || no, 'UTF8'), \
-                output = NULL, output_meta = NULL WHERE no = $1",
-        ] {
-            self.later(sql, &[&no]).await?;
-        }
-        Ok(())
     }
 
     /// Walks back through the records: no index finds them.
@@ -130,7 +124,7 @@ impl Session<'_> {
             Some(row) => (get(&row, 0)?, get(&row, 1)?),
             None => (None, 1),
         };
-        let sql = "UPDATE instance SET last_run = $2 WHERE no = $1";
+        let sql = hot::SET_LAST_RUN.postgres;
         self.later(sql, &[&no, &previous]).await?;
         Ok(deleted)
     }
@@ -149,71 +143,4 @@ impl Session<'_> {
             SELECT count(*) FROM gone";
         Ok(self.row(sql, &[&no, &bound, &at_ms]).await?.try_get(0)?)
     }
-
-    pub(super) async fn sweep(
-        &mut self,
-        what: Sweep,
-        before_ms: i64,
-        rows: u32,
-        at_ms: i64,
-    ) -> Done<Wrote> {
-        match what {
-            Sweep::Blobs => self.sweep_blobs(before_ms, rows).await,
-            Sweep::Documents => self.sweep_documents(before_ms, rows, at_ms).await,
-            // Autovacuum has them taken again.
-            Sweep::Pages => {
-                let (count, more) = (0, false);
-                Ok(Wrote::Swept { count, more })
-            }
-        }
-    }
-
-    /// Whoever wants to refer to a blob of the slice waits until it is known whether it stays.
-    async fn sweep_blobs(&mut self, before_ms: i64, rows: u32) -> Done<Wrote> {
-        let sql = "SELECT l.blob FROM blob_loose l WHERE l.since_ms < $1 \
-            ORDER BY l.since_ms, l.blob LIMIT $2 FOR UPDATE SKIP LOCKED";
-        let found = self.rows(sql, &[&before_ms, &i64::from(rows)]).await?;
-        let mut more = found.len() >= rows as usize;
-        let nos = numbers(&found)?;
-        let sql = "SELECT no FROM blob WHERE no = ANY($1) ORDER BY no FOR UPDATE";
-        self.later(sql, &[&nos]).await?;
-        // What was written until they were held is seen by another statement only.
-        let sql = "SELECT l.blob, coalesce(octet_length(b.content), 0)::bigint, \
-            coalesce(b.touched_ms, 0), EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob OFFSET 0) \
-            FROM blob_loose l LEFT JOIN blob b ON b.no = ANY (ARRAY[l.blob]) \
-            WHERE l.blob = ANY($1) ORDER BY l.since_ms, l.blob";
-        let loose = self.rows(sql, &[&nos]).await?;
-        let (mut bytes, mut gone, mut tight) = (0, Vec::new(), Vec::new());
-        for row in &loose {
-            if bytes > SLICE_BYTES {
-                more = true;
-                break;
-            }
-            let (no, length): (i64, i64) = (get(row, 0)?, get(row, 1)?);
-            let (touched_ms, needed): (i64, bool) = (get(row, 2)?, get(row, 3)?);
-            if !needed && touched_ms >= before_ms {
-                let sql = "UPDATE blob_loose SET since_ms = $2 WHERE blob = $1";
-                self.later(sql, &[&no, &touched_ms]).await?;
-                continue;
-            }
-            tight.push(no);
-            if !needed {
-                gone.push(no);
-                bytes += length;
-            }
-        }
-        self.later("DELETE FROM blob_loose WHERE blob = ANY($1)", &[&tight])
-            .await?;
-        self.later("DELETE FROM blob WHERE no = ANY($1)", &[&gone])
-            .await?;
-        let count = u32::try_from(gone.len()).unwrap_or(u32::MAX);
-        Ok(Wrote::Swept { count, more })
-    }
-}
-
-fn numbers(rows: &[Row]) -> Done<Vec<i64>> {
-    Ok(rows
-        .iter()
-        .map(|row| get(row, 0))
-        .collect::<Result<_, _>>()?)
 }

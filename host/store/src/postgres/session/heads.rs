@@ -7,6 +7,7 @@ use windlass_model::InstanceId;
 
 use super::{Done, Session, get};
 use crate::error::Error;
+use crate::sql::hot;
 
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -69,16 +70,8 @@ impl Session<'_> {
 
     /// The number of an instance.
     pub(super) async fn instance_no(&mut self, instance: InstanceId) -> Done<Option<i64>> {
-        let sql = "SELECT no FROM instance WHERE id = $1";
+        let sql = hot::INSTANCE_NO.postgres;
         let row = self.one(sql, &[&id(&instance)]).await?;
         Ok(row.map(|row| get(&row, 0)).transpose()?)
-    }
-
-    /// Whether an instance has ended, or is not there. Its head is held from here on.
-    pub(super) async fn is_over(&mut self, instance: i64) -> Done<bool> {
-        Ok(self
-            .head(instance)
-            .await?
-            .is_none_or(|head| head.status.is_final()))
     }
 }

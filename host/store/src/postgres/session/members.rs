@@ -10,6 +10,7 @@ use windlass_model::Incarnation;
 use super::{Done, Session, get};
 use crate::codes;
 use crate::error::Error;
+use crate::sql::hot;
 use crate::write::{NewMember, Wrote};
 
 /// Numbers of rows carry the incarnation in 31 bits.
@@ -74,7 +75,7 @@ impl Session<'_> {
     }
 
     pub(super) async fn leave(&mut self, incarnation: Incarnation) -> Done<Wrote> {
-        let sql = "DELETE FROM member WHERE incarnation = $1";
+        let sql = hot::REMOVE_MEMBER.postgres;
         // Of one that was buried before, the rest is freed as of the dead.
         if self.execute(sql, &[&incarnation.0]).await? == 1 {
             self.aftermath.gone.push(incarnation.0);
@@ -143,5 +144,31 @@ impl Session<'_> {
         let rows = self.rows(sql, &[&owner, &limit]).await?;
         let numbers = rows.iter().map(|row| get(row, 0));
         Ok(numbers.collect::<Result<_, _>>()?)
+    }
+
+    /// Gives a duty out. That it is free is decided by the row itself, so that of several that
+    /// ask at the same moment one gets it.
+    pub(super) async fn duty(
+        &mut self,
+        name: &str,
+        incarnation: Incarnation,
+        every_ms: Option<u64>,
+        at_ms: i64,
+    ) -> Done<Wrote> {
+        let Some(every_ms) = every_ms else {
+            let sql = "UPDATE duty SET at_ms = $3 FROM member m \
+                WHERE duty.name = $1 AND duty.incarnation = $2 AND m.incarnation = $2";
+            let again = self.execute(sql, &[&name, &incarnation.0, &at_ms]).await?;
+            return Ok(Wrote::Duty(again == 1));
+        };
+        let sql = "INSERT INTO duty (name, incarnation, at_ms) \
+            SELECT $1, incarnation, $3 FROM member WHERE incarnation = $2 \
+            ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
+            at_ms = excluded.at_ms WHERE abs(excluded.at_ms - duty.at_ms) >= $4";
+        let every_ms = i64::try_from(every_ms).unwrap_or(i64::MAX);
+        let given = self
+            .execute(sql, &[&name, &incarnation.0, &at_ms, &every_ms])
+            .await?;
+        Ok(Wrote::Duty(given == 1))
     }
 }

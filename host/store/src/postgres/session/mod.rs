@@ -30,10 +30,7 @@ mod bookmarks;
 mod children;
 mod claim;
 mod commit;
-mod components;
 mod create;
-mod documents;
-mod drafts;
 mod facts;
 mod flight;
 mod forget;
@@ -41,14 +38,10 @@ mod heads;
 mod hold;
 mod import;
 mod letters;
-mod lives;
 mod members;
-mod outside;
 mod pipeline;
-mod plan;
-mod publish;
-mod settings;
 mod stimuli;
+mod transaction;
 mod triggers;
 mod walk;
 
@@ -59,7 +52,6 @@ use windlass_model::{Digest, Status};
 
 pub(super) use self::batch::is_plain;
 use self::batch::{Added, Batch};
-pub(super) use self::documents::Place;
 use self::heads::Params;
 use self::pipeline::Later;
 pub(super) use self::walk::Scan;
@@ -69,7 +61,11 @@ use super::shared::Shared;
 use super::values::get;
 use crate::codes;
 use crate::error::Error;
+use crate::sql::hot;
 use crate::sql::row::variant;
+use crate::sql::sweeping::Place;
+use crate::sql::transaction::{Head, extras};
+use crate::sql::verbs;
 use crate::write::{Write, Wrote};
 
 /// Why a transaction could not go on. Whatever it had changed is rolled back.
@@ -154,35 +150,11 @@ const IS_VOID: &str = "SELECT void FROM trail WHERE process = $1 AND no = $2";
 const LOCK: &str = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
 
 /// Finds a member, which stays one until the transaction has ended.
-const MEMBER: &str = "SELECT 1 FROM member WHERE incarnation = $1 FOR KEY SHARE";
+const MEMBER: &str = hot::MEMBER.postgres;
 
 /// Finds what [`head`] reads, which nobody else changes until the transaction has ended.
 const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM instance \
     WHERE no = $1 FOR NO KEY UPDATE";
-
-/// The bits that say what hangs on an instance besides what most have.
-pub(super) mod extras {
-    /// Somebody waits for it.
-    pub(in super::super) const PARENT: i16 = 1;
-    /// It has, or had, triggers that were named from outside.
-    pub(in super::super) const OUTSIDE: i16 = 2;
-    /// It has, or had, bookmarks.
-    pub(in super::super) const BOOKMARKS: i16 = 4;
-    /// It is deleted when it ends.
-    pub(in super::super) const DOOMED: i16 = 8;
-    /// It is kept for a time of its own. Known to the layout: see `schema.sql`.
-    pub(in super::super) const KEPT: i16 = 16;
-}
-
-/// What a fence is compared with.
-pub(super) struct Head {
-    pub(super) status: Status,
-    pub(super) owner: Option<i64>,
-    pub(super) epoch: i64,
-    pub(super) version: i64,
-    /// See [`extras`].
-    pub(super) extras: i16,
-}
 
 /// What happens outside of the tables once the transaction is committed.
 #[derive(Default)]
@@ -319,77 +291,7 @@ impl<'a> Session<'a> {
 
     /// Carries out one write of the transaction that is open.
     pub(super) async fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
-        match write {
-            Write::Commit(commit) => self.step(commit).await,
-            Write::Create(new) => self.create(new).await,
-            Write::Claim(claim) => self.claim(claim).await,
-            Write::Join(member) => self.join(member).await,
-            Write::Renew { incarnation } => self.renew(*incarnation).await,
-            Write::Leave { incarnation } => self.leave(*incarnation).await,
-            Write::Bury { incarnation, limit } => self.bury(*incarnation, *limit).await,
-            Write::Mark { fence, trigger } => self.mark(fence, trigger).await,
-            Write::Release { fence } => self.release(fence).await,
-            Write::Park {
-                fence,
-                trigger,
-                reason,
-            } => self.park(fence, trigger, reason).await,
-            Write::Unpark => self.unpark().await,
-            Write::Send(send) => self.deliver(send).await,
-            Write::Resume(resume) => self.resume(resume).await,
-            Write::Queue(op) => self.queue(op).await,
-            Write::DeadLetter(op) => self.dead_letter(op).await,
-            Write::Schedule(new) => self.schedule(new).await,
-            Write::Fire { target, at_ms } => self.fire(*target, *at_ms).await,
-            Write::Reschedule { target, due_ms } => self.reschedule(*target, *due_ms).await,
-            Write::CancelTrigger { target, at_ms } => self.cancel_trigger(*target, *at_ms).await,
-            Write::Control {
-                instance,
-                no,
-                kind,
-                at_ms,
-            } => self.control(*instance, *no, *kind, *at_ms).await,
-            Write::Life(op) => self.life(op).await,
-            Write::Import(import) => self.import(import).await,
-            Write::Publish(new) => self.publish(new).await,
-            Write::Retract { name, only, at_ms } => self.retract(name, *only, *at_ms).await,
-            Write::SaveDraft(new) => self.save_draft(new).await,
-            Write::DiscardDraft { name, revision } => self.discard_draft(name, *revision).await,
-            Write::DropSource {
-                name,
-                retract,
-                at_ms,
-            } => self.drop_source(name, *retract, *at_ms).await,
-            Write::Upkeep(op) => self.upkeep(op).await,
-            Write::Plan(plan) => self.plan(plan).await,
-            Write::PutOff(put_off) => self.put_schedule_off(put_off).await,
-            Write::Duty {
-                name,
-                incarnation,
-                every_ms,
-                at_ms,
-            } => self.duty(name, *incarnation, *every_ms, *at_ms).await,
-            Write::Forget {
-                instance,
-                before_ms,
-                rows,
-                at_ms,
-            } => self.forget(*instance, *before_ms, *rows, *at_ms).await,
-            Write::Sweep {
-                what,
-                before_ms,
-                rows,
-                at_ms,
-            } => self.sweep(*what, *before_ms, *rows, *at_ms).await,
-            Write::KeepComponent(new) => self.keep_component(new).await,
-            Write::SweepComponents {
-                used,
-                before_ms,
-                at_ms,
-            } => self.sweep_components(used, *before_ms, *at_ms).await,
-            Write::Setting { name, value } => self.setting(name, value.as_deref()).await,
-            Write::Flush => Ok(Wrote::Done),
-        }
+        verbs::carry_out(self, write).await
     }
 
     /// The first row, if there is one.

@@ -1,24 +1,18 @@
 //! Stimuli: delivering them, and keeping those that wait.
 
 use rustc_hash::FxHashMap;
-use windlass_model::{BookmarkNo, Delivery, Digest, Failure, InstanceId, InstanceNo, StimulusNo};
+use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, StimulusNo};
 
 use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, Standing, hold, id, standing};
 use super::{Done, Failed, MEMBER, Session, get};
-use crate::columns::{json, payload};
-use crate::letters::{LetterBody, NewDeadLetter};
-use crate::sql::stimuli::{select_stimulus, stimulus};
-use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, Sent, Taker};
+use crate::sql::hot;
+use crate::sql::queueing;
+use crate::stimuli::{Cursor, NewStimulus, Send, Sent, Taker};
 use crate::write::Wrote;
 
 /// Holds the blobs of a stimulus until it is known who else does.
 const IN_HAND: i64 = i64::MIN;
-
-/// What holds the blobs of a waiting stimulus, where instances have their numbers.
-fn holder(no: i64) -> i64 {
-    -2 * no
-}
 
 /// Two statements, by which bookmarks that lie behind a number and up to another one are met: the
 /// first holds the heads of their instances, so that nothing becomes of them meanwhile, the
@@ -86,10 +80,10 @@ impl Session<'_> {
         sent.more = next.is_some();
         match (send.queued, next) {
             (None, None) => {}
-            (Some(no), None) => self.remove_stimulus(no.0, send.at_ms).await?,
+            (Some(no), None) => queueing::remove(self, no.0, send.at_ms).await?,
             (Some(no), Some(next)) => self.note_cursor(no.0, next).await?,
             (None, Some(next)) => {
-                let no = self.enqueue(stimulus, None, send.at_ms).await?;
+                let no = queueing::enqueue(self, stimulus, None, send.at_ms).await?;
                 self.note_cursor(no, next).await?;
             }
         }
@@ -117,9 +111,7 @@ impl Session<'_> {
 
     /// Whether what is to be started is exactly what is bound to the hash.
     async fn bound_as(&mut self, hash: Digest, send: &Send) -> Done<bool> {
-        let sql = "SELECT b.no, d.digest FROM binding b \
-            JOIN publication p ON p.name = b.workflow AND p.retracted_ms IS NULL \
-            JOIN definition d ON d.no = p.definition WHERE b.hash = $1";
+        let sql = hot::STARTED_BY.postgres;
         let rows = self.rows(sql, &[&&hash.0[..]]).await?;
         for row in &rows {
             let (no, digest): (i64, &[u8]) = (get(row, 0)?, get(row, 1)?);
@@ -254,8 +246,7 @@ impl Session<'_> {
     /// How far a stimulus of the queue has come; none if it is not there. It is this
     /// transaction's then.
     async fn cursor(&mut self, no: StimulusNo) -> Done<Option<Option<Cursor>>> {
-        let sql = "SELECT after_no, until_no FROM stimulus WHERE no = $1 \
-            AND ready_ms IS NOT NULL FOR UPDATE";
+        let sql = hot::CURSOR.postgres;
         let Some(row) = self.one(sql, &[&no.0]).await? else {
             return Ok(None);
         };
@@ -267,7 +258,7 @@ impl Session<'_> {
     }
 
     async fn note_cursor(&mut self, no: i64, to: Cursor) -> Done<()> {
-        let sql = "UPDATE stimulus SET after_no = $2, until_no = $3 WHERE no = $1";
+        let sql = hot::SET_CURSOR.postgres;
         self.later(sql, &[&no, &to.after.0, &to.until.0]).await?;
         Ok(())
     }
@@ -284,8 +275,7 @@ impl Session<'_> {
         }
         let ttl_ms = i64::try_from(new.ttl_ms).unwrap_or(i64::MAX);
         let expires_ms = at_ms.saturating_add(ttl_ms);
-        self.insert_stimulus(new, Some(expires_ms), None, None)
-            .await?;
+        queueing::keep(self, new, expires_ms).await?;
         Ok(true)
     }
 
@@ -293,169 +283,5 @@ impl Session<'_> {
     async fn is_named_over(&mut self, instance: InstanceId) -> Done<bool> {
         let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
         Ok(self.one(sql, &[&id(&instance)]).await?.is_some())
-    }
-
-    /// Puts a stimulus into the queue.
-    pub(super) async fn enqueue(
-        &mut self,
-        new: &NewStimulus,
-        source: Option<InstanceNo>,
-        ready_ms: i64,
-    ) -> Done<i64> {
-        self.insert_stimulus(new, None, Some(ready_ms), source)
-            .await
-    }
-
-    async fn insert_stimulus(
-        &mut self,
-        new: &NewStimulus,
-        expires_ms: Option<i64>,
-        ready_ms: Option<i64>,
-        source: Option<InstanceNo>,
-    ) -> Done<i64> {
-        let (input, meta) = payload(Some(&new.input));
-        let sql = "INSERT INTO stimulus (id, name, matches, hash, correlation, instance, \
-            delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, attempts) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0) RETURNING no";
-        let row = self
-            .row(
-                sql,
-                &[
-                    &&new.id.0.as_bytes()[..],
-                    &new.name,
-                    &&new.matches[..],
-                    &&new.hash.0[..],
-                    &new.correlation,
-                    &new.instance.as_ref().map(id),
-                    &(new.delivery as i16),
-                    &new.ttl_ms.cast_signed(),
-                    &new.at_ms,
-                    &input,
-                    &meta,
-                    &expires_ms,
-                    &ready_ms,
-                    &source.map(|no| no.0),
-                ],
-            )
-            .await?;
-        let no = get(&row, 0)?;
-        self.put_blobs(holder(no), &new.blobs, new.at_ms).await?;
-        self.refer(holder(no), &new.input).await?;
-        Ok(no)
-    }
-
-    /// Takes a waiting stimulus away.
-    async fn remove_stimulus(&mut self, no: i64, at_ms: i64) -> Done<()> {
-        let sql = "DELETE FROM stimulus WHERE no = $1 RETURNING input_meta";
-        let row = self.one(sql, &[&no]).await?;
-        let meta: Option<Option<String>> = row.map(|row| get(&row, 0)).transpose()?;
-        if meta.flatten().is_some() {
-            self.let_go_of_stimulus(no, at_ms).await?;
-        }
-        Ok(())
-    }
-
-    /// Gives up the blobs of a stimulus that waits no more.
-    pub(super) async fn let_go_of_stimulus(&mut self, no: i64, at_ms: i64) -> Done<()> {
-        self.loosen_blobs(holder(no), i64::from(u32::MAX), at_ms)
-            .await?;
-        Ok(())
-    }
-
-    pub(super) async fn queue(&mut self, op: &QueueOp) -> Done<Wrote> {
-        let done = match op {
-            QueueOp::Add(new) => {
-                self.enqueue(new, None, new.at_ms).await?;
-                true
-            }
-            QueueOp::Delay {
-                no,
-                ready_ms,
-                error,
-            } => self.delay(no.0, *ready_ms, error).await?,
-            QueueOp::Fail { no, error, at_ms } => {
-                let sql = select_stimulus!("WHERE no = ?1 AND ready_ms IS NOT NULL{| FOR UPDATE}")
-                    .postgres;
-                self.kill_stimuli(sql, &[&no.0], "failed", Some(error), *at_ms)
-                    .await?
-                    == 1
-            }
-            QueueOp::Delete { no } => {
-                let sql = "SELECT at_ms FROM stimulus WHERE no = $1 AND ready_ms IS NOT NULL";
-                self.delete_waiting(no.0, sql).await?
-            }
-            QueueOp::Unbuffer { no } => {
-                let sql = "SELECT at_ms FROM stimulus WHERE no = $1 AND expires_ms IS NOT NULL";
-                self.delete_waiting(no.0, sql).await?
-            }
-            QueueOp::Expire {
-                queued_before_ms,
-                now_ms,
-                limit,
-            } => {
-                let count = self.expire(*queued_before_ms, *now_ms, *limit).await?;
-                return Ok(Wrote::Freed(count));
-            }
-        };
-        Ok(if done { Wrote::Done } else { Wrote::Fenced })
-    }
-
-    /// What another process is at is left to it.
-    async fn expire(&mut self, queued_before_ms: i64, now_ms: i64, limit: u32) -> Done<u32> {
-        let limit = i64::from(limit);
-        let sql = select_stimulus!(
-            "WHERE ready_ms IS NOT NULL AND at_ms < ?1 ORDER BY at_ms, no LIMIT ?2 \
-             {|FOR UPDATE SKIP LOCKED}"
-        )
-        .postgres;
-        let key: Params<'_> = &[&queued_before_ms, &limit];
-        let queued = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
-        let sql = select_stimulus!(
-            "WHERE expires_ms <= ?1 ORDER BY expires_ms, no LIMIT ?2 \
-             {|FOR UPDATE SKIP LOCKED}"
-        )
-        .postgres;
-        let key: Params<'_> = &[&now_ms, &limit];
-        let buffered = self.kill_stimuli(sql, key, "expired", None, now_ms).await?;
-        Ok(queued + buffered)
-    }
-
-    async fn delay(&mut self, no: i64, ready_ms: i64, error: &Failure) -> Done<bool> {
-        let sql = "UPDATE stimulus SET ready_ms = $2, attempts = attempts + 1, last_error = $3 \
-            WHERE no = $1 AND ready_ms IS NOT NULL";
-        Ok(self.execute(sql, &[&no, &ready_ms, &json(error)]).await? == 1)
-    }
-
-    async fn delete_waiting(&mut self, no: i64, sql: &'static str) -> Done<bool> {
-        let Some(row) = self.one(sql, &[&no]).await? else {
-            return Ok(false);
-        };
-        let at_ms = get(&row, 0)?;
-        self.remove_stimulus(no, at_ms).await?;
-        Ok(true)
-    }
-
-    /// Makes dead letters of waiting stimuli.
-    async fn kill_stimuli(
-        &mut self,
-        sql: &'static str,
-        key: Params<'_>,
-        reason: &str,
-        error: Option<&Failure>,
-        at_ms: i64,
-    ) -> Done<u32> {
-        let rows = self.rows(sql, key).await?;
-        for row in &rows {
-            let no = get(row, 0)?;
-            self.bury_letter(&NewDeadLetter {
-                reason: reason.to_owned(),
-                body: LetterBody::Stimulus(Box::new(stimulus(row, 1)?)),
-                failure: error.cloned(),
-                at_ms,
-            })
-            .await?;
-            self.remove_stimulus(no, at_ms).await?;
-        }
-        Ok(u32::try_from(rows.len()).unwrap_or(u32::MAX))
     }
 }

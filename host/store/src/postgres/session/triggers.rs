@@ -4,6 +4,7 @@ use windlass_model::TriggerNo;
 
 use super::{Done, Session};
 use crate::rows::{NewTrigger, bounded};
+use crate::sql::hot;
 
 impl Session<'_> {
     /// Writes a trigger row. `owned`: the instance has an owner, who may have claimed it.
@@ -44,8 +45,7 @@ impl Session<'_> {
 
     /// Makes the claimed triggers of an instance pending.
     pub(super) async fn unclaim(&mut self, instance: i64) -> Done<()> {
-        let sql = "UPDATE trigger SET state = 0, suspicion = least(suspicion, 1::smallint) \
-            WHERE instance = $1 AND state = 1";
+        let sql = hot::UNCLAIM.postgres;
         self.aftermath.made_pending += self.execute(sql, &[&instance]).await?;
         Ok(())
     }

@@ -5,8 +5,10 @@ use rusqlite::{OptionalExtension as _, Row};
 use windlass_model::resumption::About;
 use windlass_model::{InstanceId, InstanceNo, JsonText, Payload, Resumption, Seq, TriggerNo};
 
-use super::cache::extras;
 use super::{Done, Session};
+use crate::sql::hot;
+use crate::sql::queueing;
+use crate::sql::transaction::{extras, now};
 use crate::sqlite::values::{bytes, read_payload};
 use crate::stimuli::{NewBookmark, Resume, Sent};
 use crate::write::{Commit, Wrote};
@@ -129,7 +131,7 @@ impl Session<'_> {
                 break;
             };
             resumed |= self.go_on(&met, &input, at_ms)?;
-            self.remove_stimulus(stimulus, at_ms)?;
+            now(queueing::remove(self, stimulus, at_ms))?;
         }
         Ok(resumed)
     }
@@ -210,7 +212,7 @@ impl Session<'_> {
     /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
     /// trigger of its own.
     fn resume_beside(&mut self, met: &Met, document: &[u8], at_ms: i64) -> Done<bool> {
-        let sql = "SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2";
+        let sql = hot::TRIGGER_OF.sqlite;
         let mut row = self.connection.prepare_cached(sql)?;
         if !row.exists((met.trigger, met.instance))? {
             // The bookmark has outlived its row.
@@ -220,10 +222,7 @@ impl Session<'_> {
         drop(row);
         let no = self.own_number()?;
         let first = Seq(met.first.cast_unsigned());
-        let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
-            attempt, deliveries, suspicion, detail, payload, priority) \
-            SELECT ?3, instance, ?4, 8, node, ?5, 0, 0, 1, 0, 0, ?6, ?7, priority \
-            FROM trigger WHERE no = ?1 AND instance = ?2";
+        let sql = hot::ADD_RESUMPTION.sqlite;
         let inserted = self.connection.prepare_cached(sql)?.execute((
             met.trigger,
             met.instance,
@@ -270,7 +269,7 @@ impl Session<'_> {
     }
 
     /// Notes that something hangs on an instance that its end has to look after.
-    pub(super) fn note_extra(&mut self, instance: i64, extra: u8) -> Done<()> {
+    pub(super) fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
         let Some(head) = self.head(instance)? else {
             return Ok(());
         };

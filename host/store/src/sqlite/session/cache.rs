@@ -19,27 +19,13 @@ pub(super) struct Head {
     pub(super) epoch: i64,
     pub(super) version: i64,
     pub(super) last_run: Option<i64>,
-    /// Which of the rarer things hang on it; see [`extras`].
-    pub(super) extras: u8,
+    /// Which of the rarer things hang on it; see [`extras`](crate::sql::transaction::extras).
+    pub(super) extras: i16,
     pub(super) unwritten: Unwritten,
     /// Of an unwritten head.
     pub(super) state: Bytes,
     /// Of an unwritten head whose instance has ended.
     pub(super) finish: Option<Box<(i64, Finish)>>,
-}
-
-/// The bits that say what hangs on an instance besides what most have.
-pub(super) mod extras {
-    /// Somebody waits for it.
-    pub(in super::super) const PARENT: u8 = 1;
-    /// It has, or had, triggers that were named from outside.
-    pub(in super::super) const OUTSIDE: u8 = 2;
-    /// It has, or had, bookmarks.
-    pub(in super::super) const BOOKMARKS: u8 = 4;
-    /// It is deleted when it ends.
-    pub(in super::super) const DOOMED: u8 = 8;
-    /// It is kept for a time of its own. Known to the layout: see `schema_drafts.sql`.
-    pub(in super::super) const KEPT: u8 = 16;
 }
 
 /// How much of a head has to be written before the group ends.

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use rusqlite::OptionalExtension as _;
+use windlass_model::InstanceId;
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
 use crate::rows::Parent;
+use crate::sql::hot;
 use crate::sql::rows;
 use crate::write::{Commit, Finish, Wrote};
 
@@ -46,10 +48,7 @@ impl Session<'_> {
     /// What has been claimed meanwhile (its time is over) gets the answer all the same: if it
     /// is given back it finds it there, and if it goes on without, it is overwritten.
     fn tell(&mut self, parent: &Parent, document: &Bytes, at_ms: i64) -> Done<bool> {
-        let sql = "UPDATE trigger SET payload = ?4, \
-            due_ms = CASE state WHEN 1 THEN due_ms ELSE ?5 END, \
-            token = CASE state WHEN 1 THEN token ELSE token + 1 END \
-            WHERE no = ?1 AND instance = ?2 AND seq = ?3 AND kind = 9 AND payload IS NULL";
+        let sql = hot::TELL.sqlite;
         let changed = self.connection.prepare_cached(sql)?.execute((
             parent.trigger.0,
             parent.instance.0,
@@ -59,5 +58,15 @@ impl Session<'_> {
         ))?;
         self.made_pending += changed as u64;
         Ok(changed == 1)
+    }
+
+    /// The name of an instance, by its number.
+    pub(super) fn instance_id(&self, instance: i64) -> Done<Option<InstanceId>> {
+        let sql = "SELECT id FROM instance WHERE no = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_row([instance], |row| {
+            Ok(InstanceId(uuid::Uuid::from_bytes(row.get(0)?)))
+        });
+        Ok(found.optional()?)
     }
 }

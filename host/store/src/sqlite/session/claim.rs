@@ -11,6 +11,7 @@ use windlass_model::{Status, TriggerState};
 use super::{Done, Session};
 use crate::outside::PAUSING;
 use crate::rows::TriggerRow;
+use crate::sql::hot;
 use crate::sql::rows;
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
 
@@ -304,8 +305,7 @@ impl Session<'_> {
     /// Of pausing and going on the last counts: what waits since before one that is claimed,
     /// because the walk had passed it when it became free, would undo it.
     fn overtake(&mut self, last: &TriggerRow) -> Done<()> {
-        let sql = "DELETE FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) AND seq < 0 \
-            AND state = 0 AND due_ms < ?4";
+        let sql = hot::OVERTAKE.sqlite;
         let key = (last.instance.0, PAUSING.0, PAUSING.1, last.due_ms);
         self.connection.prepare_cached(sql)?.execute(key)?;
         Ok(())

@@ -3,10 +3,12 @@
 
 use windlass_model::Status;
 
-use super::cache::{Unwritten, extras};
+use super::cache::Unwritten;
 use super::statements::bind;
 use super::{Done, Session};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
+use crate::sql::transaction::{extras, now};
+use crate::sql::{holding, letters, lives, outside, queueing};
 use crate::sqlite::values::{json, json_list, payload};
 use crate::sums::{self, Of};
 use crate::write::{Commit, Fence, Finish, Wrote};
@@ -62,13 +64,13 @@ impl Session<'_> {
             self.statements.clear_triggers.execute([no])?;
             self.release_reservations(commit.fence.instance)?;
             if extras & extras::DOOMED != 0 {
-                self.entomb(no)?;
+                now(lives::entomb(self, no))?;
             }
         } else if commit.release {
             self.made_pending += self.statements.unclaim.execute([no])? as u64;
         }
         if paused && commit.finish.is_none() && commit.status != Status::Paused {
-            due |= self.unpark_of(no)?;
+            due |= now(holding::unpark_of(self, no))?;
         }
         self.move_head_on(commit);
         Ok(if due { Wrote::DoneDue } else { Wrote::Done })
@@ -81,27 +83,32 @@ impl Session<'_> {
             due |= self.put_bookmarks(commit)?;
         }
         for new in &commit.sends {
-            self.enqueue(new, Some(commit.fence.instance), commit.at_ms)?;
+            now(queueing::enqueue(
+                self,
+                new,
+                Some(commit.fence.instance),
+                commit.at_ms,
+            ))?;
             due = true;
         }
         for dead in &commit.dead {
-            self.bury_letter(dead)?;
+            now(letters::bury(self, dead))?;
         }
         if !commit.children.is_empty() {
             self.begin_children(commit)?;
             due = true;
         }
         if !commit.cancels.is_empty() {
-            due |= self.cancel_all(commit)?;
+            due |= now(outside::cancel_all(self, commit))?;
         }
         Ok(due)
     }
 
     /// What the end of some instances does. True if something is due now.
-    fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: u8) -> Done<bool> {
+    fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
         let no = commit.fence.instance.0;
         if extras & extras::OUTSIDE != 0 {
-            self.close_outside(no)?;
+            now(outside::close(self, no))?;
         }
         if extras & extras::BOOKMARKS != 0 {
             self.bury_unheard(no, None, commit.at_ms)?;

@@ -3,10 +3,12 @@
 use rusqlite::OptionalExtension as _;
 use windlass_model::{Digest, ScopeNo, Status};
 
-use super::cache::{Head, Unwritten, extras};
+use super::cache::{Head, Unwritten};
 use super::{Done, Session};
 use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
+use crate::sql::hot;
 use crate::sql::rows;
+use crate::sql::transaction::extras;
 use crate::sqlite::values::payload;
 use crate::sums::{self, Of};
 use crate::write::Wrote;
@@ -94,7 +96,7 @@ impl Session<'_> {
         for (name, value) in &new.vars {
             self.put_var(no, ScopeNo::ROOT, name, value)?;
         }
-        self.reserve(new)?;
+        self.reserve(new.no.0, &new.reserves)?;
         self.put_blobs(no, &new.blobs, new.created_ms)?;
         for payload in new.payloads() {
             self.refer(no, payload)?;
@@ -124,7 +126,7 @@ impl Session<'_> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
             .connection
-            .prepare_cached("SELECT no FROM instance WHERE id = ?1")?
+            .prepare_cached(hot::INSTANCE_NO.sqlite)?
             .query_row([id], |row| row.get(0))
             .optional()?;
         let Some(no) = no else { return Ok(None) };
@@ -145,7 +147,7 @@ impl Session<'_> {
         if let Some(no) = self.cache.definitions.get(&digest) {
             return Ok(Some(*no));
         }
-        let sql = "SELECT no FROM definition WHERE digest = ?1";
+        let sql = hot::DEFINITION_NO.sqlite;
         let no = self.find(sql, digest)?;
         if let Some(no) = no {
             self.cache.definitions.insert(digest, no);
@@ -157,7 +159,7 @@ impl Session<'_> {
         if let Some(no) = self.cache.pins.get(&digest) {
             return Ok(Some(*no));
         }
-        let no = self.find("SELECT no FROM pins WHERE digest = ?1", digest)?;
+        let no = self.find(hot::PINS_NO.sqlite, digest)?;
         if let Some(no) = no {
             self.cache.pins.insert(digest, no);
         }
@@ -200,7 +202,7 @@ impl Session<'_> {
 }
 
 /// What hangs on an instance from its beginning.
-fn born_with(new: &NewInstance) -> u8 {
+fn born_with(new: &NewInstance) -> i16 {
     let parent = if new.parent.is_some() {
         extras::PARENT
     } else {

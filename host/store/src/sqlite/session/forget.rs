@@ -4,8 +4,12 @@ use rusqlite::OptionalExtension as _;
 use windlass_model::{Body, Digest, InstanceNo, Payload, Status};
 
 use super::{Done, Session};
-use crate::retention::{KEPT_PAGES, SLICE_BYTES, Sweep};
+use crate::lives::Lived;
+use crate::retention::KEPT_PAGES;
 use crate::rows::NewBlob;
+use crate::sql::hot;
+use crate::sql::lives;
+use crate::sql::transaction::now;
 use crate::sqlite::values::variant;
 use crate::sums::{self, Of};
 use crate::write::Wrote;
@@ -42,20 +46,31 @@ impl Session<'_> {
         // Whatever is remembered of the head is not true any more.
         self.cache.heads.remove(&no);
         if !begun {
-            self.hide(no)?;
+            now(lives::hide(self, no))?;
         }
         if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
             return Ok(Wrote::Forgotten { more: true });
         }
         self.release_reservations(instance)?;
-        for sql in [
-            "DELETE FROM kept WHERE instance = ?1",
-            "DELETE FROM instance WHERE no = ?1",
-        ] {
+        for sql in [hot::UNKEEP.sqlite, hot::REMOVE_INSTANCE.sqlite] {
             self.connection.prepare_cached(sql)?.execute([no])?;
         }
         self.turn()?;
         Ok(Wrote::Forgotten { more: false })
+    }
+
+    /// Deletes at most about so many rows of what is left behind a tombstone.
+    pub(super) fn clear(&mut self, no: i64, rows: u32, at_ms: i64) -> Done<Lived> {
+        self.write_head(no)?;
+        let Some((true, mut last_run)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
+            return Ok(Lived::Done);
+        };
+        self.cache.heads.remove(&no);
+        Ok(if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
+            Lived::More
+        } else {
+            Lived::Done
+        })
     }
 
     /// Deletes at most about so many rows of what hangs on an instance. True if there may be
@@ -84,9 +99,7 @@ impl Session<'_> {
         before_ms: i64,
         at_ms: i64,
     ) -> Done<Option<(bool, Option<i64>)>> {
-        let sql = "SELECT status, finished_ms, last_run, \
-            EXISTS (SELECT 1 FROM origin WHERE instance = ?1), \
-            (SELECT until_ms FROM kept WHERE instance = ?1) FROM instance WHERE no = ?1";
+        let sql = hot::FORGETTABLE.sqlite;
         let mut statement = self.connection.prepare_cached(sql)?;
         let row = statement.query_row([no], |row| {
             let status = variant(row, 0, Status::from_stored)?;
@@ -101,19 +114,6 @@ impl Session<'_> {
             Ok((over || begun).then_some((begun, row.get(2)?)))
         });
         Ok(row.optional()?.flatten())
-    }
-
-    /// From here on nobody finds the instance, so that nobody sees one of which a part is
-    /// gone; and its id is free, because the column has what cannot be one.
-    pub(super) fn hide(&self, no: i64) -> Done<()> {
-        for sql in [
-            "DELETE FROM origin WHERE instance = ?1",
-            "UPDATE instance SET id = CAST('being forgotten: ' || no AS BLOB), output = NULL, output_meta = NULL, output_sum = NULL \
-                WHERE no = ?1",
-        ] {
-            self.connection.prepare_cached(sql)?.execute([no])?;
-        }
-        Ok(())
     }
 
     fn delete_some(&self, sql: &str, key: (i64, u64)) -> Done<u64> {
@@ -135,7 +135,7 @@ impl Session<'_> {
             *last_run = previous.flatten();
             deleted += 1;
         }
-        let sql = "UPDATE instance SET last_run = ?2 WHERE no = ?1";
+        let sql = hot::SET_LAST_RUN.sqlite;
         self.connection
             .prepare_cached(sql)?
             .execute((no, *last_run))?;
@@ -186,61 +186,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn sweep(
-        &mut self,
-        what: Sweep,
-        before_ms: i64,
-        rows: u32,
-        at_ms: i64,
-    ) -> Done<Wrote> {
-        match what {
-            Sweep::Documents => self.sweep_documents(before_ms, rows, at_ms),
-            Sweep::Blobs => self.sweep_blobs(before_ms, rows),
-            Sweep::Pages => self.sweep_pages(rows),
-        }
-    }
-
-    fn sweep_blobs(&mut self, before_ms: i64, rows: u32) -> Done<Wrote> {
-        let sql = "SELECT l.blob, coalesce(length(b.content), 0), coalesce(b.touched_ms, 0), \
-            EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob) \
-            FROM blob_loose l LEFT JOIN blob b ON b.no = l.blob \
-            WHERE l.since_ms < ?1 ORDER BY l.since_ms, l.blob LIMIT ?2";
-        let loose: Vec<(i64, i64, i64, bool)> = self
-            .connection
-            .prepare_cached(sql)?
-            .query_map((before_ms, rows), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })?
-            .collect::<Result<_, _>>()?;
-        let (mut bytes, mut count) = (0, 0_u32);
-        let mut more = loose.len() >= rows as usize;
-        for (no, length, touched_ms, needed) in loose {
-            if bytes > SLICE_BYTES {
-                more = true;
-                break;
-            }
-            if !needed && touched_ms >= before_ms {
-                let sql = "UPDATE blob_loose SET since_ms = ?2 WHERE blob = ?1";
-                let key = (no, touched_ms);
-                self.connection.prepare_cached(sql)?.execute(key)?;
-                continue;
-            }
-            self.connection
-                .prepare_cached("DELETE FROM blob_loose WHERE blob = ?1")?
-                .execute([no])?;
-            if !needed {
-                self.connection
-                    .prepare_cached("DELETE FROM blob WHERE no = ?1")?
-                    .execute([no])?;
-                bytes += length;
-                count += 1;
-            }
-        }
-        Ok(Wrote::Swept { count, more })
-    }
-
     /// Gives pages back to the system, except for as many as work at a steady pace fills again.
-    fn sweep_pages(&self, rows: u32) -> Done<Wrote> {
+    pub(super) fn sweep_pages(&self, rows: u32) -> Done<Wrote> {
         let pragma = |name: &str| {
             self.connection
                 .pragma_query_value(None, name, |row| row.get::<_, i64>(0))

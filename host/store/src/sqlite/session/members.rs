@@ -1,10 +1,12 @@
 //! Who is a member, and what becomes of the work of those that are none any more.
 
 use rusqlite::OptionalExtension as _;
+use windlass_model::Incarnation;
 
 use super::{Done, Session};
 use crate::codes;
 use crate::error::Error;
+use crate::sql::hot;
 use crate::sqlite::locks;
 use crate::write::{NewMember, Wrote};
 
@@ -125,7 +127,7 @@ impl Session<'_> {
     }
 
     fn remove_member(&mut self, incarnation: i64) -> Done<bool> {
-        let sql = "DELETE FROM member WHERE incarnation = ?1";
+        let sql = hot::REMOVE_MEMBER.sqlite;
         let removed = self
             .connection
             .prepare_cached(sql)?
@@ -150,7 +152,7 @@ impl Session<'_> {
         let suspect = "UPDATE trigger SET state = 0, suspicion = 1, deliveries = \
             CASE suspicion WHEN 2 THEN deliveries + 1 ELSE max(deliveries, 1) END \
             WHERE instance = ?1 AND state = 1";
-        let free = "UPDATE instance SET owner = NULL WHERE no = ?1";
+        let free = hot::GIVE_BACK.sqlite;
         let mut suspect = self.connection.prepare_cached(suspect)?;
         let mut free = self.connection.prepare_cached(free)?;
         for no in &held {
@@ -159,5 +161,32 @@ impl Session<'_> {
             self.cache.heads.remove(no);
         }
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn duty(
+        &mut self,
+        name: &str,
+        incarnation: Incarnation,
+        every_ms: Option<u64>,
+        at_ms: i64,
+    ) -> Done<Wrote> {
+        if !self.is_member(incarnation.0)? {
+            return Ok(Wrote::Duty(false));
+        }
+        let last: Option<(i64, i64)> = self
+            .connection
+            .prepare_cached("SELECT incarnation, at_ms FROM duty WHERE name = ?1")?
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let last = last.map(|(holder, at_ms)| (Incarnation(holder), at_ms));
+        if !crate::retention::is_given(last, incarnation, every_ms, at_ms) {
+            return Ok(Wrote::Duty(false));
+        }
+        let sql = "INSERT INTO duty (name, incarnation, at_ms) VALUES (?1, ?2, ?3) \
+            ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
+            at_ms = excluded.at_ms";
+        let row = (name, incarnation.0, at_ms);
+        self.connection.prepare_cached(sql)?.execute(row)?;
+        Ok(Wrote::Duty(true))
     }
 }

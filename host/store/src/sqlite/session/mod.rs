@@ -9,24 +9,17 @@ mod cache;
 mod children;
 mod claim;
 mod commit;
-mod components;
 mod create;
-mod documents;
-mod drafts;
 mod forget;
 mod generation;
 mod hold;
-mod import;
 mod letters;
-mod lives;
 mod members;
-mod outside;
-mod plan;
-mod publish;
+mod reservations;
 mod scopes;
-mod settings;
 pub(super) mod statements;
 mod stimuli;
+mod transaction;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -49,6 +42,9 @@ use super::values::{json, payload, variant};
 use super::watch::Watch;
 use crate::codes;
 use crate::error::Error;
+use crate::sql::sweeping::Place;
+use crate::sql::transaction::now;
+use crate::sql::verbs;
 use crate::sums::{self, Of};
 use crate::write::{Write, Wrote};
 
@@ -103,7 +99,7 @@ pub(super) struct Session<'c> {
     cache: Cache,
     scans: FxHashMap<i64, Scan>,
     /// How far the sweep of documents has come.
-    documents: documents::Place,
+    documents: Place,
     /// Counts what became pending, so that a scan knows whether it missed something.
     made_pending: u64,
     /// What the two were before the group, for when it is thrown away.
@@ -127,7 +123,7 @@ impl<'c> Session<'c> {
             statements: Statements::prepare(connection)?,
             cache: Cache::default(),
             scans: FxHashMap::default(),
-            documents: documents::Place::default(),
+            documents: Place::default(),
             made_pending: 0,
             before: Before::default(),
             aftermath: Aftermath::default(),
@@ -273,77 +269,7 @@ impl<'c> Session<'c> {
 
     /// Carries out one write of the group that is open.
     pub(super) fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
-        match write {
-            Write::Commit(commit) => self.step(commit),
-            Write::Create(new) => self.create(new),
-            Write::Claim(claim) => self.claim(claim),
-            Write::Join(member) => self.join(member),
-            Write::Renew { incarnation } => self.renew(*incarnation),
-            Write::Leave { incarnation } => self.leave(*incarnation),
-            Write::Bury { incarnation, limit } => self.bury(*incarnation, *limit),
-            Write::Mark { fence, trigger } => self.mark(fence, trigger),
-            Write::Release { fence } => self.release(fence),
-            Write::Park {
-                fence,
-                trigger,
-                reason,
-            } => self.park(fence, trigger, reason),
-            Write::Unpark => self.unpark(),
-            Write::Send(send) => self.send(send),
-            Write::Resume(resume) => self.resume(resume),
-            Write::Queue(op) => self.queue(op),
-            Write::DeadLetter(op) => self.dead_letter(op),
-            Write::Schedule(new) => self.schedule(new),
-            Write::Fire { target, at_ms } => self.fire(*target, *at_ms),
-            Write::Reschedule { target, due_ms } => self.reschedule(*target, *due_ms),
-            Write::CancelTrigger { target, at_ms } => self.cancel_trigger(*target, *at_ms),
-            Write::Control {
-                instance,
-                no,
-                kind,
-                at_ms,
-            } => self.control(*instance, *no, *kind, *at_ms),
-            Write::Life(op) => self.life(op),
-            Write::Import(import) => self.import(import),
-            Write::Publish(new) => self.publish(new),
-            Write::Retract { name, only, at_ms } => self.retract(name, *only, *at_ms),
-            Write::SaveDraft(new) => self.save_draft(new),
-            Write::DiscardDraft { name, revision } => self.discard_draft(name, *revision),
-            Write::DropSource {
-                name,
-                retract,
-                at_ms,
-            } => self.drop_source(name, *retract, *at_ms),
-            Write::Upkeep(op) => self.upkeep(op),
-            Write::Plan(plan) => self.plan(plan),
-            Write::PutOff(put_off) => self.put_schedule_off(put_off),
-            Write::Duty {
-                name,
-                incarnation,
-                every_ms,
-                at_ms,
-            } => self.duty(name, *incarnation, *every_ms, *at_ms),
-            Write::Forget {
-                instance,
-                before_ms,
-                rows,
-                at_ms,
-            } => self.forget(*instance, *before_ms, *rows, *at_ms),
-            Write::Sweep {
-                what,
-                before_ms,
-                rows,
-                at_ms,
-            } => self.sweep(*what, *before_ms, *rows, *at_ms),
-            Write::Setting { name, value } => self.setting(name, value.as_deref()),
-            Write::KeepComponent(new) => self.keep_component(new),
-            Write::SweepComponents {
-                used,
-                before_ms,
-                at_ms,
-            } => self.sweep_components(used, *before_ms, *at_ms),
-            Write::Flush => Ok(Wrote::Done),
-        }
+        now(verbs::carry_out(self, write))
     }
 
     /// Whether this member is still one.

@@ -6,6 +6,7 @@ use windlass_model::{Payload, ScopeNo, Seq};
 
 use super::cache::Filled;
 use super::{Done, Session};
+use crate::sql::hot;
 use crate::sql::row::{bytes, holds};
 use crate::sqlite::values::payload;
 use crate::sums::{self, Of};
@@ -85,7 +86,7 @@ impl Session<'_> {
 
     fn clear_items(&mut self, instance: i64, list: Seq) -> Done<()> {
         self.connection
-            .prepare_cached("DELETE FROM item WHERE instance = ?1 AND list = ?2")?
+            .prepare_cached(hot::CLEAR_ITEMS.sqlite)?
             .execute((instance, list.0.cast_signed()))?;
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
+use crate::sql::hot;
 use crate::sql::rows::{select_instance, select_trigger};
 
 /// What is due of one priority, from a place on.
@@ -51,7 +52,7 @@ statements! {
     commit: "COMMIT",
     /// Changes when another connection has written.
     data_version: "PRAGMA data_version",
-    member: "SELECT 1 FROM member WHERE incarnation = ?1",
+    member: hot::MEMBER.sqlite,
 
     head: "SELECT status, owner, epoch, version, last_run, extras FROM instance WHERE no = ?1",
     /// The head of a step that leaves the instance where it is.
@@ -72,14 +73,13 @@ statements! {
         due_ms = ?7, attempt = ?8, deliveries = 0, suspicion = 0, detail = ?9, \
         payload = ?10, priority = ?11 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
-    consume: "DELETE FROM trigger WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1",
+    consume: hot::CONSUME.sqlite,
     insert_trigger: "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
         attempt, deliveries, suspicion, detail, payload, priority) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, 0, 0, ?9, ?10, ?11)",
-    remove_trigger: "DELETE FROM trigger WHERE no = ?1 AND instance = ?2",
-    clear_triggers: "DELETE FROM trigger WHERE instance = ?1",
-    unclaim: "UPDATE trigger SET state = 0, suspicion = min(suspicion, 1) \
-        WHERE instance = ?1 AND state = 1",
+    remove_trigger: hot::REMOVE_TRIGGER.sqlite,
+    clear_triggers: hot::CLEAR_TRIGGERS.sqlite,
+    unclaim: hot::UNCLAIM.sqlite,
     insert_run: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
         status, started_ms, took_us, failure, logs, skipped, output, output_meta, sum) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
@@ -89,8 +89,8 @@ statements! {
         meta = excluded.meta, sum = excluded.sum",
     put_scope: "INSERT INTO scope (instance, scope, state, sum) VALUES (?1, ?2, ?3, ?4) \
         ON CONFLICT (instance, scope) DO UPDATE SET state = excluded.state, sum = excluded.sum",
-    close_scope: "DELETE FROM scope WHERE instance = ?1 AND scope = ?2",
-    clear_vars: "DELETE FROM var WHERE instance = ?1 AND scope = ?2",
+    close_scope: hot::CLOSE_SCOPE.sqlite,
+    clear_vars: hot::CLEAR_VARS.sqlite,
     scopes: "SELECT scope, state, NULL, sum FROM scope WHERE instance = ?1 ORDER BY scope",
     put_item: "INSERT INTO item (instance, list, place, body, meta, sum) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
@@ -98,8 +98,7 @@ statements! {
         meta = excluded.meta, sum = excluded.sum",
     put_blob: "INSERT INTO blob (digest, touched_ms, content, sum) VALUES (?1, ?2, ?3, ?4) \
         ON CONFLICT (digest) DO UPDATE SET touched_ms = max(touched_ms, excluded.touched_ms)",
-    insert_journal: "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    insert_journal: hot::INSERT_JOURNAL.sqlite,
 
     insert_instance: "INSERT INTO instance (no, id, definition, pins, status, owner, epoch, \
         version, state, extras, state_sum) \

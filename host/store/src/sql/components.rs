@@ -1,0 +1,98 @@
+//! Components of plugins.
+
+use windlass_model::Digest;
+
+use super::row::{digest, int};
+use super::transaction::{Done, Transaction};
+use super::{params, sql};
+use crate::components::{LOOKS, NewComponent, check, check_room};
+use crate::retention::SLICE_BYTES;
+use crate::write::Wrote;
+
+/// One process at a time adds and forgets: the numbers of components are to be those in which they
+/// become visible, and they are counted.
+const LOCK: &str = "LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE";
+
+/// Keeps a component, unless it is there, and its signature.
+pub(crate) async fn keep<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done<X, Wrote> {
+    check(new)?;
+    tx.lock(LOCK, params![]).await?;
+    let there = sql!("SELECT 1 FROM component WHERE digest = ?1");
+    let there = tx.one(there, params![new.digest], |_| Ok(())).await?;
+    if there.is_some() {
+        if let Some(signature) = &new.signature {
+            let sql = sql!(
+                "UPDATE component SET signature = ?2 WHERE digest = ?1 \
+                AND (signature IS NULL OR {?3|?3::boolean} AND signature IS DISTINCT FROM ?2)"
+            );
+            tx.later(sql, params![new.digest, signature, new.vouched])
+                .await?;
+        }
+        return Ok(Wrote::Done);
+    }
+    let others = sql!("SELECT count(*), coalesce(sum(octet_length(bytes)), 0) FROM component");
+    let (count, bytes) = tx
+        .row(others, params![], |row| Ok((int(row, 0)?, int(row, 1)?)))
+        .await?;
+    check_room(new, count.cast_unsigned(), bytes.cast_unsigned())?;
+    let sql = sql!(
+        "INSERT INTO component (generation, digest, name, version, bytes, signature) \
+        SELECT coalesce(max(generation), 0) + 1, ?1, ?2, ?3, ?4, ?5 FROM component"
+    );
+    let row = params![
+        new.digest,
+        &new.name,
+        &new.version,
+        &new.bytes,
+        new.signature.as_deref()
+    ];
+    tx.later(sql, row).await?;
+    Ok(Wrote::Done)
+}
+
+/// Notes what is used, and forgets some of what is not.
+pub(crate) async fn sweep<X: Transaction>(
+    tx: &mut X,
+    used: &[Digest],
+    before_ms: i64,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    tx.lock(LOCK, params![]).await?;
+    let note = sql!("UPDATE component SET used_ms = ?2 WHERE digest = ?1");
+    for digest in used {
+        tx.later(note, params![*digest, at_ms]).await?;
+    }
+    let new = sql!("UPDATE component SET used_ms = ?1 WHERE used_ms IS NULL");
+    tx.later(new, params![at_ms]).await?;
+    let due = sql!(
+        "SELECT digest, octet_length(bytes) FROM component WHERE used_ms < ?1 \
+        AND generation < (SELECT max(generation) FROM component) ORDER BY generation LIMIT ?2"
+    );
+    let due = tx
+        .all(due, params![before_ms, LOOKS], |row| {
+            Ok((digest(row, 0)?, int(row, 1)?))
+        })
+        .await?;
+    let (mut count, mut bytes) = (0, 0);
+    for (digest, length) in &due {
+        // As the pins have it.
+        let text = digest.hex();
+        let pinned = sql!(
+            "SELECT 1 FROM pins WHERE {instr(json, ?1)|position(?1::bytea IN json)} > 0 LIMIT 1"
+        );
+        let pinned = tx.one(pinned, params![text.as_bytes()], |_| Ok(())).await?;
+        if pinned.is_some() {
+            tx.later(note, params![*digest, at_ms]).await?;
+            continue;
+        }
+        let delete = sql!("DELETE FROM component WHERE digest = ?1");
+        tx.later(delete, params![*digest]).await?;
+        count += 1;
+        bytes += length;
+        if bytes > SLICE_BYTES {
+            break;
+        }
+    }
+    let more = bytes > SLICE_BYTES || due.len() >= LOOKS as usize;
+    Ok(Wrote::Swept { count, more })
+}

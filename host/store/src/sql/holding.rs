@@ -1,0 +1,64 @@
+//! The small verbs of a member about what it holds.
+
+use super::planning::retry_schedules;
+use super::transaction::{Done, Transaction};
+use super::{params, sql};
+use crate::write::{Fence, TriggerFence, Wrote};
+
+/// Whether the one row was changed that a fence is about.
+fn fenced(changed: u64) -> Wrote {
+    match changed {
+        1 => Wrote::Done,
+        _ => Wrote::Fenced,
+    }
+}
+
+pub(crate) async fn mark<X: Transaction>(
+    tx: &mut X,
+    fence: &Fence,
+    trigger: &TriggerFence,
+) -> Done<X, Wrote> {
+    if !tx.holds(fence).await? {
+        return Ok(Wrote::Fenced);
+    }
+    let sql = sql!(
+        "UPDATE trigger SET suspicion = 2 \
+        WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
+    );
+    let key = params![trigger.no.0, trigger.token.0, fence.instance.0];
+    Ok(fenced(tx.execute(sql, key).await?))
+}
+
+pub(crate) async fn park<X: Transaction>(
+    tx: &mut X,
+    fence: &Fence,
+    trigger: &TriggerFence,
+    reason: &str,
+) -> Done<X, Wrote> {
+    if !tx.holds(fence).await? {
+        return Ok(Wrote::Fenced);
+    }
+    let sql = sql!(
+        "UPDATE trigger SET state = 2, \
+        suspicion = {min(suspicion, 1)|least(suspicion, 1::smallint)}, reason = ?4 \
+        WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
+    );
+    let key = params![trigger.no.0, trigger.token.0, fence.instance.0, reason];
+    Ok(fenced(tx.execute(sql, key).await?))
+}
+
+/// Brings what is parked of an instance back. True if there was something.
+pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, bool> {
+    let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE instance = ?1 AND state = 2");
+    let changed = tx.execute(sql, params![instance]).await?;
+    tx.made_pending(changed);
+    Ok(changed > 0)
+}
+
+pub(crate) async fn unpark<X: Transaction>(tx: &mut X) -> Done<X, Wrote> {
+    retry_schedules(tx).await?;
+    let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE state = 2");
+    let changed = tx.execute(sql, params![]).await?;
+    tx.made_pending(changed);
+    Ok(Wrote::Freed(u32::try_from(changed).unwrap_or(u32::MAX)))
+}

@@ -1,0 +1,114 @@
+//! Statements of the hot half that both databases run as they are. What is done around them stays
+//! with the backends.
+
+use super::{Sql, sql};
+
+/// Finds a member, which stays one until the transaction has ended.
+pub(crate) const MEMBER: Sql = sql!("SELECT 1 FROM member WHERE incarnation = ?1{| FOR KEY SHARE}");
+
+/// Lets go of what an instance reserves.
+pub(crate) const RELEASE_RESERVATIONS: Sql = sql!("DELETE FROM reservation WHERE instance = ?1");
+
+/// Finds a trigger of an instance, which stays until the transaction has ended.
+pub(crate) const TRIGGER_OF: Sql =
+    sql!("SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2{| FOR UPDATE}");
+
+/// Adds a resumption beside the row that waits.
+pub(crate) const ADD_RESUMPTION: Sql = sql!(
+    "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, attempt, \
+    deliveries, suspicion, detail, payload, priority) SELECT ?3, instance, ?4, 8, \
+    node, ?5, 0, 0, 1, 0, 0, ?6, ?7, priority FROM trigger WHERE no = ?1 AND instance \
+    = ?2"
+);
+
+/// The number of an instance.
+pub(crate) const INSTANCE_NO: Sql = sql!("SELECT no FROM instance WHERE id = ?1");
+
+/// The number of a definition, which stays until the transaction has ended.
+pub(crate) const DEFINITION_NO: Sql =
+    sql!("SELECT no FROM definition WHERE digest = ?1{| FOR KEY SHARE}");
+
+/// The number of pins, which stay until the transaction has ended.
+pub(crate) const PINS_NO: Sql = sql!("SELECT no FROM pins WHERE digest = ?1{| FOR KEY SHARE}");
+
+/// Takes the owner of an instance away.
+pub(crate) const GIVE_BACK: Sql = sql!("UPDATE instance SET owner = NULL WHERE no = ?1");
+
+/// Gives the row of a parent that waits the answer of its child.
+pub(crate) const TELL: Sql = sql!(
+    "UPDATE trigger SET payload = ?4, due_ms = CASE state WHEN 1 THEN due_ms ELSE ?5 \
+    END, token = CASE state WHEN 1 THEN token ELSE token + 1 END WHERE no = ?1 AND \
+    instance = ?2 AND seq = ?3 AND kind = 9 AND payload IS NULL"
+);
+
+/// Removes a member.
+pub(crate) const REMOVE_MEMBER: Sql = sql!("DELETE FROM member WHERE incarnation = ?1");
+
+/// Removes a claimed trigger by its fence.
+pub(crate) const CONSUME: Sql =
+    sql!("DELETE FROM trigger WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1");
+
+/// Removes a trigger of an instance.
+pub(crate) const REMOVE_TRIGGER: Sql = sql!("DELETE FROM trigger WHERE no = ?1 AND instance = ?2");
+
+/// Removes all triggers of an instance.
+pub(crate) const CLEAR_TRIGGERS: Sql = sql!("DELETE FROM trigger WHERE instance = ?1");
+
+/// Makes the claimed triggers of an instance pending.
+pub(crate) const UNCLAIM: Sql = sql!(
+    "UPDATE trigger SET state = 0, suspicion = {min(suspicion, 1)|least(suspicion, \
+    1::smallint)} WHERE instance = ?1 AND state = 1"
+);
+
+/// Removes a scope.
+pub(crate) const CLOSE_SCOPE: Sql = sql!("DELETE FROM scope WHERE instance = ?1 AND scope = ?2");
+
+/// Removes the variables of a scope.
+pub(crate) const CLEAR_VARS: Sql = sql!("DELETE FROM var WHERE instance = ?1 AND scope = ?2");
+
+/// Writes an entry of a journal.
+pub(crate) const INSERT_JOURNAL: Sql = sql!(
+    "INSERT INTO journal (instance, version, place, at_ms, kind, detail) VALUES (?1, \
+    ?2, ?3, ?4, ?5, ?6)"
+);
+
+/// Removes what came out of the items of a for-each.
+pub(crate) const CLEAR_ITEMS: Sql = sql!("DELETE FROM item WHERE instance = ?1 AND list = ?2");
+
+/// An instance is kept as long as all.
+pub(crate) const UNKEEP: Sql = sql!("DELETE FROM kept WHERE instance = ?1");
+
+/// Removes the head of an instance.
+pub(crate) const REMOVE_INSTANCE: Sql = sql!("DELETE FROM instance WHERE no = ?1");
+
+/// Says whether an instance may be forgotten, and from where its records go back.
+pub(crate) const FORGETTABLE: Sql = sql!(
+    "SELECT status, finished_ms, last_run, EXISTS (SELECT 1 FROM origin WHERE instance \
+    = ?1), (SELECT until_ms FROM kept WHERE instance = ?1) FROM instance WHERE no = \
+    ?1{| FOR NO KEY UPDATE}"
+);
+
+/// Moves the beginning of the records of an instance.
+pub(crate) const SET_LAST_RUN: Sql = sql!("UPDATE instance SET last_run = ?2 WHERE no = ?1");
+
+/// Finds the workflows that a stimulus starts.
+pub(crate) const STARTED_BY: Sql = sql!(
+    "SELECT b.no, d.digest FROM binding b JOIN publication p ON p.name = b.workflow AND \
+    p.retracted_ms IS NULL JOIN definition d ON d.no = p.definition WHERE b.hash = ?1"
+);
+
+/// How far a stimulus of the queue has come, which no other transaction moves meanwhile.
+pub(crate) const CURSOR: Sql = sql!(
+    "SELECT after_no, until_no FROM stimulus WHERE no = ?1 AND ready_ms IS NOT NULL{| \
+    FOR UPDATE}"
+);
+
+/// Moves how far a stimulus of the queue has come.
+pub(crate) const SET_CURSOR: Sql =
+    sql!("UPDATE stimulus SET after_no = ?2, until_no = ?3 WHERE no = ?1");
+
+/// Removes older requests to pause or to go on.
+pub(crate) const OVERTAKE: Sql = sql!(
+    "DELETE FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) AND seq < 0 AND state \
+    = 0 AND due_ms < ?4"
+);

@@ -1,0 +1,260 @@
+//! Puts an instance in. The instance gets a number of its own, also where it takes the place of
+//! another one: a member that still works on that has a fence that does not hold any more.
+
+use windlass_model::{InstanceId, InstanceNo, Status};
+
+use super::row::{bytes, int_if_any, text, uuid};
+use super::transaction::{Done, Head, Transaction, extras};
+use super::{hot, lives, params, sql};
+use crate::columns::{json, payload};
+use crate::rows::NewTrigger;
+use crate::sums::{self, Of};
+use crate::transfer::{Import, Imported, above};
+use crate::write::Wrote;
+
+/// The instance whose place another one takes.
+struct Old {
+    no: i64,
+    head: Head,
+}
+
+pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, Wrote> {
+    tx.lock_import(import).await?;
+    let old = match place_of(tx, import).await? {
+        Ok(old) => old,
+        Err(imported) => return Ok(Wrote::Imported(imported)),
+    };
+    let old_no = old.as_ref().map(|old| old.no);
+    if let Some(imported) = in_the_way(tx, import, old_no).await? {
+        return Ok(Wrote::Imported(imported));
+    }
+    let mut imported = Imported::New;
+    if let Some(old) = old_no {
+        displace(tx, old, import).await?;
+        let old = InstanceNo(old);
+        imported = Imported::Replaced { old };
+    }
+    match tx.create(&import.new).await? {
+        Wrote::Created => {}
+        // Nothing that refuses it was there.
+        _ => return Err(X::moved()),
+    }
+    write_imported(tx, import, old.as_ref()).await?;
+    Ok(Wrote::Imported(imported))
+}
+
+/// The instance whose place is taken, with its head held, if there is one, or why it cannot be
+/// taken.
+async fn place_of<X: Transaction>(
+    tx: &mut X,
+    import: &Import,
+) -> Done<X, Result<Option<Old>, Imported>> {
+    let Some(no) = tx.instance_no(import.new.id).await? else {
+        return Ok(Ok(None));
+    };
+    tx.hold(no).await?;
+    let Some(head) = tx.head(no).await? else {
+        return Err(X::moved());
+    };
+    let sql = sql!("SELECT parent FROM origin WHERE instance = ?1");
+    let Some(parent) = tx.one(sql, params![no], |row| int_if_any(row, 0)).await? else {
+        return Ok(Err(Imported::Deleted));
+    };
+    let old = Old { no, head };
+    if is_marked(tx, import, &old).await? {
+        return Ok(Err(Imported::Already(InstanceNo(no))));
+    }
+    if !import.replace {
+        return Ok(Err(Imported::Exists));
+    }
+    if old.head.extras & extras::DOOMED != 0 {
+        return Ok(Err(Imported::Deleted));
+    }
+    // A member that is gone does not come back, and whether it is about to go does not matter.
+    let sql = sql!("SELECT 1 FROM member WHERE incarnation = ?1");
+    if let Some(owner) = old.head.owner
+        && tx.one(sql, params![owner], |_| Ok(())).await?.is_some()
+    {
+        return Ok(Err(Imported::Owned));
+    }
+    if parent.is_some() && !old.head.status.is_final() {
+        return Ok(Err(Imported::Child));
+    }
+    let sql = sql!(
+        "SELECT 1 FROM origin o CROSS JOIN instance i \
+        ON i.no = {o.instance|ANY (ARRAY[o.instance])} \
+        WHERE o.parent = ?1 AND i.status < 4 LIMIT 1"
+    );
+    if tx.one(sql, params![no], |_| Ok(())).await?.is_some() {
+        return Ok(Err(Imported::Children));
+    }
+    Ok(Ok(Some(old)))
+}
+
+/// Whether the same was put in before; if it is to take a place, nothing may have happened since
+/// then.
+async fn is_marked<X: Transaction>(tx: &mut X, import: &Import, old: &Old) -> Done<X, bool> {
+    let sql = sql!(
+        "SELECT kind, detail FROM journal WHERE instance = ?1 \
+        AND (CAST(?2 AS bigint) IS NULL OR version = ?2) AND kind = ?3"
+    );
+    let version = import.replace.then_some(old.head.version);
+    let entries = tx
+        .all(sql, params![old.no, version, &import.mark.kind], |row| {
+            Ok((text(row, 0)?, bytes(row, 1)?))
+        })
+        .await?;
+    let mut entries = entries.iter();
+    Ok(entries.any(|(kind, detail)| import.is_marked(kind, detail)))
+}
+
+/// What else of the store does not go together with the instance that is put in.
+async fn in_the_way<X: Transaction>(
+    tx: &mut X,
+    import: &Import,
+    old: Option<i64>,
+) -> Done<X, Option<Imported>> {
+    if let Some(key) = &import.new.exclusive {
+        let sql = sql!(
+            "SELECT i.id FROM reservation r CROSS JOIN instance i \
+            ON i.no = {r.instance|ANY (ARRAY[r.instance])} \
+            WHERE r.key = ?1 AND r.instance IS DISTINCT FROM ?2 ORDER BY r.instance LIMIT 1"
+        );
+        let by = tx.one(sql, params![key, old], |row| uuid(row, 0)).await?;
+        if let Some(by) = by.map(InstanceId) {
+            return Ok(Some(Imported::Reserved { by }));
+        }
+    }
+    for name in &import.names {
+        let sql = sql!("SELECT 1 FROM outside WHERE id = ?1 AND instance IS DISTINCT FROM ?2");
+        let taken = tx.one(sql, params![name.id, old], |_| Ok(())).await?;
+        if taken.is_some() {
+            return Ok(Some(Imported::Name(name.id)));
+        }
+    }
+    Ok(None)
+}
+
+/// From here on nobody finds the old instance, and no member that ran it can write to it. What
+/// wakes it, or excludes others, goes at once; retention deletes the rest.
+async fn displace<X: Transaction>(tx: &mut X, no: i64, import: &Import) -> Done<X, ()> {
+    tx.bury_unheard(no, import.at_ms).await?;
+    tx.forget_head(no);
+    lives::hide(tx, no).await?;
+    for sql in [
+        hot::CLEAR_TRIGGERS,
+        sql!("DELETE FROM bookmark WHERE instance = ?1"),
+        sql!("DELETE FROM outside WHERE instance = ?1"),
+        hot::RELEASE_RESERVATIONS,
+        hot::UNKEEP,
+    ] {
+        tx.later(sql, params![no]).await?;
+    }
+    let sql = sql!(
+        "UPDATE instance SET status = ?2, owner = NULL, epoch = epoch + 1, \
+        finished_ms = ?3, failure = NULL, extras = 0 WHERE no = ?1"
+    );
+    let cancelled = params![no, Status::Cancelled as u8, import.at_ms];
+    tx.later(sql, cancelled).await?;
+    // What belongs to the run, and not to its former state, goes with it.
+    for sql in [
+        sql!("UPDATE origin SET parent = ?2 WHERE parent = ?1"),
+        sql!("UPDATE dead_letter SET instance = ?2 WHERE instance = ?1"),
+    ] {
+        tx.later(sql, params![no, import.new.no.0]).await?;
+    }
+    Ok(())
+}
+
+/// What an instance has that does not begin here.
+async fn write_imported<X: Transaction>(
+    tx: &mut X,
+    import: &Import,
+    old: Option<&Old>,
+) -> Done<X, ()> {
+    tx.turn().await?;
+    let no = import.new.no.0;
+    let (epoch, version) = old.map_or((0, 0), |old| (old.head.epoch, old.head.version));
+    let version = above(import.version.0, version);
+    write_head(tx, import, above(import.epoch.0, epoch), version).await?;
+    for payload in import.payloads() {
+        tx.refer(no, payload).await?;
+    }
+    for (scope, name, value) in &import.vars {
+        tx.put_var(no, *scope, name, value).await?;
+    }
+    for (scope, state) in &import.scopes {
+        tx.put_scope(no, *scope, Some(state)).await?;
+    }
+    for item in &import.items {
+        tx.put_item(no, item).await?;
+    }
+    for run in &import.runs {
+        tx.insert_run(run).await?;
+    }
+    for (place, entry) in (0_i64..).zip(&import.journal) {
+        lives::insert_journal(tx, no, (0, place), entry).await?;
+    }
+    lives::insert_journal(tx, no, (version, 0), &import.mark).await?;
+    if let Some(until_ms) = import.kept_until_ms() {
+        let sql = sql!("INSERT INTO kept (instance, until_ms) VALUES (?1, ?2)");
+        tx.later(sql, params![no, until_ms]).await?;
+    }
+    write_names(tx, import).await?;
+    tx.add_bookmarks(no, &import.bookmarks, import.at_ms)
+        .await?;
+    if import.new.triggers.iter().any(NewTrigger::resumes) {
+        tx.note_extra(no, extras::BOOKMARKS).await?;
+    }
+    Ok(())
+}
+
+async fn write_head<X: Transaction>(
+    tx: &mut X,
+    import: &Import,
+    epoch: i64,
+    version: i64,
+) -> Done<X, ()> {
+    let no = import.new.no.0;
+    let (output, meta) = payload(import.output.as_ref());
+    let sql = sql!(
+        "UPDATE instance SET status = ?2, epoch = ?3, version = ?4, last_run = ?5, \
+        finished_ms = ?6, failure = ?7, output = ?8, \
+        output_meta = ?9{, output_sum = ?10, state_sum = ?11|} WHERE no = ?1"
+    );
+    let mut head = params![
+        no,
+        import.status as u8,
+        epoch,
+        version,
+        import.runs.last().map(|last| last.no.0),
+        import.finished_ms,
+        import.failure.as_ref().and_then(json),
+        output,
+        meta.as_deref(),
+    ];
+    if X::SUMS {
+        let sum = sums::of_payload(Of::Output, [no, 0, 0], "", (output, meta.as_deref()));
+        head.push(sum.into());
+        head.push(sums::of_state(no, version, &import.new.state).into());
+    }
+    tx.later(sql, head).await
+}
+
+async fn write_names<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, ()> {
+    let no = import.new.no.0;
+    for name in &import.names {
+        let sql = sql!(
+            "INSERT INTO outside (id, trigger, instance, request, closed) \
+            VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING"
+        );
+        let row = params![name.id, name.trigger.0, no, name.request, name.closed];
+        if tx.execute(sql, row).await? == 0 {
+            return Err(X::moved());
+        }
+    }
+    if !import.names.is_empty() {
+        tx.note_extra(no, extras::OUTSIDE).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Dead letters.
+
+use windlass_model::{LetterNo, Seq, TriggerNo};
+
+use super::queueing::enqueue;
+use super::row::{int, text_if_any};
+use super::stimuli::{letter, select_letter};
+use super::transaction::{Done, Transaction, extras};
+use super::{params, sql};
+use crate::columns::{json, payload, stimulus_json};
+use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
+use crate::rows::{NewTrigger, bounded};
+use crate::stimuli::NewStimulus;
+use crate::write::Wrote;
+
+/// The holder of the blobs of a dead letter, where instances have their numbers.
+fn holder(no: i64) -> i64 {
+    -2 * no - 1
+}
+
+pub(crate) async fn dead_letter<X: Transaction>(tx: &mut X, op: &DeadLetterOp) -> Done<X, Wrote> {
+    Ok(match op {
+        DeadLetterOp::Add(new) => {
+            bury(tx, new).await?;
+            Wrote::Done
+        }
+        DeadLetterOp::Replay { no, trigger, at_ms } => {
+            Wrote::Letter(replay(tx, *no, *trigger, *at_ms).await?)
+        }
+        DeadLetterOp::Delete { no } => Wrote::Letter(delete(tx, no.0).await?),
+        DeadLetterOp::Purge { before_ms, limit } => {
+            let sql = sql!(
+                "SELECT no FROM dead_letter WHERE at_ms < ?1 ORDER BY at_ms, no \
+                LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
+            );
+            let old = tx
+                .all(sql, params![*before_ms, *limit], |row| int(row, 0))
+                .await?;
+            for no in &old {
+                delete(tx, *no).await?;
+            }
+            Wrote::Freed(u32::try_from(old.len()).unwrap_or(u32::MAX))
+        }
+    })
+}
+
+/// Writes a dead letter.
+pub(crate) async fn bury<X: Transaction>(tx: &mut X, new: &NewDeadLetter) -> Done<X, ()> {
+    let (mut trigger, mut stimulus) = (None, None);
+    match &new.body {
+        LetterBody::Trigger(dead) => trigger = Some(dead),
+        LetterBody::Stimulus(dead) => stimulus = Some(dead),
+    }
+    let (input, meta) = payload(stimulus.map(|dead| &dead.input));
+    let sql = sql!(
+        "INSERT INTO dead_letter (kind, reason, at_ms, failure, instance, seq, trigger, \
+        node, priority, payload, detail, stimulus, input, input_meta) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no"
+    );
+    let row = params![
+        new.body.kind() as u8,
+        &new.reason,
+        new.at_ms,
+        new.failure.as_ref().and_then(json),
+        trigger.map(|dead| dead.instance.0),
+        trigger.map(|dead| dead.seq.0.cast_signed()),
+        trigger.map(|dead| dead.kind.stored()),
+        trigger.and_then(|dead| dead.node),
+        trigger.map(|dead| bounded(dead.priority)),
+        trigger.and_then(|dead| dead.payload.as_ref()),
+        trigger.map(|dead| &dead.detail),
+        stimulus.and_then(|dead| stimulus_json(dead)),
+        input,
+        meta,
+    ];
+    let no = tx.row(sql, row, |row| int(row, 0)).await?;
+    if let Some(dead) = stimulus {
+        tx.put_blobs(holder(no), &dead.blobs, new.at_ms).await?;
+        tx.refer(holder(no), &dead.input).await?;
+    }
+    Ok(())
+}
+
+async fn replay<X: Transaction>(
+    tx: &mut X,
+    no: LetterNo,
+    trigger: TriggerNo,
+    at_ms: i64,
+) -> Done<X, Lettered> {
+    let sql = select_letter!("WHERE l.no = ?1{| FOR UPDATE OF l}");
+    let Some(row) = tx.one(sql, params![no.0], letter).await? else {
+        return Ok(Lettered::NotFound);
+    };
+    if row.replayed_ms.is_some() {
+        return Ok(Lettered::Already);
+    }
+    let done = match &row.letter.body {
+        LetterBody::Trigger(dead) => replay_trigger(tx, dead, trigger, at_ms).await?,
+        LetterBody::Stimulus(dead) => {
+            let again = NewStimulus {
+                at_ms,
+                ..(**dead).clone()
+            };
+            enqueue(tx, &again, None, at_ms).await?;
+            true
+        }
+    };
+    if !done {
+        return Ok(Lettered::Closed);
+    }
+    let sql = sql!("UPDATE dead_letter SET replayed_ms = ?2 WHERE no = ?1");
+    tx.later(sql, params![no.0, at_ms]).await?;
+    Ok(Lettered::Done)
+}
+
+/// Writes the row of a dead trigger from outside again. False if its instance takes none.
+async fn replay_trigger<X: Transaction>(
+    tx: &mut X,
+    dead: &DeadTrigger,
+    no: TriggerNo,
+    at_ms: i64,
+) -> Done<X, bool> {
+    let instance = dead.instance.0;
+    let Some(old) = dead.seq.outside_no() else {
+        return Ok(false);
+    };
+    if tx.is_over(instance).await? {
+        return Ok(false);
+    }
+    let again = NewTrigger {
+        no,
+        seq: Seq::outside(no),
+        kind: dead.kind,
+        node: dead.node,
+        due_ms: at_ms,
+        claimed: false,
+        attempt: 1,
+        detail: dead.detail.clone(),
+        payload: dead.payload.clone(),
+        priority: dead.priority,
+    };
+    tx.insert_trigger(instance, &again).await?;
+    if again.resumes() {
+        tx.note_extra(instance, extras::BOOKMARKS).await?;
+    }
+    // Its name is that of the new row.
+    let sql = sql!("UPDATE outside SET trigger = ?3 WHERE instance = ?1 AND trigger = ?2");
+    tx.later(sql, params![instance, old.0, no.0]).await?;
+    Ok(true)
+}
+
+async fn delete<X: Transaction>(tx: &mut X, no: i64) -> Done<X, Lettered> {
+    let sql = sql!("DELETE FROM dead_letter WHERE no = ?1 RETURNING input_meta, at_ms");
+    let gone = tx
+        .one(sql, params![no], |row| {
+            Ok((text_if_any(row, 0)?, int(row, 1)?))
+        })
+        .await?;
+    let Some((meta, at_ms)) = gone else {
+        return Ok(Lettered::NotFound);
+    };
+    if meta.is_some() {
+        tx.loosen_blobs(holder(no), at_ms).await?;
+    }
+    Ok(Lettered::Done)
+}

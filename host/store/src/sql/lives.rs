@@ -1,0 +1,191 @@
+//! Requests about an instance as a whole.
+
+use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerType};
+
+use super::row::int_if_any;
+use super::transaction::{Done, Transaction, extras};
+use super::{hot, outside, params, sql};
+use crate::lives::{LifeOp, Lived, Reopen};
+use crate::rows::JournalRow;
+use crate::sums;
+use crate::write::Wrote;
+
+pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Wrote> {
+    let lived = match op {
+        LifeOp::Begin { instance, at_ms } => begin_waiting(tx, *instance, *at_ms).await?,
+        LifeOp::Delete {
+            instance,
+            no,
+            at_ms,
+        } => delete(tx, *instance, *no, *at_ms).await?,
+        LifeOp::Reopen(new) => reopen(tx, new).await?,
+        LifeOp::Clear {
+            instance,
+            rows,
+            at_ms,
+        } => tx.clear(instance.0, *rows, *at_ms).await?,
+    };
+    Ok(Wrote::Lived(lived))
+}
+
+async fn begin_waiting<X: Transaction>(
+    tx: &mut X,
+    instance: InstanceId,
+    at_ms: i64,
+) -> Done<X, Lived> {
+    let Some(no) = standing(tx, instance).await? else {
+        return Ok(Lived::NotFound);
+    };
+    if tx.is_over(no).await? {
+        return Ok(Lived::Ended);
+    }
+    // What is parked is tried again, and parked again if it has to be.
+    let sql = sql!(
+        "UPDATE trigger SET state = 0, due_ms = ?2, token = token + 1, reason = NULL \
+        WHERE instance = ?1 AND kind = 0 AND seq >= 0 AND state IN (0, 2) AND due_ms > ?2"
+    );
+    let changed = tx.execute(sql, params![no, at_ms]).await?;
+    tx.made_pending(changed);
+    Ok(match changed {
+        0 => Lived::Already,
+        _ => Lived::Done,
+    })
+}
+
+async fn delete<X: Transaction>(
+    tx: &mut X,
+    instance: InstanceId,
+    control: TriggerNo,
+    at_ms: i64,
+) -> Done<X, Lived> {
+    let Some(no) = standing(tx, instance).await? else {
+        return Ok(Lived::NotFound);
+    };
+    if tx.is_over(no).await? {
+        entomb(tx, no).await?;
+        let sql = sql!(
+            "UPDATE instance SET finished_ms = ?2, failure = NULL, output = NULL, \
+            output_meta = NULL{, output_sum = NULL|} WHERE no = ?1"
+        );
+        tx.later(sql, params![no, at_ms]).await?;
+        return Ok(Lived::Gone(InstanceNo(no)));
+    }
+    tx.note_extra(no, extras::DOOMED).await?;
+    outside::control(tx, instance, control, TriggerType::Delete, at_ms).await?;
+    Ok(Lived::Done)
+}
+
+async fn reopen<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, Lived> {
+    let no = new.instance.0;
+    // In the order in which a create takes them.
+    tx.lock_reservations(&new.exclusive, &new.reserves).await?;
+    tx.hold(no).await?;
+    let sql = sql!("SELECT parent FROM origin WHERE instance = ?1");
+    let Some(parent) = tx.one(sql, params![no], |row| int_if_any(row, 0)).await? else {
+        return Ok(Lived::NotFound);
+    };
+    let known = tx.head(no).await?.is_some_and(|head| {
+        let ended = matches!(head.status, Status::Faulted | Status::Cancelled);
+        ended && head.version == new.version.0
+    });
+    if !known {
+        return Ok(Lived::Moved);
+    }
+    if parent.is_some() {
+        return Ok(Lived::Reported);
+    }
+    if let Some(key) = &new.exclusive
+        && let Some(by) = tx.reserved_by(key).await?
+    {
+        return Ok(Lived::Reserved { by });
+    }
+    if let Some(letter) = new.replays {
+        let sql =
+            sql!("UPDATE dead_letter SET replayed_ms = ?2 WHERE no = ?1 AND replayed_ms IS NULL");
+        if tx.execute(sql, params![letter.0, new.at_ms]).await? == 0 {
+            return Ok(Lived::Already);
+        }
+    }
+    write_reopened(tx, new).await?;
+    Ok(Lived::Done)
+}
+
+async fn write_reopened<X: Transaction>(tx: &mut X, new: &Reopen) -> Done<X, ()> {
+    let (no, version) = (new.instance.0, new.version.0 + 1);
+    tx.forget_head(no);
+    let sql = sql!(
+        "UPDATE instance SET status = ?2, version = version + 1, state = ?3, owner = NULL, \
+        finished_ms = NULL, failure = NULL, output = NULL, \
+        output_meta = NULL{, output_sum = NULL, state_sum = ?4|} WHERE no = ?1"
+    );
+    let mut head = params![no, new.status as u8, &new.state];
+    if X::SUMS {
+        head.push(sums::of_state(no, version, &new.state).into());
+    }
+    tx.later(sql, head).await?;
+    tx.later(hot::UNKEEP, params![no]).await?;
+    tx.put_blobs(no, &new.blobs, new.at_ms).await?;
+    for trigger in &new.triggers {
+        tx.insert_trigger(no, trigger).await?;
+    }
+    for (scope, state) in &new.scopes {
+        tx.put_scope(no, *scope, state.as_ref()).await?;
+    }
+    tx.reserve(no, &new.reserves).await?;
+    insert_journal(tx, no, (version, 0), &new.journal).await
+}
+
+/// Writes an entry of a journal: at a version, and a place among those of the version.
+pub(crate) async fn insert_journal<X: Transaction>(
+    tx: &mut X,
+    no: i64,
+    (version, place): (i64, i64),
+    entry: &JournalRow,
+) -> Done<X, ()> {
+    let row = params![no, version, place, entry.at_ms, &entry.kind, &entry.detail];
+    tx.later(hot::INSERT_JOURNAL, row).await
+}
+
+/// From here on nobody finds the instance, so that nobody sees one of which a part is gone; and
+/// its id is free, because the column has what cannot be one.
+pub(crate) async fn hide<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
+    for sql in [
+        sql!("DELETE FROM origin WHERE instance = ?1"),
+        sql!(
+            "UPDATE instance SET \
+            id = {CAST(|convert_to(}'being forgotten: ' || no{ AS BLOB)|, 'UTF8')}, \
+            output = NULL, output_meta = NULL{, output_sum = NULL|} WHERE no = ?1"
+        ),
+    ] {
+        tx.later(sql, params![no]).await?;
+    }
+    Ok(())
+}
+
+/// From here on nobody finds the instance, though its id stays taken.
+pub(crate) async fn entomb<X: Transaction>(tx: &mut X, no: i64) -> Done<X, ()> {
+    tx.hold(no).await?;
+    for sql in [
+        sql!("DELETE FROM origin WHERE instance = ?1"),
+        // What is left of it is kept as long as that of others.
+        hot::UNKEEP,
+        sql!("UPDATE instance SET extras = extras & ~16 WHERE no = ?1 AND extras & 16 <> 0"),
+    ] {
+        tx.later(sql, params![no]).await?;
+    }
+    Ok(())
+}
+
+/// The number of an instance that can be found, with its head held.
+pub(crate) async fn standing<X: Transaction>(
+    tx: &mut X,
+    instance: InstanceId,
+) -> Done<X, Option<i64>> {
+    let Some(no) = tx.instance_no(instance).await? else {
+        return Ok(None);
+    };
+    tx.hold(no).await?;
+    let sql = sql!("SELECT 1 FROM origin WHERE instance = ?1");
+    let found = tx.one(sql, params![no], |_| Ok(())).await?;
+    Ok(found.map(|()| no))
+}

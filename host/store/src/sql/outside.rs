@@ -1,0 +1,351 @@
+//! Triggers from outside: schedule, fire, reschedule, cancel, control.
+//!
+//! Each verb holds the head of an instance before it writes a row of it, so that the instance does
+//! not end meanwhile and leave the row behind.
+
+use bytes::Bytes;
+use windlass_model::limits::CONTROL_PRIORITY;
+use windlass_model::resumption::About;
+use windlass_model::{
+    Digest, InstanceId, InstanceNo, Seq, TriggerId, TriggerNo, TriggerState, TriggerType,
+};
+
+use super::row::{digest, flag, int, variant};
+use super::rows::{select_trigger, trigger};
+use super::transaction::{Done, Transaction, extras};
+use super::{hot, lives, params, sql};
+use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
+use crate::rows::{self, NewTrigger, TriggerRow};
+use crate::write::{Commit, Wrote};
+
+/// What a name from outside stands for.
+struct Named {
+    trigger: TriggerNo,
+    instance: InstanceNo,
+    request: Digest,
+    closed: bool,
+}
+
+pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Wrote> {
+    Ok(Wrote::Scheduled(schedule_new(tx, new).await?))
+}
+
+async fn schedule_new<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Scheduled> {
+    if let Some(named) = named(tx, new.id).await? {
+        return scheduled_before(tx, &named, new).await;
+    }
+    let Some(instance) = tx.instance_no(new.instance).await? else {
+        return Ok(Scheduled::NoInstance);
+    };
+    if tx.is_over(instance).await? {
+        return Ok(Scheduled::Closed);
+    }
+    let sql = sql!(
+        "INSERT INTO outside (id, trigger, instance, request, closed) \
+        VALUES (?1, ?2, ?3, ?4, false) ON CONFLICT (id) DO NOTHING"
+    );
+    let row = params![new.id, new.no.0, instance, new.request];
+    if tx.execute(sql, row).await? == 0 {
+        // Another connection was faster.
+        return match named(tx, new.id).await? {
+            Some(named) => scheduled_before(tx, &named, new).await,
+            None => Ok(Scheduled::Conflict),
+        };
+    }
+    let row = NewTrigger {
+        no: new.no,
+        seq: Seq::outside(new.no),
+        kind: new.kind,
+        node: new.node,
+        due_ms: new.due_ms,
+        claimed: false,
+        attempt: 1,
+        detail: new.detail.clone(),
+        payload: new.payload.clone(),
+        priority: if new.kind.is_control() {
+            CONTROL_PRIORITY
+        } else {
+            new.priority
+        },
+    };
+    tx.insert_trigger(instance, &row).await?;
+    tx.note_extra(instance, extras::OUTSIDE).await?;
+    Ok(Scheduled::New)
+}
+
+async fn scheduled_before<X: Transaction>(
+    tx: &mut X,
+    named: &Named,
+    new: &NewOutside,
+) -> Done<X, Scheduled> {
+    Ok(if named.request != new.request {
+        Scheduled::Conflict
+    } else if named.closed {
+        Scheduled::Closed
+    } else if row_of(tx, named).await?.is_some() {
+        Scheduled::Already
+    } else {
+        Scheduled::Finished
+    })
+}
+
+pub(crate) async fn fire<X: Transaction>(
+    tx: &mut X,
+    target: TriggerTarget,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    let touched = match touchable(tx, target).await? {
+        Err(touched) => touched,
+        Ok(row) => {
+            // What was parked is tried again, and parked again if it has to be.
+            let sql = sql!(
+                "UPDATE trigger SET state = 0, due_ms = {min|least}(due_ms, ?2), \
+                token = token + 1, reason = NULL WHERE no = ?1"
+            );
+            let changed = tx.execute(sql, params![row.no.0, at_ms]).await?;
+            tx.made_pending(changed);
+            Touched::Done
+        }
+    };
+    Ok(Wrote::Touched(touched))
+}
+
+pub(crate) async fn reschedule<X: Transaction>(
+    tx: &mut X,
+    target: TriggerTarget,
+    due_ms: i64,
+) -> Done<X, Wrote> {
+    let touched = match touchable(tx, target).await? {
+        Err(touched) => touched,
+        Ok(row) => {
+            let sql = sql!("UPDATE trigger SET due_ms = ?2, token = token + 1 WHERE no = ?1");
+            let changed = tx.execute(sql, params![row.no.0, due_ms]).await?;
+            tx.made_pending(changed);
+            Touched::Done
+        }
+    };
+    Ok(Wrote::Touched(touched))
+}
+
+pub(crate) async fn cancel_trigger<X: Transaction>(
+    tx: &mut X,
+    target: TriggerTarget,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    let touched = match find(tx, target).await? {
+        Err(touched) => touched,
+        Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
+            let about = About::Cancel { target: row.seq };
+            let kind = TriggerType::Alter;
+            control_once(tx, row.instance.0, kind, &about.encode(), at_ms).await?;
+            Touched::Running
+        }
+        Ok(row) => {
+            let key = params![row.no.0, row.instance.0];
+            tx.later(hot::REMOVE_TRIGGER, key).await?;
+            Touched::Done
+        }
+    };
+    Ok(Wrote::Touched(touched))
+}
+
+pub(crate) async fn control<X: Transaction>(
+    tx: &mut X,
+    instance: InstanceId,
+    no: TriggerNo,
+    kind: TriggerType,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    let touched = match lives::standing(tx, instance).await? {
+        None => Touched::NotFound,
+        Some(instance) if tx.is_over(instance).await? => Touched::Closed,
+        Some(instance) => {
+            if let Some(at_ms) = control_at(tx, instance, kind, at_ms).await? {
+                insert_control(tx, instance, no, kind, &Bytes::new(), at_ms).await?;
+            }
+            Touched::Done
+        }
+    };
+    Ok(Wrote::Touched(touched))
+}
+
+/// Asks the children that a step names to be cancelled. True if one of them goes on.
+pub(crate) async fn cancel_all<X: Transaction>(tx: &mut X, commit: &Commit) -> Done<X, bool> {
+    let mut asked = false;
+    for instance in &commit.cancels {
+        let Some(no) = tx.instance_no(*instance).await? else {
+            continue;
+        };
+        if !tx.is_over(no).await? {
+            let kind = TriggerType::Cancel;
+            control_once(tx, no, kind, &Bytes::new(), commit.at_ms).await?;
+            asked = true;
+        }
+    }
+    Ok(asked)
+}
+
+/// Closes what was named from outside and has not come to its turn.
+pub(crate) async fn close<X: Transaction>(tx: &mut X, instance: i64) -> Done<X, ()> {
+    let sql = sql!(
+        "UPDATE outside SET closed = true WHERE instance = ?1 \
+        AND trigger {IN (|= ANY (ARRAY(}\
+        SELECT no FROM trigger WHERE instance = ?1 AND seq < 0{)|))}"
+    );
+    tx.later(sql, params![instance]).await
+}
+
+async fn control_once<X: Transaction>(
+    tx: &mut X,
+    instance: i64,
+    kind: TriggerType,
+    detail: &Bytes,
+    at_ms: i64,
+) -> Done<X, ()> {
+    if is_asked_for(tx, instance, kind, detail).await? {
+        return Ok(());
+    }
+    let no = tx.own_number().await?;
+    insert_control(tx, instance, no, kind, detail, at_ms).await
+}
+
+/// When a request that is made now is due; none if it has been made. Of pausing and going on the
+/// last one counts, so that each comes after the one before, whichever host's clock was asked.
+async fn control_at<X: Transaction>(
+    tx: &mut X,
+    instance: i64,
+    kind: TriggerType,
+    at_ms: i64,
+) -> Done<X, Option<i64>> {
+    if !kind.is_pausing() {
+        let asked = is_asked_for(tx, instance, kind, &Bytes::new()).await?;
+        return Ok((!asked).then_some(at_ms));
+    }
+    let sql = sql!(
+        "SELECT kind, due_ms FROM trigger WHERE instance = ?1 AND kind IN (?2, ?3) \
+        AND seq < 0 AND state IN (0, 1) ORDER BY due_ms DESC LIMIT 1"
+    );
+    let last = tx
+        .one(sql, params![instance, PAUSING.0, PAUSING.1], |row| {
+            let last = variant(row, 0, TriggerType::from_stored)?;
+            Ok((last, int(row, 1)?))
+        })
+        .await?;
+    Ok(match last {
+        Some((last, _)) if last == kind => None,
+        Some((_, due_ms)) => Some(at_ms.max(due_ms.saturating_add(1))),
+        None => Some(at_ms),
+    })
+}
+
+/// Whether there is such a request that no claim has come to yet.
+async fn is_asked_for<X: Transaction>(
+    tx: &mut X,
+    instance: i64,
+    kind: TriggerType,
+    detail: &Bytes,
+) -> Done<X, bool> {
+    let sql = sql!(
+        "SELECT 1 FROM trigger WHERE instance = ?1 AND kind = ?2 AND detail = ?3 \
+        AND seq < 0 AND state = 0 LIMIT 1"
+    );
+    let key = params![instance, kind.stored(), detail];
+    Ok(tx.one(sql, key, |_| Ok(())).await?.is_some())
+}
+
+async fn insert_control<X: Transaction>(
+    tx: &mut X,
+    instance: i64,
+    no: TriggerNo,
+    kind: TriggerType,
+    detail: &Bytes,
+    at_ms: i64,
+) -> Done<X, ()> {
+    let row = rows::control(no, kind, detail.clone(), at_ms);
+    tx.insert_trigger(instance, &row).await
+}
+
+async fn named<X: Transaction>(tx: &mut X, name: TriggerId) -> Done<X, Option<Named>> {
+    let sql = sql!("SELECT trigger, instance, request, closed FROM outside WHERE id = ?1");
+    tx.one(sql, params![name], |row| {
+        Ok(Named {
+            trigger: TriggerNo(int(row, 0)?),
+            instance: InstanceNo(int(row, 1)?),
+            request: digest(row, 2)?,
+            closed: flag(row, 3)?,
+        })
+    })
+    .await
+}
+
+/// The row that a name stands for, unless a successor has taken its place.
+async fn row_of<X: Transaction>(tx: &mut X, named: &Named) -> Done<X, Option<TriggerRow>> {
+    let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq < 0{| FOR UPDATE}");
+    let key = params![named.trigger.0, named.instance.0];
+    tx.one(sql, key, |row| trigger(row)).await
+}
+
+/// A row that can be moved: neither claimed, nor waiting for a stimulus or a child.
+async fn touchable<X: Transaction>(
+    tx: &mut X,
+    target: TriggerTarget,
+) -> Done<X, Result<TriggerRow, Touched>> {
+    let row = match find(tx, target).await? {
+        Err(touched) => return Ok(Err(touched)),
+        Ok(row) => row,
+    };
+    Ok(match row.state {
+        TriggerState::Claimed => Err(Touched::Running),
+        TriggerState::Dead => Err(Touched::Dead),
+        TriggerState::Pending | TriggerState::Parked if row.waits() => Err(Touched::Waiting),
+        TriggerState::Pending | TriggerState::Parked => Ok(row),
+    })
+}
+
+/// The row of a target, with the head of its instance held.
+async fn find<X: Transaction>(
+    tx: &mut X,
+    target: TriggerTarget,
+) -> Done<X, Result<TriggerRow, Touched>> {
+    let (instance, seq, gone) = match target {
+        TriggerTarget::Outside(name) => {
+            let Some(before) = named(tx, name).await? else {
+                return Ok(Err(Touched::NotFound));
+            };
+            tx.hold(before.instance.0).await?;
+            // What the name stands for may have ended until then.
+            let named = named(tx, name).await?.unwrap_or(before);
+            if let Some(row) = row_of(tx, &named).await? {
+                return Ok(Ok(row));
+            }
+            let gone = if named.closed {
+                Touched::Closed
+            } else {
+                Touched::AlreadyFinished
+            };
+            (named.instance, Seq::outside(named.trigger), gone)
+        }
+        TriggerTarget::Row(instance, seq) => {
+            let head = tx.head(instance.0).await?;
+            let sql = select_trigger!(
+                "WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1{| FOR UPDATE}"
+            );
+            let key = params![instance.0, seq.0.cast_signed()];
+            if let Some(row) = tx.one(sql, key, |row| trigger(row)).await? {
+                return Ok(Ok(row));
+            }
+            let gone = match head {
+                Some(head) if head.status.is_final() => Touched::Closed,
+                _ => Touched::NotFound,
+            };
+            (instance, seq, gone)
+        }
+    };
+    let sql = sql!(
+        "SELECT 1 FROM dead_letter WHERE instance = ?1 AND seq = ?2 \
+        AND replayed_ms IS NULL LIMIT 1"
+    );
+    let key = params![instance.0, seq.0.cast_signed()];
+    let dead = tx.one(sql, key, |_| Ok(())).await?.is_some();
+    Ok(Err(if dead { Touched::Dead } else { gone }))
+}

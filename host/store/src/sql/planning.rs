@@ -1,0 +1,104 @@
+//! Occurrences of schedules.
+
+use windlass_model::InstanceId;
+
+use super::row::{instance_if_any, int_if_any};
+use super::transaction::{Done, Transaction};
+use super::{params, sql};
+use crate::published::{Overlap, Plan, Planned, PutOff};
+use crate::rows::cancellation;
+use crate::write::Wrote;
+
+pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, Wrote> {
+    let sql =
+        sql!("SELECT last_planned_ms, last_instance FROM schedule WHERE no = ?1{| FOR UPDATE}");
+    let row = tx
+        .one(sql, params![plan.schedule.0], |row| {
+            Ok((int_if_any(row, 0)?, instance_if_any(row, 1)?))
+        })
+        .await?;
+    let row = row.filter(|(planned_ms, _)| *planned_ms == plan.expected_last_planned_ms);
+    let Some((_, last)) = row else {
+        return Ok(Wrote::Planned(Planned::Stale));
+    };
+    let Some(new) = &plan.create else {
+        move_on(tx, plan, None).await?;
+        return Ok(Wrote::Planned(Planned::Skipped));
+    };
+    let before = match last {
+        Some(id) => unfinished(tx, id).await?,
+        None => None,
+    };
+    match (before, plan.overlap) {
+        (Some(_), Overlap::Skip) => {
+            move_on(tx, plan, None).await?;
+            return Ok(Wrote::Planned(Planned::Skipped));
+        }
+        (Some(_), Overlap::Queue) => {
+            let sql = sql!("UPDATE schedule SET next_ms = ?2, troubles = 0 WHERE no = ?1");
+            tx.later(sql, params![plan.schedule.0, plan.again_ms])
+                .await?;
+            return Ok(Wrote::Planned(Planned::Queued));
+        }
+        _ => {}
+    }
+    match tx.create(new).await? {
+        // That it exists means that this very occurrence was started before.
+        Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
+        Wrote::Reserved { .. } => {
+            move_on(tx, plan, None).await?;
+            return Ok(Wrote::Planned(Planned::Skipped));
+        }
+        refused => return Ok(refused),
+    }
+    move_on(tx, plan, Some(new.id)).await?;
+    if let (Some(no), Overlap::CancelPrevious(trigger)) = (before, plan.overlap)
+        && last != Some(new.id)
+    {
+        tx.insert_trigger(no, &cancellation(trigger, plan.at_ms))
+            .await?;
+    }
+    Ok(Wrote::Planned(Planned::Created(new.id)))
+}
+
+async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<InstanceId>) -> Done<X, ()> {
+    let sql = sql!(
+        "UPDATE schedule SET last_planned_ms = ?2, next_ms = ?3, \
+        last_instance = coalesce(?4, last_instance), \
+        troubles = CASE WHEN ?5 THEN 0 ELSE troubles END WHERE no = ?1"
+    );
+    // That an occurrence is left out says nothing about whether the next can be made.
+    let well = plan.create.is_some();
+    let row = params![plan.schedule.0, plan.planned_ms, plan.next_ms, made, well];
+    tx.later(sql, row).await
+}
+
+pub(crate) async fn put_off<X: Transaction>(tx: &mut X, put_off: &PutOff) -> Done<X, Wrote> {
+    let sql = sql!(
+        "UPDATE schedule SET next_ms = ?3, troubles = troubles + 1 \
+        WHERE no = ?1 AND last_planned_ms IS NOT DISTINCT FROM ?2"
+    );
+    let expected_ms = put_off.expected_last_planned_ms;
+    let row = params![put_off.schedule.0, expected_ms, put_off.again_ms];
+    let planned = match tx.execute(sql, row).await? {
+        0 => Planned::Stale,
+        _ => Planned::Queued,
+    };
+    Ok(Wrote::Planned(planned))
+}
+
+/// Lets schedules in trouble be tried again at once.
+pub(crate) async fn retry_schedules<X: Transaction>(tx: &mut X) -> Done<X, ()> {
+    let sql = sql!(
+        "UPDATE schedule SET next_ms = coalesce(last_planned_ms, since_ms) WHERE troubles > 0"
+    );
+    tx.later(sql, params![]).await
+}
+
+/// The number of an instance that has not ended, with its head held.
+async fn unfinished<X: Transaction>(tx: &mut X, id: InstanceId) -> Done<X, Option<i64>> {
+    let Some(no) = tx.instance_no(id).await? else {
+        return Ok(None);
+    };
+    Ok((!tx.is_over(no).await?).then_some(no))
+}

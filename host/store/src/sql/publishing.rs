@@ -1,0 +1,199 @@
+//! Published versions, and the index of what starts them.
+//!
+//! In PostgreSQL each publication and retraction holds the advisory lock of the workflow's name:
+//! processes that publish the same definition find what the first has written and leave it alone.
+
+use windlass_model::failpoint;
+
+use super::row::{int, small, text};
+use super::transaction::{Done, Transaction};
+use super::{drafts, params, published, sql};
+use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
+use crate::write::Wrote;
+
+/// The published version of a workflow, by number in its table.
+struct Current {
+    no: i64,
+    version: u32,
+    definition: i64,
+}
+
+/// Waits until no other transaction publishes or retracts a workflow.
+pub(crate) async fn lock_workflow<X: Transaction>(tx: &mut X, name: &str) -> Done<X, ()> {
+    let sql = "SELECT pg_advisory_xact_lock(hashtext('publication'), hashtext($1))";
+    tx.lock(sql, params![name]).await
+}
+
+pub(crate) async fn publish<X: Transaction>(tx: &mut X, new: &NewPublication) -> Done<X, Wrote> {
+    new.check()?;
+    let name = &new.definition.name;
+    lock_workflow(tx, name).await?;
+    let current = current(tx, name).await?;
+    let version = current.as_ref().map(|current| current.version);
+    let moved = has_moved(new.only, version);
+    if moved || !drafts::take(tx, name, new.draft).await? {
+        return Ok(Wrote::Fenced);
+    }
+    let definition = tx.definition_of(&new.definition).await?;
+    let same = current
+        .as_ref()
+        .filter(|current| current.definition == definition);
+    let (version, unchanged) = match same {
+        Some(current) => (current.version, true),
+        None => {
+            let version = succeed(tx, name, current.as_ref(), definition, new.at_ms).await?;
+            (version, false)
+        }
+    };
+    index(tx, name, &new.bindings).await?;
+    schedule_all(tx, name, &new.schedules, new.at_ms).await?;
+    if let Some(source) = &new.source {
+        drafts::note_source(tx, source, &new.definition, version).await?;
+    }
+    Ok(Wrote::Published { version, unchanged })
+}
+
+pub(crate) async fn retract<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    only: Option<u32>,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    lock_workflow(tx, name).await?;
+    let current = current(tx, name).await?;
+    if has_moved(only, current.as_ref().map(|current| current.version)) {
+        return Ok(Wrote::Fenced);
+    }
+    let Some(current) = current else {
+        return Ok(Wrote::Retracted(None));
+    };
+    retire(tx, &current, at_ms).await?;
+    for sql in [
+        sql!("DELETE FROM binding WHERE workflow = ?1"),
+        sql!("DELETE FROM schedule WHERE workflow = ?1"),
+    ] {
+        tx.later(sql, params![name]).await?;
+    }
+    Ok(Wrote::Retracted(Some(current.version)))
+}
+
+async fn current<X: Transaction>(tx: &mut X, name: &str) -> Done<X, Option<Current>> {
+    let sql = sql!(
+        "SELECT no, version, definition FROM publication \
+        WHERE name = ?1 AND retracted_ms IS NULL"
+    );
+    tx.one(sql, params![name], |row| {
+        Ok(Current {
+            no: int(row, 0)?,
+            version: small(row, 1)?,
+            definition: int(row, 2)?,
+        })
+    })
+    .await
+}
+
+/// The version that is published.
+pub(crate) async fn published_version<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+) -> Done<X, Option<u32>> {
+    Ok(current(tx, name).await?.map(|current| current.version))
+}
+
+async fn retire<X: Transaction>(tx: &mut X, current: &Current, at_ms: i64) -> Done<X, ()> {
+    let sql = sql!("UPDATE publication SET retracted_ms = ?2 WHERE no = ?1");
+    tx.later(sql, params![current.no, at_ms]).await
+}
+
+/// Puts another version in the place of the current one, and gives its number.
+async fn succeed<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    current: Option<&Current>,
+    definition: i64,
+    at_ms: i64,
+) -> Done<X, u32> {
+    if let Some(current) = current {
+        retire(tx, current, at_ms).await?;
+    }
+    failpoint::pass("publish");
+    let sql = sql!(
+        "INSERT INTO publication (name, version, definition, published_ms) \
+        VALUES (?1, 1 + (SELECT coalesce(max(version), 0) FROM publication \
+        WHERE name = ?1), ?2, ?3) RETURNING version"
+    );
+    tx.row(sql, params![name, definition, at_ms], |row| small(row, 0))
+        .await
+}
+
+/// Makes the trigger index of a workflow this one, leaving alone what is in it already.
+async fn index<X: Transaction>(tx: &mut X, workflow: &str, wanted: &[NewBinding]) -> Done<X, ()> {
+    let known = tx
+        .all(published::BINDINGS_OF, params![workflow], |row| {
+            Ok((int(row, 0)?, published::new_binding(row, 1)?))
+        })
+        .await?;
+    for (no, _) in known.iter().filter(|(_, row)| !wanted.contains(row)) {
+        let sql = sql!("DELETE FROM binding WHERE no = ?1");
+        tx.later(sql, params![*no]).await?;
+    }
+    for new in wanted {
+        if known.iter().any(|(_, row)| row == new) {
+            continue;
+        }
+        let sql = sql!(
+            "INSERT INTO binding (workflow, key, name, hash, matches, node) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        );
+        let row = params![
+            workflow,
+            &new.key,
+            &new.name,
+            new.hash,
+            &new.matches,
+            new.node
+        ];
+        tx.later(sql, row).await?;
+    }
+    Ok(())
+}
+
+/// Makes the schedules of a workflow these. Those that were there keep what they have planned, so
+/// that a new version does not do an occurrence again.
+async fn schedule_all<X: Transaction>(
+    tx: &mut X,
+    workflow: &str,
+    wanted: &[NewSchedule],
+    at_ms: i64,
+) -> Done<X, ()> {
+    let sql = sql!("SELECT no, key FROM schedule WHERE workflow = ?1");
+    let known = tx
+        .all(sql, params![workflow], |row| {
+            Ok((int(row, 0)?, text(row, 1)?))
+        })
+        .await?;
+    for (no, key) in &known {
+        if !wanted.iter().any(|new| new.key == *key) {
+            let sql = sql!("DELETE FROM schedule WHERE no = ?1");
+            tx.later(sql, params![*no]).await?;
+        }
+    }
+    for new in wanted {
+        let sql = if known.iter().any(|(_, key)| *key == new.key) {
+            sql!(
+                "UPDATE schedule SET spec = ?3, troubles = 0, \
+                since_ms = CASE WHEN spec <> ?3 THEN ?4 ELSE since_ms END, \
+                next_ms = CASE WHEN spec <> ?3 THEN ?5 ELSE ?4 END \
+                WHERE workflow = ?1 AND key = ?2 AND (spec <> ?3 OR troubles > 0)"
+            )
+        } else {
+            sql!(
+                "INSERT INTO schedule (workflow, key, spec, since_ms, next_ms) \
+                VALUES (?1, ?2, ?3, ?4, ?5)"
+            )
+        };
+        let row = params![workflow, &new.key, &new.spec, at_ms, new.next_ms];
+        tx.later(sql, row).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Stimuli that wait: in the queue, or for a bookmark that comes later.
+
+use windlass_model::{Failure, InstanceNo};
+
+use super::row::{int, text_if_any};
+use super::stimuli::{select_stimulus, stimulus};
+use super::transaction::{Done, Transaction};
+use super::{Param, Sql, letters, params, sql};
+use crate::columns::{json, payload};
+use crate::letters::{LetterBody, NewDeadLetter};
+use crate::stimuli::{NewStimulus, QueueOp};
+use crate::write::Wrote;
+
+/// The holder of the blobs of a stimulus, where instances have their numbers.
+pub(crate) fn holder(no: i64) -> i64 {
+    -2 * no
+}
+
+pub(crate) async fn queue<X: Transaction>(tx: &mut X, op: &QueueOp) -> Done<X, Wrote> {
+    let done = match op {
+        QueueOp::Add(new) => {
+            enqueue(tx, new, None, new.at_ms).await?;
+            true
+        }
+        QueueOp::Delay {
+            no,
+            ready_ms,
+            error,
+        } => {
+            let sql = sql!(
+                "UPDATE stimulus SET ready_ms = ?2, attempts = attempts + 1, last_error = ?3 \
+                WHERE no = ?1 AND ready_ms IS NOT NULL"
+            );
+            let row = params![no.0, *ready_ms, json(error)];
+            tx.execute(sql, row).await? == 1
+        }
+        QueueOp::Fail { no, error, at_ms } => {
+            let sql = select_stimulus!("WHERE no = ?1 AND ready_ms IS NOT NULL{| FOR UPDATE}");
+            kill(tx, (sql, params![no.0]), "failed", Some(error), *at_ms).await? == 1
+        }
+        QueueOp::Delete { no } => {
+            let sql = sql!("SELECT at_ms FROM stimulus WHERE no = ?1 AND ready_ms IS NOT NULL");
+            delete(tx, no.0, sql).await?
+        }
+        QueueOp::Unbuffer { no } => {
+            let sql = sql!("SELECT at_ms FROM stimulus WHERE no = ?1 AND expires_ms IS NOT NULL");
+            delete(tx, no.0, sql).await?
+        }
+        QueueOp::Expire {
+            queued_before_ms,
+            now_ms,
+            limit,
+        } => {
+            let count = expire(tx, *queued_before_ms, *now_ms, *limit).await?;
+            return Ok(Wrote::Freed(count));
+        }
+    };
+    Ok(if done { Wrote::Done } else { Wrote::Fenced })
+}
+
+/// Makes dead letters of stimuli that wait for too long. A stimulus that another process is at is
+/// left to it.
+async fn expire<X: Transaction>(
+    tx: &mut X,
+    queued_before_ms: i64,
+    now_ms: i64,
+    limit: u32,
+) -> Done<X, u32> {
+    let sql = select_stimulus!(
+        "{INDEXED BY stimulus_at |}WHERE ready_ms IS NOT NULL AND at_ms < ?1 \
+         ORDER BY at_ms, no LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
+    );
+    let key = params![queued_before_ms, limit];
+    let queued = kill(tx, (sql, key), "expired", None, now_ms).await?;
+    let sql = select_stimulus!(
+        "{INDEXED BY stimulus_expires |}WHERE expires_ms <= ?1 \
+         ORDER BY expires_ms, no LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
+    );
+    let key = params![now_ms, limit];
+    let buffered = kill(tx, (sql, key), "expired", None, now_ms).await?;
+    Ok(queued + buffered)
+}
+
+/// Makes dead letters of waiting stimuli.
+async fn kill<X: Transaction>(
+    tx: &mut X,
+    (sql, key): (Sql, Vec<Param>),
+    reason: &str,
+    error: Option<&Failure>,
+    at_ms: i64,
+) -> Done<X, u32> {
+    let found = tx
+        .all(sql, key, |row| Ok((int(row, 0)?, stimulus(row, 1)?)))
+        .await?;
+    let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    for (no, dead) in found {
+        let letter = NewDeadLetter {
+            reason: reason.to_owned(),
+            body: LetterBody::Stimulus(Box::new(dead)),
+            failure: error.cloned(),
+            at_ms,
+        };
+        letters::bury(tx, &letter).await?;
+        remove(tx, no, at_ms).await?;
+    }
+    Ok(count)
+}
+
+async fn delete<X: Transaction>(tx: &mut X, no: i64, waits: Sql) -> Done<X, bool> {
+    let Some(at_ms) = tx.one(waits, params![no], |row| int(row, 0)).await? else {
+        return Ok(false);
+    };
+    remove(tx, no, at_ms).await?;
+    Ok(true)
+}
+
+/// Takes a waiting stimulus away.
+pub(crate) async fn remove<X: Transaction>(tx: &mut X, no: i64, at_ms: i64) -> Done<X, ()> {
+    let sql = sql!("DELETE FROM stimulus WHERE no = ?1 RETURNING input_meta");
+    let meta = tx.one(sql, params![no], |row| text_if_any(row, 0)).await?;
+    if meta.flatten().is_some() {
+        tx.loosen_blobs(holder(no), at_ms).await?;
+    }
+    Ok(())
+}
+
+/// Puts a stimulus into the queue.
+pub(crate) async fn enqueue<X: Transaction>(
+    tx: &mut X,
+    new: &NewStimulus,
+    source: Option<InstanceNo>,
+    ready_ms: i64,
+) -> Done<X, i64> {
+    insert(tx, new, None, Some(ready_ms), source).await
+}
+
+/// Keeps a stimulus for a bookmark that comes before this time.
+pub(crate) async fn keep<X: Transaction>(
+    tx: &mut X,
+    new: &NewStimulus,
+    expires_ms: i64,
+) -> Done<X, i64> {
+    insert(tx, new, Some(expires_ms), None, None).await
+}
+
+async fn insert<X: Transaction>(
+    tx: &mut X,
+    new: &NewStimulus,
+    expires_ms: Option<i64>,
+    ready_ms: Option<i64>,
+    source: Option<InstanceNo>,
+) -> Done<X, i64> {
+    let (input, meta) = payload(Some(&new.input));
+    let sql = sql!(
+        "INSERT INTO stimulus (id, name, matches, hash, correlation, instance, \
+        delivery, ttl_ms, at_ms, input, input_meta, expires_ms, ready_ms, source, attempts) \
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0) RETURNING no"
+    );
+    let row = params![
+        &new.id.0.as_bytes()[..],
+        &new.name,
+        &new.matches,
+        new.hash,
+        new.correlation.as_deref(),
+        new.instance,
+        new.delivery as u8,
+        new.ttl_ms.cast_signed(),
+        new.at_ms,
+        input,
+        meta,
+        expires_ms,
+        ready_ms,
+        source.map(|no| no.0),
+    ];
+    let no = tx.row(sql, row, |row| int(row, 0)).await?;
+    tx.put_blobs(holder(no), &new.blobs, new.at_ms).await?;
+    tx.refer(holder(no), &new.input).await?;
+    Ok(no)
+}

@@ -1,0 +1,197 @@
+//! Sweeps definitions, pins and large values that nothing refers to.
+//!
+//! In PostgreSQL a transaction that refers to one of these holds its row FOR KEY SHARE. So what is
+//! to go is locked first, and a later statement asks whether it is used.
+
+use super::row::{flag, int, int_if_any};
+use super::transaction::{Done, Transaction};
+use super::{Row, Sql, params, sql};
+use crate::error::Result;
+use crate::retention::SLICE_BYTES;
+use crate::write::Wrote;
+
+/// How far a sweep of documents has come: which of the tables, and after which row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    table: usize,
+    after: i64,
+}
+
+/// What there is to say about a table: its rows after one; what is known of some; noting since when
+/// others are not used; and deleting.
+struct Table {
+    page: Sql,
+    look: Sql,
+    note: Sql,
+    delete: Sql,
+}
+
+/// A row of one of them.
+struct Document {
+    no: i64,
+    unused_ms: Option<i64>,
+    length: i64,
+    used: bool,
+}
+
+const TABLES: [Table; 2] = [
+    Table {
+        page: sql!("SELECT no FROM definition WHERE no > ?1 ORDER BY no LIMIT ?2{| FOR UPDATE}"),
+        look: sql!(
+            "SELECT d.no, d.unused_ms, octet_length(d.json), \
+            EXISTS (SELECT 1 FROM instance i WHERE i.definition = d.no{| OFFSET 0}) \
+            OR EXISTS (SELECT 1 FROM publication p WHERE p.definition = d.no{| OFFSET 0}) \
+            FROM definition d WHERE d.no {IN (SELECT value FROM json_each(?1))|= ANY(?1)} \
+            ORDER BY d.no"
+        ),
+        note: sql!("UPDATE definition SET unused_ms = ?2 WHERE no = ?1"),
+        delete: sql!("DELETE FROM definition WHERE no = ?1"),
+    },
+    Table {
+        page: sql!("SELECT no FROM pins WHERE no > ?1 ORDER BY no LIMIT ?2{| FOR UPDATE}"),
+        look: sql!(
+            "SELECT d.no, d.unused_ms, octet_length(d.json), \
+            EXISTS (SELECT 1 FROM instance i WHERE i.pins = d.no{| OFFSET 0}) \
+            FROM pins d WHERE d.no {IN (SELECT value FROM json_each(?1))|= ANY(?1)} \
+            ORDER BY d.no"
+        ),
+        note: sql!("UPDATE pins SET unused_ms = ?2 WHERE no = ?1"),
+        delete: sql!("DELETE FROM pins WHERE no = ?1"),
+    },
+];
+
+fn document(row: &dyn Row) -> Result<Document> {
+    Ok(Document {
+        no: int(row, 0)?,
+        unused_ms: int_if_any(row, 1)?,
+        length: int(row, 2)?,
+        used: flag(row, 3)?,
+    })
+}
+
+/// Deletes documents that were unused before a moment.
+pub(crate) async fn documents<X: Transaction>(
+    tx: &mut X,
+    before_ms: i64,
+    rows: u32,
+    at_ms: i64,
+) -> Done<X, Wrote> {
+    let (mut left, mut count, mut bytes) = (rows.max(1), 0, 0);
+    let mut place = tx.documents_place();
+    let more = loop {
+        let Some(table) = TABLES.get(place.table) else {
+            place = Place::default();
+            break false;
+        };
+        if left == 0 || bytes > SLICE_BYTES {
+            break true;
+        }
+        let page = tx
+            .all(table.page, params![place.after, left], |row| int(row, 0))
+            .await?;
+        if page.is_empty() {
+            place.table += 1;
+            place.after = 0;
+            continue;
+        }
+        for found in tx.all(table.look, params![page], document).await? {
+            left = left.saturating_sub(1);
+            place.after = found.no;
+            if look_after(tx, table, &found, before_ms, at_ms).await? {
+                count += 1;
+                bytes += found.length;
+            }
+            if bytes > SLICE_BYTES {
+                break;
+            }
+        }
+    };
+    tx.set_documents_place(place, count > 0);
+    Ok(Wrote::Swept { count, more })
+}
+
+/// Deletes a document that has been unused for long enough, and notes of another one whether it is
+/// used. True if it is gone.
+async fn look_after<X: Transaction>(
+    tx: &mut X,
+    table: &Table,
+    found: &Document,
+    before_ms: i64,
+    at_ms: i64,
+) -> Done<X, bool> {
+    let since_ms = match (found.used, found.unused_ms) {
+        (false, Some(since_ms)) if since_ms < before_ms => {
+            tx.later(table.delete, params![found.no]).await?;
+            return Ok(true);
+        }
+        (true, None) | (false, Some(_)) => return Ok(false),
+        (true, Some(_)) => None,
+        (false, None) => Some(at_ms),
+    };
+    tx.later(table.note, params![found.no, since_ms]).await?;
+    Ok(false)
+}
+
+/// A large value that has lost a reference.
+struct Loose {
+    no: i64,
+    length: i64,
+    touched_ms: i64,
+    needed: bool,
+}
+
+fn loose(row: &dyn Row) -> Result<Loose> {
+    Ok(Loose {
+        no: int(row, 0)?,
+        length: int(row, 1)?,
+        touched_ms: int(row, 2)?,
+        needed: flag(row, 3)?,
+    })
+}
+
+/// Deletes large values that nothing refers to since a moment. A transaction that wants to refer to
+/// one of the slice waits until it is known whether that stays.
+pub(crate) async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32) -> Done<X, Wrote> {
+    let sql = sql!(
+        "SELECT l.blob FROM blob_loose l WHERE l.since_ms < ?1 \
+        ORDER BY l.since_ms, l.blob LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
+    );
+    let nos = tx
+        .all(sql, params![before_ms, rows], |row| int(row, 0))
+        .await?;
+    let mut more = nos.len() >= rows as usize;
+    let lock = "SELECT no FROM blob WHERE no = ANY($1) ORDER BY no FOR UPDATE";
+    tx.lock(lock, params![nos.clone()]).await?;
+    // Only a later statement sees what was written until they were held.
+    let sql = sql!(
+        "SELECT l.blob, coalesce(octet_length(b.content), 0), coalesce(b.touched_ms, 0), \
+        EXISTS (SELECT 1 FROM blob_ref r WHERE r.blob = l.blob{| OFFSET 0}) \
+        FROM blob_loose l LEFT JOIN blob b ON b.no = {l.blob|ANY (ARRAY[l.blob])} \
+        WHERE l.blob {IN (SELECT value FROM json_each(?1))|= ANY(?1)} \
+        ORDER BY l.since_ms, l.blob"
+    );
+    let (mut bytes, mut gone, mut tight) = (0, Vec::new(), Vec::new());
+    for blob in tx.all(sql, params![nos], loose).await? {
+        if bytes > SLICE_BYTES {
+            more = true;
+            break;
+        }
+        if !blob.needed && blob.touched_ms >= before_ms {
+            let sql = sql!("UPDATE blob_loose SET since_ms = ?2 WHERE blob = ?1");
+            tx.later(sql, params![blob.no, blob.touched_ms]).await?;
+            continue;
+        }
+        tight.push(blob.no);
+        if !blob.needed {
+            gone.push(blob.no);
+            bytes += blob.length;
+        }
+    }
+    let count = u32::try_from(gone.len()).unwrap_or(u32::MAX);
+    let sql =
+        sql!("DELETE FROM blob_loose WHERE blob {IN (SELECT value FROM json_each(?1))|= ANY(?1)}");
+    tx.later(sql, params![tight]).await?;
+    let sql = sql!("DELETE FROM blob WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}");
+    tx.later(sql, params![gone]).await?;
+    Ok(Wrote::Swept { count, more })
+}

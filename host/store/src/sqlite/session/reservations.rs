@@ -1,0 +1,47 @@
+//! What keeps instances out of each other's way.
+
+use rusqlite::OptionalExtension as _;
+use uuid::Uuid;
+use windlass_model::{InstanceId, InstanceNo};
+
+use super::cache::Filled;
+use super::{Done, Session};
+use crate::sql::hot;
+
+impl Session<'_> {
+    /// An instance that reserves this.
+    pub(super) fn reserved_by(&self, key: &str) -> Done<Option<InstanceId>> {
+        let sql = "SELECT i.id FROM reservation r CROSS JOIN instance i ON i.no = r.instance \
+            WHERE r.key = ?1 ORDER BY r.instance LIMIT 1";
+        let id: Option<[u8; 16]> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([key], |row| row.get(0))
+            .optional()?;
+        Ok(id.map(|id| InstanceId(Uuid::from_bytes(id))))
+    }
+
+    pub(super) fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<()> {
+        for key in keys {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO reservation VALUES (?1, ?2)")?
+                .execute((key, instance))?;
+            self.cache.reservations = Filled::Some;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what an instance has reserved, if it has.
+    pub(super) fn release_reservations(&mut self, instance: InstanceNo) -> Done<()> {
+        if self.cache.reservations == Filled::Unknown {
+            let sql = "SELECT EXISTS (SELECT 1 FROM reservation)";
+            self.cache.reservations = self.filled(sql)?;
+        }
+        if self.cache.reservations == Filled::Some {
+            self.connection
+                .prepare_cached(hot::RELEASE_RESERVATIONS.sqlite)?
+                .execute([instance.0])?;
+        }
+        Ok(())
+    }
+}
