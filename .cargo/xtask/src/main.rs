@@ -14,6 +14,7 @@ mod place;
 mod pypi;
 mod servers;
 mod simulate;
+mod statements;
 mod supply;
 mod test;
 mod tidy;

@@ -135,6 +135,7 @@ pub(crate) fn run() -> Result<()> {
     ignored_tests(&root, &files, &mut wrong)?;
     no_binaries(&files, &mut wrong);
     shown_node(&root, &mut wrong)?;
+    crate::statements::twice(&root, &files, &mut wrong)?;
     if wrong.is_empty() {
         return Ok(());
     }
