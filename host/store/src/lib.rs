@@ -15,6 +15,7 @@ pub mod conformance;
 pub mod drafts;
 pub mod letters;
 pub mod lives;
+#[cfg(any(test, feature = "memory"))]
 pub mod memory;
 pub mod outside;
 #[cfg(feature = "postgres")]
@@ -36,12 +37,14 @@ mod externalise;
 mod health;
 mod prefix;
 mod queue;
+mod round;
 mod settings;
 mod sql;
 mod sums;
 mod weight;
 
 pub use error::{Error, Result};
+#[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::error::Result;
+use crate::Store;
+use crate::error::{Error, Result};
+use crate::externalise::externalise;
 use crate::weight::weight;
 use crate::write::{Line, Sink, Ticket, Write, Wrote};
 
@@ -20,6 +22,35 @@ struct Waiting {
     writes: usize,
     bytes: usize,
     closed: bool,
+}
+
+/// Hands a batch over to a writer, by a function that gives it back if the writer takes nothing more.
+pub(crate) fn submit(
+    sink: &Arc<dyn Sink>,
+    mut writes: Vec<(Ticket, Write)>,
+    push: impl FnOnce(Batch) -> Result<(), Batch>,
+) {
+    if writes.is_empty() {
+        return;
+    }
+    writes.iter_mut().for_each(|(_, write)| externalise(write));
+    let batch = Batch {
+        sink: Arc::clone(sink),
+        writes,
+    };
+    if let Err(batch) = push(batch) {
+        let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
+        let refused = tickets.map(|ticket| (ticket, Err(Error::closed())));
+        sink.answered(refused.collect());
+    }
+}
+
+/// Submits one write, and waits for its answer.
+pub(crate) fn write(store: &impl Store, write: Write) -> Result<Wrote> {
+    let awaited = Arc::new(Awaited::of(&write));
+    let sink: Arc<dyn Sink> = Arc::clone(&awaited) as Arc<dyn Sink>;
+    store.submit(&sink, vec![(0, write)]);
+    awaited.wait()
 }
 
 /// Many submitters, one writer.
@@ -94,14 +125,14 @@ impl Queue {
 }
 
 /// Waits for one answer.
-pub(crate) struct Awaited {
+struct Awaited {
     line: Line,
     answer: Mutex<Option<Result<Wrote>>>,
     answered: Condvar,
 }
 
 impl Awaited {
-    pub(crate) fn of(write: &Write) -> Self {
+    fn of(write: &Write) -> Self {
         Self {
             line: write.line(),
             answer: Mutex::default(),
@@ -109,7 +140,7 @@ impl Awaited {
         }
     }
 
-    pub(crate) fn wait(&self) -> Result<Wrote> {
+    fn wait(&self) -> Result<Wrote> {
         let mut answer = self.answer.lock();
         loop {
             if let Some(answer) = answer.take() {

@@ -8,12 +8,11 @@
 //!
 //! Where to put what:
 //!
-//! * a verb: a function `async fn name(&mut self, …) -> Done<Wrote>` of `Session`, in a file of
-//!   `session/` named like the one in `sqlite/session/`, and a line in `Session::carry_out`;
-//! * a reader: a method in `read.rs` that gives a statement and its parameters to the pool and
-//!   turns the rows into what is asked for (`rows.rs`, `values.rs`); larger families have a file
-//!   of their own beside it, like `sqlite/stimuli.rs`;
-//! * a table: `schema.sql`, until it is released; then a further step in `layout.rs`.
+//! * a verb or a reader that SQLite can run alike: a file of `crate::sql`, and a line in its
+//!   `verbs.rs` or `read.rs`;
+//! * a verb of PostgreSQL's own: an `async fn` of `Session` in `session/`, and a method of
+//!   `Transaction`;
+//! * a table: a further step in `layout.rs`.
 
 mod connect;
 mod fault;
@@ -49,9 +48,8 @@ pub use self::options::PostgresOptions;
 use self::pool::ReadPool;
 use self::shared::Shared;
 use crate::error::{Error, Result};
-use crate::externalise::externalise;
 use crate::health::Health;
-use crate::queue::{Awaited, Batch};
+use crate::queue;
 use crate::sql::params;
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
@@ -214,29 +212,12 @@ fn wait_for<T: Send + 'static>(
 }
 
 impl Store for PostgresStore {
-    fn submit(&self, sink: &Arc<dyn Sink>, mut writes: Vec<(Ticket, Write)>) {
-        if writes.is_empty() {
-            return;
-        }
-        writes.iter_mut().for_each(|(_, write)| externalise(write));
-        if let Err(batch) = self.shared.lanes.push(Batch {
-            sink: Arc::clone(sink),
-            writes,
-        }) {
-            let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
-            sink.answered(
-                tickets
-                    .map(|ticket| (ticket, Err(Error::closed())))
-                    .collect(),
-            );
-        }
+    fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>) {
+        queue::submit(sink, writes, |batch| self.shared.lanes.push(batch));
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        let awaited = Arc::new(Awaited::of(&write));
-        let sink: Arc<dyn Sink> = Arc::clone(&awaited) as Arc<dyn Sink>;
-        self.submit(&sink, vec![(0, write)]);
-        awaited.wait()
+        queue::write(self, write)
     }
 
     fn notify(&self) {

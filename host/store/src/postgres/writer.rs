@@ -1,7 +1,6 @@
 //! The threads that write, one for each lane: each takes whatever waits in its lane, carries it
 //! out in the order in which it was submitted, and answers once it is durable.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
@@ -11,31 +10,22 @@ use super::lanes::Next;
 use super::session::is_plain;
 use super::shared::Shared;
 use crate::codes;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::health::{Lasts, concerns_all};
 use crate::queue::Batch;
-use crate::write::{Sink, Ticket, Write, Wrote};
-
-/// One write on its way.
-struct Item {
-    /// Which of the sinks of this round.
-    sink: usize,
-    ticket: Ticket,
-    write: Write,
-    answer: Option<Result<Wrote>>,
-}
+use crate::round::Round;
 
 /// Drives a lane until all are closed and it is empty.
 pub(super) fn run(shared: &Shared, runtime: &Runtime, no: usize, mut lane: Lane) {
-    let mut round = Round::default();
+    let mut work = Work::default();
     loop {
         match shared.lanes.take(no) {
-            Next::Work(batches) => round.run(shared, runtime, &mut lane, batches),
+            Next::Work(batches) => work.run(shared, runtime, &mut lane, batches),
             Next::Meet(crossing) if no > 0 => crossing.pass(),
             Next::Meet(crossing) => {
                 let _held = crossing.hold();
                 let batches = shared.lanes.take_crossing(&crossing);
-                round.run(shared, runtime, &mut lane, batches);
+                work.run(shared, runtime, &mut lane, batches);
             }
             Next::End => return,
         }
@@ -48,25 +38,27 @@ fn micros(time: Duration) -> u64 {
 
 /// What was taken from the lane at once.
 #[derive(Default)]
-struct Round {
-    sinks: Vec<Arc<dyn Sink>>,
-    items: Vec<Item>,
-    /// Everything before this is answered.
-    next: usize,
+struct Work {
+    round: Round,
     /// Why nothing more of this round is tried.
     lost: Option<Error>,
 }
 
-impl Round {
+impl Work {
     /// Carries out all of it, and answers.
     fn run(&mut self, shared: &Shared, runtime: &Runtime, lane: &mut Lane, batches: Vec<Batch>) {
-        self.fill(batches);
-        while self.next < self.items.len() {
+        self.round.fill(batches.into_iter());
+        self.lost = None;
+        while !self.round.left().is_empty() {
             let clock = shared.options.clock.as_ref();
             let begun = clock.monotonic();
             let size = match &self.lost {
                 // Each would look for the server anew, one after the other.
-                Some(error) => self.refuse(error.clone()),
+                Some(error) => {
+                    let left = self.round.left().len();
+                    self.round.fail(left, error);
+                    left
+                }
                 None => runtime.block_on(self.run_group(shared, lane)),
             };
             let took = clock.monotonic().saturating_sub(begun);
@@ -74,28 +66,7 @@ impl Round {
             let metrics = &shared.options.metrics;
             metrics.commit.record(micros(took));
             metrics.commit_batch.record(size as u64);
-            self.answer(size);
-        }
-    }
-
-    fn fill(&mut self, batches: Vec<Batch>) {
-        self.items.clear();
-        self.sinks.clear();
-        self.next = 0;
-        self.lost = None;
-        for batch in batches {
-            let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
-            let sink = known.unwrap_or_else(|| {
-                self.sinks.push(batch.sink);
-                self.sinks.len() - 1
-            });
-            let items = batch.writes.into_iter();
-            self.items.extend(items.map(|(ticket, write)| Item {
-                sink,
-                ticket,
-                write,
-                answer: None,
-            }));
+            self.round.answer(size);
         }
     }
 
@@ -107,7 +78,7 @@ impl Round {
             self.run_singly(shared, lane, 1).await;
             return 1;
         }
-        let group = self.items.iter().skip(self.next).take(plain);
+        let group = self.round.left().iter().take(plain);
         let mut work = Plain {
             writes: group.map(|item| &item.write).collect(),
             checked: false,
@@ -119,7 +90,7 @@ impl Round {
             }
             Ok(answers) => {
                 let size = answers.len();
-                let group = self.items.iter_mut().skip(self.next);
+                let group = self.round.left_mut().iter_mut();
                 for (item, answer) in group.zip(answers) {
                     item.answer = Some(Ok(answer));
                 }
@@ -130,10 +101,8 @@ impl Round {
                 plain
             }
             Err(Refused::Lost(error)) => {
-                for item in self.items.iter_mut().skip(self.next).take(plain) {
-                    item.answer = Some(Err(error.clone()));
-                }
-                self.note(&error);
+                self.round.fail(plain, &error);
+                note(&mut self.lost, &error);
                 plain
             }
         }
@@ -142,7 +111,7 @@ impl Round {
     /// How many writes from the next on may be one batch.
     fn plain(&self, shared: &Shared) -> usize {
         let known = shared.known.lock();
-        let rest = self.items.iter().skip(self.next);
+        let rest = self.round.left().iter();
         rest.take(shared.options.group_writes.max(1))
             .take_while(|item| is_plain(&item.write, &known))
             .count()
@@ -150,37 +119,22 @@ impl Round {
 
     /// Runs writes each in a transaction of its own.
     async fn run_singly(&mut self, shared: &Shared, lane: &mut Lane, size: usize) {
-        for at in self.next..self.next.saturating_add(size).min(self.items.len()) {
-            let Some(item) = self.items.get_mut(at) else {
-                return;
-            };
+        for item in self.round.left_mut().iter_mut().take(size) {
             if let Some(error) = &self.lost {
                 item.answer = Some(Err(error.clone()));
                 continue;
             }
             let answer = lane.run(shared, &mut Single(&item.write)).await;
-            let lost = match &answer {
-                Err(Refused::Lost(error)) => Some(error.clone()),
-                _ => None,
-            };
-            item.answer = Some(answer.map_err(Refused::error));
-            if let Some(error) = lost {
-                self.note(&error);
+            if let Err(Refused::Lost(error)) = &answer {
+                note(&mut self.lost, error);
             }
-        }
-    }
-
-    /// The database cannot be reached: nothing more of this round is tried. What is only not
-    /// known of one write says nothing about the others.
-    fn note(&mut self, error: &Error) {
-        if error.code != codes::UNKNOWN_OUTCOME {
-            self.lost = Some(error.clone());
+            item.answer = Some(answer.map_err(Refused::error));
         }
     }
 
     /// Notes whether the database has worked for the next `size` writes.
     fn tell_health(&self, shared: &Shared, size: usize) {
-        let answers = self.items.iter().skip(self.next).take(size);
+        let answers = self.round.left().iter().take(size);
         let mut failed = None;
         for answer in answers.filter_map(|item| item.answer.as_ref()) {
             match answer {
@@ -193,32 +147,12 @@ impl Round {
             shared.health.note(Lasts::Passing, error);
         }
     }
-
-    /// Refuses all that is left, and says how many writes it was.
-    fn refuse(&mut self, error: Error) -> usize {
-        let left = self.items.iter_mut().skip(self.next);
-        left.map(|item| item.answer = Some(Err(error.clone())))
-            .count()
-    }
-
-    /// Hands out the answers of the next `size` writes, as many as possible at a time.
-    fn answer(&mut self, size: usize) {
-        let mut answers: Vec<Vec<_>> = self.sinks.iter().map(|_| Vec::new()).collect();
-        for item in self.items.iter_mut().skip(self.next).take(size) {
-            let answer = item.answer.take().unwrap_or_else(|| Err(Error::closed()));
-            if let Some(answers) = answers.get_mut(item.sink) {
-                answers.push((item.ticket, answer));
-            }
-        }
-        self.next += size;
-        for (sink, answers) in self.sinks.iter().zip(answers) {
-            if !answers.is_empty() {
-                sink.answered(answers);
-            }
-        }
-    }
 }
 
-fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+/// The database cannot be reached: nothing more of this round is tried. What is only not known of
+/// one write says nothing about the others.
+fn note(lost: &mut Option<Error>, error: &Error) {
+    if error.code != codes::UNKNOWN_OUTCOME {
+        *lost = Some(error.clone());
+    }
 }

@@ -1,8 +1,15 @@
-//! What is the same in SQLite and PostgreSQL, written once: statements, and how their rows are
-//! read. What belongs to groups of writes or to lanes stays with its backend.
+//! What SQLite and PostgreSQL do alike, written once. What belongs to groups of writes or to lanes
+//! stays with its backend.
 //!
-//! A statement is written for SQLite and turned into PostgreSQL's words when the host is compiled
-//! ([`sql!`]). Both backends give rows by [`Row`], and [`row`] reads values out of them.
+//! A statement is turned into the words of each database when the host is compiled ([`sql!`]). Both
+//! backends give rows by [`Row`], and [`row`] reads values out of them. Readers run on a [`Source`],
+//! verbs on a [`Transaction`](transaction::Transaction).
+//!
+//! Where to put what:
+//!
+//! * a reader: a function over `Source` in the file of its subject, and a method in [`read`];
+//! * a verb: an `async fn` over `Transaction` in the file of its subject, and a line in [`verbs`];
+//! * a statement of the hot half that both databases run as it is: [`hot`].
 
 pub(crate) mod components;
 pub(crate) mod drafts;

@@ -41,9 +41,8 @@ use self::shared::{Shared, Trace};
 use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
-use crate::externalise::externalise;
 use crate::health::{Health, Lasts};
-use crate::queue::{Awaited, Batch, Queue};
+use crate::queue::{self, Queue};
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Reader as _, Store, codes};
 
@@ -149,29 +148,12 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn submit(&self, sink: &Arc<dyn Sink>, mut writes: Vec<(Ticket, Write)>) {
-        if writes.is_empty() {
-            return;
-        }
-        writes.iter_mut().for_each(|(_, write)| externalise(write));
-        if let Err(batch) = self.shared.queue.push(Batch {
-            sink: Arc::clone(sink),
-            writes,
-        }) {
-            let tickets = batch.writes.iter().map(|(ticket, _)| *ticket);
-            sink.answered(
-                tickets
-                    .map(|ticket| (ticket, Err(Error::closed())))
-                    .collect(),
-            );
-        }
+    fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>) {
+        queue::submit(sink, writes, |batch| self.shared.queue.push(batch));
     }
 
     fn write(&self, write: Write) -> Result<Wrote> {
-        let waiting = Arc::new(Awaited::of(&write));
-        let sink: Arc<dyn Sink> = Arc::clone(&waiting) as Arc<dyn Sink>;
-        self.submit(&sink, vec![(0, write)]);
-        waiting.wait()
+        queue::write(self, write)
     }
 
     fn notify(&self) {

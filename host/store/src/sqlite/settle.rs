@@ -6,7 +6,7 @@ use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
 
 use super::session::{Failed, Session};
 use super::shared::Shared;
-use super::writer::Item;
+use crate::round::Item;
 use crate::sql::hot;
 use crate::write::{Commit, Write, Wrote};
 

@@ -5,7 +5,6 @@
 //! one, so that only what fails fails. A COMMIT that fails leaves it unknown what is in the
 //! file: the connection is opened anew and the group looked for before anybody is answered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_model::failpoint;
@@ -19,16 +18,9 @@ use super::watch;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::health::{Lasts, concerns_all};
-use crate::write::{Sink, Ticket, Write, Wrote};
-
-/// One write on its way.
-pub(super) struct Item {
-    /// Which of the sinks of this round.
-    sink: usize,
-    ticket: Ticket,
-    pub(super) write: Write,
-    pub(super) answer: Option<Result<Wrote>>,
-}
+use crate::queue::Batch;
+use crate::round::{Item, Round};
+use crate::write::Write;
 
 /// What became of an attempt at a group.
 enum Attempt {
@@ -46,7 +38,7 @@ enum Attempt {
 /// Runs until the queue is closed and empty.
 pub(super) fn run(shared: &Shared, opened: Opened) {
     let mut opened = Some(opened);
-    let mut round = Round::default();
+    let mut work = Work::default();
     loop {
         // A connection that failed is replaced when the next work comes, and if that fails
         // too, the work is answered with the reason.
@@ -55,10 +47,10 @@ pub(super) fn run(shared: &Shared, opened: Opened) {
             None => open_again(shared),
         };
         let ended = match &opened {
-            Ok(opened) => with_connection(shared, opened, &mut round),
+            Ok(opened) => with_connection(shared, opened, &mut work),
             Err(error) => {
-                round.refuse(error);
-                round.fill(shared)
+                work.refuse(error);
+                work.fill(shared)
             }
         };
         if !ended {
@@ -89,25 +81,25 @@ fn open_again(shared: &Shared) -> Result<Opened> {
 }
 
 /// Works with one connection for as long as that is good. False if there is no more to come.
-fn with_connection(shared: &Shared, opened: &Opened, round: &mut Round) -> bool {
+fn with_connection(shared: &Shared, opened: &Opened, work: &mut Work) -> bool {
     let mut session = match Session::new(opened, shared) {
         Ok(session) => session,
         Err(failed) => {
-            round.refuse(&told(shared, failed));
-            return round.fill(shared);
+            work.refuse(&told(shared, failed));
+            return work.fill(shared);
         }
     };
-    if !round.settle_unknown(shared, opened, &mut session) {
+    if !work.settle_unknown(shared, opened, &mut session) {
         return true;
     }
     loop {
-        while round.next < round.items.len() {
-            if !round.run_group(shared, &mut session) {
+        while !work.round.left().is_empty() {
+            if !work.run_group(shared, &mut session) {
                 return true;
             }
             session.keep_log_short();
         }
-        if !round.fill(shared) {
+        if !work.fill(shared) {
             return false;
         }
     }
@@ -129,55 +121,38 @@ fn told(shared: &Shared, failed: Failed) -> Error {
     }
 }
 
-/// What was taken from the queue at once.
+/// What was taken from the queue at once, and what is open of it.
 #[derive(Default)]
-struct Round {
-    sinks: Vec<Arc<dyn Sink>>,
-    items: Vec<Item>,
-    /// Everything before this is answered.
-    next: usize,
-    /// So many from `next` on may be in the file or not, and why that is.
+struct Work {
+    round: Round,
+    /// So many of those that are left may be in the file or not, and why that is.
     unknown: Option<(usize, Error)>,
     /// What begins there has been run twice: its COMMIT failed, and it was not in the file.
     tried_again: Option<usize>,
-    batches: Vec<crate::queue::Batch>,
+    batches: Vec<Batch>,
 }
 
-impl Round {
+impl Work {
     /// Waits for work. False once there is none any more.
     fn fill(&mut self, shared: &Shared) -> bool {
-        self.items.clear();
-        self.sinks.clear();
-        self.next = 0;
         self.tried_again = None;
-        if !shared.queue.take(&mut self.batches) {
-            return false;
-        }
-        for batch in self.batches.drain(..) {
-            let known = self.sinks.iter().position(|sink| same(sink, &batch.sink));
-            let sink = known.unwrap_or_else(|| {
-                self.sinks.push(batch.sink);
-                self.sinks.len() - 1
-            });
-            let items = batch.writes.into_iter();
-            self.items.extend(items.map(|(ticket, write)| Item {
-                sink,
-                ticket,
-                write,
-                answer: None,
-            }));
-        }
-        true
+        let taken = shared.queue.take(&mut self.batches);
+        self.round.fill(self.batches.drain(..));
+        taken
     }
 
     /// Runs the next group and answers it. False if the connection is of no use any more.
     fn run_group(&mut self, shared: &Shared, session: &mut Session<'_>) -> bool {
-        let size = (self.items.len() - self.next).min(shared.options.group_writes.max(1));
+        let size = self
+            .round
+            .left()
+            .len()
+            .min(shared.options.group_writes.max(1));
         match self.attempt(shared, session, size) {
-            Attempt::Done => self.answer(size),
+            Attempt::Done => self.round.answer(size),
             Attempt::NotBegun(error) => {
-                self.fail(size, &error);
-                self.answer(size);
+                self.round.fail(size, &error);
+                self.round.answer(size);
             }
             Attempt::RolledBack(_) => return self.run_singly(shared, session, size),
             Attempt::Unknown(error) => {
@@ -185,8 +160,8 @@ impl Round {
                 return false;
             }
             Attempt::Lost(error) => {
-                self.fail(size, &error);
-                self.answer(size);
+                self.round.fail(size, &error);
+                self.round.answer(size);
                 return false;
             }
         }
@@ -198,24 +173,24 @@ impl Round {
         for _ in 0..size {
             match self.attempt(shared, session, 1) {
                 Attempt::Done => {}
-                Attempt::NotBegun(error) | Attempt::RolledBack(error) => self.fail(1, &error),
+                Attempt::NotBegun(error) | Attempt::RolledBack(error) => self.round.fail(1, &error),
                 Attempt::Unknown(error) => {
                     self.unknown = Some((1, error));
                     return false;
                 }
                 Attempt::Lost(error) => {
-                    self.fail(1, &error);
-                    self.answer(1);
+                    self.round.fail(1, &error);
+                    self.round.answer(1);
                     return false;
                 }
             }
-            self.answer(1);
+            self.round.answer(1);
         }
         true
     }
 
     fn attempt(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> Attempt {
-        let group = || self.items.iter().skip(self.next).take(size);
+        let group = || self.round.left().iter().take(size);
         let flush = group().any(|item| matches!(item.write, Write::Flush));
         let clock = shared.options.clock.as_ref();
         let asked = clock.monotonic();
@@ -226,7 +201,7 @@ impl Round {
         let begun = clock.monotonic();
         let waited = begun.saturating_sub(asked);
         session.note_wait(waited);
-        let group = self.items.iter_mut().skip(self.next).take(size);
+        let group = self.round.left_mut().iter_mut().take(size);
         if let Err(failed) = carry_out(session, group) {
             session.roll_back();
             return Attempt::RolledBack(told(shared, failed));
@@ -261,16 +236,16 @@ impl Round {
         let Some((size, why)) = self.unknown.take() else {
             return true;
         };
-        let group = self.items.iter().skip(self.next).take(size);
+        let group = self.round.left().iter().take(size);
         match settle(shared, &opened.connection, session, group) {
-            Ok(Settled::Written) => self.answer(size),
+            Ok(Settled::Written) => self.round.answer(size),
             // A disk that stays full must not be tried for ever: whoever asked is told.
-            Ok(Settled::NotWritten) if self.tried_again == Some(self.next) => {
-                self.fail(size, &why);
-                self.answer(size);
+            Ok(Settled::NotWritten) if self.tried_again == Some(self.round.answered()) => {
+                self.round.fail(size, &why);
+                self.round.answer(size);
             }
             // Nothing of it is there, or doing it again does no harm: it is run again.
-            Ok(Settled::NotWritten) => self.tried_again = Some(self.next),
+            Ok(Settled::NotWritten) => self.tried_again = Some(self.round.answered()),
             Err(error) => {
                 let text = format!(
                     "{why}; whether the write lasts cannot be found out: {}",
@@ -278,46 +253,24 @@ impl Round {
                 );
                 let unknown = Error::new(codes::UNKNOWN_OUTCOME, text)
                     .help("Check the disk; what was not acknowledged is looked up at the start.");
-                self.fail(size, &unknown);
-                self.answer(size);
+                self.round.fail(size, &unknown);
+                self.round.answer(size);
             }
         }
         true
-    }
-
-    fn fail(&mut self, size: usize, error: &Error) {
-        for item in self.items.iter_mut().skip(self.next).take(size) {
-            item.answer = Some(Err(error.clone()));
-        }
     }
 
     /// Answers everything that has not been, with an error.
     fn refuse(&mut self, error: &Error) {
         if let Some((size, why)) = self.unknown.take() {
             let text = format!("{why}; whether the write lasts cannot be found out: {error}");
-            self.fail(size, &Error::new(codes::UNKNOWN_OUTCOME, text));
-            self.answer(size);
+            self.round
+                .fail(size, &Error::new(codes::UNKNOWN_OUTCOME, text));
+            self.round.answer(size);
         }
-        let rest = self.items.len() - self.next;
-        self.fail(rest, error);
-        self.answer(rest);
-    }
-
-    /// Hands out the answers of the next `size` writes, as many as possible at a time.
-    fn answer(&mut self, size: usize) {
-        let mut answers: Vec<Vec<_>> = self.sinks.iter().map(|_| Vec::new()).collect();
-        for item in self.items.iter_mut().skip(self.next).take(size) {
-            let answer = item.answer.take().unwrap_or_else(|| Err(Error::closed()));
-            if let Some(answers) = answers.get_mut(item.sink) {
-                answers.push((item.ticket, answer));
-            }
-        }
-        self.next += size;
-        for (sink, answers) in self.sinks.iter().zip(answers) {
-            if !answers.is_empty() {
-                sink.answered(answers);
-            }
-        }
+        let rest = self.round.left().len();
+        self.round.fail(rest, error);
+        self.round.answer(rest);
     }
 }
 
@@ -353,8 +306,4 @@ fn begin(shared: &Shared, session: &mut Session<'_>, flush: bool) -> Result<(), 
         }
     }
     session.begin(flush)
-}
-
-fn same(one: &Arc<dyn Sink>, other: &Arc<dyn Sink>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }

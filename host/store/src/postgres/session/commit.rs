@@ -1,5 +1,10 @@
 //! One step by itself: what a batch (`batch.rs`) cannot carry because it does something rare,
 //! or because a batch with it has failed.
+//!
+//! A batch of one on checked facts cannot take its place: a step that creates children, cancels,
+//! sends, ends waits or writes dead letters decides on rows that it reads and locks in between, and
+//! so needs round trips that a batch, whose statements are sent together, has not. What both write
+//! alike is in `crate::sql::hot`.
 
 use windlass_model::{Payload, ScopeNo, Status};
 
@@ -7,8 +12,7 @@ use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{NewTrigger, RunRow, bounded};
-use crate::sql::hot;
-use crate::sql::{holding, letters, lives, outside, queueing};
+use crate::sql::{holding, hot, letters, lives, outside, queueing};
 use crate::write::{Commit, Finish, NewItem, Wrote};
 
 impl Session<'_> {
