@@ -15,7 +15,7 @@ mod tests;
 pub mod visible;
 
 pub use drawing::{drawn, warnings};
-pub use places::{diagnostics, position};
+pub use places::diagnostics;
 
 /// What is wrong with a file.
 #[derive(Clone, Debug)]

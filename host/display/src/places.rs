@@ -1,7 +1,7 @@
 //! Diagnostics as JSON, with lines and columns.
 
 use serde_json::{Map, Value, json};
-use windlass_model::Place;
+use windlass_model::{Place, position};
 
 use crate::Problems;
 
@@ -36,22 +36,4 @@ fn at(text: &str, place: &Place) -> Map<String, Value> {
         item.insert("end".to_owned(), json!(span.end));
     }
     item
-}
-
-/// Line and column of a byte offset, both from 1; the column in characters.
-pub fn position(text: &str, offset: usize) -> (usize, usize) {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = text.get(..end).unwrap_or_default();
-    let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .count()
-        + 1;
-    (line, column)
 }

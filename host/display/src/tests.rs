@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use windlass_model::{Code, Diagnostic, Place};
+use windlass_model::{Code, Diagnostic, Place, position};
 
 use crate::visible::{coloured, is_hidden, json, visible};
-use crate::{Problems, diagnostics, drawn, position};
+use crate::{Problems, diagnostics, drawn};
 
 fn at(span: Range<usize>) -> Place {
     Place {

@@ -34,7 +34,7 @@ pub mod valid;
 pub use clock::Clock;
 pub use code::Code;
 pub use definition::Definition;
-pub use diagnostic::{Diagnostic, Place};
+pub use diagnostic::{Diagnostic, Place, position};
 pub use failure::{Class, Failure};
 pub use ids::{
     BindingNo, BookmarkNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, LetterNo, Numbers,

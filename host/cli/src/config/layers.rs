@@ -268,7 +268,7 @@ impl Merge {
         for key in unknown {
             let path: Vec<_> = key.split('.').map(str::to_owned).collect();
             let place = key_span(&text, &path).map_or_else(String::new, |start| {
-                let (line, column) = windlass_display::position(&text, start);
+                let (line, column) = windlass_model::position(&text, start);
                 format!(":{line}:{column}")
             });
             self.unknown(&format!("{name}{place}"), &path);

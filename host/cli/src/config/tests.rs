@@ -193,7 +193,7 @@ fn check_refused(layers: &Layers, code: &str, part: &str, line: usize) {
             let span = first.place.span.clone().unwrap();
             (
                 first.message.clone(),
-                windlass_display::position(&problems.text, span.start).0,
+                windlass_model::position(&problems.text, span.start).0,
             )
         }
     };
