@@ -67,6 +67,10 @@ const WALLS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "windlass-periodic",
+        &["tokio", "wasmtime", "rusqlite", "windlass-model"],
+    ),
+    (
         "windlass-postgres",
         &[
             "wasmtime",

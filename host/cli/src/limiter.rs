@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -18,7 +18,7 @@ use tracing_subscriber::layer::Context;
 use windlass_model::Clock;
 
 /// For how long lines are counted, and after which time the suppressed ones are reported.
-const WINDOW: Duration = Duration::from_secs(10);
+pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
 /// What the lines are logged as that say how many were suppressed. They are not limited.
 pub(crate) const TARGET: &str = "windlass::log";
@@ -29,8 +29,6 @@ pub(crate) struct Limits {
     most: u32,
     clock: Arc<dyn Clock>,
     places: Mutex<HashMap<Identifier, Place>>,
-    /// Rung when a line is suppressed and none was before, and at the end.
-    bell: Condvar,
 }
 
 /// A place in the code that has written something.
@@ -49,7 +47,6 @@ impl Limits {
             most,
             clock,
             places: Mutex::default(),
-            bell: Condvar::new(),
         })
     }
 
@@ -72,9 +69,6 @@ impl Limits {
             return true;
         }
         place.suppressed += 1;
-        if place.suppressed == 1 {
-            self.bell.notify_one();
-        }
         false
     }
 
@@ -97,23 +91,6 @@ impl Limits {
             } else {
                 tracing::info!(target: TARGET, lines, place, "log lines were suppressed");
             }
-        }
-    }
-
-    /// Reports now and then, for as long as the program runs.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "lines of the log are about real time"
-    )]
-    pub(crate) fn keep_reporting(self: Arc<Self>) {
-        loop {
-            let mut places = self.places.lock();
-            while places.values().all(|place| place.suppressed == 0) {
-                self.bell.wait(&mut places);
-            }
-            drop(places);
-            std::thread::sleep(WINDOW);
-            self.report();
         }
     }
 }

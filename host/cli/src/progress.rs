@@ -44,7 +44,7 @@ pub(crate) struct Progress(JoinHandle<()>);
 pub(crate) fn begin(paint: Paint) -> std::io::Result<(Watcher, Progress)> {
     let (sender, receiver) = sync_channel(WAITING);
     let thread = std::thread::Builder::new()
-        .name("windlass-progress".to_owned())
+        .name("progress".to_owned())
         .spawn(move || show(&receiver, paint))?;
     Ok((Watcher(sender), Progress(thread)))
 }

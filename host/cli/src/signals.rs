@@ -49,7 +49,7 @@ impl Signals {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let thread = std::thread::Builder::new().name("windlass-signals".to_owned());
+        let thread = std::thread::Builder::new().name("signals".to_owned());
         thread.spawn(move || {
             tokio.block_on(self.next());
             act();

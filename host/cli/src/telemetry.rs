@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+use windlass_periodic::{Periodic, Rest};
 use windlass_runtime::SystemClock;
 
 use crate::codes;
 use crate::config::{LogFormat, Telemetry};
 use crate::error::Expected;
-use crate::limiter::{Limiter, Limits, TARGET};
+use crate::limiter::{Limiter, Limits, TARGET, WINDOW};
 
 /// The limits of this process, so that what they suppress last is told.
 static LIMITS: OnceLock<Arc<Limits>> = OnceLock::new();
@@ -48,10 +49,15 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         && let Some(limits) = limits
         && LIMITS.set(Arc::clone(&limits)).is_ok()
     {
-        let report = move || limits.keep_reporting();
-        let thread = std::thread::Builder::new().name("windlass-log".to_owned());
-        if let Err(error) = thread.spawn(report) {
-            tracing::warn!(%error, "suppressed log lines are only counted at the end");
+        let worker = Periodic::start("log", move |_| {
+            limits.report();
+            Rest::exactly(WINDOW)
+        });
+        match worker {
+            Ok(worker) => worker.detach(),
+            Err(error) => {
+                tracing::warn!(%error, "suppressed log lines are only counted at the end");
+            }
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ pub(crate) mod place;
 use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use windlass_keys::export::{ExportKeys, MOST_TRUSTED};
@@ -56,7 +57,7 @@ impl Machine {
     pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .thread_name("windlass-io")
+            .thread_name_fn(io_name)
             .enable_all()
             .build()?;
         Ok(Self {
@@ -199,6 +200,20 @@ impl Machine {
         }
     }
 
+    /// Where definitions are read from. Without a web server (`web`) triggers by `http` start
+    /// nothing.
+    pub(crate) fn definition_options(&self, web: bool) -> definitions::Options {
+        let section = &self.config.definitions;
+        definitions::Options {
+            directories: section.directory.0.clone(),
+            on_removal: match section.on_removal {
+                config::OnRemoval::Retract => OnRemoval::Retract,
+                config::OnRemoval::Keep => OnRemoval::Keep,
+            },
+            web,
+        }
+    }
+
     /// Where definitions come from, as this process looks after them.
     pub(crate) fn definitions(
         &self,
@@ -207,15 +222,7 @@ impl Machine {
         topology: &Topology,
         web: bool,
     ) -> Definitions {
-        let section = &self.config.definitions;
-        let options = definitions::Options {
-            directories: section.directory.0.clone(),
-            on_removal: match section.on_removal {
-                config::OnRemoval::Retract => OnRemoval::Retract,
-                config::OnRemoval::Keep => OnRemoval::Keep,
-            },
-            web,
-        };
+        let options = self.definition_options(web);
         let io = self.tokio.handle().clone();
         let (store, plugins) = (Arc::clone(store), Arc::clone(plugins));
         Definitions::new(
@@ -272,9 +279,15 @@ impl Machine {
             topology: self.topology()?,
             max_steps: scheduler.max_steps,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         })
     }
+}
+
+/// Names a thread of tokio. Each number is used once.
+fn io_name() -> String {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    format!("io-{}", THREADS.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Where plugins are looked for: the library first.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use wasmtime::{
     Config, Engine, InstanceAllocationStrategy, MemoryType, OptLevel, PoolingAllocationConfig,
 };
+use windlass_periodic::{Periodic, Rest};
 
 use crate::codes;
 use crate::error::{Error, chain};
@@ -88,16 +89,24 @@ fn pool_fits() -> bool {
     wasmtime::Memory::new(&mut store, MemoryType::new64(0, Some(1 << 42 >> 16))).is_ok()
 }
 
-/// Drives the epochs of a host until it is gone.
-pub(crate) fn tick(host: &Weak<Shared>) {
+/// Drives the epochs of a host. The thread ends with the last that uses the host: plugins may
+/// outlive it, and without epochs their deadlines would never come.
+pub(crate) fn tick(host: Weak<Shared>) -> Result<(), Error> {
     let mut ticks = 0_u32;
-    loop {
-        std::thread::park_timeout(TICK);
-        let Some(host) = host.upgrade() else { return };
-        host.engine.increment_epoch();
-        ticks = ticks.wrapping_add(1);
-        if ticks.is_multiple_of(REAP_TICKS) {
-            host.reap();
+    let ticker = Periodic::start("epochs", move |bell| {
+        match host.upgrade() {
+            Some(host) => {
+                host.engine.increment_epoch();
+                ticks = ticks.wrapping_add(1);
+                if ticks.is_multiple_of(REAP_TICKS) {
+                    host.reap();
+                }
+            }
+            None => bell.stop(),
         }
-    }
+        Rest::exactly(TICK)
+    });
+    let ticker = ticker.map_err(|error| Error::new(codes::ENGINE, "engine", error.to_string()))?;
+    ticker.detach();
+    Ok(())
 }

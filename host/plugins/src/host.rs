@@ -36,7 +36,6 @@ const LOOKS_OF_PEAK: u64 = 60;
 pub struct Host {
     pub(crate) shared: Arc<Shared>,
     registry: Registry,
-    ticker: Option<std::thread::JoinHandle<()>>,
 }
 
 /// What every plugin needs.
@@ -130,15 +129,10 @@ impl Host {
             io,
         });
         load::clean(&shared);
-        let weak = Arc::downgrade(&shared);
-        let ticker = std::thread::Builder::new()
-            .name("windlass-epochs".to_owned())
-            .spawn(move || engine::tick(&weak))
-            .map_err(|error| Error::new(codes::ENGINE, "engine", error.to_string()))?;
+        engine::tick(Arc::downgrade(&shared))?;
         Ok(Arc::new(Self {
             shared,
             registry: Registry::default(),
-            ticker: Some(ticker),
         }))
     }
 
@@ -251,16 +245,6 @@ impl Host {
             tables: metrics.tables() as u64,
             stacks: metrics.stacks() as u64,
         })
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // Plugins may outlive the host and keep the ticker going, which is as it should be:
-        // without it their deadlines would never come.
-        if let Some(ticker) = self.ticker.take() {
-            ticker.thread().unpark();
-        }
     }
 }
 

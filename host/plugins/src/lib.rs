@@ -1,7 +1,7 @@
 //! Who does the work: WebAssembly components, hosted in wasmtime. The only crate that names it.
 //!
 //! A [`Host`] owns the engine and what all plugins share. It loads bytes into a [`Plugin`],
-//! keeps the loaded ones in a [`Registry`], and watches folders for new ones. A plugin is
+//! keeps the loaded ones in a [`Registry`], and takes in what [`Folders`] hold. A plugin is
 //! called through [`Plugin::execute`] and [`Plugin::accept`], or, where its [`Lane`] allows
 //! it, by the plain functions of the same names with `_inline`.
 //!
@@ -18,6 +18,7 @@ mod convert;
 pub mod description;
 mod engine;
 mod error;
+mod folders;
 mod gate;
 mod guest;
 mod host;
@@ -36,7 +37,6 @@ mod registry;
 mod run;
 mod secrets;
 mod slot;
-mod watch;
 
 pub use budget::{Hold, machine_memory};
 pub use call::{
@@ -45,6 +45,7 @@ pub use call::{
 };
 pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
+pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
 pub use lane::Lane;
 pub use options::{
@@ -57,4 +58,3 @@ pub use proof::{Proof, Proofs, Signed, Standing};
 pub use quarantine::Quarantine;
 pub use registry::{Missing, Registry};
 pub use secrets::bind as bind_secrets;
-pub use watch::{LoadEvent, Watch};

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_model::{Clock, Code, Digest};
+use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_plugins::{Host, Plugin, Signed};
 use windlass_store::components::{NewComponent, Stored};
 use windlass_store::published::PublicationQuery;
 use windlass_store::{Store, Write, Wrote};
 
-use crate::bell::Looking;
 use crate::catalog;
 use crate::error::Error;
 use crate::shared::Shared;
@@ -93,15 +93,16 @@ fn stored(
 ///
 /// The thread cannot be started.
 pub(crate) fn share(
-    shared: &Arc<Shared>,
+    shared: &Shared,
+    bell: Bell,
     changed: impl Fn() + Send + 'static,
-) -> std::io::Result<Looking> {
+) -> std::io::Result<Periodic> {
     let mut exchange = Exchange::new(
         Arc::clone(&shared.store),
         Arc::clone(&shared.plugins),
         Arc::clone(&shared.clock),
     );
-    Looking::start("windlass-components", PACE, EVERY, move || {
+    Periodic::start_with("components", bell, move |_| {
         match exchange.round() {
             Ok(true) => changed(),
             Ok(false) => {}
@@ -109,6 +110,7 @@ pub(crate) fn share(
                 tracing::warn!(code = %error.code(), %error, "cannot exchange plugins");
             }
         }
+        Rest::until_rung(PACE, EVERY)
     })
 }
 

@@ -8,7 +8,6 @@
 //! (its acknowledgement, and the next trigger).
 
 mod alone;
-mod bell;
 mod catalog;
 pub mod client;
 mod clock;
@@ -40,6 +39,8 @@ mod taking;
 mod topology;
 pub mod transfer;
 mod wait;
+mod watching;
+mod workers;
 
 pub use catalog::{check, warnings};
 pub use client::WorkflowClient;
@@ -54,6 +55,7 @@ pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;
 pub use topology::{BurstLock, Distribution, Topology};
 pub use wait::RunResult;
+pub use watching::PluginFolders;
 
 use windlass_store::Wrote;
 

@@ -14,6 +14,7 @@ use crate::scheduler::core::Settings;
 pub use crate::scheduler::driver::Scope;
 pub use crate::shard::BurstBounds;
 use crate::topology::Topology;
+use crate::watching::PluginFolders;
 
 /// Finds a workflow by its name: none if there is none. Called where blocking is allowed.
 pub type Beside = Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
@@ -53,6 +54,6 @@ pub struct Options {
     pub max_steps: u64,
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Called when plugins have come through the store. Must not block.
-    pub plugins_came: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Folders whose plugins are loaded while the process runs.
+    pub plugin_folders: Option<PluginFolders>,
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
+use windlass_periodic::Bell;
 use windlass_store::{Sink, Write};
 
-use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;

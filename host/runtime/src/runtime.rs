@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceNo, Payload, Status};
+use windlass_periodic::Periodic;
 use windlass_store::rows::InstanceRow;
-use windlass_store::{Listener, Sink, Write};
+use windlass_store::{Listener, Write};
 
-use crate::bell::Looking;
 use crate::catalog::Prepared;
-use crate::components;
+use crate::definitions::{self, Definitions};
 use crate::error::Error;
 use crate::links::Links;
 use crate::options::Options;
@@ -23,13 +23,13 @@ use crate::pause::{self, Paused};
 use crate::request::{StartRequest, Started};
 use crate::retention;
 use crate::scheduler::core::Event;
-use crate::scheduler::driver::{Membership, unpark};
-use crate::schedules::Service;
+use crate::scheduler::driver::Membership;
 use crate::shard::worker::Crew;
 use crate::shard::{Birth, Message};
 use crate::shared::Shared;
 use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
+use crate::workers::Workers;
 
 /// How often a run that another process has is looked at.
 const POLL: Duration = Duration::from_millis(100);
@@ -48,15 +48,8 @@ pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     crew: Arc<Crew>,
     pub(crate) membership: Arc<Membership>,
-    sink: Arc<dyn Sink>,
-    /// The scheduler, and the worker that sends what nodes have sent.
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Only where everything is claimed: others plan nothing.
-    schedules: Mutex<Option<Service>>,
-    /// Follows pauses of other processes.
-    pausing: Mutex<Option<Looking>>,
-    /// Only where there are others who may lack plugins, or have more.
-    components: Mutex<Option<Looking>>,
+    scheduler: Mutex<Option<JoinHandle<()>>>,
+    workers: Workers,
     _listener: Listener,
     stopped: AtomicBool,
 }
@@ -86,10 +79,10 @@ impl Runtime {
     /// # Errors
     ///
     /// The store is in trouble, or threads cannot be started.
-    pub fn start(options: Options) -> Result<Arc<Self>, Error> {
-        let (workers, spare_workers) = (options.workers.max(1), options.spare_workers);
+    pub fn start(mut options: Options) -> Result<Arc<Self>, Error> {
+        let threads = options.workers.max(1) + options.spare_workers;
         let scan_ms = options.scheduler.scan_interval_ms;
-        let plugins_came = options.plugins_came.clone();
+        let folders = options.plugin_folders.take();
         let parts = Parts::join(options, |io, work| drop(io.spawn_blocking(work)))?;
         let Parts {
             shared,
@@ -98,65 +91,40 @@ impl Runtime {
             membership,
             sink,
         } = parts;
-        let crew = Crew::new(workers + spare_workers + 1);
+        let crew = Crew::new(threads);
         crew.start(&shared)?;
-        let thread = std::thread::Builder::new()
-            .name("windlass-scheduler".to_owned())
+        let scheduler = std::thread::Builder::new()
+            .name("scheduler".to_owned())
             .spawn(move || driver.run(&inbox))?;
-        let queue = crate::queue::start(&shared, &membership)?;
-        // Who claims only its own plans nothing.
-        let schedules = match &shared.own {
-            None => Some(Service::start(&shared, &membership, scan_ms)?),
-            Some(_) => None,
-        };
-        let components = Self::share(&shared, &sink, plugins_came)?;
-        let others = components.as_ref().map(Looking::bell);
-        let pausing = pause::watch(&shared, Duration::from_millis(scan_ms))?;
-        let pauses = pausing.bell();
-        let wake = Arc::clone(&shared);
-        let look = schedules.as_ref().map(Service::look);
+        let workers = Workers::start(&shared, &membership, &sink, scan_ms)?;
+        let woken = Arc::clone(&shared);
+        let wake = workers.wake();
         let listener = shared.store.listen(Box::new(move || {
-            wake.scheduler.send(Event::Woken);
-            wake.queue.ring();
-            pauses.ring();
-            if let Some(look) = &look {
-                look();
-            }
-            if let Some(others) = &others {
-                others.ring();
-            }
+            woken.scheduler.send(Event::Woken);
+            woken.queue.ring();
+            wake();
         }))?;
+        if let Some(folders) = folders {
+            workers.watch_plugins(folders, &shared, sink)?;
+        }
         Ok(Arc::new(Self {
             shared,
             crew,
             membership,
-            sink,
-            threads: Mutex::new(vec![thread, queue]),
-            schedules: Mutex::new(schedules),
-            pausing: Mutex::new(Some(pausing)),
-            components: Mutex::new(components),
+            scheduler: Mutex::new(Some(scheduler)),
+            workers,
             _listener: listener,
             stopped: AtomicBool::new(false),
         }))
     }
 
-    /// Exchanges plugins with the other processes, if there are any.
-    fn share(
-        shared: &Arc<Shared>,
-        sink: &Arc<dyn Sink>,
-        plugins_came: Option<Arc<dyn Fn() + Send + Sync>>,
-    ) -> Result<Option<Looking>, Error> {
-        if shared.topology.locks().is_none() || shared.own.is_some() {
-            return Ok(None);
-        }
-        let (store, sink) = (Arc::clone(&shared.store), Arc::clone(sink));
-        let changed = move || {
-            unpark(store.as_ref(), &sink);
-            if let Some(tell) = &plugins_came {
-                tell();
-            }
-        };
-        Ok(Some(components::share(shared, changed)?))
+    /// Publishes what directories of workflow files hold, now and whenever they change.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread to give.
+    pub fn publish_from(&self, options: definitions::Options) -> Result<Arc<Definitions>, Error> {
+        self.workers.publish_from(&self.shared, options)
     }
 
     /// Starts a run in this process. The answer comes when the run is written down durably;
@@ -323,12 +291,13 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// There is no thread to be had.
-    pub fn retain(&self, options: retention::Options) -> Result<retention::Service, Error> {
+    /// The system has no thread to give.
+    pub fn retain(&self, options: retention::Options) -> Result<Periodic, Error> {
         let (store, clock) = (&self.shared.store, &self.shared.clock);
         let sweeper = retention::Sweeper::new(Arc::clone(store), Arc::clone(clock), options);
         let membership = Arc::clone(&self.membership);
-        retention::Service::start(sweeper, move || membership.numbers().incarnation())
+        let worker = retention::start(sweeper, move || membership.numbers().incarnation())?;
+        Ok(worker)
     }
 
     /// What makes the links by which runs go on.
@@ -341,21 +310,10 @@ impl Runtime {
         &self.shared.exports
     }
 
-    /// Plugins have come or gone: what was put aside for want of one may run again.
-    pub fn plugins_changed(&self) {
-        self.shared.catalog.forget_replaced(&self.shared.plugins);
-        unpark(self.shared.store.as_ref(), &self.sink);
-        if let Some(components) = &*self.components.lock() {
-            components.bell().ring();
-        }
-    }
-
     /// Something was published by this process: [`Store::notify`](windlass_store::Store::notify)
     /// tells only the others.
     pub fn published(&self) {
-        if let Some(service) = &*self.schedules.lock() {
-            service.look()();
-        }
+        self.workers.published();
     }
 
     /// Somebody in this process has written something into the store that is to be looked at:
@@ -417,7 +375,7 @@ impl Runtime {
         let finished_before = self.shared.flow.finished();
         let begun = u64::from(self.in_flight());
         self.shared.draining.store(true, Ordering::Release);
-        self.stop_planning();
+        self.workers.stop_planning();
         self.shared.scheduler.send(Event::Drain);
         self.shared.broadcast(|| Message::Drain);
         windlass_model::failpoint::pass("drain-begun");
@@ -461,11 +419,10 @@ impl Runtime {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.stop_planning();
-        drop(self.pausing.lock().take());
+        self.workers.stop_planning();
         self.shared.scheduler.stop();
-        self.shared.queue.stop();
-        for thread in std::mem::take(&mut *self.threads.lock()) {
+        self.workers.stop_serving();
+        if let Some(thread) = self.scheduler.lock().take() {
             let _ = thread.join();
         }
         let incarnation = self.membership.numbers().incarnation();
@@ -475,13 +432,7 @@ impl Runtime {
         }
         self.shared.store.notify();
         self.crew.stop(&self.shared);
-    }
-
-    fn stop_planning(&self) {
-        if let Some(service) = self.schedules.lock().take() {
-            service.stop();
-        }
-        drop(self.components.lock().take());
+        self.workers.stop_watching();
     }
 
     /// How many triggers are claimed and not finished.

@@ -10,9 +10,9 @@ use windlass_engine::expr::Interrupt;
 use windlass_keys::export::ExportKeys;
 use windlass_model::metrics::Metrics;
 use windlass_model::{Clock, InstanceNo, Seq};
+use windlass_periodic::Bell;
 use windlass_store::Store;
 
-use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
 use crate::links::Links;

@@ -83,7 +83,7 @@ impl Rig {
             topology: Topology::Local,
             max_steps: 1,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         })
         .unwrap();
         let definitions = Definitions::new(

@@ -150,7 +150,7 @@ pub fn start(
         topology: windlass_runtime::Topology::Local,
         max_steps: 1_000_000,
         observer,
-        plugins_came: None,
+        plugin_folders: None,
     })?)
 }
 

@@ -44,6 +44,8 @@ mod secrets;
 mod sharing;
 mod stores;
 mod takeover;
+#[cfg(target_os = "linux")]
+mod threads;
 mod trust;
 mod waiting;
 mod webhooks;

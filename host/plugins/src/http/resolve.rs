@@ -71,6 +71,8 @@ struct Shared {
 struct Names {
     /// Lookups that have not ended: at most one for each slot.
     asked: HashMap<String, Asked>,
+    /// Lookups that were begun.
+    begun: u64,
     /// Until when failed lookups are remembered.
     failed: HashMap<String, Duration>,
     /// The same, in the order of their ends.
@@ -149,6 +151,8 @@ impl Resolver {
             answer: answer.clone(),
         };
         names.asked.insert(name.to_owned(), asked);
+        names.begun += 1;
+        let thread = format!("lookup-{}", names.begun);
         drop(names);
         let asking = Asking {
             shared: Arc::clone(shared),
@@ -157,7 +161,7 @@ impl Resolver {
             _slot: slot,
         };
         // Dropping a lookup that gets no thread ends it.
-        let thread = std::thread::Builder::new().name("windlass-names".to_owned());
+        let thread = std::thread::Builder::new().name(thread);
         match thread.spawn(move || asking.run()) {
             Ok(_) => Ok(answer),
             Err(_) => Err(Unresolved::Full),

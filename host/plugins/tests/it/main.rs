@@ -6,6 +6,8 @@ mod calls;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod folders;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod lanes;
@@ -23,5 +25,3 @@ mod rig;
 mod slots;
 #[cfg(test)]
 mod wasi;
-#[cfg(test)]
-mod watching;

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use windlass_periodic::{Bell, Periodic, Rest};
+
 use super::Turn;
-use crate::bell::Looking;
 use crate::scheduler::core::Event;
 use crate::shard::Message;
 use crate::shared::Shared;
@@ -19,11 +20,18 @@ const BREATH: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// The thread cannot be started.
-pub(crate) fn watch(shared: &Arc<Shared>, every: Duration) -> std::io::Result<Looking> {
+/// The system has no thread to give.
+pub(crate) fn watch(
+    shared: &Arc<Shared>,
+    bell: Bell,
+    every: Duration,
+) -> std::io::Result<Periodic> {
     let shared = Arc::clone(shared);
     let pace = BREATH.min(every);
-    Looking::start("windlass-pause", pace, every, move || look(&shared))
+    Periodic::start_with("pause", bell, move |_| {
+        look(&shared);
+        Rest::until_rung(pace, every)
+    })
 }
 
 fn look(shared: &Shared) {

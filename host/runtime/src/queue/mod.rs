@@ -14,13 +14,13 @@ mod sender;
 mod tests;
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
+
+use windlass_periodic::{Periodic, Rest};
 
 use self::exclusive::Exclusive;
 pub(crate) use self::sender::Sender;
 use crate::alone::Alone;
-use crate::bell::Bell;
 use crate::error::Error;
 use crate::scheduler::driver::Membership;
 use crate::shared::Shared;
@@ -74,24 +74,12 @@ pub(crate) enum Round {
     Busy,
 }
 
-/// When to look next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// At once.
-    Now,
-    /// In this time, whoever rings.
-    In(Duration),
-    /// When somebody rings, but after this time at the latest.
-    Rung(Duration),
-}
-
 /// Starts the worker.
 pub(crate) fn start(
     shared: &Arc<Shared>,
     membership: &Arc<Membership>,
-) -> std::io::Result<JoinHandle<()>> {
+) -> std::io::Result<Periodic> {
     let sender = Sender::new(shared, membership);
-    let shared = Arc::clone(shared);
     let worker: Box<dyn Worker + Send> = match shared.topology.locks() {
         None => Box::new(sender),
         Some(locks) => {
@@ -99,38 +87,26 @@ pub(crate) fn start(
             Box::new(Exclusive::new(sender, alone))
         }
     };
-    std::thread::Builder::new()
-        .name("windlass-queue".to_owned())
-        .spawn(move || keep_sending(&*worker, &shared.queue, || shared.clock.wall_ms()))
-}
-
-fn keep_sending(worker: &dyn Worker, bell: &Bell, now_ms: impl Fn() -> i64) {
-    loop {
+    let clock = Arc::clone(&shared.clock);
+    Periodic::start_with("queue", shared.queue.clone(), move |bell| {
         let round = worker.round(&|| !bell.is_stopped());
         if let Err(error) = &round {
             tracing::warn!(code = %error.code(), %error, "cannot look after the queue");
         }
-        let go_on = match next(round.ok(), now_ms()) {
-            Next::Now => !bell.is_stopped(),
-            Next::In(time) => bell.pause(time),
-            Next::Rung(at_most) => bell.pause(PACE) && bell.wait(at_most.saturating_sub(PACE)),
-        };
-        if !go_on {
-            return;
-        }
-    }
+        rest(round.ok(), clock.wall_ms())
+    })
 }
 
 /// When to look again after a round; none: after one that failed.
-fn next(round: Option<Round>, now_ms: i64) -> Next {
+fn rest(round: Option<Round>, now_ms: i64) -> Rest {
     match round {
-        Some(Round::Done { more: true, .. }) => Next::Now,
+        Some(Round::Done { more: true, .. }) => Rest::NONE,
         Some(Round::Done { again_ms, .. }) => {
             let wait = |at_ms: i64| u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0);
             let wait = again_ms.map(wait).map(Duration::from_millis);
-            Next::Rung(wait.map_or(IDLE, |wait| wait.clamp(PACE, IDLE)))
+            Rest::until_rung(PACE, wait.map_or(IDLE, |wait| wait.clamp(PACE, IDLE)))
         }
-        Some(Round::Busy) | None => Next::In(RESIGNAL),
+        Some(Round::Busy) | None => Rest::exactly(RESIGNAL),
     }
 }
 

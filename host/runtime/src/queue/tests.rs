@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use windlass_locks::{InProcess, Key, LockProvider};
+use windlass_periodic::Rest;
 
 use super::exclusive::Exclusive;
-use super::{IDLE, Next, PACE, RESIGNAL, Round, Worker, next};
+use super::{IDLE, PACE, RESIGNAL, Round, Worker, rest};
 use crate::alone::Alone;
 use crate::error::Error;
 
 #[track_caller]
-fn check(round: Option<Round>, expected: Next) {
-    assert_eq!(next(round, 1_000), expected);
+fn check(round: Option<Round>, expected: Rest) {
+    assert_eq!(rest(round, 1_000), expected);
 }
 
 fn done(more: bool, again_ms: Option<i64>) -> Option<Round> {
@@ -22,14 +23,15 @@ fn done(more: bool, again_ms: Option<i64>) -> Option<Round> {
 
 #[test]
 fn a_round_says_when_the_next_one_is() {
-    check(done(true, None), Next::Now);
-    check(done(true, Some(5_000)), Next::Now);
-    check(done(false, None), Next::Rung(IDLE));
-    check(done(false, Some(3_000)), Next::Rung(Duration::from_secs(2)));
-    check(done(false, Some(0)), Next::Rung(PACE));
-    check(done(false, Some(i64::MAX)), Next::Rung(IDLE));
-    check(Some(Round::Busy), Next::In(RESIGNAL));
-    check(None, Next::In(RESIGNAL));
+    let rung = |at_most| Rest::until_rung(PACE, at_most);
+    check(done(true, None), Rest::NONE);
+    check(done(true, Some(5_000)), Rest::NONE);
+    check(done(false, None), rung(IDLE));
+    check(done(false, Some(3_000)), rung(Duration::from_secs(2)));
+    check(done(false, Some(0)), rung(PACE));
+    check(done(false, Some(i64::MAX)), rung(IDLE));
+    check(Some(Round::Busy), Rest::exactly(RESIGNAL));
+    check(None, Rest::exactly(RESIGNAL));
 }
 
 /// Counts its rounds, and whether each could have gone on.

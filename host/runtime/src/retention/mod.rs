@@ -11,7 +11,7 @@ mod sweeper;
 #[cfg(test)]
 mod tests;
 
-pub use service::Service;
+pub(crate) use service::start;
 pub use sweeper::{Round, Sweeper};
 
 use std::path::PathBuf;

@@ -15,5 +15,5 @@ mod tests;
 pub(crate) use planner::Planner;
 #[cfg(test)]
 pub(crate) use service::Ready;
-pub(crate) use service::Service;
+pub(crate) use service::start;
 pub(crate) use standby::Standby;

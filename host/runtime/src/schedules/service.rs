@@ -1,11 +1,10 @@
 //! The thread that plans, and what it makes instances with.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use windlass_model::{Digest, Payload, TriggerNo};
+use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_store::rows::NewInstance;
 
 use super::planner::{Maker, Occurrence, Planner};
@@ -21,100 +20,50 @@ const TROUBLE: Duration = Duration::from_secs(1);
 /// How often schedules are looked at for the asking, at most.
 const BREATH: Duration = Duration::from_millis(20);
 
-enum Mail {
-    Look,
-    Stop,
-}
-
-/// Plans schedules until it is stopped.
-pub(crate) struct Service {
-    mail: SyncSender<Mail>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Service {
-    /// Begins to plan. What is due is looked at when it comes due, and every `scan_ms` in case
-    /// that a clock was stepped or somebody published something.
-    ///
-    /// # Errors
-    ///
-    /// The thread cannot be started.
-    pub(crate) fn start(
-        shared: &Arc<Shared>,
-        membership: &Arc<Membership>,
-        scan_ms: u64,
-    ) -> std::io::Result<Self> {
-        let (mail, inbox) = sync_channel(1);
-        let ready = mail.clone();
-        shared.standby.wakes(move || {
-            let _ = ready.try_send(Mail::Look);
-        });
-        let maker = Ready::new(shared, membership);
-        let thread = std::thread::Builder::new()
-            .name("windlass-schedules".to_owned())
-            .spawn(move || run(&inbox, &maker, scan_ms))?;
-        Ok(Self {
-            mail,
-            thread: Some(thread),
-        })
-    }
-
-    /// Somebody may have published something. A full mailbox holds that word already.
-    pub(crate) fn look(&self) -> impl Fn() + Send + Sync + 'static {
-        let mail = self.mail.clone();
-        move || {
-            let _ = mail.try_send(Mail::Look);
-        }
-    }
-
-    /// Stops planning; what is being planned is finished.
-    pub(crate) fn stop(mut self) {
-        let _ = self.mail.send(Mail::Stop);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run(inbox: &Receiver<Mail>, maker: &Ready, scan_ms: u64) {
-    let shared = &maker.shared;
+/// Begins to plan. What is due is looked at when it comes due, when the bell rings, and every
+/// `scan_ms` in case that a clock was stepped or a publication was not heard of.
+///
+/// # Errors
+///
+/// The system has no thread to give.
+pub(crate) fn start(
+    shared: &Arc<Shared>,
+    membership: &Arc<Membership>,
+    bell: Bell,
+    scan_ms: u64,
+) -> std::io::Result<Periodic> {
+    let ready = bell.clone();
+    shared.standby.wakes(move || ready.ring());
+    let maker = Ready::new(shared, membership);
     let mut planner = Planner::behind(Arc::clone(&shared.standby));
-    loop {
-        let now = shared.now();
-        let pause = match planner.turn(shared.store.as_ref(), maker, now) {
-            Ok(turn) => {
-                if turn.made > 0 {
-                    shared.scheduler.send(Event::Woken);
-                    shared.store.notify();
-                }
-                let soonest = turn.next_ms.map_or(scan_ms, |next_ms| {
-                    u64::try_from(next_ms.saturating_sub(now.wall_ms)).unwrap_or(0)
-                });
-                let pause = Duration::from_millis(soonest.min(scan_ms));
-                if turn.more {
-                    BREATH
-                } else {
-                    pause.max(Duration::from_millis(1))
-                }
-            }
-            Err(error) => {
-                tracing::warn!(code = %error.code, %error, "cannot read the schedules");
-                TROUBLE
-            }
-        };
-        match inbox.recv_timeout(pause) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Mail::Look) => {
-                // Others may have much to say: one look serves all of it.
-                if let Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) =
-                    inbox.recv_timeout(BREATH)
-                {
-                    return;
-                }
-            }
-            Ok(Mail::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+    Periodic::start_with("schedules", bell, move |_| {
+        plan(&mut planner, &maker, scan_ms)
+    })
+}
+
+/// Plans what is due, and answers when to look again.
+fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
+    let shared = &maker.shared;
+    let now = shared.now();
+    let turn = match planner.turn(shared.store.as_ref(), maker, now) {
+        Ok(turn) => turn,
+        Err(error) => {
+            tracing::warn!(code = %error.code, %error, "cannot read the schedules");
+            return Rest::until_rung(BREATH, TROUBLE);
         }
+    };
+    if turn.made > 0 {
+        shared.scheduler.send(Event::Woken);
+        shared.store.notify();
     }
+    if turn.more {
+        return Rest::exactly(BREATH);
+    }
+    let soonest = turn.next_ms.map_or(scan_ms, |next_ms| {
+        u64::try_from(next_ms.saturating_sub(now.wall_ms)).unwrap_or(0)
+    });
+    let rest = Duration::from_millis(soonest.min(scan_ms).max(1));
+    Rest::until_rung(BREATH.min(rest), rest)
 }
 
 /// Makes instances of the definitions that the store has, on the plugins that there are now.

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use windlass_periodic::{Periodic, Rest};
 
 use super::mark::Since;
 use super::work::Work;
@@ -22,6 +23,9 @@ use crate::shared::Shared;
 
 /// How long a guest may hold a shard's thread.
 const PATIENCE_MS: u64 = 20;
+
+/// How often the watch looks for such guests.
+const LOOK: Duration = Duration::from_millis(PATIENCE_MS / 4);
 
 /// Commits are handed to the store when this many have gathered, or when nothing else is left
 /// to do: so that the store begins early and still gets many at once.
@@ -36,6 +40,7 @@ pub(crate) struct Crew {
     orders: Mutex<Orders>,
     bell: Condvar,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    watch: Mutex<Option<Periodic>>,
     stopping: AtomicBool,
     max_threads: usize,
 }
@@ -53,6 +58,7 @@ impl Crew {
             orders: Mutex::new(Orders::default()),
             bell: Condvar::new(),
             threads: Mutex::new(Vec::new()),
+            watch: Mutex::default(),
             stopping: AtomicBool::new(false),
             max_threads,
         })
@@ -69,16 +75,18 @@ impl Crew {
             self.hire(shared)?;
         }
         let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
-        let watch = std::thread::Builder::new()
-            .name("windlass-watch".to_owned())
-            .spawn(move || crew.watch(&shared))?;
-        self.threads.lock().push(watch);
+        let watch = Periodic::start("guest-watch", move |_| {
+            crew.look(&shared);
+            Rest::exactly(LOOK)
+        })?;
+        *self.watch.lock() = Some(watch);
         Ok(())
     }
 
     /// Stops all threads that are not inside a guest, and waits for them.
     pub(crate) fn stop(&self, shared: &Shared) {
         self.stopping.store(true, Ordering::Release);
+        drop(self.watch.lock().take());
         for shard in &shared.shards {
             shard.depose();
         }
@@ -100,7 +108,7 @@ impl Crew {
         if threads.len() >= self.max_threads {
             return Ok(());
         }
-        let name = format!("windlass-worker-{}", threads.len());
+        let name = format!("worker-{}", threads.len());
         let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
         let thread = std::thread::Builder::new()
             .name(name)
@@ -144,18 +152,11 @@ impl Crew {
     }
 
     /// Takes shards away from threads that are stuck in a guest.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the watch paces itself; what it measures is injected"
-    )]
-    fn watch(self: &Arc<Self>, shared: &Arc<Shared>) {
-        while !self.stopping.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(PATIENCE_MS / 4));
-            let now_ms = shared.now().monotonic_ms;
-            for shard in &shared.shards {
-                if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
-                    self.relieve(shard, since, shared);
-                }
+    fn look(self: &Arc<Self>, shared: &Arc<Shared>) {
+        let now_ms = shared.now().monotonic_ms;
+        for shard in &shared.shards {
+            if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
+                self.relieve(shard, since, shared);
             }
         }
     }

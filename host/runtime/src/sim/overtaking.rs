@@ -47,7 +47,7 @@ impl Process {
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         };
         let parts = Parts::join(options, |_, work| work()).unwrap();
         Self {

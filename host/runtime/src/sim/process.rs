@@ -192,7 +192,7 @@ impl Process {
             topology: from.topology(),
             max_steps: from.max_steps,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         };
         // There is one thread here, and the simulation chooses who goes on.
         let mut parts = Parts::join(options, |_, work| work()).ok()?;
@@ -487,7 +487,7 @@ impl Process {
         if unheard > 0 {
             moves.push(Move::Deliver);
         }
-        if self.parts.shared.queue.was_rung() {
+        if self.parts.shared.queue.take_ring() {
             self.queue_ms = self.queue_ms.min(now_ms + QUEUE_PACE_MS);
         }
         if now_ms >= self.queue_ms && self.draining.is_none() {

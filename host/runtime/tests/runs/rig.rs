@@ -136,7 +136,7 @@ impl Setup {
             topology: windlass_runtime::Topology::Local,
             max_steps: 10_000,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         })
         .unwrap();
         Running {
@@ -347,7 +347,7 @@ impl Running {
             topology,
             max_steps: 10_000,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         };
         Runtime::start(options).unwrap()
     }

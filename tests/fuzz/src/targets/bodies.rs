@@ -95,7 +95,7 @@ impl Rig {
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         })
         .unwrap();
         let definitions = Definitions::new(

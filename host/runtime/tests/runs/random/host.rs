@@ -86,7 +86,7 @@ impl Machine {
             topology: Topology::Local,
             max_steps: 2_000,
             observer: None,
-            plugins_came: None,
+            plugin_folders: None,
         })
         .unwrap();
         Process {

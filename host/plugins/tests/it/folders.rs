@@ -1,21 +1,23 @@
 //! Files come and go while calls are in flight.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use windlass_plugins::{LoadEvent, Watch};
+use windlass_model::Clock as _;
+use windlass_plugins::{Folders, LoadEvent};
 
 use crate::rig::{Rig, bare, built, call, output};
 
 struct Folder {
     rig: Rig,
     dir: PathBuf,
-    /// A link to a folder, which is watched as well.
+    /// A link to a folder, which is looked at as well.
     linked: PathBuf,
-    events: Receiver<LoadEvent>,
-    _watch: Watch,
+    folders: RefCell<Folders>,
+    events: RefCell<VecDeque<LoadEvent>>,
 }
 
 fn folder() -> Folder {
@@ -25,26 +27,41 @@ fn folder() -> Folder {
     let linked = rig.dir.path().join("linked");
     link(&real(&rig), &linked);
     std::fs::create_dir(real(&rig)).unwrap();
-    let (sender, events) = channel();
-    let on_event = Box::new(move |event| sender.send(event).unwrap());
-    let on_event: Box<dyn Fn(LoadEvent) + Send + Sync> = on_event;
-    let watch = rig
-        .host
-        .watch(vec![dir.clone(), linked.clone()], on_event)
-        .unwrap();
-    Folder {
+    let folders = Folders::new(vec![dir.clone(), linked.clone()]);
+    let folder = Folder {
         rig,
         dir,
         linked,
-        events,
-        _watch: watch,
-    }
+        folders: RefCell::new(folders),
+        events: RefCell::default(),
+    };
+    folder.look();
+    assert!(folder.events.borrow().is_empty());
+    folder
 }
 
 impl Folder {
+    /// Looks, and answers when to look again.
+    fn look(&self) -> Duration {
+        let mut folders = self.folders.borrow_mut();
+        let mut events = self.events.borrow_mut();
+        folders.look(&self.rig.host, &mut |event| events.push_back(event))
+    }
+
+    /// What happens next, looking as often as the folders ask for.
     #[track_caller]
     fn next(&self) -> LoadEvent {
-        self.events.recv_timeout(Duration::from_secs(20)).unwrap()
+        let end = self.rig.clock.monotonic() + Duration::from_secs(20);
+        while self.rig.clock.monotonic() < end {
+            if let Some(event) = self.events.borrow_mut().pop_front() {
+                return event;
+            }
+            let again = self.look();
+            if self.events.borrow().is_empty() {
+                std::thread::park_timeout(again);
+            }
+        }
+        panic!("nothing happened");
     }
 
     fn packages(&self) -> Vec<String> {

@@ -1,8 +1,6 @@
-//! Watches folders and loads what is dropped into them.
+//! Folders of plugins: what a look at them finds, and what follows from it.
 //!
-//! Every hint that something changed leads to one look at the folders; the difference to the
-//! last look is what is acted on. A hint that is lost, or a file system that gives none, costs
-//! two seconds.
+//! The caller decides when to look. The difference to the last look is what is acted on.
 //!
 //! A file that the system does not let the host read or keep is tried again, after a second at
 //! first and a minute at last: what is mended may be elsewhere (permissions, a full disk), and
@@ -12,13 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use notify_debouncer_full::notify::{RecommendedWatcher, RecursiveMode};
-use notify_debouncer_full::{Debouncer, RecommendedCache, new_debouncer};
 use windlass_model::Digest;
 
 use crate::codes;
@@ -27,10 +21,10 @@ use crate::host::Host;
 use crate::plugin::Plugin;
 use crate::proof::signature_of;
 
-/// How long a folder has to be quiet before it is looked at.
-const QUIET: Duration = Duration::from_millis(200);
-/// How often it is looked at without a hint.
-const UNASKED: Duration = Duration::from_secs(2);
+/// The longest time from one look to the next.
+const LOOK: Duration = Duration::from_secs(2);
+/// The time to the next look while a file may still be being written.
+const SUSPICIOUS: Duration = Duration::from_millis(400);
 /// After how long a file is tried again that could not be read or kept. Twice as long each time.
 const FIRST_AGAIN: Duration = Duration::from_secs(1);
 /// The longest time until it is tried again.
@@ -68,11 +62,14 @@ pub enum LoadEvent {
     },
 }
 
-/// Watches until it is dropped.
-pub struct Watch {
-    hints: Option<SyncSender<()>>,
-    thread: Option<JoinHandle<()>>,
-    debouncer: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
+/// Folders of plugins, and what the last look has seen in them.
+#[derive(Debug)]
+pub struct Folders {
+    dirs: Vec<PathBuf>,
+    seen: BTreeMap<PathBuf, Seen>,
+    /// Folders that could not be read.
+    unread: BTreeSet<PathBuf>,
+    looks: u64,
 }
 
 impl Host {
@@ -80,120 +77,12 @@ impl Host {
     /// holds nothing. Takes as long as compiling takes.
     pub fn scan(&self, dirs: &[PathBuf]) -> Vec<LoadEvent> {
         let mut events = Vec::new();
-        Eyes::default().look(self, dirs, &mut |event| events.push(event));
+        Folders::new(dirs.to_vec()).look(self, &mut |event| events.push(event));
         events
     }
-
-    /// Looks at these folders, and then again whenever something changes in them. Returns
-    /// after the first look. Only files that end in `.wasm` count, and those in subfolders do
-    /// not. `on_event` is called from this thread first, and from the watching one later.
-    ///
-    /// # Errors
-    ///
-    /// [`codes::WATCH`] if the thread cannot be made.
-    pub fn watch(
-        self: &Arc<Self>,
-        dirs: Vec<PathBuf>,
-        on_event: Box<dyn Fn(LoadEvent) + Send + Sync>,
-    ) -> Result<Watch, Error> {
-        let (hints, hinted) = sync_channel(1);
-        let debouncer = hint(&dirs, hints.clone());
-        let mut eyes = Eyes::default();
-        eyes.look(self, &dirs, &mut |event| on_event(event));
-        let host = Arc::downgrade(self);
-        let thread = std::thread::Builder::new()
-            .name("windlass-watch".to_owned())
-            .spawn(move || keep_looking(&host, &dirs, eyes, &hinted, &*on_event))
-            .map_err(|error| Error::new(codes::WATCH, "plugins", error.to_string()))?;
-        Ok(Watch {
-            hints: Some(hints),
-            thread: Some(thread),
-            debouncer,
-        })
-    }
 }
 
-impl Drop for Watch {
-    fn drop(&mut self) {
-        // The thread ends when the last sender is gone; the debouncer has one.
-        if let Some(debouncer) = self.debouncer.take() {
-            debouncer.stop();
-        }
-        self.hints.take();
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been reported by its own hook.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl std::fmt::Debug for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Watch")
-    }
-}
-
-/// Without hints there are still the looks that nobody asked for, so a failure is no error.
-fn hint(
-    dirs: &[PathBuf],
-    hints: SyncSender<()>,
-) -> Option<Debouncer<RecommendedWatcher, RecommendedCache>> {
-    let made = new_debouncer(QUIET, None, move |_| {
-        // A full channel means that a look is due anyway.
-        let _ = hints.try_send(());
-    });
-    let mut debouncer = match made {
-        Ok(debouncer) => debouncer,
-        Err(error) => {
-            tracing::warn!(%error, "folders are not watched, only looked at every two seconds");
-            return None;
-        }
-    };
-    for dir in dirs.iter().filter(|dir| dir.is_dir()) {
-        if let Err(error) = debouncer.watch(dir, RecursiveMode::NonRecursive) {
-            tracing::warn!(dir = %dir.display(), %error, "the folder is only looked at every two seconds");
-        }
-    }
-    Some(debouncer)
-}
-
-fn keep_looking(
-    host: &Weak<Host>,
-    dirs: &[PathBuf],
-    mut eyes: Eyes,
-    hinted: &Receiver<()>,
-    on_event: &dyn Fn(LoadEvent),
-) {
-    loop {
-        let wait = if eyes.suspicious() {
-            QUIET * 2
-        } else {
-            UNASKED
-        };
-        let wait = eyes.next_again().map_or(wait, |again| {
-            let Some(host) = host.upgrade() else {
-                return wait;
-            };
-            wait.min(again.saturating_sub(host.shared.clock.monotonic()))
-        });
-        if hinted.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
-            return;
-        }
-        let Some(host) = host.upgrade() else { return };
-        eyes.look(&host, dirs, &mut |event| on_event(event));
-    }
-}
-
-/// What was seen at the last look.
-#[derive(Default)]
-struct Eyes {
-    seen: BTreeMap<PathBuf, Seen>,
-    /// Folders that could not be read.
-    unread: BTreeSet<PathBuf>,
-    looks: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
@@ -202,6 +91,7 @@ struct Stamp {
     signed: Option<(u64, Option<SystemTime>)>,
 }
 
+#[derive(Debug)]
 struct Seen {
     /// None: the system did not say.
     stamp: Option<Stamp>,
@@ -215,6 +105,7 @@ struct Seen {
 }
 
 /// When a file is tried again.
+#[derive(Debug)]
 struct Again {
     /// By the monotonic clock.
     at: Duration,
@@ -234,19 +125,38 @@ impl Again {
     }
 }
 
-impl Eyes {
-    fn suspicious(&self) -> bool {
-        self.seen.values().any(|seen| seen.suspect.is_some())
+impl Folders {
+    /// Nothing has been looked at yet.
+    pub fn new(dirs: Vec<PathBuf>) -> Self {
+        Self {
+            dirs,
+            seen: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            looks: 0,
+        }
     }
 
-    /// When a file is tried again next.
-    fn next_again(&self) -> Option<Duration> {
+    /// The folders.
+    pub fn dirs(&self) -> &[PathBuf] {
+        &self.dirs
+    }
+
+    /// Looks at the folders and takes in what has changed since the last look. Only files that
+    /// end in `.wasm` count, and those in subfolders do not. Takes as long as compiling takes.
+    ///
+    /// Answers when to look again at the latest, though nothing says that something changed.
+    pub fn look(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) -> Duration {
+        self.act(host, on_event);
+        let suspicious = self.seen.values().any(|seen| seen.suspect.is_some());
+        let wait = if suspicious { SUSPICIOUS } else { LOOK };
         let again = self.seen.values().filter_map(|seen| seen.again.as_ref());
-        again.map(|again| again.at).min()
+        again.map(|again| again.at).min().map_or(wait, |at| {
+            wait.min(at.saturating_sub(host.shared.clock.monotonic()))
+        })
     }
 
-    fn look(&mut self, host: &Host, dirs: &[PathBuf], on_event: &mut dyn FnMut(LoadEvent)) {
-        let present = self.present(dirs);
+    fn act(&mut self, host: &Host, on_event: &mut dyn FnMut(LoadEvent)) {
+        let present = self.present();
         let unread = |file: &Path| file.parent().is_some_and(|dir| self.unread.contains(dir));
         let gone: Vec<PathBuf> = self
             .seen
@@ -284,9 +194,9 @@ impl Eyes {
     }
 
     /// The files that are there, and which folders the system did not let the host read.
-    fn present(&mut self, dirs: &[PathBuf]) -> BTreeMap<PathBuf, Option<Stamp>> {
+    fn present(&mut self) -> BTreeMap<PathBuf, Option<Stamp>> {
         let mut present = BTreeMap::new();
-        for dir in dirs {
+        for dir in &self.dirs {
             match files(dir) {
                 Ok(files) => {
                     self.unread.remove(dir);
