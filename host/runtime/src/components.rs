@@ -25,7 +25,7 @@ use windlass_store::{Store, Write, Wrote};
 
 use crate::catalog;
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::shared::Base;
 
 /// Components that are looked at in one go.
 const PAGE: u32 = 64;
@@ -93,14 +93,14 @@ fn stored(
 ///
 /// The thread cannot be started.
 pub(crate) fn share(
-    shared: &Shared,
+    base: &Base,
     bell: Bell,
     changed: impl Fn() + Send + 'static,
 ) -> std::io::Result<Periodic> {
     let mut exchange = Exchange::new(
-        Arc::clone(&shared.store),
-        Arc::clone(&shared.plugins),
-        Arc::clone(&shared.clock),
+        Arc::clone(&base.store),
+        Arc::clone(&base.plugins),
+        Arc::clone(&base.clock),
     );
     Periodic::start_with("components", bell, move |_| {
         match exchange.round() {

@@ -11,7 +11,6 @@ use windlass_plugins::{BlobError, Blobs, Memory, MemoryError};
 use windlass_store::Store;
 
 use crate::shard::Hot;
-use crate::shared::Shared;
 
 /// Memory as one call sees it.
 struct View {
@@ -23,7 +22,7 @@ struct View {
 }
 
 /// What a guest that is called for this instance can read.
-pub(crate) fn memory(hot: &Hot, scope: ScopeNo, shared: &Shared) -> Arc<dyn Memory> {
+pub(crate) fn memory(hot: &Hot, scope: ScopeNo, store: &Arc<dyn Store>) -> Arc<dyn Memory> {
     let graph = &hot.prepared.graph;
     let named = graph.nodes().filter(|(_, plan)| plan.named);
     let latest = named
@@ -33,7 +32,7 @@ pub(crate) fn memory(hot: &Hot, scope: ScopeNo, shared: &Shared) -> Arc<dyn Memo
         })
         .collect();
     Arc::new(View {
-        store: Arc::clone(&shared.store),
+        store: Arc::clone(store),
         instance: hot.no,
         scopes: hot.state.around(scope).collect(),
         latest,
@@ -41,9 +40,9 @@ pub(crate) fn memory(hot: &Hot, scope: ScopeNo, shared: &Shared) -> Arc<dyn Memo
 }
 
 /// The blobs that a guest can read.
-pub(crate) fn blobs(shared: &Shared) -> Arc<dyn Blobs> {
+pub(crate) fn blobs(store: &Arc<dyn Store>) -> Arc<dyn Blobs> {
     Arc::new(StoredBlobs {
-        store: Arc::clone(&shared.store),
+        store: Arc::clone(store),
     })
 }
 

@@ -16,7 +16,7 @@ use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::Shard;
-use crate::shared::{Aside, Flow, Overdue, Shared, Suspects};
+use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, Shared, Suspects};
 use crate::wait::Waiters;
 
 /// A member of the store, and everything that makes up its process.
@@ -58,40 +58,52 @@ impl Parts {
         let topology = options.topology;
         let keeper = |locks| Doorkeeper::new(Arc::clone(locks), io.clone());
         let doorkeeper = topology.burst_locks().map(keeper);
-        let shared = Arc::new(Shared {
+        let base = Base {
             store,
             clock,
             metrics: Arc::clone(plugins.metrics()),
             plugins,
             catalog: Catalog::default(),
-            observer: options.observer,
             io,
-            aside,
-            scheduler: mailbox.clone(),
-            shards: (0..workers.max(1)).map(Shard::new).collect(),
-            flow: Flow::new(scheduler.in_flight),
-            suspects: Suspects::default(),
-            waiters: Waiters::default(),
-            draining: AtomicBool::new(false),
-            overdue: Overdue::new(),
-            pause,
-            max_steps: options.max_steps,
-            burst: options.burst,
             links,
             exports,
-            queue: Bell::default(),
-            standby: Arc::default(),
-            beside,
             topology,
-            doorkeeper,
+        };
+        let intake = Intake {
+            scheduler: mailbox.clone(),
+            flow: Flow::new(scheduler.in_flight),
             own: (scope == Scope::Own).then(Mutex::default),
+            draining: AtomicBool::new(false),
+            pause,
+        };
+        let bursts = Bursts {
+            bounds: options.burst,
+            max_steps: options.max_steps,
+            suspects: Suspects::default(),
+            overdue: Overdue::new(),
+            doorkeeper,
+            beside,
+            aside,
+        };
+        let listeners = Listeners {
+            waiters: Waiters::default(),
+            standby: Arc::default(),
+            observer: options.observer,
+            queue: Bell::default(),
+        };
+        let shared = Arc::new(Shared {
+            base,
+            intake,
+            bursts,
+            listeners,
+            shards: (0..workers.max(1)).map(Shard::new).collect(),
         });
         // What was put aside may run with the plugins that there are now.
-        shared.store.write(Write::Unpark)?;
+        shared.base.store.write(Write::Unpark)?;
         let sink = sink(&mailbox);
         let driver = Driver {
             shared: Arc::clone(&shared),
-            core: Core::new(scheduler, shared.pause.is_on()),
+            core: Core::new(scheduler, shared.intake.pause.is_on()),
             membership: Arc::clone(&membership),
             sink: Arc::clone(&sink),
         };

@@ -99,9 +99,9 @@ impl Runtime {
         let workers = Workers::start(&shared, &membership, &sink, scan_ms)?;
         let woken = Arc::clone(&shared);
         let wake = workers.wake();
-        let listener = shared.store.listen(Box::new(move || {
-            woken.scheduler.send(Event::Woken);
-            woken.queue.ring();
+        let listener = shared.base.store.listen(Box::new(move || {
+            woken.intake.scheduler.send(Event::Woken);
+            woken.listeners.queue.ring();
             wake();
         }))?;
         if let Some(folders) = folders {
@@ -124,7 +124,7 @@ impl Runtime {
     ///
     /// The system has no thread to give.
     pub fn publish_from(&self, options: definitions::Options) -> Result<Arc<Definitions>, Error> {
-        self.workers.publish_from(&self.shared, options)
+        self.workers.publish_from(&self.shared.base, options)
     }
 
     /// Starts a run in this process. The answer comes when the run is written down durably;
@@ -135,10 +135,10 @@ impl Runtime {
     /// The definition or the input is wrong, the id is taken, the process is draining, or the
     /// store is in trouble.
     pub async fn run(&self, request: &StartRequest) -> Result<Started, Error> {
-        if self.shared.is_draining() {
+        if self.shared.intake.is_draining() {
             return Err(Error::Draining);
         }
-        if self.shared.pause.is_on() {
+        if self.shared.intake.pause.is_on() {
             return Err(Error::Paused);
         }
         let shared = &self.shared;
@@ -146,7 +146,7 @@ impl Runtime {
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
         let owner = Some(numbers.incarnation());
-        let now_ms = shared.clock.wall_ms();
+        let now_ms = shared.base.clock.wall_ms();
         let (new, state) = request.instance(&prepared, &numbers, owner, now_ms)?;
         let (id, no) = (new.id, new.no);
         let (reply, answer) = oneshot::channel();
@@ -164,7 +164,7 @@ impl Runtime {
         let answer = answer.await.map_err(|_| Error::Draining)??;
         let started = request.answered(answer, (id, no))?;
         if started.existing.is_none() {
-            shared.claim_too(no);
+            shared.intake.claim_too(no);
         }
         Ok(started)
     }
@@ -174,22 +174,28 @@ impl Runtime {
     pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Arc<Prepared>, Error> {
         let shared = Arc::clone(&self.shared);
         let definition = &request.definition;
-        if let Some(current) = shared.catalog.current(definition.digest, &shared.plugins) {
+        if let Some(current) = shared
+            .base
+            .catalog
+            .current(definition.digest, &shared.base.plugins)
+        {
             return Ok(current);
         }
         let definition = definition.clone();
-        let prepared = self
-            .shared
-            .io
-            .spawn_blocking(move || shared.catalog.prepare(definition, &shared.plugins));
+        let prepared = self.shared.base.io.spawn_blocking(move || {
+            shared
+                .base
+                .catalog
+                .prepare(definition, &shared.base.plugins)
+        });
         prepared.await.map_err(std::io::Error::from)?
     }
 
     /// Makes this process claim a run that was started before, by itself or by another that
     /// is gone.
     pub fn adopt(&self, no: InstanceNo) {
-        self.shared.claim_too(no);
-        self.shared.scheduler.send(Event::Woken);
+        self.shared.intake.claim_too(no);
+        self.shared.intake.scheduler.send(Event::Woken);
     }
 
     /// Waits until a run has ended, whoever runs it.
@@ -214,7 +220,7 @@ impl Runtime {
 
     async fn until(&self, no: InstanceNo, patient: bool) -> Result<Option<RunResult>, Error> {
         // One that is here says so itself, and nobody has to ask the store.
-        let waiters = &self.shared.waiters;
+        let waiters = &self.shared.listeners.waiters;
         let mut here = patient.then(|| waiters.add_if_here(no)).flatten();
         loop {
             let waiter = match here.take() {
@@ -254,8 +260,8 @@ impl Runtime {
 
     /// Asks the store, which may be far away: where it holds up nobody.
     async fn look(&self, no: InstanceNo) -> Result<Look, Error> {
-        let store = Arc::clone(&self.shared.store);
-        let looked = self.shared.io.spawn_blocking(move || {
+        let store = Arc::clone(&self.shared.base.store);
+        let looked = self.shared.base.io.spawn_blocking(move || {
             let row = store.instance_by_no(no)?;
             let row = row.ok_or_else(|| Error::NotFound(no.to_string()))?;
             let suspended = row.status == Status::Suspended;
@@ -270,14 +276,18 @@ impl Runtime {
 
     /// Whether this process is alone on its store, or one of several.
     pub fn topology(&self) -> &Topology {
-        &self.shared.topology
+        &self.shared.base.topology
     }
 
     /// What this process counts and measures, in the text format of Prometheus.
     /// Looks into the store for what waits there; if that fails, what was known stands.
     pub fn metrics(&self) -> String {
-        let (shared, metrics) = (&self.shared, &self.shared.metrics);
-        match shared.store.backlog(shared.clock.wall_ms(), BACKLOG) {
+        let (shared, metrics) = (&self.shared, &self.shared.base.metrics);
+        match shared
+            .base
+            .store
+            .backlog(shared.base.clock.wall_ms(), BACKLOG)
+        {
             Ok(backlog) => {
                 metrics.triggers_due.set(backlog.due);
                 metrics.dead_triggers.set(backlog.dead);
@@ -293,7 +303,7 @@ impl Runtime {
     ///
     /// The system has no thread to give.
     pub fn retain(&self, options: retention::Options) -> Result<Periodic, Error> {
-        let (store, clock) = (&self.shared.store, &self.shared.clock);
+        let (store, clock) = (&self.shared.base.store, &self.shared.base.clock);
         let sweeper = retention::Sweeper::new(Arc::clone(store), Arc::clone(clock), options);
         let membership = Arc::clone(&self.membership);
         let worker = retention::start(sweeper, move || membership.numbers().incarnation())?;
@@ -302,12 +312,12 @@ impl Runtime {
 
     /// What makes the links by which runs go on.
     pub fn links(&self) -> &Links {
-        &self.shared.links
+        &self.shared.base.links
     }
 
     /// The keys that exports are signed with, and by which imports are known.
     pub fn exports(&self) -> &Arc<ExportKeys> {
-        &self.shared.exports
+        &self.shared.base.exports
     }
 
     /// Something was published by this process: [`Store::notify`](windlass_store::Store::notify)
@@ -319,7 +329,7 @@ impl Runtime {
     /// Somebody in this process has written something into the store that is to be looked at:
     /// [`Store::notify`](windlass_store::Store::notify) tells only the others.
     pub fn wake(&self) {
-        self.shared.scheduler.send(Event::Woken);
+        self.shared.intake.scheduler.send(Event::Woken);
     }
 
     /// Begins nothing new from now on; what runs is finished, and what follows waits. With
@@ -331,8 +341,8 @@ impl Runtime {
     /// The pause is to survive a restart, and the store is in trouble: then nothing is paused.
     pub fn pause(&self, persist: bool) -> Result<Paused, Error> {
         let shared = &self.shared;
-        let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
-        let paused = shared.pause.pause(store, now_ms, persist)?;
+        let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
+        let paused = shared.intake.pause.pause(store, now_ms, persist)?;
         pause::tell(shared);
         store.notify();
         Ok(paused)
@@ -346,8 +356,8 @@ impl Runtime {
     /// The store is in trouble: then it stays paused.
     pub fn unpause(&self) -> Result<Option<Paused>, Error> {
         let shared = &self.shared;
-        let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
-        let paused = shared.pause.unpause(store, now_ms)?;
+        let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
+        let paused = shared.intake.pause.unpause(store, now_ms)?;
         pause::tell(shared);
         store.notify();
         Ok(paused)
@@ -355,40 +365,40 @@ impl Runtime {
 
     /// The pause that is on.
     pub fn paused(&self) -> Option<Paused> {
-        self.shared.pause.now()
+        self.shared.intake.pause.now()
     }
 
     /// Whether its lease in the store holds. While it does not, nothing is begun here, and
     /// whatever has been claimed may be done elsewhere.
     pub fn is_trusted(&self) -> bool {
-        self.membership.is_trusted(self.shared.now())
+        self.membership.is_trusted(self.shared.base.now())
     }
 
     /// Whether it is shutting down.
     pub fn is_draining(&self) -> bool {
-        self.shared.is_draining()
+        self.shared.intake.is_draining()
     }
 
     /// Stops claiming, lets what runs commit, and leaves. At the deadline guests are
     /// interrupted and their triggers given back: a shutdown is never a failure of a run.
     pub async fn drain(&self, deadline: Duration) -> Drained {
-        let finished_before = self.shared.flow.finished();
+        let finished_before = self.shared.intake.flow.finished();
         let begun = u64::from(self.in_flight());
-        self.shared.draining.store(true, Ordering::Release);
+        self.shared.intake.draining.store(true, Ordering::Release);
         self.workers.stop_planning();
-        self.shared.scheduler.send(Event::Drain);
+        self.shared.intake.scheduler.send(Event::Drain);
         self.shared.broadcast(|| Message::Drain);
         windlass_model::failpoint::pass("drain-begun");
         let in_time = self.until_empty(deadline).await;
         if !in_time {
-            self.shared.overdue.raise();
+            self.shared.bursts.overdue.raise();
             self.shared.broadcast(|| Message::Interrupt);
             windlass_model::failpoint::pass("drain-interrupted");
             self.until_empty(INTERRUPT).await;
         }
         windlass_model::failpoint::pass("drain-over");
         self.leave();
-        let finished = self.shared.flow.finished() - finished_before;
+        let finished = self.shared.intake.flow.finished() - finished_before;
         Drained {
             in_time,
             finished,
@@ -398,16 +408,16 @@ impl Runtime {
 
     async fn until_empty(&self, within: Duration) -> bool {
         let shared = &self.shared;
-        let end = shared.clock.monotonic() + within;
+        let end = shared.base.clock.monotonic() + within;
         loop {
             // A shard that is empty asks for no lock any more, so the locks come after it.
-            let keeper = shared.doorkeeper.as_ref();
+            let keeper = shared.bursts.doorkeeper.as_ref();
             if shared.shards.iter().all(|shard| shard.is_empty())
                 && keeper.is_none_or(|keeper| keeper.is_idle())
             {
                 return true;
             }
-            if shared.clock.monotonic() >= end {
+            if shared.base.clock.monotonic() >= end {
                 return false;
             }
             windlass_model::failpoint::pass("draining");
@@ -420,24 +430,24 @@ impl Runtime {
             return;
         }
         self.workers.stop_planning();
-        self.shared.scheduler.stop();
+        self.shared.intake.scheduler.stop();
         self.workers.stop_serving();
         if let Some(thread) = self.scheduler.lock().take() {
             let _ = thread.join();
         }
         let incarnation = self.membership.numbers().incarnation();
-        if let Err(error) = self.shared.store.write(Write::Leave { incarnation }) {
+        if let Err(error) = self.shared.base.store.write(Write::Leave { incarnation }) {
             // Others find out by the file lock or the lease.
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }
-        self.shared.store.notify();
+        self.shared.base.store.notify();
         self.crew.stop(&self.shared);
         self.workers.stop_watching();
     }
 
     /// How many triggers are claimed and not finished.
     pub fn in_flight(&self) -> u32 {
-        self.shared.flow.in_flight()
+        self.shared.intake.flow.in_flight()
     }
 }
 

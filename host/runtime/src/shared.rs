@@ -29,44 +29,65 @@ use crate::wait::Waiters;
 /// Does something where it holds nobody up.
 pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
 
-/// What every part of the runtime can reach.
+/// What every part of the runtime can reach. Each takes the parts that it needs.
 pub(crate) struct Shared {
+    pub(crate) base: Base,
+    pub(crate) intake: Intake,
+    pub(crate) bursts: Bursts,
+    pub(crate) listeners: Listeners,
+    pub(crate) shards: Vec<Arc<Shard>>,
+}
+
+/// What a process works with, whatever it does.
+pub(crate) struct Base {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) plugins: Arc<windlass_plugins::Host>,
     pub(crate) catalog: Catalog,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) io: Handle,
-    pub(crate) aside: Aside,
-    pub(crate) scheduler: Mailbox,
-    pub(crate) shards: Vec<Arc<Shard>>,
-    pub(crate) flow: Flow,
-    pub(crate) suspects: Suspects,
-    pub(crate) waiters: Waiters,
-    pub(crate) draining: AtomicBool,
-    /// Raised when a drain's deadline has passed.
-    pub(crate) overdue: Overdue,
-    /// Whether somebody wants nothing to be begun for a while.
-    pub(crate) pause: Pause,
-    pub(crate) max_steps: u64,
-    pub(crate) burst: BurstBounds,
     /// Makes resume tokens and links.
     pub(crate) links: Arc<Links>,
     /// The keys that exports are signed with, and by which imports are known.
     pub(crate) exports: Arc<ExportKeys>,
-    /// Wakes the worker that sends what nodes have sent.
-    pub(crate) queue: Bell,
-    /// Occurrences of schedules that wait for a run to end.
-    pub(crate) standby: Arc<Standby>,
-    /// Workflows that are not published, by name.
-    pub(crate) beside: Option<Beside>,
     /// Whether this process is alone.
     pub(crate) topology: Topology,
-    /// Looks after the locks of bursts, where they have any.
-    pub(crate) doorkeeper: Option<Arc<Doorkeeper>>,
+}
+
+/// What is claimed, and whether anything new may begin.
+pub(crate) struct Intake {
+    pub(crate) scheduler: Mailbox,
+    pub(crate) flow: Flow,
     /// The instances that a process claims which claims only its own.
     pub(crate) own: Option<Mutex<Vec<InstanceNo>>>,
+    pub(crate) draining: AtomicBool,
+    /// Whether a person wants nothing to be begun for a while.
+    pub(crate) pause: Pause,
+}
+
+/// What the steps of runs are made by and bounded by.
+pub(crate) struct Bursts {
+    pub(crate) bounds: BurstBounds,
+    pub(crate) max_steps: u64,
+    pub(crate) suspects: Suspects,
+    /// Raised when a drain's deadline has passed.
+    pub(crate) overdue: Overdue,
+    /// Looks after the locks of bursts, where they have any.
+    pub(crate) doorkeeper: Option<Arc<Doorkeeper>>,
+    /// Workflows that are not published, by name.
+    pub(crate) beside: Option<Beside>,
+    /// Where a shard's thread leaves what would hold it up.
+    pub(crate) aside: Aside,
+}
+
+/// What hears of steps and of the ends of runs.
+pub(crate) struct Listeners {
+    pub(crate) waiters: Waiters,
+    /// Occurrences of schedules that wait for a run to end.
+    pub(crate) standby: Arc<Standby>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Wakes the worker that sends what nodes have sent.
+    pub(crate) queue: Bell,
 }
 
 impl Shared {
@@ -84,14 +105,18 @@ impl Shared {
             shard.send(message());
         }
     }
+}
 
+impl Base {
     pub(crate) fn now(&self) -> Now {
         Now {
             wall_ms: self.clock.wall_ms(),
             monotonic_ms: u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX),
         }
     }
+}
 
+impl Intake {
     /// Something is no longer in flight.
     pub(crate) fn landed(&self, count: u32) {
         if self.flow.landed(count) {

@@ -16,8 +16,8 @@ const MOST: u32 = 16;
 impl Shared {
     /// Who takes what is delivered now: this process, if it would claim what is due.
     fn taker(&self, numbers: &Numbers) -> Option<Taker> {
-        let room = self.flow.room().min(MOST);
-        let claims = room > 0 && !self.begins_nothing() && self.own.is_none();
+        let room = self.intake.flow.room().min(MOST);
+        let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
         claims.then(|| Taker {
             incarnation: numbers.incarnation(),
             instances: room,
@@ -37,7 +37,7 @@ impl Shared {
             if taker.is_some() && error.code() == UNKNOWN_OUTCOME {
                 // This process may hold what it knows nothing of, and would never run. As a new
                 // member it holds nothing.
-                self.scheduler.send(Event::Lost);
+                self.intake.scheduler.send(Event::Lost);
             }
         })?;
         let taken = std::mem::take(&mut sent.taken);
@@ -45,14 +45,14 @@ impl Shared {
         let is_taken = |id: &InstanceId| taken.iter().any(|taken| taken.row.id == *id);
         let left = !due.all(is_taken);
         if !taken.is_empty() {
-            self.scheduler.taken(taken);
+            self.intake.scheduler.taken(taken);
         }
         if left {
-            self.scheduler.send(Event::Woken);
-            self.store.notify();
+            self.intake.scheduler.send(Event::Woken);
+            self.base.store.notify();
         }
         if sent.more {
-            self.queue.ring();
+            self.listeners.queue.ring();
         }
         Ok(sent)
     }

@@ -19,7 +19,7 @@ use crate::pause;
 use crate::queue;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules;
-use crate::shared::Shared;
+use crate::shared::{Base, Shared};
 use crate::watching::{PluginFolders, PluginNews, Publisher, Watch};
 
 /// The workers of a process.
@@ -62,10 +62,10 @@ impl Workers {
         ];
         let mut planning = Vec::new();
         // A process that claims only its own plans nothing.
-        if shared.own.is_none() {
+        if shared.intake.own.is_none() {
             let bell = bells.schedules.clone();
             planning.push(schedules::start(shared, membership, bell, scan_ms)?);
-            planning.extend(exchange(shared, sink, &bells)?);
+            planning.extend(exchange(&shared.base, sink, &bells)?);
         }
         Ok(Self {
             bells,
@@ -103,10 +103,10 @@ impl Workers {
         sink: Arc<dyn Sink>,
     ) -> Result<(), Error> {
         let (shared, bells) = (Arc::clone(shared), self.bells.clone());
-        let host = Arc::clone(&shared.plugins);
+        let host = Arc::clone(&shared.base.plugins);
         let loaded = move || {
-            shared.catalog.forget_replaced(&shared.plugins);
-            unpark(shared.store.as_ref(), &sink);
+            shared.base.catalog.forget_replaced(&shared.base.plugins);
+            unpark(shared.base.store.as_ref(), &sink);
             bells.components.ring();
             bells.plugins.tell();
         };
@@ -127,15 +127,15 @@ impl Workers {
     /// The system has no thread to give.
     pub(crate) fn publish_from(
         &self,
-        shared: &Shared,
+        base: &Base,
         options: definitions::Options,
     ) -> Result<Arc<Definitions>, Error> {
         let definitions = Arc::new(Definitions::new(
-            Arc::clone(&shared.store),
-            Arc::clone(&shared.plugins),
-            Arc::clone(&shared.clock),
-            shared.io.clone(),
-            &shared.topology,
+            Arc::clone(&base.store),
+            Arc::clone(&base.plugins),
+            Arc::clone(&base.clock),
+            base.io.clone(),
+            &base.topology,
             options,
         ));
         let publisher = Publisher {
@@ -143,7 +143,8 @@ impl Workers {
             plugins: self.bells.plugins.clone(),
             planner: self.bells.schedules.clone(),
         };
-        self.watching.lock().push(publisher.watch()?);
+        let watch = publisher.watch()?;
+        self.watching.lock().push(watch);
         Ok(definitions)
     }
 
@@ -164,19 +165,15 @@ impl Workers {
 }
 
 /// Exchanges plugins with the other processes, if there are any.
-fn exchange(
-    shared: &Shared,
-    sink: &Arc<dyn Sink>,
-    bells: &Bells,
-) -> std::io::Result<Option<Periodic>> {
-    if shared.topology.locks().is_none() {
+fn exchange(base: &Base, sink: &Arc<dyn Sink>, bells: &Bells) -> std::io::Result<Option<Periodic>> {
+    if base.topology.locks().is_none() {
         return Ok(None);
     }
-    let (store, sink) = (Arc::clone(&shared.store), Arc::clone(sink));
+    let (store, sink) = (Arc::clone(&base.store), Arc::clone(sink));
     let (bell, plugins) = (bells.components.clone(), bells.plugins.clone());
     let changed = move || {
         unpark(store.as_ref(), &sink);
         plugins.tell();
     };
-    components::share(shared, bell, changed).map(Some)
+    components::share(base, bell, changed).map(Some)
 }

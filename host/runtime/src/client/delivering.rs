@@ -109,7 +109,7 @@ impl Inner {
             match self.store.write(Write::Create(Box::new(new)))? {
                 Wrote::Created => {
                     if let Some(runtime) = self.runtime() {
-                        runtime.shared.claim_too(no);
+                        runtime.shared.intake.claim_too(no);
                     }
                     Ok(Delivered { id, existed: false })
                 }

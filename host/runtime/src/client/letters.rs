@@ -45,7 +45,7 @@ impl Inner {
         self.told();
         if let Some(runtime) = self.runtime() {
             // A stimulus is in the queue now.
-            runtime.shared.queue.ring();
+            runtime.shared.listeners.queue.ring();
         }
         Ok(lettered)
     }

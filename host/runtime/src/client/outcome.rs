@@ -104,6 +104,7 @@ impl Inner {
 
     /// Hears of the end of a run, if this process runs it.
     fn waiter(&self, no: InstanceNo) -> Option<Waiter> {
-        self.runtime().map(|runtime| runtime.shared.waiters.add(no))
+        self.runtime()
+            .map(|runtime| runtime.shared.listeners.waiters.add(no))
     }
 }

@@ -260,7 +260,7 @@ impl Inner {
     fn max_steps(&self) -> u64 {
         let runtime = self.runtime();
         runtime.map_or(windlass_engine::MAX_STEPS, |runtime| {
-            runtime.shared.max_steps
+            runtime.shared.bursts.max_steps
         })
     }
 }

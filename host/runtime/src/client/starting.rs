@@ -71,7 +71,7 @@ impl WorkflowClient {
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
         let started = match self.inner.runtime() {
             Some(runtime) => {
-                let (catalog, plugins) = (&runtime.shared.catalog, &self.inner.plugins);
+                let (catalog, plugins) = (&runtime.shared.base.catalog, &self.inner.plugins);
                 if catalog
                     .current(request.definition.digest, plugins)
                     .is_none()
@@ -125,7 +125,7 @@ impl Inner {
             let answer = self.store.write(Write::Create(Box::new(new)))?;
             let started = request.answered(answer, (id, no))?;
             if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
-                runtime.shared.claim_too(no);
+                runtime.shared.intake.claim_too(no);
             }
             Ok(started)
         })

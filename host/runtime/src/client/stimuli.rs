@@ -62,9 +62,9 @@ pub(crate) fn send_here(
     id: StimulusId,
     stimulus: &Stimulus,
 ) -> Result<Sent, Error> {
-    let now_ms = shared.clock.wall_ms();
+    let now_ms = shared.base.clock.wall_ms();
     let stimulus = written(id, stimulus, now_ms)?;
-    let (plugins, catalog) = (&shared.plugins, &shared.catalog);
+    let (plugins, catalog) = (&shared.base.plugins, &shared.base.catalog);
     shared.delivered(numbers, |taker| {
         let wish = (&stimulus, None);
         let sent = deliver(store, plugins, catalog, numbers, wish, taker, now_ms)?;
@@ -112,7 +112,7 @@ pub(super) fn resume_here(
     row: Option<BookmarkRow>,
     input: Payload,
 ) -> Result<Sent, Error> {
-    let (store, now_ms) = (shared.store.as_ref(), shared.clock.wall_ms());
+    let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
     shared.delivered(numbers, |taker| resume_by(store, now_ms, row, input, taker))
 }
 

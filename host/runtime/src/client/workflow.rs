@@ -62,10 +62,13 @@ impl WorkflowClient {
     /// A client in a process that runs workflows.
     pub fn local(runtime: &Arc<Runtime>) -> Self {
         let shared = &runtime.shared;
-        let (store, plugins) = (Arc::clone(&shared.store), Arc::clone(&shared.plugins));
+        let (store, plugins) = (
+            Arc::clone(&shared.base.store),
+            Arc::clone(&shared.base.plugins),
+        );
         let place = Place::Local(Arc::clone(runtime));
-        Self::new(store, plugins, Arc::clone(&shared.clock), place)
-            .with_exports(Arc::clone(&shared.exports))
+        Self::new(store, plugins, Arc::clone(&shared.base.clock), place)
+            .with_exports(Arc::clone(&shared.base.exports))
     }
 
     /// A client in any process on the store. It is a member of that only for as long as it
@@ -134,7 +137,7 @@ impl Inner {
 
     pub(super) fn catalog(&self) -> &Catalog {
         match &self.place {
-            Place::Local(runtime) => &runtime.shared.catalog,
+            Place::Local(runtime) => &runtime.shared.base.catalog,
             Place::Detached(catalog) => catalog,
         }
     }
@@ -162,7 +165,7 @@ impl Inner {
     pub(super) fn told(&self) {
         self.store.notify();
         if let Some(runtime) = self.runtime() {
-            runtime.shared.scheduler.send(Event::Woken);
+            runtime.shared.intake.scheduler.send(Event::Woken);
         }
     }
 

@@ -35,8 +35,12 @@ pub(crate) fn watch(
 }
 
 fn look(shared: &Shared) {
-    let now_ms = shared.clock.wall_ms();
-    match shared.pause.follow(shared.store.as_ref(), now_ms) {
+    let now_ms = shared.base.clock.wall_ms();
+    match shared
+        .intake
+        .pause
+        .follow(shared.base.store.as_ref(), now_ms)
+    {
         Ok(Turn::Paused) => tracing::warn!("paused by another process: nothing new is begun"),
         Ok(Turn::Over) => tracing::info!("another process has ended the pause"),
         Ok(Turn::Same) => return,
@@ -51,11 +55,11 @@ fn look(shared: &Shared) {
 
 /// Tells the parts of the process whether it is paused now.
 pub(crate) fn tell(shared: &Shared) {
-    if shared.pause.is_on() {
-        shared.scheduler.send(Event::Pause);
+    if shared.intake.pause.is_on() {
+        shared.intake.scheduler.send(Event::Pause);
         shared.broadcast(|| Message::Drain);
     } else {
-        shared.scheduler.send(Event::Unpause);
-        shared.queue.ring();
+        shared.intake.scheduler.send(Event::Unpause);
+        shared.listeners.queue.ring();
     }
 }

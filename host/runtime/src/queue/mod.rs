@@ -80,15 +80,15 @@ pub(crate) fn start(
     membership: &Arc<Membership>,
 ) -> std::io::Result<Periodic> {
     let sender = Sender::new(shared, membership);
-    let worker: Box<dyn Worker + Send> = match shared.topology.locks() {
+    let worker: Box<dyn Worker + Send> = match shared.base.topology.locks() {
         None => Box::new(sender),
         Some(locks) => {
-            let alone = Alone::new(Arc::clone(locks), shared.io.clone());
+            let alone = Alone::new(Arc::clone(locks), shared.base.io.clone());
             Box::new(Exclusive::new(sender, alone))
         }
     };
-    let clock = Arc::clone(&shared.clock);
-    Periodic::start_with("queue", shared.queue.clone(), move |bell| {
+    let clock = Arc::clone(&shared.base.clock);
+    Periodic::start_with("queue", shared.listeners.queue.clone(), move |bell| {
         let round = worker.round(&|| !bell.is_stopped());
         if let Err(error) = &round {
             tracing::warn!(code = %error.code(), %error, "cannot look after the queue");

@@ -37,7 +37,7 @@ impl Sender {
             ready_ms: Some(now_ms),
             limit: PAGE,
         };
-        let store = shared.store.as_ref();
+        let store = shared.base.store.as_ref();
         let page = store.queued(&query)?;
         let mut more = page.len() >= PAGE as usize;
         let numbers = self.membership.numbers();
@@ -50,8 +50,8 @@ impl Sender {
             }
             windlass_model::failpoint::pass("before-send");
             let stimulus = (&row.stimulus, Some(row.no));
-            let catalog = &shared.catalog;
-            let plugins = &shared.plugins;
+            let catalog = &shared.base.catalog;
+            let plugins = &shared.base.plugins;
             // What many of them resume is claimed together.
             match deliver(store, plugins, catalog, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
@@ -70,7 +70,7 @@ impl Sender {
             }
         }
         if moved {
-            shared.scheduler.send(Event::Due(now_ms));
+            shared.intake.scheduler.send(Event::Due(now_ms));
             store.notify();
         }
         Ok((more, again_ms))
@@ -99,18 +99,18 @@ impl Sender {
             };
             (op, ready_ms)
         };
-        self.shared.store.write(Write::Queue(op))?;
+        self.shared.base.store.write(Write::Queue(op))?;
         Ok(Some(again_ms))
     }
 
     /// Clears away what is too old. Answers whether there may be more of it.
     fn expire(&self, now_ms: i64) -> Result<bool, Error> {
         let expire = QueueOp::Expire {
-            queued_before_ms: self.shared.pause.back(now_ms, PATIENCE_MS),
+            queued_before_ms: self.shared.intake.pause.back(now_ms, PATIENCE_MS),
             now_ms,
             limit: EXPIRED,
         };
-        match self.shared.store.write(Write::Queue(expire))? {
+        match self.shared.base.store.write(Write::Queue(expire))? {
             Wrote::Freed(count) => Ok(count >= EXPIRED),
             other => Err(crate::store_answered(&other).into()),
         }
@@ -123,20 +123,20 @@ impl Worker for Sender {
         let (mut more, mut again_ms) = (true, None);
         for _ in 0..PAGES {
             // Whoever ends the pause rings.
-            if shared.pause.is_on() || !go_on() {
+            if shared.intake.pause.is_on() || !go_on() {
                 return Ok(Round::Done {
                     more: false,
                     again_ms,
                 });
             }
             let retried;
-            (more, retried) = self.page(shared.clock.wall_ms())?;
+            (more, retried) = self.page(shared.base.clock.wall_ms())?;
             again_ms = super::soonest(again_ms, retried);
             if !more {
                 break;
             }
         }
-        more |= self.expire(shared.clock.wall_ms())?;
+        more |= self.expire(shared.base.clock.wall_ms())?;
         Ok(Round::Done { more, again_ms })
     }
 }

@@ -225,13 +225,13 @@ impl Driver {
 
     /// Begins to act as the member that this process has become.
     pub(crate) fn begin(&mut self) {
-        let asked_ms = self.shared.now().monotonic_ms;
+        let asked_ms = self.shared.base.now().monotonic_ms;
         self.step(Event::Joined { asked_ms });
     }
 
     /// How long there is nothing to do if nothing is received, in milliseconds.
     pub(crate) fn sleep_ms(&self) -> u64 {
-        self.core.sleep_ms(self.shared.now()).min(60_000)
+        self.core.sleep_ms(self.shared.base.now()).min(60_000)
     }
 
     /// Takes in what was received.
@@ -245,8 +245,10 @@ impl Driver {
     }
 
     fn step(&mut self, event: Event) {
-        let now = self.shared.now();
-        let actions = self.core.step(event, now, self.shared.flow.in_flight());
+        let now = self.shared.base.now();
+        let actions = self
+            .core
+            .step(event, now, self.shared.intake.flow.in_flight());
         // Before acting, which may wait for the store.
         let until_ms = self.core.trusted_until_ms().unwrap_or(0);
         let trusted = &self.membership.trusted_until_ms;
@@ -263,11 +265,11 @@ impl Driver {
                 instances,
                 triggers,
             } => {
-                let scope = match &self.shared.own {
+                let scope = match &self.shared.intake.own {
                     None => ClaimScope::All,
                     Some(own) => ClaimScope::Only(own.lock().clone()),
                 };
-                let now_ms = self.shared.now().wall_ms;
+                let now_ms = self.shared.base.now().wall_ms;
                 let claim = Claim {
                     incarnation,
                     now_ms,
@@ -282,12 +284,12 @@ impl Driver {
                 self.shared.broadcast(|| Message::Retry);
             }
             Action::Renew => {
-                let asked_ms = self.shared.now().monotonic_ms;
+                let asked_ms = self.shared.base.now().monotonic_ms;
                 self.submit(RENEW + asked_ms, Write::Renew { incarnation });
             }
             Action::WatchRoom => {
-                if self.shared.flow.watch() {
-                    self.shared.scheduler.send(Event::Room);
+                if self.shared.intake.flow.watch() {
+                    self.shared.intake.scheduler.send(Event::Room);
                 }
             }
             Action::Rejoin => self.rejoin(),
@@ -295,18 +297,21 @@ impl Driver {
     }
 
     fn submit(&self, ticket: Ticket, write: Write) {
-        self.shared.store.submit(&self.sink, vec![(ticket, write)]);
+        self.shared
+            .base
+            .store
+            .submit(&self.sink, vec![(ticket, write)]);
     }
 
     /// Forgets everything owned and becomes a member anew. What was owned is found again by a
     /// claim, here or elsewhere, under a new epoch.
     fn rejoin(&mut self) {
         tracing::error!("the membership is lost: interrupting everything and joining again");
-        self.shared.metrics.lease_lost.add(1);
+        self.shared.base.metrics.lease_lost.add(1);
         self.shared.broadcast(|| Message::Forget);
-        let asked = self.shared.now();
+        let asked = self.shared.base.now();
         let membership = &self.membership;
-        let store = self.shared.store.as_ref();
+        let store = self.shared.base.store.as_ref();
         let incarnation = membership.numbers().incarnation();
         if let Err(error) = store.write(Write::Leave { incarnation }) {
             // Others, or the next burial, find out by the lease.
@@ -315,13 +320,13 @@ impl Driver {
         match Membership::enter(store, &membership.name, membership.lease_ms, asked.wall_ms) {
             Ok(numbers) => {
                 *membership.numbers.lock() = numbers;
-                self.shared.scheduler.send(Event::Joined {
+                self.shared.intake.scheduler.send(Event::Joined {
                     asked_ms: asked.monotonic_ms,
                 });
             }
             Err(error) => {
                 tracing::error!(%error, "cannot join the store");
-                self.shared.scheduler.send(Event::JoinFailed);
+                self.shared.intake.scheduler.send(Event::JoinFailed);
             }
         }
     }
@@ -357,16 +362,16 @@ impl Driver {
 
     /// Hands claimed work to the shards.
     fn hand_out(&self, instances: Vec<ClaimedInstance>) {
-        let now = self.shared.now();
+        let now = self.shared.base.now();
         let me = Some(self.membership.numbers().incarnation());
         // What was claimed by the member that this process was before is not held any more.
         for claimed in instances.into_iter().filter(|one| one.row.owner == me) {
-            self.shared.flow.took(claimed.count());
+            self.shared.intake.flow.took(claimed.count());
             for trigger in &claimed.claimed {
                 let late_ms = now.wall_ms.saturating_sub(trigger.due_ms);
                 let late_ms = u64::try_from(late_ms).unwrap_or(0);
                 let late_us = late_ms.saturating_mul(1_000);
-                self.shared.metrics.trigger_lateness.record(late_us);
+                self.shared.base.metrics.trigger_lateness.record(late_us);
             }
             self.dispatch(claimed);
         }
@@ -377,7 +382,7 @@ impl Driver {
     fn dispatch(&self, claimed: ClaimedInstance) {
         let numbers = self.membership.numbers();
         let (definition, pins) = (claimed.row.definition, claimed.row.pins);
-        if let Some(prepared) = self.shared.catalog.known(definition, pins) {
+        if let Some(prepared) = self.shared.base.catalog.known(definition, pins) {
             self.shared.arrive(Arrival {
                 claimed,
                 prepared,
@@ -386,11 +391,13 @@ impl Driver {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        self.shared.io.spawn_blocking(move || {
-            match shared
-                .catalog
-                .load(shared.store.as_ref(), &shared.plugins, definition, pins)
-            {
+        self.shared.base.io.spawn_blocking(move || {
+            match shared.base.catalog.load(
+                shared.base.store.as_ref(),
+                &shared.base.plugins,
+                definition,
+                pins,
+            ) {
                 Ok(prepared) => shared.arrive(Arrival {
                     claimed,
                     prepared,
@@ -429,7 +436,7 @@ impl Shared {
     ) {
         let shared = Arc::clone(self);
         let park = move || shared.park(&claimed, &numbers, &reason);
-        (self.aside)(&self.io, Box::new(park));
+        (self.bursts.aside)(&self.base.io, Box::new(park));
     }
 
     /// Puts aside what cannot run here: its definition or one of its plugins is missing. It
@@ -445,7 +452,7 @@ impl Shared {
                 token: trigger.token,
             };
             let reason = reason.clone();
-            if let Err(error) = self.store.write(Write::Park {
+            if let Err(error) = self.base.store.write(Write::Park {
                 fence,
                 trigger,
                 reason,
@@ -462,7 +469,7 @@ impl Shared {
         if let Some(shard) = self.shard(fence.instance) {
             shard.send(Message::Owed(fence));
         }
-        self.landed(claimed.count());
+        self.intake.landed(claimed.count());
     }
 }
 

@@ -33,9 +33,9 @@ pub(crate) fn start(
     scan_ms: u64,
 ) -> std::io::Result<Periodic> {
     let ready = bell.clone();
-    shared.standby.wakes(move || ready.ring());
+    shared.listeners.standby.wakes(move || ready.ring());
     let maker = Ready::new(shared, membership);
-    let mut planner = Planner::behind(Arc::clone(&shared.standby));
+    let mut planner = Planner::behind(Arc::clone(&shared.listeners.standby));
     Periodic::start_with("schedules", bell, move |_| {
         plan(&mut planner, &maker, scan_ms)
     })
@@ -44,8 +44,8 @@ pub(crate) fn start(
 /// Plans what is due, and answers when to look again.
 fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
     let shared = &maker.shared;
-    let now = shared.now();
-    let turn = match planner.turn(shared.store.as_ref(), maker, now) {
+    let now = shared.base.now();
+    let turn = match planner.turn(shared.base.store.as_ref(), maker, now) {
         Ok(turn) => turn,
         Err(error) => {
             tracing::warn!(code = %error.code, %error, "cannot read the schedules");
@@ -53,8 +53,8 @@ fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
         }
     };
     if turn.made > 0 {
-        shared.scheduler.send(Event::Woken);
-        shared.store.notify();
+        shared.intake.scheduler.send(Event::Woken);
+        shared.base.store.notify();
     }
     if turn.more {
         return Rest::exactly(BREATH);
@@ -83,7 +83,7 @@ impl Ready {
 
     fn request(&self, occurrence: &Occurrence<'_>) -> Result<StartRequest, Error> {
         let digest: Digest = occurrence.row.definition;
-        let definition = self.shared.store.definition(digest)?.ok_or_else(|| {
+        let definition = self.shared.base.store.definition(digest)?.ok_or_else(|| {
             Error::Unreadable(format!(
                 "the store has no definition {digest}, though it is published"
             ))
@@ -103,12 +103,15 @@ impl Maker for Ready {
         let request = self.request(occurrence)?;
         let shared = &self.shared;
         let definition = request.definition.clone();
-        let prepared = shared.catalog.prepare(definition, &shared.plugins)?;
+        let prepared = shared
+            .base
+            .catalog
+            .prepare(definition, &shared.base.plugins)?;
         request.check(&prepared)?;
         let numbers = self.membership.numbers();
         // Time begins to count for it when it is due, which the jitter may have put off.
         let (mut new, _) = request.instance(&prepared, &numbers, None, occurrence.due_ms)?;
-        new.created_ms = shared.clock.wall_ms();
+        new.created_ms = shared.base.clock.wall_ms();
         for trigger in &mut new.triggers {
             trigger.kind = occurrence.kind();
         }

@@ -10,7 +10,7 @@ use super::memory::Unread;
 use super::outcome::Settled;
 use super::work::{Address, Patch};
 use crate::codes;
-use crate::shared::Shared;
+use crate::shared::Base;
 
 /// The instant that a duration from now, or an instant, names.
 fn until(text: &str, now_ms: i64) -> Result<i64, String> {
@@ -28,9 +28,9 @@ impl Hot {
         open: &Open,
         template: &Template,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
-        let json = self.render(open.scope, template, patch, shared)?;
+        let json = self.render(open.scope, template, patch, base)?;
         let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
         let until_ms = match &value {
             serde_json::Value::String(text) => until(text, to.started_ms),
@@ -59,13 +59,13 @@ impl Hot {
         open: &Open,
         assignments: &[(String, Template)],
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
         let mut assigned = Patch::with_capacity(assignments.len());
         for (name, template) in assignments {
             assigned.push((
                 name.clone(),
-                self.render(open.scope, template, patch, shared)?,
+                self.render(open.scope, template, patch, base)?,
             ));
         }
         Ok(Settled::Set(assigned))
@@ -78,10 +78,10 @@ impl Hot {
         terminate: bool,
         output: Option<&Template>,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
         let output = match output {
-            Some(template) => Payload::json(self.render(open.scope, template, patch, shared)?),
+            Some(template) => Payload::json(self.render(open.scope, template, patch, base)?),
             None => Payload::null(),
         };
         Ok(Settled::Done {
@@ -97,9 +97,9 @@ impl Hot {
         open: &Open,
         template: &Template,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
-        let json = self.render(open.scope, template, patch, shared)?;
+        let json = self.render(open.scope, template, patch, base)?;
         let message = match serde_json::from_slice(&json) {
             Ok(serde_json::Value::String(text)) => text,
             Ok(other) => other.to_string(),

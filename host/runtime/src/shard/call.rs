@@ -16,7 +16,7 @@ use super::work::{Address, Ask, Patch, Work};
 use crate::catalog::Executor;
 use crate::codes;
 use crate::guest_view;
-use crate::shared::Shared;
+use crate::shared::Base;
 
 /// What is known of an execution before it begins, whoever made its trigger.
 pub(super) struct Asked {
@@ -61,7 +61,7 @@ impl Hot {
         to: Address,
         cancel: Cancel,
         reads: bool,
-        shared: &Arc<Shared>,
+        base: &Base,
     ) -> Result<CallContext, Unread> {
         let asked = self.asked(to.seq).ok_or_else(gone)?;
         let node = asked
@@ -69,7 +69,7 @@ impl Hot {
             .and_then(|node| self.prepared.nodes.get(node.at()));
         let resumption = match self.state.run_of(to.seq) {
             Some(open) if open.phase > 0 => Some(Arc::new(Resumption {
-                reason: self.reason(to.seq, shared.store.as_ref())?,
+                reason: self.reason(to.seq, base.store.as_ref())?,
                 state: open.left.clone(),
             })),
             _ => None,
@@ -88,9 +88,9 @@ impl Hot {
             correlation: self.correlation.clone(),
             trace_parent: None,
             resumption,
-            memory: reads.then(|| guest_view::memory(self, asked.scope, shared)),
-            blobs: reads.then(|| guest_view::blobs(shared)),
-            tokens: Some(Arc::clone(&shared.links) as _),
+            memory: reads.then(|| guest_view::memory(self, asked.scope, &base.store)),
+            blobs: reads.then(|| guest_view::blobs(&base.store)),
+            tokens: Some(Arc::clone(&base.links) as _),
             visit,
             secrets: Arc::default(),
             cancel,
@@ -105,17 +105,17 @@ impl Hot {
         with: &Template,
         executor: &Executor,
         patch: &Patch,
-        shared: &Arc<Shared>,
+        base: &Base,
     ) -> Result<Call, Unread> {
         let config = match with.constant() {
             Some(constant) => constant.clone(),
             None => {
-                let rendered = self.render(open.scope, with, patch, shared)?;
+                let rendered = self.render(open.scope, with, patch, base)?;
                 executor.check_config(&rendered).map_err(Unread::Value)?;
                 rendered
             }
         };
-        let input = self.input(open, patch, shared)?;
+        let input = self.input(open, patch, base)?;
         let cancel = match self.held.get(&to.seq).map(|held| &held.stage) {
             Some(Stage::Running(cancel)) => cancel.clone(),
             _ => Cancel::default(),
@@ -128,7 +128,7 @@ impl Hot {
             input,
             cx: CallContext {
                 secrets: Arc::clone(&executor.secrets),
-                ..self.context(to, cancel, executor.reads, shared)?
+                ..self.context(to, cancel, executor.reads, base)?
             },
             slot_key: self.no.0,
             timeout,
@@ -140,7 +140,7 @@ impl Hot {
         &mut self,
         open: &Open,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Payload, Unread> {
         if let Some(edited) = &open.input {
             return Ok(edited.clone());
@@ -148,10 +148,10 @@ impl Hot {
         let prepared = Arc::clone(&self.prepared);
         let plan = prepared.graph.node(open.node);
         match plan.and_then(|plan| plan.input.as_ref()) {
-            Some(template) => self.render_whole(open.scope, template, patch, shared),
+            Some(template) => self.render_whole(open.scope, template, patch, base),
             None => {
                 let gathers = plan.is_some_and(|plan| plan.gathers);
-                self.default_input(open, gathers, shared.store.as_ref())
+                self.default_input(open, gathers, base.store.as_ref())
             }
         }
     }
@@ -177,17 +177,17 @@ impl Hot {
         scope: ScopeNo,
         template: &Template,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Bytes, Unread> {
         if let Some(constant) = template.constant() {
             return Ok(constant.clone());
         }
         let values = self.values(
-            shared.store.as_ref(),
+            base.store.as_ref(),
             scope,
             template.needs(),
             patch,
-            &shared.links,
+            &base.links,
         )?;
         template.render(&values).map_err(|error| {
             let (class, code) = match error.kind {
@@ -206,15 +206,14 @@ impl Hot {
         scope: ScopeNo,
         template: &Template,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Payload, Unread> {
         if let Some(alias) = template.alias()
-            && let Some(payload) = self.aliased(scope, &alias, patch, shared)?
+            && let Some(payload) = self.aliased(scope, &alias, patch, base)?
         {
             return Ok(payload);
         }
-        self.render(scope, template, patch, shared)
-            .map(Payload::json)
+        self.render(scope, template, patch, base).map(Payload::json)
     }
 
     /// The value that a template passes on whole, if it can be passed on without parsing.
@@ -223,9 +222,9 @@ impl Hot {
         scope: ScopeNo,
         alias: &Alias,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Option<Payload>, Unread> {
-        let store = shared.store.as_ref();
+        let store = base.store.as_ref();
         match alias {
             Alias::Input => self.memory.input(store, self.no).map(Some),
             Alias::Item => Ok(self.item(store, scope)?.map(Payload::json)),

@@ -62,7 +62,7 @@ impl Hot {
             let failure = Failure::new(Class::Limit, codes::CHILD, message);
             return Ok(Begun::Settled(Settled::Failed(failure)));
         }
-        let input = self.input(open, patch, shared)?;
+        let input = self.input(open, patch, &shared.base)?;
         let (patch, name) = (patch.clone(), name.to_owned());
         let all = Arc::clone(shared);
         // Looking a workflow up reads the store, and preparing it may compile.
@@ -77,7 +77,7 @@ impl Hot {
                 })));
             }
         };
-        (shared.aside)(&shared.io, Box::new(look));
+        (shared.bursts.aside)(&shared.base.io, Box::new(look));
         Ok(Begun::Elsewhere)
     }
 
@@ -87,7 +87,7 @@ impl Hot {
         to: Address,
         input: Payload,
         prepared: &Prepared,
-        shared: &Shared,
+        now_ms: i64,
     ) -> Result<NewInstance, Error> {
         let open = self.state.run_of(to.seq);
         let (first, phase) = open.map_or((to.seq, 0), |open| (open.first, open.phase));
@@ -99,7 +99,6 @@ impl Hot {
             correlation: self.correlation.as_deref().map(str::to_owned),
         };
         request.check(prepared)?;
-        let now_ms = shared.clock.wall_ms();
         let (new, _) = request.instance(prepared, &self.numbers, None, now_ms)?;
         Ok(new)
     }
@@ -142,10 +141,11 @@ impl State {
         if !held.is_some_and(|held| matches!(held.stage, Stage::Running(_))) {
             return;
         }
-        if shared.is_draining() {
+        if shared.intake.is_draining() {
             return self.interrupted(to, shared);
         }
-        let child = found.and_then(|prepared| hot.new_child(to, input, &prepared, shared));
+        let now_ms = shared.base.clock.wall_ms();
+        let child = found.and_then(|prepared| hot.new_child(to, input, &prepared, now_ms));
         let settled = match child {
             Ok(child) => Settled::Child(Box::new(child)),
             Err(Error::Store(error)) => {
@@ -165,17 +165,17 @@ impl Shared {
     /// The workflow of this name: the published version, or else what lies beside the file that
     /// is being run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {
-        let published = match self.store.published(name)? {
-            Some(row) => self.store.definition(row.definition)?,
+        let published = match self.base.store.published(name)? {
+            Some(row) => self.base.store.definition(row.definition)?,
             None => None,
         };
-        let found = match (published, &self.beside) {
+        let found = match (published, &self.bursts.beside) {
             (Some(row), _) => Some(row),
             (None, Some(beside)) => beside(name)?,
             (None, None) => None,
         };
         let row = found.ok_or_else(|| Error::NoWorkflow(name.to_owned()))?;
-        self.catalog.prepare(row, &self.plugins)
+        self.base.catalog.prepare(row, &self.base.plugins)
     }
 }
 

@@ -117,7 +117,10 @@ impl State {
         };
         let Some((commit, then, ahead)) = hot.commit(to, step, shared) else {
             tracing::error!(instance = %hot.id, "the numbers of this membership are used up");
-            shared.scheduler.send(crate::scheduler::core::Event::Lost);
+            shared
+                .intake
+                .scheduler
+                .send(crate::scheduler::core::Event::Lost);
             return;
         };
         let pending = Pending {
@@ -145,8 +148,9 @@ impl Hot {
             before: step.before,
             now_ms,
         };
-        shared.finished();
-        self.burst.count(shared.burst, shared.clock.monotonic());
+        shared.intake.finished();
+        self.burst
+            .count(shared.bursts.bounds, shared.base.clock.monotonic());
         let mut rows = Rows::default();
         for command in std::mem::take(&mut step.commands) {
             self.carry_out(command, &used, &mut rows, shared)?;
@@ -344,8 +348,8 @@ impl Hot {
         }
         let claimed = due_ms.is_none()
             && !self.is_halted()
-            && !shared.begins_nothing()
-            && shared.flow.try_take();
+            && !shared.intake.begins_nothing()
+            && shared.intake.flow.try_take();
         let due_ms = due_ms.unwrap_or(used.now_ms);
         if claimed && self.runs_ahead(open, shared) {
             rows.ahead.push(open.seq);
@@ -396,7 +400,7 @@ impl Hot {
         }
         let node = self.prepared.nodes.get(open.node.at());
         let route = graph.node(open.node).and_then(|plan| plan.route.as_deref());
-        let consumer = shared.plugins.registry().consumer(open.kind, route);
+        let consumer = shared.base.plugins.registry().consumer(open.kind, route);
         node.is_some_and(|node| node.pure) && consumer.is_some_and(|plugin| is_pure(&plugin))
     }
 
@@ -534,7 +538,7 @@ impl Hot {
         });
         let child = step.child.take().map(|child| self.tie(*child, no, seq));
         if let Some(child) = &child {
-            shared.claim_too(child.no);
+            shared.intake.claim_too(child.no);
         }
         (bookmarks, child.into_iter().collect())
     }

@@ -6,11 +6,11 @@
 //! was on its way: then the store has made them pending again, and they are to be claimed anew.
 
 use rustc_hash::FxHashMap;
-use windlass_model::{Epoch, InstanceNo};
+use windlass_model::{Clock, Epoch, InstanceNo};
 use windlass_store::write::ClaimedInstance;
 
 use crate::scheduler::core::Event;
-use crate::shared::Shared;
+use crate::shared::Intake;
 
 /// Claims that wait for their bursts. They count as in flight.
 #[derive(Default)]
@@ -30,47 +30,53 @@ impl Early {
         &mut self,
         no: InstanceNo,
         epoch: Epoch,
-        shared: &Shared,
+        intake: &Intake,
     ) -> Vec<ClaimedInstance> {
         let mut its = Vec::new();
         for claimed in self.claims.remove(&no).into_iter().flatten() {
             match claimed.row.epoch {
                 its_epoch if its_epoch == epoch => its.push(claimed),
                 its_epoch if its_epoch > epoch => self.add(claimed),
-                _ => shared.landed(claimed.count()),
+                _ => intake.landed(claimed.count()),
             }
         }
         its
     }
 
     /// A burst was given back, durably: what was claimed of it is pending again.
-    pub(super) fn given_back(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
-        let its = self.of(no, epoch, shared);
+    pub(super) fn given_back(
+        &mut self,
+        no: InstanceNo,
+        epoch: Epoch,
+        intake: &Intake,
+        clock: &dyn Clock,
+    ) {
+        let its = self.of(no, epoch, intake);
         if its.is_empty() {
             return;
         }
         for claimed in its {
-            shared.landed(claimed.count());
+            intake.landed(claimed.count());
         }
-        shared.scheduler.send(Event::Due(shared.now().wall_ms));
+        intake.scheduler.send(Event::Due(clock.wall_ms()));
     }
 
     /// Drops what was here at the last look already.
-    pub(super) fn retry(&mut self, shared: &Shared) {
+    pub(super) fn retry(&mut self, intake: &Intake) {
         let all = self.claims.values().flatten();
         let all: Vec<_> = all.map(|one| (one.row.no, one.row.epoch)).collect();
         for (no, epoch) in std::mem::replace(&mut self.seen, all) {
-            for claimed in self.of(no, epoch, shared) {
-                shared.landed(claimed.count());
+            for claimed in self.of(no, epoch, intake) {
+                intake.landed(claimed.count());
             }
         }
     }
 
     /// Drops all: the process holds nothing of it any more.
-    pub(super) fn clear(&mut self, shared: &Shared) {
+    pub(super) fn clear(&mut self, intake: &Intake) {
         self.seen.clear();
         for claimed in std::mem::take(&mut self.claims).into_values().flatten() {
-            shared.landed(claimed.count());
+            intake.landed(claimed.count());
         }
     }
 }

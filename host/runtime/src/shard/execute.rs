@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windlass_engine::expr::{Interrupt, Template};
 use windlass_engine::{Open, PlanKind, waited_too_long};
-use windlass_model::{Bookmark, Class, Failure, Outcome, Payload, Resumption, TriggerType};
+use windlass_model::{Bookmark, Class, Clock, Failure, Outcome, Payload, Resumption, TriggerType};
 use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
@@ -17,7 +17,7 @@ use super::state::State;
 use super::suspend;
 use super::work::{Address, Patch, Work};
 use crate::observe::Observed;
-use crate::shared::Shared;
+use crate::shared::{Base, Shared};
 
 /// How a node begins.
 #[expect(
@@ -45,7 +45,7 @@ impl State {
         let open = hot.state.run_of(to.seq)?.clone();
         let prepared = Arc::clone(&hot.prepared);
         let plan = prepared.graph.node(open.node)?;
-        if let Some(observer) = &shared.observer {
+        if let Some(observer) = &shared.listeners.observer {
             observer.observe(&Observed::Started {
                 instance: hot.id,
                 node: &plan.name,
@@ -53,7 +53,7 @@ impl State {
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        hot.interrupt = shared.overdue.interrupt();
+        hot.interrupt = shared.bursts.overdue.interrupt();
         let begun = hot.begin_node(to, &open, &plan.kind, &patch, shared);
         hot.interrupt = Interrupt::default();
         match begun {
@@ -67,7 +67,7 @@ impl State {
                 self.settle(to, settled, ran, shared);
             }
             Err(Unread::Value(failure))
-                if shared.is_draining() && failure.class == Class::Cancelled =>
+                if shared.intake.is_draining() && failure.class == Class::Cancelled =>
             {
                 // A shutdown is never a failure of the run.
                 self.interrupted(to, shared);
@@ -113,7 +113,7 @@ impl State {
                     left: suspension.state,
                 },
             },
-            Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
+            Err(failure) if shared.intake.is_draining() && failure.class == Class::Cancelled => {
                 // A shutdown is never a failure of the run.
                 self.interrupted(to, shared);
                 return;
@@ -139,17 +139,17 @@ impl State {
             }
             log_put_off(&hot.about(to.seq), after, why.as_ref());
         }
-        let until_ms = put_off_until(shared, after);
+        let until_ms = put_off_until(&*shared.base.clock, after);
         self.settle(to, Settled::Later { until_ms }, Ran::default(), shared);
     }
 }
 
 /// When a trigger is due again that is put off for this long, in epoch milliseconds.
-pub(super) fn put_off_until(shared: &Shared, after: Duration) -> i64 {
+pub(super) fn put_off_until(clock: &dyn Clock, after: Duration) -> i64 {
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     // A whole millisecond later: never before the time is over.
     let after_ms = after_ms.saturating_add(1);
-    shared.clock.wall_ms().saturating_add_unsigned(after_ms)
+    clock.wall_ms().saturating_add_unsigned(after_ms)
 }
 
 pub(super) fn log_put_off(about: &TriggerContext<'_>, after: Duration, why: Option<&Failure>) {
@@ -168,6 +168,7 @@ impl Hot {
         patch: &Patch,
         shared: &Arc<Shared>,
     ) -> Result<Begun, Unread> {
+        let base = &shared.base;
         self.step = (open.kind, open.attempt);
         let settled = match kind {
             PlanKind::Use { with, .. } => {
@@ -176,30 +177,30 @@ impl Hot {
                 if let Some(failure) = &executor.refused {
                     return Ok(Begun::Settled(Settled::Failed(Failure::clone(failure))));
                 }
-                let call = self.call(to, open, with, executor, patch, shared)?;
+                let call = self.call(to, open, with, executor, patch, base)?;
                 return Ok(Begun::Work(self.work(to, executor, call, patch.clone())));
             }
             PlanKind::Workflow { name } => {
                 return self.child(to, open, name, patch, shared);
             }
-            PlanKind::ForEach { list, .. } => self.for_each(open, list, patch, shared)?,
+            PlanKind::ForEach { list, .. } => self.for_each(open, list, patch, base)?,
             PlanKind::Event {
                 name,
                 matches,
                 correlation,
             } => {
                 let templates = (name, matches, correlation.as_ref());
-                self.event(open, templates, patch, shared)?
+                self.event(open, templates, patch, base)?
             }
             PlanKind::Wait(_) if open.kind == TriggerType::Timer && open.phase > 0 => {
                 Settled::done(Payload::null())
             }
-            PlanKind::Wait(template) => self.wait_until(to, open, template, patch, shared)?,
-            PlanKind::Set(assignments) => self.assignments(open, assignments, patch, shared)?,
+            PlanKind::Wait(template) => self.wait_until(to, open, template, patch, base)?,
+            PlanKind::Set(assignments) => self.assignments(open, assignments, patch, base)?,
             PlanKind::End { terminate, output } => {
-                self.end(open, *terminate, output.as_ref(), patch, shared)?
+                self.end(open, *terminate, output.as_ref(), patch, base)?
             }
-            PlanKind::Fail(template) => self.fail(open, template, patch, shared)?,
+            PlanKind::Fail(template) => self.fail(open, template, patch, base)?,
         };
         Ok(Begun::Settled(settled))
     }
@@ -210,7 +211,7 @@ impl Hot {
         open: &Open,
         (name, matches, correlation): (&Template, &Template, Option<&Template>),
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
         match self.given(open)? {
             Some(Resumption::Resumed { input, .. }) => return Ok(Settled::done(input)),
@@ -220,10 +221,10 @@ impl Hot {
             _ => {}
         }
         let scope = open.scope;
-        let name = self.text(scope, name, "the name of the event", patch, shared)?;
-        let matches = self.render(scope, matches, patch, shared)?;
+        let name = self.text(scope, name, "the name of the event", patch, base)?;
+        let matches = self.render(scope, matches, patch, base)?;
         let correlation = correlation
-            .map(|template| self.text(scope, template, "the correlation", patch, shared))
+            .map(|template| self.text(scope, template, "the correlation", patch, base))
             .transpose()?;
         let bookmarks = vec![Bookmark {
             name,
@@ -250,9 +251,9 @@ impl Hot {
         template: &Template,
         what: &str,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<String, Unread> {
-        let json = self.render(scope, template, patch, shared)?;
+        let json = self.render(scope, template, patch, base)?;
         match serde_json::from_slice(&json) {
             Ok(serde_json::Value::String(text)) => Ok(text),
             _ => Err(Unread::Value(Failure::new(
@@ -269,11 +270,11 @@ impl Hot {
         open: &Open,
         list: &Template,
         patch: &Patch,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Settled, Unread> {
-        let store = shared.store.as_ref();
+        let store = base.store.as_ref();
         let Some(collect) = &open.collect else {
-            let output = self.render_whole(open.scope, list, patch, shared)?;
+            let output = self.render_whole(open.scope, list, patch, base)?;
             let items = take_apart(&json_of(store, &output)?).map_err(Unread::Value)?;
             return Ok(Settled::Listed { output, items });
         };

@@ -11,12 +11,17 @@ use super::hot::Hot;
 use super::memory::Unread;
 use super::work::Patch;
 use crate::codes;
-use crate::shared::Shared;
+use crate::shared::{Base, Bursts};
 
 impl Hot {
     /// Renders what the items of for-eaches come to, as often as the engine asks for it.
     /// What follows from that is part of the same step.
-    pub(super) fn emit(&mut self, step: &mut Step, shared: &Shared) -> windlass_store::Result<()> {
+    pub(super) fn emit(
+        &mut self,
+        step: &mut Step,
+        base: &Base,
+        bursts: &Bursts,
+    ) -> windlass_store::Result<()> {
         let graph = Arc::clone(&self.prepared);
         let mut next = 0;
         while let Some(command) = step.commands.get(next) {
@@ -35,7 +40,7 @@ impl Hot {
                     output,
                 } => {
                     let (scope, list, index, output) = (*scope, *list, *index, *output);
-                    let result = match self.item_output(scope, output, shared) {
+                    let result = match self.item_output(scope, output, base) {
                         Ok(output) => {
                             self.keep_item(step, list, index, output);
                             Ok(())
@@ -47,7 +52,7 @@ impl Hot {
                         now_ms: step.now_ms,
                         random: 0,
                         values: &windlass_engine::expr::Values::new(),
-                        max_steps: shared.max_steps,
+                        max_steps: bursts.max_steps,
                     };
                     let event = Event::Emitted { scope, result };
                     if let Ok(more) = apply(&graph.graph, &mut self.state, event, &cx) {
@@ -74,17 +79,17 @@ impl Hot {
         &mut self,
         scope: ScopeNo,
         from: Option<RunNo>,
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Payload, Unread> {
         if let Some(run) = from {
-            return self.memory.output(shared.store.as_ref(), run);
+            return self.memory.output(base.store.as_ref(), run);
         }
         let prepared = Arc::clone(&self.prepared);
         let graph = &prepared.graph;
         let container = self.state.scope(scope).map(|scope| scope.node);
         let body = container.and_then(|node| graph.body(graph.body_of(node)));
         match body.and_then(|body| body.output.as_ref()) {
-            Some(template) => self.render_whole(scope, template, &Patch::new(), shared),
+            Some(template) => self.render_whole(scope, template, &Patch::new(), base),
             None => Ok(Payload::null()),
         }
     }
@@ -94,12 +99,13 @@ impl Hot {
     pub(super) fn finish(
         &mut self,
         step: &mut Step,
-        shared: &Shared,
+        base: &Base,
+        bursts: &Bursts,
     ) -> windlass_store::Result<Option<Ending>> {
         let Some((Status::Completed, output)) = ended(&step.commands) else {
             return Ok(failed(&step.commands));
         };
-        match self.final_output(output, shared) {
+        match self.final_output(output, base) {
             Ok(output) => {
                 let output = Some(output);
                 Ok(Some(Ending {
@@ -118,7 +124,7 @@ impl Hot {
                     now_ms: step.now_ms,
                     random: 0,
                     values: &windlass_engine::expr::Values::new(),
-                    max_steps: shared.max_steps,
+                    max_steps: bursts.max_steps,
                 };
                 let more = fail_output(&graph.graph, &mut self.state, failure, &cx);
                 step.commands.extend(more);
@@ -127,13 +133,13 @@ impl Hot {
         }
     }
 
-    fn final_output(&mut self, from: Option<RunNo>, shared: &Shared) -> Result<Payload, Unread> {
+    fn final_output(&mut self, from: Option<RunNo>, base: &Base) -> Result<Payload, Unread> {
         if let Some(run) = from {
-            return self.memory.output(shared.store.as_ref(), run);
+            return self.memory.output(base.store.as_ref(), run);
         }
         let prepared = Arc::clone(&self.prepared);
         match prepared.graph.output() {
-            Some(template) => self.render_whole(ScopeNo::ROOT, template, &Patch::new(), shared),
+            Some(template) => self.render_whole(ScopeNo::ROOT, template, &Patch::new(), base),
             None => Ok(Payload::null()),
         }
     }

@@ -62,7 +62,7 @@ pub(crate) enum Taken {
 impl State {
     /// Asks for the lock of a burst, if it needs one.
     pub(super) fn ask(&mut self, no: InstanceNo, shared: &Shared) {
-        if shared.topology.burst_locks().is_none() {
+        if shared.base.topology.burst_locks().is_none() {
             return;
         }
         if let Some(hot) = self.hots.get_mut(&no) {
@@ -95,7 +95,7 @@ impl State {
             }
             (Taken::Lost, Some(hot)) if matches!(hot.guard, Guard::Held(_)) => {
                 tracing::warn!(instance = %hot.id, "the lock of a run is lost: interrupting it");
-                shared.metrics.lease_lost.add(1);
+                shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
             }
             (Taken::Refused | Taken::Lost, _) => {}
@@ -115,10 +115,10 @@ impl State {
             then,
         };
         self.push(pending, Write::Release { fence });
-        shared.waiters.tell(no, &Ended::GivenBack);
+        shared.listeners.waiters.tell(no, &Ended::GivenBack);
         // By then it is given back. Whoever has its lock may need some time yet.
-        let again_ms = shared.now().wall_ms.saturating_add(AGAIN_MS);
-        shared.scheduler.send(Event::Due(again_ms));
+        let again_ms = shared.base.now().wall_ms.saturating_add(AGAIN_MS);
+        shared.intake.scheduler.send(Event::Due(again_ms));
     }
 
     /// A burst is over: its lock goes.

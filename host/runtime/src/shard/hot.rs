@@ -158,7 +158,7 @@ impl Held {
     /// it hear of that.
     pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &Shared) {
         self.interrupt();
-        shared.landed(u32::from(self.is_claimed()));
+        shared.intake.landed(u32::from(self.is_claimed()));
         if self.suspicion != Suspicion::None {
             shared.suspect_left(no, seq);
         }

@@ -13,7 +13,7 @@ use super::hot::Hot;
 use super::memory::Unread;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
-use crate::shared::Shared;
+use crate::shared::Base;
 
 /// How an execution, or what stands for one, ended.
 pub(super) enum Settled {
@@ -106,7 +106,7 @@ impl Hot {
         patch: Patch,
         record: &mut Option<RunRow>,
         (now_ms, random): (i64, u64),
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Prepared, Unread> {
         let seq = to.seq;
         if let Some(event) = without_record(&settled, seq) {
@@ -172,7 +172,7 @@ impl Hot {
         // A for-each that has listed its items is not through: nothing behind it is decided.
         if let (Some(output), false) = (&row.output, matches!(prepared.event, Event::Listed { .. }))
         {
-            prepared.values = self.values_after(scope, node, output, &prepared.vars, shared)?;
+            prepared.values = self.values_after(scope, node, output, &prepared.vars, base)?;
         }
         Ok(prepared)
     }
@@ -191,7 +191,7 @@ impl Hot {
         node: NodeIx,
         output: &Payload,
         vars: &[(String, Payload)],
-        shared: &Shared,
+        base: &Base,
     ) -> Result<Values, Unread> {
         let prepared = Arc::clone(&self.prepared);
         let Some(plan) = prepared.graph.node(node) else {
@@ -204,8 +204,8 @@ impl Hot {
             .iter()
             .filter_map(|(name, payload)| Some((name.clone(), payload.inline()?.clone())))
             .collect();
-        let store = shared.store.as_ref();
-        let mut values = self.values(store, scope, &plan.needs, &patch, &shared.links)?;
+        let store = base.store.as_ref();
+        let mut values = self.values(store, scope, &plan.needs, &patch, &base.links)?;
         if plan.needs.all_nodes || plan.needs.nodes.contains(&plan.name) {
             let json = super::memory::json_of(store, output)?;
             values

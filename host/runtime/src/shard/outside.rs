@@ -67,7 +67,7 @@ impl State {
             return;
         };
         if hot.state.run_of(target).is_none() && target.is_outside() {
-            let mut step = Step::new(None, shared.clock.wall_ms());
+            let mut step = Step::new(None, shared.base.clock.wall_ms());
             if let Some(held) = hot.held.remove(&target) {
                 held.leaves(hot.no, target, shared);
                 hot.gone.insert(target);
@@ -125,7 +125,7 @@ impl State {
         let Some(hot) = self.hots.get_mut(&to.instance) else {
             return;
         };
-        let now_ms = shared.clock.wall_ms();
+        let now_ms = shared.base.clock.wall_ms();
         let mut step = Step::new(None, now_ms);
         let asked = hot.held.get_mut(&to.seq);
         if let Some(asked) = asked.and_then(|held| held.asked.take())

@@ -61,7 +61,7 @@ impl Hot {
         ran: Ran,
         shared: &Shared,
     ) -> windlass_store::Result<Option<Step>> {
-        let now_ms = shared.clock.wall_ms();
+        let now_ms = shared.base.clock.wall_ms();
         let random = self.spread(to);
         let before = self.state.run_of(to.seq).map(|open| Before {
             first: open.first,
@@ -93,7 +93,7 @@ impl Hot {
             ran.patch,
             &mut record,
             (now_ms, random),
-            shared,
+            &shared.base,
         );
         let Prepared {
             event,
@@ -123,7 +123,7 @@ impl Hot {
             now_ms,
             random,
             values: &values,
-            max_steps: shared.max_steps,
+            max_steps: shared.bursts.max_steps,
         };
         let mut step = Step::new(before, now_ms);
         let graph = Arc::clone(&self.prepared);
@@ -141,7 +141,7 @@ impl Hot {
             self.keep_or_refute(record, &step.commands);
             self.observe(record, shared);
             let executor = graph.nodes.get(NodeIx(record.node).at());
-            let times = executor.and_then(|it| it.times(record.kind, &shared.metrics));
+            let times = executor.and_then(|it| it.times(record.kind, &shared.base.metrics));
             if let Some(times) = times {
                 times.record(record.took_us);
             }
@@ -170,8 +170,8 @@ impl Hot {
             step.ask_first(*asked);
         }
         step.record = record;
-        self.emit(&mut step, shared)?;
-        step.finish = self.finish(&mut step, shared)?;
+        self.emit(&mut step, &shared.base, &shared.bursts)?;
+        step.finish = self.finish(&mut step, &shared.base, &shared.bursts)?;
         Ok(Some(step))
     }
 
@@ -231,7 +231,7 @@ impl Hot {
     }
 
     fn observe(&self, record: &RunRow, shared: &Shared) {
-        let Some(observer) = &shared.observer else {
+        let Some(observer) = &shared.listeners.observer else {
             return;
         };
         let name = |node: u32| {

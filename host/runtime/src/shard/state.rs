@@ -112,7 +112,7 @@ impl State {
             Message::Owed(fence) => self.release(fence),
             Message::Retry => {
                 self.retry();
-                self.early.retry(shared);
+                self.early.retry(&shared.intake);
             }
             Message::Drain => self.drain(shared),
             Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
@@ -176,10 +176,10 @@ impl State {
         }
         if self.hots.get(&no).is_some_and(|hot| hot.epoch > epoch) {
             // It was looked up for so long that the process has lost it, and claimed it again.
-            shared.landed(claimed.count());
+            shared.intake.landed(claimed.count());
             return;
         }
-        let now = shared.clock.monotonic();
+        let now = shared.base.clock.monotonic();
         let hot = match Hot::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
             Ok(hot) => hot,
             Err(reason) => {
@@ -189,18 +189,18 @@ impl State {
             }
         };
         if claimed.row.version == BORN_VERSION {
-            shared.metrics.runs_started.add(1);
+            shared.base.metrics.runs_started.add(1);
         }
         // Whatever was known of an earlier burst is void: the epoch has moved on.
         if let Some(old) = self.hots.insert(no, hot) {
             self.dismiss(old, shared);
         }
-        shared.waiters.came(no);
+        shared.listeners.waiters.came(no);
         self.ask(no, shared);
         for trigger in &claimed.claimed {
             self.make_ready(no, trigger.seq, shared);
         }
-        for more in self.early.of(no, epoch, shared) {
+        for more in self.early.of(no, epoch, &shared.intake) {
             self.claimed_more(more, shared);
         }
     }
@@ -214,7 +214,10 @@ impl State {
             .filter(|hot| !hot.leaving && hot.epoch == claimed.row.epoch)
         else {
             self.early.add(claimed);
-            shared.scheduler.send(Event::Due(shared.now().wall_ms));
+            shared
+                .intake
+                .scheduler
+                .send(Event::Due(shared.base.now().wall_ms));
             return;
         };
         let mut ready = Vec::new();
@@ -223,7 +226,7 @@ impl State {
             let fresh = row.seq.is_outside() && !hot.gone.contains(&row.seq);
             if known.map_or(!fresh, Held::is_claimed) {
                 // The step that did away with it is on its way to the store.
-                shared.landed(1);
+                shared.intake.landed(1);
                 continue;
             }
             hot.held.insert(row.seq, Held::of(&row, Stage::Ready));
@@ -246,7 +249,7 @@ impl State {
         // No host dies of control, which runs no guest; and it is to come in its order.
         if !suspicious || hot.is_control(seq) {
             self.ready.push_back((no, hot.epoch, seq));
-        } else if shared.suspects.enter(no, seq) {
+        } else if shared.bursts.suspects.enter(no, seq) {
             self.mark(no, seq);
         }
     }
@@ -301,9 +304,9 @@ impl State {
             numbers,
             reply,
         } = birth;
-        let now = shared.clock.monotonic();
+        let now = shared.base.clock.monotonic();
         let hot = Hot::from_birth(&new, state, prepared, numbers, now);
-        shared.flow.took(hot.claimed());
+        shared.intake.flow.took(hot.claimed());
         let pending = Pending {
             instance: new.no,
             epoch: hot.epoch,
@@ -344,10 +347,12 @@ impl State {
                 self.owed.push(fence);
             }
             (Then::Released(fence), Ok(_)) => {
-                self.early.given_back(fence.instance, fence.epoch, shared);
+                let clock = &*shared.base.clock;
+                self.early
+                    .given_back(fence.instance, fence.epoch, &shared.intake, clock);
                 if self.refusals.are_of(fence.instance) {
                     // What was refused is tried again at once.
-                    shared.scheduler.send(Event::Due(i64::MIN));
+                    shared.intake.scheduler.send(Event::Due(i64::MIN));
                 }
             }
             (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
@@ -356,7 +361,10 @@ impl State {
                     windlass_model::failpoint::pass("child-ended");
                 }
                 self.durable(pending.instance, pending.epoch, then, shared);
-                shared.scheduler.send(Event::Due(shared.now().wall_ms));
+                shared
+                    .intake
+                    .scheduler
+                    .send(Event::Due(shared.base.now().wall_ms));
             }
             (_, Ok(_)) => self.fenced(pending.instance, pending.epoch, shared),
             (then, Err(error)) => {
@@ -376,15 +384,15 @@ impl State {
         if matches!(answer, Ok(Wrote::Created)) {
             let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
             seqs.sort_unstable();
-            shared.metrics.runs_started.add(1);
+            shared.base.metrics.runs_started.add(1);
             self.hots.insert(no, hot);
-            shared.waiters.came(no);
+            shared.listeners.waiters.came(no);
             self.ask(no, shared);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
             }
         } else {
-            shared.landed(hot.claimed());
+            shared.intake.landed(hot.claimed());
         }
         if answer.is_err() {
             // It may be there all the same, owned by this process, which does not run it.
@@ -397,7 +405,7 @@ impl State {
     /// A write of an instance is durable.
     fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<Shared>) {
         if let Then::Committed { sent: true, .. } = then {
-            shared.queue.ring();
+            shared.listeners.queue.ring();
         }
         // Whoever was given back by that may have been taken again by now.
         let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else {
@@ -430,15 +438,16 @@ impl State {
                 let cut_short = gone && hot.is_halted() && ended.is_none();
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
                 if let Some(due_ms) = due_ms.min() {
-                    shared.scheduler.send(Event::Due(due_ms));
+                    shared.intake.scheduler.send(Event::Due(due_ms));
                 }
                 if gone && let Some(hot) = self.hots.remove(&no) {
                     self.dismiss(hot, shared);
-                    self.early.given_back(no, epoch, shared);
+                    let clock = &*shared.base.clock;
+                    self.early.given_back(no, epoch, &shared.intake, clock);
                 }
                 if let Some(ended) = ended {
                     shared.ended(no, ended);
-                } else if shared.begins_nothing() {
+                } else if shared.intake.begins_nothing() {
                     self.give_back_if_idle(no, shared);
                 }
             }
@@ -451,7 +460,9 @@ impl State {
                 self.give_back_if_idle(no, shared);
             }
             // Somebody has paused while it was on its way.
-            Then::Created(_) if shared.begins_nothing() => self.give_back_if_idle(no, shared),
+            Then::Created(_) if shared.intake.begins_nothing() => {
+                self.give_back_if_idle(no, shared)
+            }
             Then::Created(_) | Then::Released(_) => {}
         }
     }
@@ -495,16 +506,16 @@ impl State {
                 message: error.message.clone(),
                 help: error.help.clone(),
             };
-            return shared.waiters.tell(no, &ended);
+            return shared.listeners.waiters.tell(no, &ended);
         };
         tracing::error!(instance = %id, trigger = %seq, code = %error.code, %error, "the store refuses a step");
-        let now = shared.clock.monotonic();
+        let now = shared.base.clock.monotonic();
         if self.refusals.note(no, seq, error, now) {
             self.release(fence);
         } else {
             tracing::error!(instance = %id, trigger = %seq, "the store refuses even to park a trigger: nothing more is done with the run until the host is started again");
         }
-        shared.waiters.tell(no, &Ended::GivenBack);
+        shared.listeners.waiters.tell(no, &Ended::GivenBack);
     }
 
     /// Forgets an instance, if it is still in this burst.
@@ -527,17 +538,17 @@ impl State {
             held.leaves(hot.no, *seq, shared);
         }
         self.unlock(&mut hot);
-        shared.waiters.left(hot.no);
+        shared.listeners.waiters.left(hot.no);
     }
 
     fn forget(&mut self, shared: &Shared) {
         self.owed.clear();
         self.refusals.clear();
         self.ready.clear();
-        self.early.clear(shared);
+        self.early.clear(&shared.intake);
         for (no, hot) in std::mem::take(&mut self.hots) {
             self.dismiss(hot, shared);
-            shared.waiters.tell(no, &Ended::GivenBack);
+            shared.listeners.waiters.tell(no, &Ended::GivenBack);
         }
     }
 
@@ -584,7 +595,7 @@ impl State {
                 },
                 Write::Release { fence },
             );
-            shared.waiters.tell(no, &Ended::GivenBack);
+            shared.listeners.waiters.tell(no, &Ended::GivenBack);
         }
     }
 
@@ -597,7 +608,7 @@ impl State {
 impl Shared {
     /// A suspect is through, or gone: the next one may run.
     pub(crate) fn suspect_left(&self, no: InstanceNo, seq: Seq) {
-        if let Some((no, seq)) = self.suspects.leave(no, seq)
+        if let Some((no, seq)) = self.bursts.suspects.leave(no, seq)
             && let Some(shard) = self.shard(no)
         {
             shard.send(Message::SuspectsTurn(no, seq));
@@ -606,11 +617,11 @@ impl Shared {
 
     /// A run has ended, durably.
     fn ended(&self, no: InstanceNo, result: RunResult) {
-        self.standby.ended(result.id);
-        if let Some(observer) = &self.observer {
+        self.listeners.standby.ended(result.id);
+        if let Some(observer) = &self.listeners.observer {
             let (instance, status) = (result.id, result.status);
             observer.observe(&crate::observe::Observed::Ended { instance, status });
         }
-        self.waiters.tell(no, &Ended::Finally(result));
+        self.listeners.waiters.tell(no, &Ended::Finally(result));
     }
 }

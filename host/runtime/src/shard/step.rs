@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_engine::waited_too_long;
 use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
-use windlass_plugins::{Accept, Cancel, Disposition, Returned as Back};
+use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
 use windlass_store::Write;
 
 use super::about::log_about;
@@ -37,7 +37,7 @@ impl State {
             if self.hots.get(&no).is_none_or(|hot| hot.epoch != epoch) {
                 continue;
             }
-            if shared.begins_nothing() {
+            if shared.intake.begins_nothing() {
                 self.give_back_if_idle(no, shared);
                 continue;
             }
@@ -86,7 +86,7 @@ impl State {
             instance: no,
             epoch: hot.epoch,
             seq,
-            started_ms: shared.clock.wall_ms(),
+            started_ms: shared.base.clock.wall_ms(),
         };
         let from_outside = held.outside.is_some();
         if self.remedied(to, shared) {
@@ -113,8 +113,8 @@ impl State {
         let plan = asked.node.and_then(|node| hot.prepared.graph.node(node));
         let route = plan.and_then(|plan| plan.route.as_deref());
         let kind = hot.kind(seq);
-        let Some(consumer) = shared.plugins.registry().consumer(kind, route) else {
-            let reason = unconsumed(kind, route, shared);
+        let Some(consumer) = shared.base.plugins.registry().consumer(kind, route) else {
+            let reason = unconsumed(kind, route, &shared.base.plugins);
             self.park(to, reason);
             return None;
         };
@@ -123,7 +123,7 @@ impl State {
             .and_then(|node| hot.prepared.nodes.get(node.at()))
             .map(|node| Arc::clone(&node.name));
         let cancel = Cancel::default();
-        let cx = match hot.context(to, cancel.clone(), consumer.reads, shared) {
+        let cx = match hot.context(to, cancel.clone(), consumer.reads, &shared.base) {
             Ok(cx) => cx,
             Err(Unread::Value(failure)) => {
                 self.give_up(to, failure, shared);
@@ -193,7 +193,7 @@ impl State {
         let outside = hot.outside(to.seq).is_some();
         if let Some(after) = back.put_off {
             log_put_off(&hot.about(to.seq), after, back.result.as_ref().err());
-            self.put_off(to, put_off_until(shared, after), shared);
+            self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
             return None;
         }
         match back.result {
@@ -220,7 +220,7 @@ impl State {
                 }
                 None
             }
-            Err(failure) if shared.is_draining() && failure.class == Class::Cancelled => {
+            Err(failure) if shared.intake.is_draining() && failure.class == Class::Cancelled => {
                 self.interrupted(to, shared);
                 None
             }
@@ -350,12 +350,12 @@ impl Hot {
 }
 
 /// Why a trigger has no consumer.
-fn unconsumed(kind: TriggerType, route: Option<&str>, shared: &Shared) -> String {
+fn unconsumed(kind: TriggerType, route: Option<&str>, plugins: &Host) -> String {
     let of = match route {
         Some(route) => format!("`{}` on the route `{route}`", kind.name()),
         None => format!("`{}`", kind.name()),
     };
-    match shared.plugins.registry().kept_out(kind, route) {
+    match plugins.registry().kept_out(kind, route) {
         None => format!("no plugin consumes triggers of type {of}"),
         Some(plugin) => format!(
             "{} would consume triggers of type {of}, and is not granted to [{}]",

@@ -153,7 +153,7 @@ impl Crew {
 
     /// Takes shards away from threads that are stuck in a guest.
     fn look(self: &Arc<Self>, shared: &Arc<Shared>) {
-        let now_ms = shared.now().monotonic_ms;
+        let now_ms = shared.base.now().monotonic_ms;
         for shard in &shared.shards {
             if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
                 self.relieve(shard, since, shared);
@@ -245,7 +245,7 @@ impl Shard {
                 self.flush(&mut state, shared);
             }
             drop(state);
-            let since = self.in_guest.enter(shared.now().monotonic_ms);
+            let since = self.in_guest.enter(shared.base.now().monotonic_ms);
             let returned = next.run_inline();
             self.in_guest.leave(since);
             if self.driver.load(Ordering::Acquire) != generation {
@@ -265,7 +265,7 @@ impl Shard {
             return Some(work);
         }
         let shard = Arc::clone(self);
-        shared.io.spawn(async move {
+        shared.base.io.spawn(async move {
             let returned = work.run_on_fiber().await;
             shard.send(Message::Returned(Box::new(returned)));
         });
@@ -274,13 +274,13 @@ impl Shard {
 
     fn flush(self: &Arc<Self>, state: &mut State, shared: &Arc<Shared>) {
         let orders = state.take_orders();
-        if let (false, Some(keeper)) = (orders.is_empty(), &shared.doorkeeper) {
+        if let (false, Some(keeper)) = (orders.is_empty(), &shared.bursts.doorkeeper) {
             keeper.carry_out(self, orders);
         }
         let writes = state.take_out();
         if !writes.is_empty() {
             let sink: Arc<dyn windlass_store::Sink> = Arc::<Self>::clone(self);
-            shared.store.submit(&sink, writes);
+            shared.base.store.submit(&sink, writes);
         }
     }
 

@@ -100,7 +100,7 @@ impl Process {
             panic!("{wrote:?}");
         };
         let claimed = claims.instances.pop().unwrap();
-        self.parts.shared.flow.took(claimed.count());
+        self.parts.shared.intake.flow.took(claimed.count());
         claimed
     }
 
@@ -138,7 +138,7 @@ impl Process {
     }
 
     fn in_flight(&self) -> usize {
-        self.parts.shared.flow.in_flight() as usize
+        self.parts.shared.intake.flow.in_flight() as usize
     }
 
     /// Whether the scheduler was told since the last time that something is due.
@@ -216,7 +216,7 @@ fn what_nobody_comes_for_is_forgotten() {
     let process = Process::new();
     process.run(20);
     let (taken, more) = (process.claim(1), process.claim(64));
-    process.parts.shared.landed(taken.count());
+    process.parts.shared.intake.landed(taken.count());
     let waiting = more.claimed.len();
     process.arrive(more);
     process.take(Message::Retry);

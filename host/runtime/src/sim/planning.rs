@@ -37,11 +37,11 @@ impl Planning {
 
     /// Looks at what is due.
     pub(super) fn look(&mut self, parts: &Parts, now_ms: u64) {
-        let now = parts.shared.now();
+        let now = parts.shared.base.now();
         let pause_ms = match self.planner.turn(&*self.store, &self.maker, now) {
             Ok(turn) => {
                 if turn.made > 0 {
-                    parts.shared.scheduler.send(Event::Woken);
+                    parts.shared.intake.scheduler.send(Event::Woken);
                     self.store.notify();
                 }
                 let next_ms = turn.next_ms.unwrap_or(i64::MAX);

@@ -197,9 +197,9 @@ impl Process {
         // There is one thread here, and the simulation chooses who goes on.
         let mut parts = Parts::join(options, |_, work| work()).ok()?;
         for prepared in ALL.workflows.iter().chain(&ALL.published) {
-            parts.shared.catalog.keep(Arc::clone(prepared));
+            parts.shared.base.catalog.keep(Arc::clone(prepared));
         }
-        let wake = parts.shared.scheduler.clone();
+        let wake = parts.shared.intake.scheduler.clone();
         let listener = store
             .listen(Box::new(move || wake.send(Event::Woken)))
             .ok()?;
@@ -352,11 +352,12 @@ impl Process {
     pub(super) fn ask(&mut self, id: InstanceId, request: &StartRequest) {
         let shared = &self.parts.shared;
         let prepared = shared
+            .base
             .catalog
-            .prepare(request.definition.clone(), &shared.plugins)
+            .prepare(request.definition.clone(), &shared.base.plugins)
             .unwrap();
         let numbers = self.parts.membership.numbers();
-        let (owner, now_ms) = (Some(numbers.incarnation()), shared.clock.wall_ms());
+        let (owner, now_ms) = (Some(numbers.incarnation()), shared.base.clock.wall_ms());
         let Ok((new, state)) = request.instance(&prepared, &numbers, owner, now_ms) else {
             return;
         };
@@ -399,8 +400,8 @@ impl Process {
     /// Begins to leave, as [`crate::Runtime::drain`] does.
     pub(super) fn drain(&mut self, until_ms: u64) {
         let shared = &self.parts.shared;
-        shared.draining.store(true, Ordering::Release);
-        shared.scheduler.send(Event::Drain);
+        shared.intake.draining.store(true, Ordering::Release);
+        shared.intake.scheduler.send(Event::Drain);
         shared.broadcast(|| Message::Drain);
         self.draining = Some((until_ms, false));
     }
@@ -487,7 +488,7 @@ impl Process {
         if unheard > 0 {
             moves.push(Move::Deliver);
         }
-        if self.parts.shared.queue.take_ring() {
+        if self.parts.shared.listeners.queue.take_ring() {
             self.queue_ms = self.queue_ms.min(now_ms + QUEUE_PACE_MS);
         }
         if now_ms >= self.queue_ms && self.draining.is_none() {

@@ -404,7 +404,7 @@ impl World {
                         "the scheduler of process {} spins: {:?} at {:?}",
                         process.life,
                         process.parts.driver.core,
-                        process.parts.shared.now(),
+                        process.parts.shared.base.now(),
                     );
                     self.checker.lock().wrong.push(wrong);
                 }

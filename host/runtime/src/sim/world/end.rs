@@ -45,7 +45,7 @@ impl World {
         for slot in &self.slots {
             if let Some(process) = &slot.process {
                 process.look_twice();
-                let in_flight = process.parts.shared.flow.in_flight();
+                let in_flight = process.parts.shared.intake.flow.in_flight();
                 if in_flight != 0 {
                     let life = process.life;
                     return Err(format!(

@@ -30,7 +30,7 @@ impl World {
         for slot in &self.slots {
             if let Some(process) = &slot.process {
                 let (waiting, unheard) = process.store.deferred();
-                let in_flight = process.parts.shared.flow.in_flight();
+                let in_flight = process.parts.shared.intake.flow.in_flight();
                 text += &format!(
                     "\nprocess {} ({}): {} calls, {waiting} writes, {unheard} answers, {in_flight} in flight, stopped {:?}, draining {:?}, busy {}",
                     process.life,
