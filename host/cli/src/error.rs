@@ -157,6 +157,10 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Archive { .. } => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::Store)
         }
+        Error::Setup(error) => match error.downcast::<Expected>() {
+            Ok(expected) => *expected,
+            Err(error) => bug(&error.to_string()),
+        },
         Error::Start(_) => bug(&error.to_string()),
         other => Expected::new(code, sentence(&other.to_string())),
     }

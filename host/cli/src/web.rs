@@ -4,7 +4,6 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use windlass_plugins::Host;
 use windlass_runtime::Runtime;
 use windlass_runtime::definitions::Definitions;
 use windlass_server::{Bounds, Callers, Hub, Options, Server};
@@ -15,7 +14,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::explain;
 use crate::token_file::{self, TokenFile};
-use crate::wire::Machine;
+use crate::wire::{Machine, OfHost};
 
 /// Turns the web server off.
 const OFF: &str = "off";
@@ -152,7 +151,6 @@ pub(crate) fn begin(
     machine: &Machine,
     listen: SocketAddr,
     store: &Arc<dyn Store>,
-    plugins: &Arc<Host>,
     definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
     hub: Arc<Hub>,
@@ -192,11 +190,14 @@ pub(crate) fn begin(
             wait_ms: section.max_wait.0,
         },
         store: Arc::clone(store),
-        plugins: Arc::clone(plugins),
-        definitions: Arc::clone(definitions),
-        runtime: Arc::clone(runtime),
+        resources: Arc::new(OfHost::new(
+            Arc::clone(&machine.setup),
+            Arc::clone(runtime),
+            Arc::clone(definitions),
+        )),
+        runtime: Some(Arc::clone(runtime)),
         clock: Arc::clone(&machine.clock),
-        locks: runtime.topology().locks().cloned(),
+        metrics: machine.metrics(),
         hub,
         page: |code| explain::page(code).map(|(_, page)| page),
     };

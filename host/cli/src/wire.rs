@@ -5,6 +5,7 @@
 mod cluster;
 pub(crate) mod library;
 pub(crate) mod place;
+mod resources;
 
 use std::env::VarError;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::definitions::{self, Definitions, OnRemoval};
 use windlass_runtime::{
-    BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, retention,
+    BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, WorkflowClient, retention,
 };
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
@@ -35,17 +36,36 @@ use crate::output::Output;
 use crate::private;
 use place::Place;
 
+use resources::OfCommand;
+pub(crate) use resources::OfHost;
+
 /// The variable that may have the keyring itself.
 const KEYRING: &str = "WINDLASS_KEYRING";
 
 /// What every command that does something works with.
 pub(crate) struct Machine {
+    /// What the parts of the process are made from.
+    pub(crate) setup: Arc<Setup>,
+    /// Where waiting is done.
+    pub(crate) tokio: tokio::runtime::Runtime,
+}
+
+impl std::ops::Deref for Machine {
+    type Target = Setup;
+
+    fn deref(&self) -> &Setup {
+        &self.setup
+    }
+}
+
+/// What the parts of the process are made from.
+pub(crate) struct Setup {
     /// What holds.
     pub(crate) config: Config,
     /// What time it is.
     pub(crate) clock: Arc<dyn Clock>,
     /// Where waiting is done.
-    pub(crate) tokio: tokio::runtime::Runtime,
+    io: tokio::runtime::Handle,
     /// Where all parts of the process measure.
     metrics: Arc<Metrics>,
     /// The keyring, once it was asked for.
@@ -60,13 +80,30 @@ impl Machine {
             .thread_name_fn(io_name)
             .enable_all()
             .build()?;
-        Ok(Self {
+        let setup = Setup {
             config,
             clock: Arc::new(SystemClock::new()),
-            tokio,
+            io: tokio.handle().clone(),
             metrics: Arc::default(),
             keys: OnceLock::new(),
-        })
+        };
+        let setup = Arc::new(setup);
+        Ok(Self { setup, tokio })
+    }
+
+    /// A client of runs that others run.
+    pub(crate) fn client(&self, store: &Arc<dyn Store>, output: Output) -> WorkflowClient {
+        let setup = Arc::clone(&self.setup);
+        let resources = OfCommand::new(setup, Arc::clone(store), output);
+        let (store, clock) = (Arc::clone(store), Arc::clone(&self.clock));
+        WorkflowClient::detached(store, clock, Arc::new(resources))
+    }
+}
+
+impl Setup {
+    /// Where all parts of the process measure.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
     }
 
     /// Opens the store, and makes it if it is not there.
@@ -167,7 +204,7 @@ impl Machine {
         Ok(Host::start(
             options,
             Arc::clone(&self.clock),
-            self.tokio.handle().clone(),
+            self.io.clone(),
         )?)
     }
 
@@ -175,6 +212,12 @@ impl Machine {
     /// warned about: it matters only to workflows that use it, and those say so themselves.
     pub(crate) fn loaded_host(&self, output: &Output) -> anyhow::Result<Arc<Host>> {
         let host = self.host()?;
+        self.load(&host, output);
+        Ok(host)
+    }
+
+    /// Loads every plugin that there is, and warns about each that cannot be loaded.
+    fn load(&self, host: &Host, output: &Output) {
         for event in host.scan(&plugin_directories(&self.config)) {
             if let LoadEvent::Failed { file, error, .. } = event {
                 output.warn(&format!(
@@ -185,7 +228,6 @@ impl Machine {
                 ));
             }
         }
-        Ok(host)
     }
 
     /// How long what is over is kept.
@@ -223,7 +265,7 @@ impl Machine {
         web: bool,
     ) -> Definitions {
         let options = self.definition_options(web);
-        let io = self.tokio.handle().clone();
+        let io = self.io.clone();
         let (store, plugins) = (Arc::clone(store), Arc::clone(plugins));
         Definitions::new(
             store,
@@ -255,7 +297,7 @@ impl Machine {
             store,
             plugins,
             clock: Arc::clone(&self.clock),
-            io: self.tokio.handle().clone(),
+            io: self.io.clone(),
             name: format!("{name} {}", std::process::id()),
             scope,
             scheduler: Settings {

@@ -76,6 +76,9 @@ pub enum Error {
         /// What the system says.
         error: std::io::Error,
     },
+    /// A part of the process that an operation needs could not be made.
+    #[error(transparent)]
+    Setup(Box<dyn std::error::Error + Send + Sync>),
     /// A thread or the tokio runtime could not be started.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
@@ -101,7 +104,7 @@ impl Error {
             Self::Draining => crate::codes::DRAINING,
             Self::Unreadable(_) => crate::codes::STATE_UNREADABLE,
             Self::Archive { .. } => crate::codes::ARCHIVE,
-            Self::Start(_) => Code::new("WL-X001"),
+            Self::Setup(_) | Self::Start(_) => Code::new("WL-X001"),
         }
     }
 }

@@ -311,7 +311,7 @@ impl Runtime {
     }
 
     /// What makes the links by which runs go on.
-    pub fn links(&self) -> &Links {
+    pub fn links(&self) -> &Arc<Links> {
         &self.shared.base.links
     }
 

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use windlass_model::{Definition, Digest};
 use windlass_runtime::Runtime;
-use windlass_runtime::client::{Turns, WorkflowClient};
+use windlass_runtime::client::{Resources, Turns, WorkflowClient};
 use windlass_store::Store;
 
 use crate::codes;
@@ -74,8 +74,8 @@ impl App {
         let token = options.token.as_deref();
         let blocking = Turns::new(bounds.blocking);
         Self(Arc::new(Inner {
-            client: WorkflowClient::local(&options.runtime).with_turns(blocking.clone()),
-            pools: Pools::new(&bounds, Arc::clone(options.plugins.metrics())),
+            client: client(&options).with_turns(blocking.clone()),
+            pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
             hook_rate: options.callers.hook_rate.map(Buckets::new),
             client_rate: options.callers.client_rate.map(Buckets::new),
             hooks: Hooks::default(),
@@ -149,6 +149,15 @@ impl App {
     }
 }
 
+/// The client of a runtime that is here, or one that leaves runs to other processes.
+fn client(options: &Options) -> WorkflowClient {
+    let Some(runtime) = &options.runtime else {
+        let (store, clock) = (Arc::clone(&options.store), Arc::clone(&options.clock));
+        return WorkflowClient::detached(store, clock, Arc::clone(&options.resources));
+    };
+    WorkflowClient::local(runtime)
+}
+
 /// What is said of a store that does not answer. Messages of the store name files and servers,
 /// so those are for the log.
 fn silent(detail: String) -> Box<Problem> {
@@ -165,8 +174,21 @@ impl Inner {
         self.options.store.as_ref()
     }
 
-    pub(crate) fn runtime(&self) -> &Runtime {
-        &self.options.runtime
+    /// What runs the workflows, if this process does.
+    pub(crate) fn runtime(&self) -> Option<&Arc<Runtime>> {
+        self.options.runtime.as_ref()
+    }
+
+    /// What only some requests need.
+    pub(crate) fn resources(&self) -> &dyn Resources {
+        self.options.resources.as_ref()
+    }
+
+    /// Tells the planner of this process that something was published or retracted.
+    pub(crate) fn published(&self) {
+        if let Some(runtime) = self.runtime() {
+            runtime.published();
+        }
     }
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
@@ -175,7 +197,7 @@ impl Inner {
 
     /// Takes a call of a hook into account, or refuses it.
     pub(crate) fn admit_hook(&self, hook: Digest) -> Result<(), Box<Problem>> {
-        let limited = &self.options.plugins.metrics().http.hooks_limited;
+        let limited = &self.options.metrics.http.hooks_limited;
         let now = self.options.clock.monotonic();
         let Some(Err(wait)) = self.hook_rate.as_ref().map(|rate| rate.take(hook.0, now)) else {
             return Ok(());
@@ -200,7 +222,7 @@ impl Inner {
         let address = proxies::client(peer, headers, &self.options.callers.trusted_proxies);
         let now = self.options.clock.monotonic();
         rate.take(rates::client(address), now).map_err(|wait| {
-            self.options.plugins.metrics().http.clients_limited.add(1);
+            self.options.metrics.http.clients_limited.add(1);
             let detail = "this client calls hooks and resume links more often than it may";
             Problem::too_often(&codes::CLIENT_RATE, detail, wait)
         })
@@ -234,7 +256,8 @@ impl Inner {
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire) || self.runtime().is_draining()
+        self.draining.load(Ordering::Acquire)
+            || self.runtime().is_some_and(|runtime| runtime.is_draining())
     }
 
     /// Ends what would not end by itself.

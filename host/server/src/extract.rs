@@ -3,6 +3,7 @@
 //! Bodies are bounded in size and in the time that they take to come. Whatever is wrong is
 //! answered by a problem.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use serde::de::DeserializeOwned;
 use windlass_model::valid;
+use windlass_runtime::Runtime;
 
 use crate::app::App;
 use crate::codes;
@@ -168,6 +170,19 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
                 error.body_text()
             ))),
         }
+    }
+}
+
+/// The runtime of this process, for requests that make no sense without one.
+pub(crate) struct Running(pub(crate) Arc<Runtime>);
+
+impl FromRequestParts<App> for Running {
+    type Rejection = Box<Problem>;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
+        let missing = || Problem::not_found("this process runs no workflows");
+        let runtime = app.runtime().map(Arc::clone);
+        runtime.map(Self).ok_or_else(missing)
     }
 }
 

@@ -197,5 +197,6 @@ fn closed(app: &App, rule: Rule, method: &Method) -> Option<Box<Problem>> {
     if app.is_draining() {
         return Some(Error::Draining.into());
     }
-    (app.runtime().paused().is_some() && rule.begins).then(|| Error::Paused.into())
+    let paused = app.runtime().and_then(|runtime| runtime.paused());
+    (paused.is_some() && rule.begins).then(|| Error::Paused.into())
 }

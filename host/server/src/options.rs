@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use windlass_locks::LockProvider;
 use windlass_model::Clock;
-use windlass_plugins::Host;
+use windlass_model::metrics::Metrics;
 use windlass_runtime::Runtime;
-use windlass_runtime::definitions::Definitions;
+use windlass_runtime::client::Resources;
 use windlass_store::Store;
 
 use crate::hub::Hub;
@@ -29,16 +28,15 @@ pub struct Options {
     pub bounds: Bounds,
     /// Where the work is kept.
     pub store: Arc<dyn Store>,
-    /// Who does the work.
-    pub plugins: Arc<Host>,
-    /// Where definitions come from.
-    pub definitions: Arc<Definitions>,
-    /// Who runs the workflows.
-    pub runtime: Arc<Runtime>,
+    /// Plugins, keys, locks and definitions, which only some requests need.
+    pub resources: Arc<dyn Resources>,
+    /// What runs the workflows. A process that only looks at the store, or writes into it, has no
+    /// runtime.
+    pub runtime: Option<Arc<Runtime>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who gives out locks, if anybody but the store does.
-    pub locks: Option<Arc<dyn LockProvider>>,
+    /// Where requests are measured.
+    pub metrics: Arc<Metrics>,
     /// What live runs are heard by: the observer of the runtime.
     pub hub: Arc<Hub>,
     /// The page that explains a code, as Markdown.
@@ -93,6 +91,20 @@ pub struct Bounds {
     pub timeout_ms: u64,
     /// How long a request may wait for a run, in milliseconds.
     pub wait_ms: u64,
+}
+
+impl Bounds {
+    /// The bounds of a process that answers its own requests: a command reads any file that the
+    /// store takes, and waits for as long as the user does.
+    pub(crate) fn in_process() -> Self {
+        Self {
+            body_bytes: usize::MAX,
+            body_rate: 0,
+            timeout_ms: u64::from(u32::MAX),
+            wait_ms: u64::from(u32::MAX),
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Bounds {

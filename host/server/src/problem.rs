@@ -1,5 +1,6 @@
 //! What a request is answered with when it could not be done: RFC 9457, with our codes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -43,6 +44,24 @@ pub(crate) struct Problem {
     /// After how many seconds it may work without anybody doing anything.
     #[serde(skip)]
     later_s: Option<u64>,
+    /// What it comes from.
+    #[serde(skip)]
+    cause: Option<Cause>,
+}
+
+/// The error that a problem comes from, with all that it says. It leaves the process in no
+/// answer: its messages name files and servers of this machine, which a caller in the same
+/// process may read.
+#[derive(Clone, Debug)]
+pub enum Cause {
+    /// Of the store.
+    Store(Arc<windlass_store::Error>),
+    /// Of the runtime.
+    Runtime(Arc<windlass_runtime::Error>),
+    /// Of the provider of locks.
+    Locks(Arc<windlass_locks::Error>),
+    /// Something that should not have happened.
+    Bug(String),
 }
 
 /// One thing that is wrong with a workflow or an input.
@@ -86,12 +105,19 @@ impl Problem {
             errors: Vec::new(),
             reply,
             later_s: later.contains(&reply).then_some(RETRY_AFTER_S),
+            cause: None,
         })
     }
 
     #[must_use]
     pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
         self.help = Some(help.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn caused(mut self: Box<Self>, cause: Cause) -> Box<Self> {
+        self.cause = Some(cause);
         self
     }
 
@@ -150,11 +176,8 @@ impl Problem {
     pub(crate) fn bug(what: &dyn std::fmt::Display) -> Box<Self> {
         tracing::error!(error = %what, "a request failed");
         let detail = "the host could not carry the request out, and has logged why";
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            &Code::new("WL-X001"),
-            detail,
-        )
+        let reply = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(reply, &Code::new("WL-X001"), detail).caused(Cause::Bug(what.to_string()))
     }
 }
 
@@ -170,49 +193,52 @@ impl From<windlass_store::Error> for Box<Problem> {
             StatusCode::INTERNAL_SERVER_ERROR
         };
         // Messages of the store name files of this machine: those are for the log.
-        Problem::new(
-            reply,
-            &error.code,
-            "the store could not carry the request out",
-        )
+        let detail = "the store could not carry the request out";
+        Problem::new(reply, &error.code, detail).caused(Cause::Store(Arc::new(error)))
     }
 }
 
 impl From<windlass_runtime::Error> for Box<Problem> {
     fn from(error: windlass_runtime::Error) -> Self {
         use windlass_runtime::Error;
-        use windlass_runtime::codes::{NO_DRAFT, NO_VERSION};
-        let (code, text) = (error.code(), error.to_string());
-        let new = |reply| Problem::new(reply, &code, text);
-        match error {
-            Error::Store(error) => error.into(),
-            Error::Definition(found) | Error::Input(found) => {
-                new(StatusCode::UNPROCESSABLE_ENTITY).errors(&found)
-            }
-            Error::Conflict { .. } | Error::Reserved { .. } => new(StatusCode::CONFLICT),
-            Error::Deleted(_) => {
-                new(StatusCode::CONFLICT).help("take another id: a deleted run does not come back")
-            }
-            Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
-                new(StatusCode::NOT_FOUND).maybe(help)
-            }
-            Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help),
-            Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
-            Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help),
-            Error::Keys(error) => Problem::bug(&error),
-            Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
-            Error::Plugins(error) => {
-                tracing::warn!(code = %error.code, %error, "a plugin could not be used");
-                new(StatusCode::UNPROCESSABLE_ENTITY)
-            }
-            other => Problem::bug(&other),
+        if let Error::Store(error) = error {
+            return error.into();
         }
+        of_runtime(&error).caused(Cause::Runtime(Arc::new(error)))
+    }
+}
+
+fn of_runtime(error: &windlass_runtime::Error) -> Box<Problem> {
+    use windlass_runtime::Error;
+    use windlass_runtime::codes::{NO_DRAFT, NO_VERSION};
+    let code = error.code();
+    let new = |reply| Problem::new(reply, &code, error.to_string());
+    match error {
+        Error::Definition(found) | Error::Input(found) => {
+            new(StatusCode::UNPROCESSABLE_ENTITY).errors(found)
+        }
+        Error::Conflict { .. } | Error::Reserved { .. } => new(StatusCode::CONFLICT),
+        Error::Deleted(_) => {
+            new(StatusCode::CONFLICT).help("take another id: a deleted run does not come back")
+        }
+        Error::NotNow { help, .. } if [NO_DRAFT, NO_VERSION].contains(&code) => {
+            new(StatusCode::NOT_FOUND).maybe(help.clone())
+        }
+        Error::NotNow { help, .. } => new(StatusCode::CONFLICT).maybe(help.clone()),
+        Error::NotFound(_) | Error::NoWorkflow(_) => new(StatusCode::NOT_FOUND),
+        Error::Refused { help, .. } => new(StatusCode::UNPROCESSABLE_ENTITY).maybe(help.clone()),
+        Error::Draining | Error::Paused => new(StatusCode::SERVICE_UNAVAILABLE),
+        Error::Plugins(error) => {
+            tracing::warn!(code = %error.code, %error, "a plugin could not be used");
+            new(StatusCode::UNPROCESSABLE_ENTITY)
+        }
+        other => Problem::bug(other),
     }
 }
 
 impl IntoResponse for Box<Problem> {
     fn into_response(self) -> Response {
-        let (reply, later_s) = (self.reply, self.later_s);
+        let (reply, later_s, cause) = (self.reply, self.later_s, self.cause.clone());
         let mut response = (reply, Json(self)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA));
@@ -222,6 +248,9 @@ impl IntoResponse for Box<Problem> {
         if reply == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             headers.insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(cause);
         }
         response
     }

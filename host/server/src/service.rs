@@ -90,7 +90,7 @@ impl Server {
             head: Duration::from_millis(bounds.header_ms.min(bounds.timeout_ms)),
             idle: Duration::from_millis(bounds.timeout_ms),
         };
-        let metrics = Arc::clone(app.options.plugins.metrics());
+        let metrics = Arc::clone(&app.options.metrics);
         let connections = Connections::new(bounds.connections, metrics);
         let listener = Listener::new(listener, connections, patience);
         let router = self.router().layer(middleware::from_fn(host::demand));

@@ -10,20 +10,21 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Builder;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use tower::ServiceExt as _;
 use windlass_model::Clock;
 use windlass_plugins::Host;
-use windlass_runtime::definitions::{self, Definitions};
+use windlass_runtime::client::Resources;
 use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, Topology};
-use windlass_store::MemoryStore;
 use windlass_store::memory::Fault;
+use windlass_store::{MemoryStore, Reader as _};
 
 use crate::app::App;
 use crate::hub::Hub;
+use crate::in_process::{Answer, InProcess};
 use crate::options::{Bounds, Callers, Options};
 use crate::pools::Pool;
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 use crate::{openapi, routes};
 
 const TOKEN: &str = "a-token-of-this-test";
@@ -68,9 +69,9 @@ impl Rig {
         let plugins = Host::start(options, Arc::clone(&clock) as _, io.clone()).unwrap();
         let runtime = Runtime::start(windlass_runtime::Options {
             store: Arc::clone(&store) as _,
-            plugins: Arc::clone(&plugins),
+            plugins,
             clock: Arc::clone(&clock) as _,
-            io: io.clone(),
+            io,
             name: "test".to_owned(),
             scope: Scope::All,
             scheduler: Settings::default(),
@@ -86,14 +87,6 @@ impl Rig {
             plugin_folders: None,
         })
         .unwrap();
-        let definitions = Definitions::new(
-            Arc::clone(&store) as _,
-            Arc::clone(&plugins),
-            Arc::clone(&clock) as _,
-            io,
-            &Topology::Local,
-            definitions::Options::default(),
-        );
         let app = App::new(Options {
             listen: ([127, 0, 0, 1], 0).into(),
             token: Some(TOKEN.to_owned()),
@@ -101,11 +94,10 @@ impl Rig {
             callers: Callers::default(),
             bounds,
             store: Arc::clone(&store) as _,
-            plugins,
-            definitions: Arc::new(definitions),
-            runtime,
+            resources: Arc::clone(&runtime) as _,
+            runtime: Some(runtime),
             clock: Arc::clone(&clock) as _,
-            locks: None,
+            metrics: Arc::default(),
             hub: Hub::new(),
             page: |_| None,
         });
@@ -190,7 +182,7 @@ fn a_request_has_its_room_until_it_is_answered() {
     }));
     assert!(busy.as_mut().poll(&mut context).is_pending());
     let request = Request::builder()
-        .uri("/api/v1/locks")
+        .uri("/api/v1/instances")
         .header("Authorization", format!("Bearer {TOKEN}"));
     let request = request.body(Body::empty()).unwrap();
     let mut waiting = Box::pin(routes::router(&rig.app).oneshot(request));
@@ -243,7 +235,7 @@ fn a_host_is_ready_while_its_lease_holds() {
     while rig.ready() != StatusCode::OK {
         // It tries again after a while.
         rig.clock.go_on(Duration::from_secs(1));
-        rig.app.runtime().wake();
+        rig.app.runtime().unwrap().wake();
         std::thread::yield_now();
     }
 }
@@ -316,7 +308,7 @@ fn every_route_has_a_permission() {
 #[test]
 fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
     let rig = Rig::new(Bounds::default());
-    rig.app.runtime().pause(false).unwrap();
+    rig.app.runtime().unwrap().pause(false).unwrap();
     let document = serde_json::to_value(openapi()).unwrap();
     let mut refused = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -349,4 +341,91 @@ fn a_pause_refuses_what_lets_work_begin_and_nothing_else() {
         "PUT /hooks/{path}",
     ];
     assert_eq!(refused, expected);
+}
+
+/// Resources of which nothing may be asked.
+struct Nothing;
+
+impl Resources for Nothing {
+    fn host(&self) -> Result<Arc<Host>, windlass_runtime::Error> {
+        panic!("a request asked for the plugin host")
+    }
+}
+
+/// Handlers in a process that runs nothing.
+struct Desk {
+    handlers: InProcess,
+    store: Arc<MemoryStore>,
+    tokio: tokio::runtime::Runtime,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let clock = Arc::new(Still::default());
+        let store = MemoryStore::new(Arc::clone(&clock) as _);
+        Self {
+            handlers: InProcess::new(Arc::clone(&store) as _, clock, Arc::new(Nothing)),
+            store,
+            tokio: tokio::runtime::Runtime::new().unwrap(),
+        }
+    }
+
+    fn ask(&self, method: Method, target: &str, json: &str) -> Answer {
+        let media = HeaderValue::from_static("application/json");
+        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, media)]);
+        let body = json.to_owned().into();
+        let answering = self.handlers.answer(method, target, headers, body);
+        self.tokio.block_on(answering).unwrap()
+    }
+}
+
+#[test]
+fn a_process_that_only_reads_is_no_member_and_starts_no_plugin_host() {
+    let desk = Desk::new();
+    for list in [
+        "instances",
+        "triggers",
+        "stimuli",
+        "bookmarks",
+        "dead-letters",
+        "definitions",
+        "drafts",
+    ] {
+        let answer = desk.ask(Method::GET, &format!("/api/v1/{list}"), "");
+        assert_eq!(answer.status, StatusCode::OK, "{list}");
+    }
+    let incarnations = desk.store.members().unwrap();
+    assert!(incarnations.is_empty(), "{incarnations:?}");
+}
+
+#[test]
+fn a_stimulus_that_starts_nothing_needs_no_plugin_host_and_leaves_no_member() {
+    let desk = Desk::new();
+    let answer = desk.ask(Method::POST, "/api/v1/stimuli", r#"{ "name": "paid" }"#);
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(desk.store.members().unwrap().is_empty());
+}
+
+#[test]
+fn a_problem_in_the_process_has_its_cause() {
+    let desk = Desk::new();
+    let nowhere = "/api/v1/instances/018f0000-0000-7000-8000-000000000001";
+    let answer = desk.ask(Method::GET, nowhere, "");
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let Some(Cause::Runtime(error)) = answer.cause else {
+        panic!("{:?}", answer.cause);
+    };
+    assert!(matches!(*error, windlass_runtime::Error::NotFound(_)));
+    desk.store.set_faults(Some(Box::new(|_| Some(Fault::Full))));
+    let answer = desk.ask(Method::POST, "/api/v1/stimuli", r#"{ "name": "paid" }"#);
+    assert!(matches!(answer.cause, Some(Cause::Store(_))), "{answer:?}");
+}
+
+#[test]
+fn what_needs_a_runtime_is_not_there_in_a_process_without_one() {
+    let desk = Desk::new();
+    for target in ["/api/v1/admin/pause", "/readyz", "/metrics"] {
+        let answer = desk.ask(Method::GET, target, "");
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{target}");
+    }
 }

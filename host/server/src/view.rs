@@ -102,6 +102,8 @@ pub(crate) struct Instance {
 #[derive(Default)]
 pub(crate) struct Names {
     definitions: HashMap<Digest, Option<Definition>>,
+    /// Names that are known without reading the definition.
+    workflows: HashMap<Digest, String>,
     instances: HashMap<InstanceNo, Option<(Uuid, Digest)>>,
 }
 
@@ -117,15 +119,25 @@ impl Names {
         Ok(self.definitions.get(&digest).and_then(Option::as_ref))
     }
 
+    fn workflow(&mut self, app: &Inner, digest: Digest) -> Result<String, Box<Problem>> {
+        if let Some(Some(definition)) = self.definitions.get(&digest) {
+            return Ok(definition.name.clone());
+        }
+        if let Entry::Vacant(entry) = self.workflows.entry(digest) {
+            let stored = app.store().definition(digest)?;
+            entry.insert(stored.map(|stored| stored.name).unwrap_or_default());
+        }
+        Ok(self.workflows.get(&digest).cloned().unwrap_or_default())
+    }
+
     pub(crate) fn instance(
         &mut self,
         app: &Inner,
         row: &InstanceRow,
     ) -> Result<Instance, Box<Problem>> {
-        let definition = self.definition(app, row.definition)?;
         Ok(Instance {
             id: row.id.0,
-            workflow: definition.map_or_else(String::new, |of| of.name.clone()),
+            workflow: self.workflow(app, row.definition)?,
             definition: row.definition.to_string(),
             status: row.status.name(),
             correlation: row.correlation.clone(),

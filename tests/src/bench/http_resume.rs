@@ -14,7 +14,6 @@ use serde_json::json;
 use tokio::sync::Notify;
 use windlass_model::{Clock, InstanceId, Status, TriggerType};
 use windlass_runtime::client::WorkflowClient;
-use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{Observed, Observer, SystemClock};
 use windlass_server::{Bounds, Callers, Hub, Options, Server};
 use windlass_store::Store;
@@ -103,14 +102,6 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             &there,
             Some(observer),
         )?;
-        let definitions = Definitions::new(
-            Arc::clone(&store),
-            Arc::clone(&plugins),
-            Arc::clone(&there),
-            tokio::runtime::Handle::current(),
-            runtime.topology(),
-            definitions::Options::default(),
-        );
         let options = Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             token: None,
@@ -118,11 +109,10 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             callers: Callers::default(),
             bounds: Bounds::default(),
             store,
-            plugins,
-            definitions: Arc::new(definitions),
-            runtime: Arc::clone(&runtime),
+            resources: Arc::clone(&runtime) as _,
+            runtime: Some(Arc::clone(&runtime)),
             clock: there,
-            locks: None,
+            metrics: Arc::clone(plugins.metrics()),
             hub,
             page: |_| None,
         };

@@ -1,11 +1,9 @@
 //! `windlass dead-letter`: what could not be delivered.
 
-use std::sync::Arc;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_model::{InstanceNo, LetterNo};
-use windlass_runtime::{WorkflowClient, client};
+use windlass_runtime::client;
 use windlass_store::Store;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
@@ -191,8 +189,7 @@ impl One {
     fn replay(&self, context: &Context) -> anyhow::Result<Exit> {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
-        let (kept, clock) = (Arc::clone(&store), Arc::clone(&machine.clock));
-        let client = WorkflowClient::detached(kept, machine.host()?, clock);
+        let client = machine.client(&store, context.output);
         let replaying = client.replay(LetterNo(self.no));
         let lettered = machine.tokio.block_on(replaying)?;
         store.close();

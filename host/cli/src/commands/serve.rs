@@ -51,9 +51,7 @@ impl Arguments {
         let sources = served.publish_from(machine.definition_options(listen.is_some()))?;
         // The first answer is given after the first look at the definitions.
         let server = match listen {
-            Some(listen) => Some(web::begin(
-                &machine, listen, &store, &host, &sources, &served, hub,
-            )?),
+            Some(listen) => Some(web::begin(&machine, listen, &store, &sources, &served, hub)?),
             None => None,
         };
         if let Some(paused) = served.paused() {

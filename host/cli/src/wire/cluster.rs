@@ -9,15 +9,16 @@ use std::sync::Arc;
 use windlass_locks::{
     FileOptions, LockProvider, Parts, PostgresOptions, Reach, RedisOptions, Settings, SqliteOptions,
 };
+use windlass_runtime::client::Locks;
 use windlass_runtime::{BurstLock, Distribution, Topology};
 
-use super::Machine;
+use super::Setup;
 use super::place::{Place, is_postgres};
 use crate::codes;
 use crate::config::{Config, LockBackend};
 use crate::error::Expected;
 
-impl Machine {
+impl Setup {
     /// What `[cluster]` and `[locks]` come to.
     pub(crate) fn topology(&self) -> anyhow::Result<Topology> {
         if !self.config.cluster.enabled {
@@ -43,11 +44,20 @@ impl Machine {
         self.open_locks(&settings(&self.config, &place)?)
     }
 
+    /// What is listed of the locks that this provider has.
+    pub(super) fn listed(&self, provider: Arc<dyn LockProvider>) -> Locks {
+        let ownership = self.config.locks.provider == LockBackend::Store;
+        Locks {
+            provider,
+            ownership,
+        }
+    }
+
     fn open_locks(&self, settings: &Settings) -> anyhow::Result<Arc<dyn LockProvider>> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let parts = Parts {
             clock: Arc::clone(&self.clock),
-            runtime: self.tokio.handle().clone(),
+            runtime: self.io.clone(),
             owner: format!("{} {}", host.trim(), std::process::id())
                 .trim()
                 .to_owned(),

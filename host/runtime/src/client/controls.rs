@@ -141,8 +141,11 @@ impl Inner {
         let now_ms = self.clock.wall_ms();
         let stimulus = written(id, stimulus, now_ms)?;
         self.numbered(|numbers| {
-            let (plugins, wish) = (&self.plugins, (&stimulus, None));
-            let sent = deliver(store, plugins, self.catalog(), numbers, wish, None, now_ms)?;
+            let prepare = |definition| {
+                self.catalog()
+                    .prepare(definition, &*self.resources().plugins()?)
+            };
+            let sent = deliver(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
             sent.ok_or_else(|| unexpected(&Wrote::Fenced))
         })
     }

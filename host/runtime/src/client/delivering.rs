@@ -92,7 +92,9 @@ impl Inner {
             id,
             correlation: None,
         };
-        let prepared = self.catalog().prepare(definition, &self.plugins)?;
+        let prepared = self
+            .catalog()
+            .prepare(definition, &*self.resources().plugins()?)?;
         request.check(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceId, RunNo, Status, TriggerType};
+use windlass_plugins::Host;
 use windlass_store::rows::{PinsRow, RunRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
 use windlass_store::{Write, Wrote};
@@ -110,7 +111,7 @@ impl Inner {
         }
         let (definition, pins) = (taken.row.definition, taken.row.pins);
         let catalog = self.catalog();
-        let prepared = catalog.load(store, &self.plugins, definition, pins)?;
+        let prepared = catalog.load(store, &*self.resources().host()?, definition, pins)?;
         let needed = transfer::needed(&prepared.graph, &taken)?;
         let records = self.records(&taken, needed)?;
         transfer::written(&taken, &records, &taken.blobs, keys, self.clock.wall_ms())
@@ -140,10 +141,11 @@ impl Inner {
         let seal = incoming.seal();
         let store = self.store.as_ref();
         let (definition, pins) = (incoming.definition.clone(), incoming.pins.clone());
-        self.check_denied(&pins)?;
+        let host = self.resources().host()?;
+        check_denied(&pins, &host)?;
         let prepared = self
             .catalog()
-            .carried(definition, pins, store, &self.plugins)
+            .carried(definition, pins, store, &host)
             .map_err(missing_component)?;
         let now_ms = self.clock.wall_ms();
         let (id, no, stored, status) = self.numbered(|numbers| {
@@ -177,28 +179,26 @@ impl Inner {
             seal,
         })
     }
+}
 
-    /// Refuses a run that is pinned to a component which the configuration denies. A run that
-    /// began here goes on until it comes to such a node; one that comes from elsewhere is not
-    /// taken in to fail there.
-    fn check_denied(&self, pins: &PinsRow) -> Result<(), Error> {
-        let pins = Pins::from_row(pins).map_err(transfer::malformed)?;
-        let mut uses = pins.uses.iter();
-        let Some((asked, digest)) = uses.find(|(_, digest)| self.plugins.is_denied(digest)) else {
-            return Ok(());
-        };
-        Err(Error::Refused {
-            code: codes::DENIED_COMPONENT,
-            message: format!(
-                "the run uses a component that this host denies: `{asked}` is {digest}"
-            ),
-            help: Some(
-                "import it on a host that allows the component, or take the digest out of `deny` \
-                 in the section [plugins]"
-                    .to_owned(),
-            ),
-        })
-    }
+/// Refuses a run that is pinned to a component which the configuration denies. A run that
+/// began here goes on until it comes to such a node; one that comes from elsewhere is not
+/// taken in to fail there.
+fn check_denied(pins: &PinsRow, host: &Host) -> Result<(), Error> {
+    let pins = Pins::from_row(pins).map_err(transfer::malformed)?;
+    let mut uses = pins.uses.iter();
+    let Some((asked, digest)) = uses.find(|(_, digest)| host.is_denied(digest)) else {
+        return Ok(());
+    };
+    Err(Error::Refused {
+        code: codes::DENIED_COMPONENT,
+        message: format!("the run uses a component that this host denies: `{asked}` is {digest}"),
+        help: Some(
+            "import it on a host that allows the component, or take the digest out of `deny` \
+             in the section [plugins]"
+                .to_owned(),
+        ),
+    })
 }
 
 fn no_export(message: String, help: &str) -> Error {

@@ -105,7 +105,7 @@ impl Inner {
             ));
         }
         let catalog = self.catalog();
-        let prepared = catalog.load(store, &self.plugins, row.definition, row.pins)?;
+        let prepared = catalog.load(store, &*self.resources().host()?, row.definition, row.pins)?;
         self.numbered(|numbers| {
             let mut new = self.reopened(&row, &prepared, retry, numbers)?;
             if let Some((letter, dead)) = letter {
@@ -143,7 +143,7 @@ impl Inner {
             return Ok(None);
         };
         let catalog = self.catalog();
-        let prepared = catalog.load(store, &self.plugins, run.definition, run.pins)?;
+        let prepared = catalog.load(store, &*self.resources().host()?, run.definition, run.pins)?;
         let node = prepared.graph.node(NodeIx(node));
         let retry = Retry {
             from: node.map(|plan| plan.name.clone()),

@@ -71,7 +71,8 @@ impl WorkflowClient {
     pub async fn create_and_run(&self, request: StartRequest) -> Result<Started, Error> {
         let started = match self.inner.runtime() {
             Some(runtime) => {
-                let (catalog, plugins) = (&runtime.shared.base.catalog, &self.inner.plugins);
+                let (catalog, plugins) =
+                    (&runtime.shared.base.catalog, &runtime.shared.base.plugins);
                 if catalog
                     .current(request.definition.digest, plugins)
                     .is_none()
@@ -79,10 +80,8 @@ impl WorkflowClient {
                     // Here, because compiling takes a turn.
                     let definition = request.definition.clone();
                     let compile = |inner: &Inner| {
-                        inner
-                            .catalog()
-                            .prepare(definition, &inner.plugins)
-                            .map(drop)
+                        let plugins = inner.resources().plugins()?;
+                        inner.catalog().prepare(definition, &plugins).map(drop)
                     };
                     self.ask(compile).await?;
                 }
@@ -106,7 +105,7 @@ impl Inner {
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
         let prepared = self
             .catalog()
-            .prepare(request.definition.clone(), &self.plugins)?;
+            .prepare(request.definition.clone(), &*self.resources().plugins()?)?;
         request.check(&prepared)?;
         self.numbered(|numbers| {
             let now_ms = self.clock.wall_ms();

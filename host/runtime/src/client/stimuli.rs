@@ -1,5 +1,7 @@
 //! Sending: what a stimulus starts is prepared here, and what it resumes is found by the store.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 use windlass_keys::link::Target;
@@ -10,12 +12,12 @@ use windlass_model::{
 };
 use windlass_plugins::Host;
 use windlass_store::published::BindingRow;
-use windlass_store::rows::NewInstance;
+use windlass_store::rows::{DefinitionRow, NewInstance};
 use windlass_store::stimuli::{BookmarkRow, NewStimulus, Resume, Send, Sent, Taker};
 use windlass_store::{Store, Write, Wrote};
 
 use super::{as_member, question, unexpected};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Prepared};
 use crate::codes;
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -47,9 +49,9 @@ pub fn send(
 ) -> Result<Sent, Error> {
     let stimulus = written(id, stimulus, now_ms)?;
     let catalog = Catalog::default();
+    let prepare = |definition| catalog.prepare(definition, plugins);
     as_member(store, now_ms, |numbers| {
-        let wish = (&stimulus, None);
-        let sent = deliver(store, plugins, &catalog, numbers, wish, None, now_ms)?;
+        let sent = deliver(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
         sent.ok_or_else(|| unexpected(&Wrote::Fenced))
     })
 }
@@ -64,10 +66,14 @@ pub(crate) fn send_here(
 ) -> Result<Sent, Error> {
     let now_ms = shared.base.clock.wall_ms();
     let stimulus = written(id, stimulus, now_ms)?;
-    let (plugins, catalog) = (&shared.base.plugins, &shared.base.catalog);
+    let prepare = |definition| {
+        shared
+            .base
+            .catalog
+            .prepare(definition, &shared.base.plugins)
+    };
     shared.delivered(numbers, |taker| {
-        let wish = (&stimulus, None);
-        let sent = deliver(store, plugins, catalog, numbers, wish, taker, now_ms)?;
+        let sent = deliver(store, &prepare, numbers, (&stimulus, None), taker, now_ms)?;
         sent.ok_or_else(|| unexpected(&Wrote::Fenced))
     })
 }
@@ -228,13 +234,15 @@ pub(super) fn written(
     })
 }
 
+/// Makes a definition ready for a run that begins now.
+type Prepare<'a> = dyn Fn(DefinitionRow) -> Result<Arc<Prepared>, Error> + 'a;
+
 /// Prepares what a stimulus starts, and hands it over. Somebody may publish in between; then
 /// the store says so, and it is prepared again. None: it was to come from the queue, and
 /// somebody else has delivered it.
 pub(crate) fn deliver(
     store: &dyn Store,
-    plugins: &Host,
-    catalog: &Catalog,
+    prepare: &Prepare<'_>,
     numbers: &Numbers,
     (stimulus, queued): (&NewStimulus, Option<StimulusNo>),
     taker: Option<Taker>,
@@ -248,7 +256,7 @@ pub(crate) fn deliver(
         };
         let mut starts = Vec::with_capacity(bindings.len());
         for binding in &bindings {
-            let new = started(store, plugins, catalog, numbers, stimulus, binding, now_ms)?;
+            let new = started(store, prepare, numbers, stimulus, binding, now_ms)?;
             starts.push((binding.no, new));
         }
         let send = Send {
@@ -276,8 +284,7 @@ pub(crate) fn deliver(
 /// The instance that a stimulus starts by one trigger of a workflow.
 fn started(
     store: &dyn Store,
-    plugins: &Host,
-    catalog: &Catalog,
+    prepare: &Prepare<'_>,
     numbers: &Numbers,
     stimulus: &NewStimulus,
     binding: &BindingRow,
@@ -295,7 +302,7 @@ fn started(
         id: None,
         correlation: stimulus.correlation.clone(),
     };
-    let prepared = catalog.prepare(definition, plugins)?;
+    let prepared = prepare(definition)?;
     request.check(&prepared)?;
     let (mut new, _) = request.instance(&prepared, numbers, None, now_ms)?;
     for trigger in &mut new.triggers {

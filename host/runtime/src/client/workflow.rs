@@ -5,12 +5,10 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{Clock, Numbers};
-use windlass_plugins::Host;
 use windlass_store::{Listener, Store, Write, Wrote};
 
-use super::{Turns, as_member};
+use super::{Resources, Turns, as_member};
 use crate::catalog::Catalog;
-use crate::codes;
 use crate::error::Error;
 use crate::runtime::Runtime;
 use crate::scheduler::core::Event;
@@ -35,7 +33,6 @@ pub struct WorkflowClient {
 
 pub(super) struct Inner {
     pub(super) store: Arc<dyn Store>,
-    pub(super) plugins: Arc<Host>,
     pub(super) clock: Arc<dyn Clock>,
     place: Place,
     hints: OnceLock<Hints>,
@@ -45,8 +42,9 @@ pub(super) struct Inner {
 enum Place {
     /// In a process that runs workflows: its numbers, waiters and shards are used.
     Local(Arc<Runtime>),
-    /// Somewhere else. Definitions are compiled here.
-    Detached(Catalog),
+    /// Somewhere else. Definitions are compiled here, on plugins that are loaded when an operation
+    /// needs them.
+    Detached(Catalog, Arc<dyn Resources>),
 }
 
 /// Word from other processes, which is never more than a hint.
@@ -62,25 +60,26 @@ impl WorkflowClient {
     /// A client in a process that runs workflows.
     pub fn local(runtime: &Arc<Runtime>) -> Self {
         let shared = &runtime.shared;
-        let (store, plugins) = (
+        let (store, clock) = (
             Arc::clone(&shared.base.store),
-            Arc::clone(&shared.base.plugins),
+            Arc::clone(&shared.base.clock),
         );
-        let place = Place::Local(Arc::clone(runtime));
-        Self::new(store, plugins, Arc::clone(&shared.base.clock), place)
-            .with_exports(Arc::clone(&shared.base.exports))
+        Self::new(store, clock, Place::Local(Arc::clone(runtime)))
     }
 
     /// A client in any process on the store. It is a member of that only for as long as it
     /// writes what needs a number.
-    pub fn detached(store: Arc<dyn Store>, plugins: Arc<Host>, clock: Arc<dyn Clock>) -> Self {
-        Self::new(store, plugins, clock, Place::Detached(Catalog::default()))
+    pub fn detached(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        resources: Arc<dyn Resources>,
+    ) -> Self {
+        Self::new(store, clock, Place::Detached(Catalog::default(), resources))
     }
 
-    fn new(store: Arc<dyn Store>, plugins: Arc<Host>, clock: Arc<dyn Clock>, place: Place) -> Self {
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, place: Place) -> Self {
         let inner = Inner {
             store,
-            plugins,
             clock,
             place,
             hints: OnceLock::new(),
@@ -92,8 +91,8 @@ impl WorkflowClient {
         }
     }
 
-    /// The same client, which can export and import runs with these keys. A client in a process
-    /// that runs workflows has the keys of that process.
+    /// The same client, which exports and imports runs with these keys. Otherwise a client in a
+    /// process that runs workflows has the keys of that process, and any other asks its resources.
     #[must_use]
     pub fn with_exports(self, keys: Arc<ExportKeys>) -> Self {
         let exports = Some(keys);
@@ -102,12 +101,10 @@ impl WorkflowClient {
 
     /// The keys that exports are signed with.
     pub(super) fn exports(&self) -> Result<Arc<ExportKeys>, Error> {
-        let missing = || Error::Refused {
-            code: codes::KEYRING,
-            message: "this client has no keyring".to_owned(),
-            help: Some("make it with `with_exports`".to_owned()),
-        };
-        self.exports.clone().ok_or_else(missing)
+        match &self.exports {
+            Some(keys) => Ok(Arc::clone(keys)),
+            None => self.inner.resources().exports(),
+        }
     }
 
     /// The same client, for somebody who has a bound for all that he does with the store.
@@ -131,14 +128,22 @@ impl Inner {
     pub(super) fn runtime(&self) -> Option<&Arc<Runtime>> {
         match &self.place {
             Place::Local(runtime) => Some(runtime),
-            Place::Detached(_) => None,
+            Place::Detached(..) => None,
         }
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
         match &self.place {
             Place::Local(runtime) => &runtime.shared.base.catalog,
-            Place::Detached(catalog) => catalog,
+            Place::Detached(catalog, _) => catalog,
+        }
+    }
+
+    /// What only some operations need.
+    pub(super) fn resources(&self) -> &dyn Resources {
+        match &self.place {
+            Place::Local(runtime) => runtime.as_ref(),
+            Place::Detached(_, resources) => resources.as_ref(),
         }
     }
 
@@ -192,11 +197,19 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::task::{Context, Poll, Waker};
 
-    use windlass_plugins::Options;
+    use windlass_plugins::{Host, Options};
     use windlass_store::memory::MemoryStore;
 
     use super::*;
     use crate::clock::SystemClock;
+
+    struct Plugins(Arc<Host>);
+
+    impl Resources for Plugins {
+        fn host(&self) -> Result<Arc<Host>, Error> {
+            Ok(Arc::clone(&self.0))
+        }
+    }
 
     #[test]
     fn whoever_goes_away_leaves_no_more_behind_than_there_are_turns() {
@@ -207,7 +220,8 @@ mod tests {
         let store = MemoryStore::new(Arc::clone(&clock));
         let options = Options::in_dir(dir.path());
         let host = Host::start(options, Arc::clone(&clock), tokio.handle().clone()).unwrap();
-        let client = WorkflowClient::detached(store, host, clock).with_turns(Turns::new(1));
+        let client = WorkflowClient::detached(store, clock, Arc::new(Plugins(host)));
+        let client = client.with_turns(Turns::new(1));
         let mut context = Context::from_waker(Waker::noop());
         // Each question holds one of these for as long as it is there.
         let alive = Arc::new(());

@@ -50,10 +50,14 @@ impl Sender {
             }
             windlass_model::failpoint::pass("before-send");
             let stimulus = (&row.stimulus, Some(row.no));
-            let catalog = &shared.base.catalog;
-            let plugins = &shared.base.plugins;
+            let prepare = |definition| {
+                shared
+                    .base
+                    .catalog
+                    .prepare(definition, &shared.base.plugins)
+            };
             // What many of them resume is claimed together.
-            match deliver(store, plugins, catalog, &numbers, stimulus, None, now_ms) {
+            match deliver(store, &prepare, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
                     moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
                     more |= sent.more;

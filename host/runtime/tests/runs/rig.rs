@@ -9,6 +9,7 @@ use serde_json::Value;
 use windlass_model::stimulus::{self, Stimulus};
 use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, Status};
 use windlass_plugins::Host;
+use windlass_runtime::client::Resources;
 use windlass_runtime::definitions::Definitions;
 use windlass_runtime::{
     BurstBounds, Error, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started,
@@ -47,6 +48,15 @@ impl Default for Setup {
             deadline: windlass_plugins::Limits::default().deadline,
             quarantine_after: Some(10),
         }
+    }
+}
+
+/// The plugins of a client in another process.
+struct Plugins(Arc<Host>);
+
+impl Resources for Plugins {
+    fn host(&self) -> Result<Arc<Host>, Error> {
+        Ok(Arc::clone(&self.0))
     }
 }
 
@@ -359,10 +369,10 @@ impl Running {
 
     /// A client in the process, and one in another.
     pub(crate) fn clients(&self) -> [WorkflowClient; 2] {
-        let (store, plugins) = (Arc::clone(&self.outside), Arc::clone(&self.plugins));
-        let clock = Arc::clone(&self.clock);
+        let (store, clock) = (Arc::clone(&self.outside), Arc::clone(&self.clock));
+        let plugins = Arc::new(Plugins(Arc::clone(&self.plugins)));
         let local = WorkflowClient::local(&self.runtime);
-        let detached = WorkflowClient::detached(store, plugins, clock);
+        let detached = WorkflowClient::detached(store, clock, plugins);
         let keys = Arc::clone(self.exports());
         [local, detached.with_exports(keys)]
     }

@@ -1,13 +1,15 @@
 //! What operators do with the host as a whole.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use windlass_runtime::Paused;
+use windlass_runtime::{Paused, Runtime};
 
 use crate::app::App;
-use crate::extract::Document;
+use crate::extract::{Document, Running};
 use crate::problem::Problem;
 use crate::view::moment;
 
@@ -24,20 +26,20 @@ pub(crate) struct Pause {
     in_flight: u32,
 }
 
-fn state(app: &App, paused: Option<Paused>) -> Json<Pause> {
+fn state(runtime: &Runtime, paused: Option<Paused>) -> Json<Pause> {
     Json(Pause {
         paused: paused.is_some(),
         since: paused.map(|paused| moment(paused.since_ms)),
         persist: paused.is_some_and(|paused| paused.persist),
-        in_flight: app.runtime().in_flight(),
+        in_flight: runtime.in_flight(),
     })
 }
 
 /// Says whether the host is paused.
 #[utoipa::path(get, path = "/api/v1/admin/pause", tag = "admin",
     responses((status = 200, body = Pause)))]
-pub(crate) async fn show(State(app): State<App>) -> Json<Pause> {
-    state(&app, app.runtime().paused())
+pub(crate) async fn show(Running(runtime): Running) -> Json<Pause> {
+    state(&runtime, runtime.paused())
 }
 
 /// A wish for a pause.
@@ -54,22 +56,26 @@ pub(crate) struct PauseWish {
     responses((status = 200, body = Pause)))]
 pub(crate) async fn pause(
     State(app): State<App>,
+    Running(runtime): Running,
     Document(wish): Document<PauseWish>,
 ) -> Result<Json<Pause>, Box<Problem>> {
-    let paused = app
-        .ask(move |app| Ok(app.runtime().pause(wish.persist)?))
-        .await?;
+    let by = Arc::clone(&runtime);
+    let paused = app.ask(move |_| Ok(by.pause(wish.persist)?)).await?;
     tracing::warn!(persist = paused.persist, "paused: nothing new is begun");
-    Ok(state(&app, Some(paused)))
+    Ok(state(&runtime, Some(paused)))
 }
 
 /// Goes on after a pause.
 #[utoipa::path(post, path = "/api/v1/admin/unpause", tag = "admin",
     responses((status = 200, body = Pause)))]
-pub(crate) async fn unpause(State(app): State<App>) -> Result<Json<Pause>, Box<Problem>> {
-    let before = app.ask(|app| Ok(app.runtime().unpause()?)).await?;
+pub(crate) async fn unpause(
+    State(app): State<App>,
+    Running(runtime): Running,
+) -> Result<Json<Pause>, Box<Problem>> {
+    let by = Arc::clone(&runtime);
+    let before = app.ask(move |_| Ok(by.unpause()?)).await?;
     if before.is_some() {
         tracing::info!("the pause is over");
     }
-    Ok(state(&app, None))
+    Ok(state(&runtime, None))
 }

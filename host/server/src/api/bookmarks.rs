@@ -103,12 +103,11 @@ pub(crate) async fn list(
             limit: page.look()?,
         })?;
         let place = |row: &BookmarkRow| row.no.to_string();
-        let links = app.options.runtime.links();
+        let links = filter.links.then(|| app.resources().links()).transpose()?;
         page.page("bookmarks", rows, place, |row| {
-            let link = filter
-                .links
-                .then(|| links.link(&Target::Row(row.bookmark.token)));
-            let link = link.transpose().map_err(|error| Problem::bug(&error))?;
+            let target = Target::Row(row.bookmark.token);
+            let link = links.as_ref().map(|links| links.link(&target));
+            let link = link.transpose().map_err(windlass_runtime::Error::Keys)?;
             Ok(item(&row, link))
         })
     })

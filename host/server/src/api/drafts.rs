@@ -134,10 +134,10 @@ pub(crate) async fn save(
                 text,
                 expected,
             };
-            let plugins = &app.options.plugins;
+            let plugins = app.resources().plugins()?;
             Ok(client::save_draft(
                 app.store(),
-                plugins,
+                &plugins,
                 app.now_ms(),
                 &draft,
             )?)
@@ -186,17 +186,17 @@ pub(crate) async fn publish(
     let expected = revision(&headers)?;
     let published = app
         .ask(move |app| {
-            let (store, plugins) = (app.store(), &app.options.plugins);
+            let (store, plugins) = (app.store(), app.resources().plugins()?);
             Ok(client::publish_draft(
                 store,
-                plugins,
+                &plugins,
                 app.now_ms(),
                 &name,
                 expected,
             )?)
         })
         .await?;
-    app.runtime().published();
+    app.published();
     Ok(Json(published.into()))
 }
 

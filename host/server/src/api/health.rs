@@ -7,7 +7,7 @@ use windlass_runtime::Error;
 
 use crate::app::App;
 use crate::codes;
-use crate::extract::Named;
+use crate::extract::{Named, Running};
 use crate::problem::Problem;
 
 /// Answers as long as the process does.
@@ -26,15 +26,18 @@ pub(crate) async fn livez() -> &'static str {
         (status = 503, body = Problem, content_type = "application/problem+json",
             description = "It is paused, shutting down, or without a store or a lease."),
     ))]
-pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<Problem>> {
+pub(crate) async fn readyz(
+    State(app): State<App>,
+    Running(runtime): Running,
+) -> Result<&'static str, Box<Problem>> {
     if app.is_draining() {
         return Err(Error::Draining.into());
     }
-    if app.runtime().paused().is_some() {
+    if runtime.paused().is_some() {
         return Err(Error::Paused.into());
     }
     app.probe().await?;
-    if !app.runtime().is_trusted() {
+    if !runtime.is_trusted() {
         let detail = "the lease of this host in its store does not hold, and it begins nothing";
         return Err(
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, &codes::NO_LEASE, detail)
@@ -46,8 +49,11 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Box<P
 
 /// What the host counts and measures, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, body = String)))]
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Box<Problem>> {
-    let text = app.count(|app| Ok(app.runtime().metrics())).await?;
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    Running(runtime): Running,
+) -> Result<Response, Box<Problem>> {
+    let text = app.count(move |_| Ok(runtime.metrics())).await?;
     let media = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",

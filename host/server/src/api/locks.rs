@@ -11,7 +11,7 @@ use windlass_runtime::client;
 use crate::app::App;
 use crate::extract::Asked;
 use crate::page::{Page, PageAsked};
-use crate::problem::Problem;
+use crate::problem::{Cause, Problem};
 
 /// Locks that are asked for.
 const LISTED: u32 = 10_000;
@@ -38,17 +38,14 @@ pub(crate) async fn list(
     Asked(page): Asked<PageAsked>,
 ) -> Result<Json<Page<Lock>>, Box<Problem>> {
     let after = page.after("locks")?;
-    let mut all = match &app.options.locks {
-        Some(locks) => locks.list(LISTED).await.map_err(|error| unlisted(&error))?,
-        None => Vec::new(),
-    };
-    // What a run is owned by is a lock, too; of a provider's own for it, that counts.
-    let owned = app
-        .ask(|app| Ok(client::owned(app.store(), LISTED)?))
-        .await?;
-    all.extend(owned);
-    all.sort_by(|a, b| a.key.cmp(&b.key));
-    all.dedup_by(|a, b| a.key == b.key);
+    let locks = app.ask(|app| Ok(app.resources().locks()?)).await?;
+    let mut all = locks.provider.list(LISTED).await.map_err(unlisted)?;
+    // With a provider of its own, a burst of a run takes a lock there, and owning the run is none.
+    if locks.ownership {
+        let owned = app.ask(|app| Ok(client::owned(app.store(), LISTED)?));
+        all.extend(owned.await?);
+    }
+    all.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     all.retain(|lock| {
         after
             .as_deref()
@@ -70,13 +67,11 @@ pub(crate) async fn list(
     .map(Json)
 }
 
-fn unlisted(error: &windlass_locks::Error) -> Box<Problem> {
-    match error {
-        windlass_locks::Error::Backend { code, .. } => {
-            tracing::warn!(%code, %error, "locks cannot be listed");
-            let detail = "the provider of locks does not answer";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
-        }
-        other => Problem::bug(other),
-    }
+fn unlisted(error: windlass_locks::Error) -> Box<Problem> {
+    let windlass_locks::Error::Backend { code, .. } = &error else {
+        return Problem::bug(&error);
+    };
+    tracing::warn!(%code, %error, "locks cannot be listed");
+    let detail = "the provider of locks does not answer";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).caused(Cause::Locks(error.into()))
 }

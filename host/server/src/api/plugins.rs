@@ -1,5 +1,7 @@
 //! Plugins: who does the work.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -44,6 +46,12 @@ fn item(plugin: &Loaded) -> Plugin {
     }
 }
 
+/// The plugins of a host, which are loaded: this waits for nothing. No command asks its own process
+/// for them.
+fn loaded(app: &App) -> Result<Vec<Arc<Loaded>>, Box<Problem>> {
+    Ok(app.resources().plugins()?.registry().iter())
+}
+
 /// Lists the plugins that are loaded here.
 #[utoipa::path(get, path = "/api/v1/plugins", tag = "plugins", params(PageAsked),
     responses((status = 200, body = Page<Plugin>)))]
@@ -52,8 +60,8 @@ pub(crate) async fn list(
     Asked(page): Asked<PageAsked>,
 ) -> Result<Json<Page<Plugin>>, Box<Problem>> {
     let after = page.after("plugins")?;
-    let place = |plugin: &std::sync::Arc<Loaded>| plugin.name().to_owned();
-    let mut all = app.options.plugins.registry().iter();
+    let place = |plugin: &Arc<Loaded>| plugin.name().to_owned();
+    let mut all = loaded(&app)?;
     all.sort_by_key(place);
     all.retain(|plugin| after.as_deref().is_none_or(|after| plugin.name() > after));
     page.page("plugins", all, place, |plugin| Ok(item(&plugin)))
@@ -104,7 +112,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     Named(package): Named,
 ) -> Result<Json<PluginShown>, Box<Problem>> {
-    let all = app.options.plugins.registry().iter();
+    let all = loaded(&app)?;
     let mut of: Vec<_> = all
         .into_iter()
         .filter(|plugin| plugin.description.package == package)

@@ -75,14 +75,14 @@ pub(crate) async fn publish(
     let (published, digest) = app
         .ask(move |app| {
             let row = definition(Some(&name), &bytes)?;
-            let plugins = &app.options.plugins;
+            let plugins = app.resources().plugins()?;
             let holds = |row: Option<&PublicationRow>| expected.holds(row);
-            let published = client::publish_if(app.store(), plugins, app.now_ms(), &row, holds)?;
+            let published = client::publish_if(app.store(), &plugins, app.now_ms(), &row, holds)?;
             let published = published.ok_or_else(|| otherwise(app, &name))?;
             Ok((published, row.digest))
         })
         .await?;
-    app.runtime().published();
+    app.published();
     let published = Published::from(published);
     Ok(tagged(digest, Json(published).into_response()))
 }
@@ -243,14 +243,14 @@ pub(crate) async fn revert(
                 let draft = client::revert_to_draft(store, now_ms, &name, from, None)?;
                 reverted.draft = Some(draft);
             } else {
-                let plugins = &app.options.plugins;
-                let published = client::revert(store, plugins, now_ms, &name, from)?;
+                let plugins = app.resources().plugins()?;
+                let published = client::revert(store, &plugins, now_ms, &name, from)?;
                 reverted.version = Some(published.version);
                 reverted.unchanged = Some(published.unchanged);
             }
             Ok(reverted)
         })
         .await?;
-    app.runtime().published();
+    app.published();
     Ok(Json(reverted))
 }

@@ -86,8 +86,8 @@ pub(crate) async fn resume(
 pub(crate) async fn target(app: &App, token: &str) -> Result<Target, Box<Problem>> {
     let token = token.to_owned();
     let read = app.ask(move |app| {
-        let keys = app.options.runtime.links().keys();
-        link::read(keys, &token).map_err(|error| Problem::bug(&error))
+        let links = app.resources().links()?;
+        Ok(link::read(links.keys(), &token).map_err(windlass_runtime::Error::Keys)?)
     });
     read.await?.ok_or_else(gone)
 }

@@ -88,10 +88,13 @@ pub(crate) async fn schedule(
         Scheduled::New => done(StatusCode::CREATED, "scheduled"),
         Scheduled::Already => done(StatusCode::OK, "scheduled"),
         Scheduled::Finished => done(StatusCode::OK, "finished"),
-        Scheduled::Conflict => Err(Problem::too_late(format!(
-            "the id {id} is taken by another trigger"
-        ))),
-        Scheduled::Closed => Err(Problem::too_late("the run is over")),
+        Scheduled::Conflict => {
+            let detail = format!("trigger {id} was scheduled with other arguments");
+            Err(Problem::too_late(detail)
+                .help("take another id; `after` is another moment each time, and `at` the same"))
+        }
+        Scheduled::Closed => Err(Problem::too_late("the run is over")
+            .help("start another one: a run that has ended takes no trigger")),
         Scheduled::NoInstance => {
             Err(windlass_runtime::Error::NotFound(instance.to_string()).into())
         }
@@ -281,12 +284,17 @@ async fn touch(
             // Whoever runs it has been asked, or it happens just now anyway.
             Touched::Running => "running",
             Touched::NotFound => return Err(missing(&named)),
-            Touched::Closed => return Err(late("the run is over")),
-            Touched::Dead => return Err(late("it is a dead letter")),
-            Touched::Waiting => return Err(late("it waits for an event or for another run")),
-            Touched::AlreadyFinished => return Err(late("it is finished already")),
+            Touched::Closed => return Err(late("the run is over", LOOK)),
+            Touched::Dead => return Err(late("it is a dead letter", "replay the dead letter")),
+            Touched::Waiting => {
+                let help = "resume what it waits for: the list of bookmarks shows that";
+                return Err(late("it waits for an event or for another run", help));
+            }
+            Touched::AlreadyFinished => return Err(late("it is finished already", LOOK)),
         };
-        app.runtime().wake();
+        if let Some(runtime) = app.runtime() {
+            runtime.wake();
+        }
         Ok(Json(Done {
             trigger: named,
             result,
@@ -295,10 +303,12 @@ async fn touch(
     .await
 }
 
-fn late(why: &str) -> Box<Problem> {
-    Problem::too_late(format!(
-        "this cannot be done to the trigger any more: {why}"
-    ))
+/// What to do where nothing can be done to a trigger.
+const LOOK: &str = "look at the run, which says where it is now";
+
+fn late(why: &str, help: &str) -> Box<Problem> {
+    let detail = format!("this cannot be done to the trigger any more: {why}");
+    Problem::too_late(detail).help(help)
 }
 
 /// Lets a trigger happen now, whatever it says itself.

@@ -15,7 +15,7 @@ use windlass_runtime::definitions::{self, Upkept};
 
 use crate::app::App;
 use crate::extract::{Document, check_text};
-use crate::problem::Problem;
+use crate::problem::{Mistake, Problem};
 
 /// Workflows that one request names at most.
 const NAMES: usize = 1_000;
@@ -76,9 +76,9 @@ pub(crate) async fn refresh(
     for name in &wish.names {
         check_text("a name", name)?;
     }
-    let ask = app.ask(move |app| done(app.options.definitions.refresh(&wish.names)?));
+    let ask = app.ask(move |app| done(app.resources().definitions()?.refresh(&wish.names)?));
     let done = ask.await?;
-    app.runtime().published();
+    app.published();
     Ok(Json(done.into()))
 }
 
@@ -135,6 +135,9 @@ pub(crate) struct NotPublished {
     code: String,
     /// Why.
     message: String,
+    /// Everything that is wrong with the workflow in the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Mistake>,
 }
 
 /// Reads the directories of workflow files again, and publishes whatever differs from what is
@@ -144,9 +147,9 @@ pub(crate) struct NotPublished {
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "Another process is at it, and does what was asked for.")))]
 pub(crate) async fn reload(State(app): State<App>) -> Result<Json<Reloaded>, Box<Problem>> {
-    let ask = app.ask(move |app| done(app.options.definitions.reload()?));
+    let ask = app.ask(move |app| done(app.resources().definitions()?.reload()?));
     let done = ask.await?;
-    app.runtime().published();
+    app.published();
     Ok(Json(done.into()))
 }
 
@@ -172,6 +175,12 @@ impl From<definitions::Reloaded> for Reloaded {
             file: name(&it.file),
             code: it.error.code().to_string(),
             message: it.error.to_string(),
+            errors: match &it.error {
+                windlass_runtime::Error::Definition(found) => {
+                    found.iter().map(Mistake::from).collect()
+                }
+                _ => Vec::new(),
+            },
         });
         Self {
             published: published.collect(),

@@ -33,7 +33,7 @@ pub(crate) fn accepted(
             accepted.push((at, None));
             continue;
         };
-        let (secrets, is_whole) = secrets(app, trigger, by);
+        let (secrets, is_whole) = secrets(app, trigger, by)?;
         match verify(by, &secrets, headers, body, app.now_ms()) {
             Some(found) => accepted.push((at, found.delivery)),
             None => broken |= !is_whole,
@@ -57,8 +57,13 @@ pub(crate) fn accepted(
 }
 
 /// The values of the secrets that can verify, and whether those are all that the trigger names.
-fn secrets(app: &Inner, trigger: &Direct, by: &Verify) -> (Vec<Arc<str>>, bool) {
-    let all = app.options.plugins.secrets();
+fn secrets(
+    app: &Inner,
+    trigger: &Direct,
+    by: &Verify,
+) -> Result<(Vec<Arc<str>>, bool), Box<Problem>> {
+    let plugins = app.resources().plugins()?;
+    let all = plugins.secrets();
     let mut values = Vec::with_capacity(by.secrets().len());
     let mut trouble = Vec::new();
     for name in by.secrets() {
@@ -81,5 +86,5 @@ fn secrets(app: &Inner, trigger: &Direct, by: &Verify) -> (Vec<Arc<str>>, bool) 
             );
         }
     }
-    (values, trouble.is_empty())
+    Ok((values, trouble.is_empty()))
 }

@@ -7,9 +7,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
+use windlass_keys::export::ExportKeys;
 use windlass_plugins::Host;
+use windlass_runtime::client::Resources;
 use windlass_runtime::definitions::{self, Definitions};
-use windlass_runtime::{BurstBounds, Runtime, Scope, Settings, SystemClock, Topology};
+use windlass_runtime::{
+    BurstBounds, Error, Links, Runtime, Scope, Settings, SystemClock, Topology,
+};
 use windlass_server::{Bounds, Callers, Hub, Options, Server};
 use windlass_store::MemoryStore;
 
@@ -57,6 +61,30 @@ nodes:
   note: { set: { seen: "{{ input | tojson }}" } }
 "#;
 
+/// What requests need besides the store, as a host has it.
+struct Parts {
+    runtime: Arc<Runtime>,
+    definitions: Arc<Definitions>,
+}
+
+impl Resources for Parts {
+    fn host(&self) -> Result<Arc<Host>, Error> {
+        Resources::host(self.runtime.as_ref())
+    }
+
+    fn links(&self) -> Result<Arc<Links>, Error> {
+        Resources::links(self.runtime.as_ref())
+    }
+
+    fn exports(&self) -> Result<Arc<ExportKeys>, Error> {
+        Resources::exports(self.runtime.as_ref())
+    }
+
+    fn definitions(&self) -> Result<Arc<Definitions>, Error> {
+        Ok(Arc::clone(&self.definitions))
+    }
+}
+
 struct Rig {
     requests: u32,
     router: Router,
@@ -80,7 +108,7 @@ impl Rig {
         let plugins = Host::start(options, Arc::clone(&clock) as _, io.handle().clone()).unwrap();
         let runtime = Runtime::start(windlass_runtime::Options {
             store: Arc::clone(&store) as _,
-            plugins: Arc::clone(&plugins),
+            plugins,
             clock: Arc::clone(&clock) as _,
             io: io.handle().clone(),
             name: "fuzzed".to_owned(),
@@ -90,22 +118,17 @@ impl Rig {
             spare_workers: 0,
             burst: BurstBounds::default(),
             beside: None,
-            links: Arc::new(windlass_runtime::Links::of_test()),
-            exports: Arc::new(windlass_keys::export::ExportKeys::of_test()),
+            links: Arc::new(Links::of_test()),
+            exports: Arc::new(ExportKeys::of_test()),
             topology: Topology::Local,
             max_steps: 1_000,
             observer: None,
             plugin_folders: None,
         })
         .unwrap();
-        let definitions = Definitions::new(
-            Arc::clone(&store) as _,
-            Arc::clone(&plugins),
-            Arc::clone(&clock) as _,
-            io.handle().clone(),
-            &Topology::Local,
-            definitions::Options::default(),
-        );
+        let definitions = runtime
+            .publish_from(definitions::Options::default())
+            .unwrap();
         let server = Server::new(Options {
             listen: ([127, 0, 0, 1], 0).into(),
             token: None,
@@ -113,11 +136,13 @@ impl Rig {
             callers: Callers::default(),
             bounds: Bounds::default(),
             store: store as _,
-            plugins,
-            definitions: Arc::new(definitions),
-            runtime,
+            resources: Arc::new(Parts {
+                definitions,
+                runtime: Arc::clone(&runtime),
+            }),
+            runtime: Some(runtime),
             clock: clock as _,
-            locks: None,
+            metrics: Arc::default(),
             hub: Hub::new(),
             page: |_| None,
         })

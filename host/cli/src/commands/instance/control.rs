@@ -6,8 +6,8 @@ use windlass_model::InstanceId;
 use windlass_runtime::WorkflowClient;
 use windlass_runtime::client::{Begun, Standing};
 
+use super::find;
 use super::result::Wait;
-use super::{client, find};
 use crate::app::Context;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -51,7 +51,7 @@ impl Run {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
-        let client = client(&machine, &store)?;
+        let client = machine.client(&store, context.output);
         let begun = machine.tokio.block_on(client.run(id))?;
         store.close();
         tell_begun(&context.output, &id.to_string(), begun == Begun::Before)
@@ -117,7 +117,7 @@ fn ask(
     let machine = Machine::new(context.configure("warn")?)?;
     let store = machine.existing_store()?;
     let id = find(store.as_ref(), run)?.id;
-    let client = client(&machine, &store)?;
+    let client = machine.client(&store, context.output);
     let standing = machine.tokio.block_on(ask(client, id))?;
     store.close();
     let (done, status) = (standing.done, standing.status.name());

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
+use super::find;
 use super::result::Wait;
-use super::{client, find};
 use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
@@ -34,7 +34,7 @@ impl Arguments {
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
         self.confirm(&id.to_string())?;
-        let client = client(&machine, &store)?;
+        let client = machine.client(&store, context.output);
         let patience = self.wait.patience();
         let gone = machine.tokio.block_on(client.delete(id, patience))?;
         store.close();

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{client, find};
+use super::find;
 use crate::app::Context;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -23,7 +23,7 @@ impl Arguments {
         let store = machine.existing_store()?;
         let exists = match self.id.parse() {
             Ok(id) => {
-                let client = client(&machine, &store)?;
+                let client = machine.client(&store, context.output);
                 machine.tokio.block_on(client.exists(id))?
             }
             Err(_) => {

@@ -14,11 +14,7 @@ pub(crate) mod start;
 pub(crate) mod trace;
 pub(crate) mod transfer;
 
-use std::sync::Arc;
-
 use clap::Subcommand;
-use windlass_runtime::WorkflowClient;
-use windlass_store::Store;
 
 pub(crate) use find::{check_prefix, choose, definition, find, moment, node_name, took, value};
 pub(crate) use show::ORDER;
@@ -26,14 +22,6 @@ pub(crate) use trace::mark;
 
 use crate::app::Context;
 use crate::exit::Exit;
-use crate::wire::Machine;
-
-/// A client of runs that others run.
-fn client(machine: &Machine, store: &Arc<dyn Store>) -> anyhow::Result<WorkflowClient> {
-    let (store, clock) = (Arc::clone(store), Arc::clone(&machine.clock));
-    let client = WorkflowClient::detached(store, machine.host()?, clock);
-    Ok(client.with_exports(machine.exports()?))
-}
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]

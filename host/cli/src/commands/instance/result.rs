@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{client, find};
+use super::find;
 use crate::app::Context;
 use crate::commands::event::duration;
 use crate::ended;
@@ -52,7 +52,7 @@ impl Arguments {
         let mut row = find(store.as_ref(), &self.id)?;
         let patience = self.wait.patience();
         if !row.status.is_final() && !patience.is_zero() {
-            let client = client(&machine, &store)?;
+            let client = machine.client(&store, context.output);
             machine.tokio.block_on(client.result(row.id, patience))?;
             row = store.instance_by_no(row.no)?.unwrap_or(row);
         }

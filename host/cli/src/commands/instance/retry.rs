@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use windlass_model::Payload;
 use windlass_runtime::client::Retry;
 
+use super::find;
 use super::result::Wait;
-use super::{client, find};
 use crate::app::Context;
 use crate::ended;
 use crate::exit::Exit;
@@ -39,7 +39,7 @@ impl Arguments {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
-        let client = client(&machine, &store)?;
+        let client = machine.client(&store, context.output);
         let retry = Retry {
             from: self.from,
             input,

@@ -1,10 +1,7 @@
 //! `windlass instance start`.
 
-use std::sync::Arc;
-
 use clap::Args;
 use serde_json::json;
-use windlass_runtime::WorkflowClient;
 
 use crate::app::Context;
 use crate::commands::trigger::When;
@@ -33,9 +30,8 @@ impl Arguments {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let (request, source) = self.request.read()?;
         let machine = Machine::new(context.configure("warn")?)?;
-        let host = machine.loaded_host(&context.output)?;
         let store = machine.store()?;
-        let client = WorkflowClient::detached(Arc::clone(&store), host, Arc::clone(&machine.clock));
+        let client = machine.client(&store, context.output);
         let started = machine.tokio.block_on(async {
             match self.when.due_ms(machine.clock.wall_ms()) {
                 _ if self.create_only => client.create(request).await,

@@ -10,7 +10,7 @@ use serde_json::json;
 use windlass_model::InstanceId;
 use windlass_runtime::transfer::{Accept, FILE_BYTES, Place};
 
-use super::{client, find};
+use super::find;
 use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
@@ -58,7 +58,7 @@ impl Export {
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.existing_store()?;
         let id = find(store.as_ref(), &self.id)?.id;
-        let client = client(&machine, &store)?;
+        let client = machine.client(&store, context.output);
         let document = machine.tokio.block_on(client.export(id))?;
         store.close();
         self.put(context, &id.to_string(), &document)
@@ -95,7 +95,7 @@ impl Import {
         let document = self.document()?;
         let machine = Machine::new(context.configure("warn")?)?;
         let store = machine.store()?;
-        let client = client(&machine, &store)?;
+        let client = machine.client(&store, context.output);
         let importing = client.import(document, self.place(), self.accept());
         let imported = machine.tokio.block_on(importing)?;
         store.close();

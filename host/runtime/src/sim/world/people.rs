@@ -9,17 +9,28 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{
     Clock as _, InstanceId, Payload, StimulusId, TriggerId, TriggerNo, TriggerType,
 };
+use windlass_plugins::Host;
 use windlass_store::lives::LifeOp;
 use windlass_store::outside::TriggerTarget;
 use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
 
 use super::{Mutation, World};
 use crate::catalog::Prepared;
-use crate::client::{self, WorkflowClient};
+use crate::client::{self, Resources, WorkflowClient};
+use crate::error::Error;
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
 
 /// How long a stimulus is kept for those who come later, in milliseconds: for good.
 const KEPT_MS: u64 = 30 * 24 * 3_600_000;
+
+/// The plugins of a client that is no process.
+struct Plugins(Arc<Host>);
+
+impl Resources for Plugins {
+    fn host(&self) -> Result<Arc<Host>, Error> {
+        Ok(Arc::clone(&self.0))
+    }
+}
 
 impl World {
     /// A handle for those who are no process: every write of theirs is seen as well.
@@ -171,7 +182,7 @@ impl World {
             // Neither would one that is tried again be resumed.
             (8 | 9, _) if !once => {
                 let (host, clock) = (Arc::clone(&ALL.host), Arc::clone(&self.clock));
-                let client = WorkflowClient::detached(store, host, clock);
+                let client = WorkflowClient::detached(store, clock, Arc::new(Plugins(host)));
                 if client.retry_now(id).is_ok() {
                     self.report.retries += 1;
                 }

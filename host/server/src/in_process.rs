@@ -1,0 +1,92 @@
+//! The handlers without a listener, for a process that asks them itself: a command of the command
+//! line on a store.
+//!
+//! The process runs no workflows, and joins the store as a member only for a write that needs
+//! numbers. The user of the process may do anything: the requests need no token. They have no
+//! bounds but those of the store.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use bytes::Bytes;
+use tower::ServiceExt as _;
+use windlass_model::Clock;
+use windlass_runtime::client::Resources;
+use windlass_store::Store;
+
+use crate::app::App;
+use crate::hub::Hub;
+use crate::options::{Bounds, Callers, Options};
+use crate::problem::Cause;
+use crate::routes;
+
+/// The handlers, on a store.
+pub struct InProcess {
+    router: Router,
+}
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The body.
+    pub body: Bytes,
+    /// What a problem comes from.
+    pub cause: Option<Cause>,
+}
+
+impl InProcess {
+    /// Handlers on a store, with what only some requests need.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        resources: Arc<dyn Resources>,
+    ) -> Self {
+        let app = App::new(Options {
+            listen: ([127, 0, 0, 1], 0).into(),
+            token: None,
+            callers: Callers::default(),
+            public_url: None,
+            bounds: Bounds::in_process(),
+            store,
+            resources,
+            runtime: None,
+            clock,
+            metrics: Arc::default(),
+            hub: Hub::new(),
+            page: |_| None,
+        });
+        Self {
+            router: routes::router(&app),
+        }
+    }
+
+    /// Answers a request. `target` is a path, perhaps with a query. To be called inside of tokio.
+    ///
+    /// # Errors
+    ///
+    /// The target or a header is malformed, or the answer breaks off.
+    pub async fn answer(
+        &self,
+        method: Method,
+        target: &str,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, axum::Error> {
+        headers.insert(header::HOST, HeaderValue::from_static("localhost"));
+        let request = Request::builder().method(method).uri(target);
+        let mut request = request.body(Body::from(body)).map_err(axum::Error::new)?;
+        *request.headers_mut() = headers;
+        let answered = self.router.clone().oneshot(request).await;
+        let mut response = answered.unwrap_or_else(|never| match never {});
+        let cause = response.extensions_mut().remove::<Cause>();
+        Ok(Answer {
+            status: response.status(),
+            body: to_bytes(response.into_body(), usize::MAX).await?,
+            cause,
+        })
+    }
+}
