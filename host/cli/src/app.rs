@@ -3,20 +3,23 @@
 use std::ffi::OsString;
 use std::panic;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
 use toml::Value;
+use windlass_store::Store;
 
+use crate::api::Api;
 use crate::commands::Command;
 use crate::config::layers::scalar;
 use crate::config::{Config, LogFormat, Sources};
 use crate::error::{Expected, bug, classify};
 use crate::exit::Exit;
 use crate::output::{Format, Output};
-use crate::remote::{Backend, Server};
 use crate::report::report;
 use crate::wire::place::file_in;
+use crate::wire::{Machine, Setup};
 use crate::{codes, telemetry};
 
 const EXPLAIN: &str = "Every error has a code; `windlass explain CODE` says more about it.";
@@ -102,7 +105,19 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// Where its configuration comes from.
     pub(crate) sources: Sources,
+    /// The host that it asks, in place of working on the store.
+    pub(crate) server: Option<Server>,
 }
+
+/// A host that is asked.
+pub(crate) struct Server {
+    address: String,
+    token: Option<String>,
+}
+
+/// The default log filter of a command that asks this process: what the handlers log of a problem
+/// is what the command reports.
+const ASKING: &str = "warn,windlass_server=off";
 
 impl Context {
     /// The configuration. Prints warnings, and begins to log with `log` as the default filter.
@@ -113,6 +128,30 @@ impl Context {
         }
         telemetry::begin(&loaded.config.telemetry, log, self.output.notes.0)?;
         Ok(loaded.config)
+    }
+
+    /// The API: of the host that `--server` names, or else of this process on the store, which has
+    /// to be there.
+    pub(crate) fn api(&self) -> anyhow::Result<Api> {
+        self.api_by(Setup::existing_store)
+    }
+
+    /// As [`Self::api`], for a command that may be the first on its store: a store that is not
+    /// there is made.
+    pub(crate) fn api_and_store(&self) -> anyhow::Result<Api> {
+        self.api_by(Setup::store)
+    }
+
+    fn api_by(
+        &self,
+        open: impl Fn(&Setup) -> anyhow::Result<Arc<dyn Store>>,
+    ) -> anyhow::Result<Api> {
+        if let Some(server) = &self.server {
+            return Api::of_host(&server.address, server.token.clone());
+        }
+        let machine = Machine::new(self.configure(ASKING)?)?;
+        let store = open(&machine)?;
+        Api::of_process(machine, store, self.output)
     }
 }
 
@@ -185,15 +224,16 @@ pub(crate) fn main() -> Exit {
         tracing::error!(%panic, "panicked");
     }));
     let result = panic::catch_unwind(move || {
+        let Common { server, token, .. } = &cli.common;
         let context = Context {
             output,
             sources: cli.common.sources()?,
+            server: server.clone().map(|address| Server {
+                address,
+                token: token.clone(),
+            }),
         };
-        let backend = match &cli.common.server {
-            Some(address) => Backend::Server(Server::new(address, cli.common.token.clone())?),
-            None => Backend::Store,
-        };
-        backend.carry_out(cli.command, &context)
+        cli.command.run(&context)
     });
     telemetry::end();
     let error = match result {

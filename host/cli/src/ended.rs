@@ -1,10 +1,14 @@
 //! How a run ended, on stdout, on stderr and as an exit code.
 
+use std::time::Duration;
+
+use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_model::{Failure, Status};
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
 
+use crate::api::{Api, text, unusable};
 use crate::commands::value;
 use crate::error::Expected;
 use crate::exit::Exit;
@@ -33,22 +37,55 @@ pub(crate) fn report(
     )
 }
 
+/// Waits for the end of a run through the API, and prints the output of the run, or how the run
+/// stands.
+pub(crate) fn await_result(
+    output: &Output,
+    api: &Api,
+    id: &str,
+    patience: Duration,
+) -> anyhow::Result<Exit> {
+    let path = ["instances", id, "result"];
+    let (_, outcome) = api.ask_patiently(Method::GET, &path, patience)?;
+    tell_outcome(output, &outcome)
+}
+
+/// Prints the output of a run, or how the run stands, as the API says it.
+pub(crate) fn tell_outcome(output: &Output, outcome: &Value) -> anyhow::Result<Exit> {
+    let failure = outcome.get("failure").cloned().unwrap_or_default();
+    let named = text(outcome, "status")?;
+    let status = Status::ALL
+        .into_iter()
+        .find(|status| status.name() == named)
+        .ok_or_else(|| unusable(&format!("`{named}` is no status of a run")))?;
+    let failure = serde_json::from_value::<Option<Failure>>(failure)
+        .map_err(|error| unusable(&format!("its failure cannot be read: {error}")))?;
+    let ended = Ended {
+        id: text(outcome, "id")?.to_owned(),
+        status,
+        output: outcome.get("output").filter(|it| !it.is_null()).cloned(),
+        failure,
+        kept: true,
+    };
+    tell(output, ended)
+}
+
 /// How a run stands, or ended.
-pub(crate) struct Ended {
+struct Ended {
     /// Its id.
-    pub(crate) id: String,
+    id: String,
     /// Where it is in its life.
-    pub(crate) status: Status,
+    status: Status,
     /// What came out.
-    pub(crate) output: Option<Value>,
+    output: Option<Value>,
     /// Why it faulted.
-    pub(crate) failure: Option<Failure>,
+    failure: Option<Failure>,
     /// Whether it can be looked at afterwards.
-    pub(crate) kept: bool,
+    kept: bool,
 }
 
 /// Prints the output of a run, or why there is none.
-pub(crate) fn tell(output: &Output, ended: Ended) -> anyhow::Result<Exit> {
+fn tell(output: &Output, ended: Ended) -> anyhow::Result<Exit> {
     let item = json!({
         "id": ended.id,
         "status": ended.status,

@@ -89,6 +89,24 @@ impl fmt::Display for Expected {
 
 impl std::error::Error for Expected {}
 
+/// Says in the words of a command that something is not there, if that is what an error says.
+pub(crate) fn or_missing(
+    error: anyhow::Error,
+    missing: impl FnOnce() -> Expected,
+) -> anyhow::Error {
+    match error.downcast::<Expected>() {
+        // A host that does not know the path says nothing of what is there.
+        Ok(expected)
+            if expected.exit == Exit::NotFound
+                && expected.code != windlass_server::codes::NO_PATH =>
+        {
+            missing().into()
+        }
+        Ok(other) => other.into(),
+        Err(error) => error,
+    }
+}
+
 /// What to report for an error, whatever it is.
 pub(crate) fn classify(error: anyhow::Error) -> Expected {
     let error = match error.downcast::<Expected>() {
@@ -150,12 +168,15 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
         Error::Reserved { .. } => Expected::new(code, sentence(&error.to_string()))
             .help("Wait for its end with `windlass instance result ID --wait`, or cancel it.")
             .exit(Exit::Conflict),
-        Error::NotFound(_) => {
-            Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
-        }
+        Error::NotFound(_) => Expected::new(code, sentence(&error.to_string()))
+            .help("`windlass instance list` shows the runs of this store; `--store` names another.")
+            .exit(Exit::NotFound),
         Error::Unreadable(_) => Expected::new(code, sentence(&error.to_string())).exit(Exit::Store),
         Error::Archive { .. } => {
             Expected::new(code, sentence(&error.to_string())).exit(Exit::Store)
+        }
+        Error::NoWorkflow(_) => {
+            Expected::new(code, sentence(&error.to_string())).exit(Exit::NotFound)
         }
         Error::Setup(error) => match error.downcast::<Expected>() {
             Ok(expected) => *expected,

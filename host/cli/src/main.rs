@@ -3,11 +3,11 @@
 //! Each command is a file in `commands`; what they share is beside it. An error reaches the
 //! caller as an exit code (`exit`), and a person as text that says what to do (`report`).
 
+mod api;
 mod app;
 mod codes;
 mod commands;
 mod config;
-mod definitions;
 mod ended;
 mod error;
 mod exit;
@@ -21,7 +21,6 @@ mod private;
 mod progress;
 #[cfg(test)]
 mod reference;
-mod remote;
 mod report;
 mod request;
 mod signals;

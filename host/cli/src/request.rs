@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::{Map, Value};
 use windlass_model::{InstanceId, Payload};
 use windlass_runtime::{Beside, StartRequest};
 
+use crate::api::{Api, text, truth};
 use crate::codes;
 use crate::error::Expected;
 use crate::input;
@@ -42,6 +44,35 @@ impl RequestArguments {
         Ok((request, source))
     }
 
+    /// Writes a run down through the API, with the definition that it runs. The wish says when it
+    /// begins.
+    pub(crate) fn begin(
+        &self,
+        mut wish: Map<String, Value>,
+        api: impl FnOnce() -> anyhow::Result<Api>,
+    ) -> anyhow::Result<Begun> {
+        let (request, source) = self.read()?;
+        let read = |bytes: Option<&bytes::Bytes>| -> Value {
+            let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+            value.unwrap_or_default()
+        };
+        let definition = read(Some(&request.definition.json));
+        wish.insert("definition".to_owned(), definition);
+        wish.insert("input".to_owned(), read(request.input.inline()));
+        let id = request.id.map(|id| id.to_string());
+        for (key, value) in [("id", id), ("correlation", request.correlation)] {
+            wish.extend(value.map(|value| (key.to_owned(), Value::from(value))));
+        }
+        let api = api()?;
+        let begun = api.post(&["instances"], &Value::Object(wish));
+        let begun = begun.map_err(|error| source.place(error))?;
+        Ok(Begun {
+            id: text(&begun, "id")?.to_owned(),
+            existed: truth(&begun, "existed")?,
+            api,
+        })
+    }
+
     /// Finds workflows that the run calls in files beside its own: `NAME.yaml`.
     pub(crate) fn beside(&self) -> Beside {
         let directory = self.file.parent().map(PathBuf::from).unwrap_or_default();
@@ -61,6 +92,16 @@ impl RequestArguments {
     pub(crate) fn file(&self) -> String {
         self.file.display().to_string()
     }
+}
+
+/// A run that was asked for.
+pub(crate) struct Begun {
+    /// Its id.
+    pub(crate) id: String,
+    /// The same was asked for before, and this is its run.
+    pub(crate) existed: bool,
+    /// Where it was asked for.
+    pub(crate) api: Api,
 }
 
 fn read_id(text: &str) -> Result<InstanceId, Expected> {

@@ -22,7 +22,7 @@ use windlass_plugins as plugins;
 use windlass_plugins::{Host, LoadEvent};
 use windlass_runtime::definitions::{self, Definitions, OnRemoval};
 use windlass_runtime::{
-    BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, WorkflowClient, retention,
+    BurstBounds, Links, Options, Scope, Settings, SystemClock, Topology, retention,
 };
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
 use windlass_store::{PostgresOptions, PostgresStore, Store};
@@ -36,8 +36,7 @@ use crate::output::Output;
 use crate::private;
 use place::Place;
 
-use resources::OfCommand;
-pub(crate) use resources::OfHost;
+pub(crate) use resources::{OfCommand, OfHost};
 
 /// The variable that may have the keyring itself.
 const KEYRING: &str = "WINDLASS_KEYRING";
@@ -89,14 +88,6 @@ impl Machine {
         };
         let setup = Arc::new(setup);
         Ok(Self { setup, tokio })
-    }
-
-    /// A client of runs that others run.
-    pub(crate) fn client(&self, store: &Arc<dyn Store>, output: Output) -> WorkflowClient {
-        let setup = Arc::clone(&self.setup);
-        let resources = OfCommand::new(setup, Arc::clone(store), output);
-        let (store, clock) = (Arc::clone(store), Arc::clone(&self.clock));
-        WorkflowClient::detached(store, clock, Arc::new(resources))
     }
 }
 

@@ -50,4 +50,3 @@ pub use proxies::network;
 pub use rates::Rate;
 pub use routes::openapi;
 pub use service::{Handle, Server, check};
-pub use view::sections::{Awaited, Execution, Holder, Section, WaitsFor};

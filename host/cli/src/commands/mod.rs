@@ -1,29 +1,40 @@
 //! The commands, one file each.
 
-pub(crate) mod bookmark;
+mod bookmark;
 mod completions;
 mod config;
-pub(crate) mod dead_letter;
+mod dead_letter;
 mod doctor;
-pub(crate) mod event;
+mod event;
 mod explain;
-pub(crate) mod instance;
+mod instance;
 pub(crate) mod keys;
-pub(crate) mod lock;
-pub(crate) mod plugin;
-pub(crate) mod run;
+mod lock;
+mod plugin;
+mod run;
 mod serve;
 mod store;
-pub(crate) mod trigger;
+mod trigger;
 mod trust;
-pub(crate) mod workflow;
+mod workflow;
 
 use clap::Subcommand;
 
 use crate::app::Context;
+use crate::codes;
+use crate::error::Expected;
 use crate::exit::Exit;
 
-pub(crate) use instance::{definition, find, mark, moment, node_name, took, value};
+pub(crate) use instance::{definition, mark, moment, node_name, took, value};
+
+/// A host cannot be asked for this command.
+fn not_by_host() -> Expected {
+    Expected::new(
+        codes::NOT_BY_SERVER,
+        "A host cannot be asked for this command",
+    )
+    .help("Leave `--server` out (and unset $WINDLASS_SERVER) to do it here, on the store.")
+}
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -79,6 +90,11 @@ pub(crate) enum Command {
 impl Command {
     /// Does it.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if context.server.is_some()
+            && matches!(self, Self::Serve(_) | Self::Store(_) | Self::Doctor(_))
+        {
+            return Err(not_by_host().into());
+        }
         match self {
             Self::Run(arguments) => arguments.run(context),
             Self::Serve(arguments) => arguments.run(context),

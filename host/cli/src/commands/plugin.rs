@@ -1,5 +1,7 @@
 //! `windlass plugin`.
 
+mod host;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use windlass_plugins::{
     bind_secrets,
 };
 
+use super::not_by_host;
 use crate::app::Context;
 use crate::commands::took;
 use crate::error::{Expected, sentence};
@@ -38,7 +41,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// The name of a package, or a file
-    pub(crate) plugin: String,
+    plugin: String,
     /// Show the schemas, too
     #[arg(long)]
     schemas: bool,
@@ -62,6 +65,15 @@ pub(crate) struct CallArguments {
 
 impl Command {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if context.server.is_some() {
+            match &self {
+                Self::List => return host::list(context),
+                // A file is looked into here.
+                Self::Inspect(inspect) if Path::new(&inspect.plugin).is_file() => {}
+                Self::Inspect(inspect) => return host::inspect(context, &inspect.plugin),
+                Self::Call(_) => return Err(not_by_host().into()),
+            }
+        }
         let machine = Machine::new(context.configure("warn")?)?;
         match self {
             Self::List => list(context, &machine),
@@ -132,26 +144,6 @@ fn list(context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
                 .note(&format!("There are no plugins in {}.", places.join(" or ")));
         }
     }
-    Ok(Exit::Done)
-}
-
-/// Shows the plugins that a host has loaded, as it says them.
-pub(crate) fn tell_remote(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
-    output.list(items, || {
-        let lines = items.iter().map(|item| {
-            let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
-            let nodes = item.get("nodes").and_then(Value::as_array);
-            let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
-            let pure = item.get("pure") == Some(&Value::Bool(true));
-            vec![
-                text("package").to_owned(),
-                text("version").to_owned(),
-                nodes.collect::<Vec<_>>().join(", "),
-                if pure { "pure" } else { "effects" }.to_owned(),
-            ]
-        });
-        table(&["package", "version", "nodes", "effects"], lines.collect())
-    })?;
     Ok(Exit::Done)
 }
 

@@ -1,13 +1,17 @@
-//! `windlass run`: one workflow, to its end, in this process.
+//! `windlass run`: one workflow, to its end, in this process or on a host.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use reqwest::{Method, StatusCode};
+use serde_json::Map;
 use windlass_model::{InstanceNo, Status};
 use windlass_runtime::{Runtime, Scope, StartRequest, Started};
 use windlass_store::Store;
 
+use super::not_by_host;
+use crate::api::{LOOK, text};
 use crate::app::Context;
 use crate::config::Durability;
 use crate::exit::Exit;
@@ -22,6 +26,9 @@ use crate::{codes, ended, waits};
 /// How long a run waits before it is told what for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
@@ -31,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) request: RequestArguments,
+    request: RequestArguments,
     /// Keep the run in a temporary place; nothing of it remains
     #[arg(long, conflicts_with_all = ["store", "id"])]
     ephemeral: bool,
@@ -39,16 +46,14 @@ pub(crate) struct Arguments {
     metrics: MetricsArguments,
     /// Do not wait for what a person or another system has to do: end once the run is suspended
     #[arg(long)]
-    pub(crate) no_wait: bool,
+    no_wait: bool,
 }
 
 impl Arguments {
-    /// Whether a host could do it.
-    pub(crate) fn is_remote(&self) -> bool {
-        !self.ephemeral && !self.metrics.is_wanted()
-    }
-
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if context.server.is_some() {
+            return self.run_on_host(context);
+        }
         let (request, source) = self.request.read()?;
         let mut config = context.configure("warn")?;
         let directory = self.ephemeral.then(tempfile::tempdir).transpose()?;
@@ -86,6 +91,25 @@ impl Arguments {
         let exit = self.tell(context, store.as_ref(), &outcome);
         store.close();
         exit
+    }
+
+    /// Lets a host run it, and waits for its end.
+    fn run_on_host(&self, context: &Context) -> anyhow::Result<Exit> {
+        if self.ephemeral || self.metrics.is_wanted() {
+            return Err(not_by_host().into());
+        }
+        let begun = self.request.begin(Map::new(), || context.api())?;
+        let (api, id, output) = (&begun.api, &begun.id, &context.output);
+        if !self.no_wait {
+            return ended::await_result(output, api, id, FOR_EVER);
+        }
+        let path = ["instances", id, "result"];
+        loop {
+            let (status, outcome) = api.ask_waiting(Method::GET, &path, LOOK, None)?;
+            if status != StatusCode::ACCEPTED || text(&outcome, "status")? == "suspended" {
+                return ended::tell_outcome(output, &outcome);
+            }
+        }
     }
 
     /// Starts or continues the run and waits for it, or for a signal.

@@ -51,7 +51,9 @@ impl Arguments {
         let sources = served.publish_from(machine.definition_options(listen.is_some()))?;
         // The first answer is given after the first look at the definitions.
         let server = match listen {
-            Some(listen) => Some(web::begin(&machine, listen, &store, &sources, &served, hub)?),
+            Some(listen) => Some(web::begin(
+                &machine, listen, &store, &sources, &served, hub,
+            )?),
             None => None,
         };
         if let Some(paused) = served.paused() {

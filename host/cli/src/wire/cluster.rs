@@ -39,7 +39,7 @@ impl Setup {
     }
 
     /// The provider of the locks, whether or not this process would use it.
-    pub(crate) fn locks(&self) -> anyhow::Result<Arc<dyn LockProvider>> {
+    pub(super) fn locks(&self) -> anyhow::Result<Arc<dyn LockProvider>> {
         let place = Place::of(&self.config)?;
         self.open_locks(&settings(&self.config, &place)?)
     }

@@ -10,7 +10,7 @@ use super::moment;
 
 /// A critical section that executions of a run wait for.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Section {
+pub(crate) struct Section {
     /// The text of the `mutex`.
     mutex: String,
     /// The execution that is in it; none if the run changed while it was read.
@@ -23,7 +23,7 @@ pub struct Section {
 
 /// An execution, by its place in the workflow.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Execution {
+pub(crate) struct Execution {
     /// The node.
     node: String,
     /// The places of the items that it is inside of, the outermost first.
@@ -32,7 +32,7 @@ pub struct Execution {
 
 /// The execution that is in a critical section.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Holder {
+pub(crate) struct Holder {
     /// The node.
     node: String,
     /// The places of the items that it is inside of, the outermost first.
@@ -43,7 +43,7 @@ pub struct Holder {
 
 /// What an execution waits for.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub struct WaitsFor {
+pub(crate) struct WaitsFor {
     /// `nothing` (it is being executed, or is about to be), `time`, `retry`, `event`,
     /// `workflow`, `items` (it is a for-each) or `plugin` (which is not there).
     kind: &'static str,
@@ -60,7 +60,7 @@ pub struct WaitsFor {
 
 /// A stimulus that an execution waits for.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Awaited {
+pub(crate) struct Awaited {
     /// Its name.
     name: String,
     /// What its match has to equal.

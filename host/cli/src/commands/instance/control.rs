@@ -1,17 +1,13 @@
 //! `windlass instance run`, `pause` and `unpause`.
 
 use clap::Args;
-use serde_json::json;
-use windlass_model::InstanceId;
-use windlass_runtime::WorkflowClient;
-use windlass_runtime::client::{Begun, Standing};
+use reqwest::Method;
+use serde_json::{Value, json};
 
-use super::find;
 use super::result::Wait;
+use crate::api::{text, truth};
 use crate::app::Context;
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::wire::Machine;
 
 /// The arguments of `instance run`.
 #[derive(Debug, Args)]
@@ -21,7 +17,7 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Run {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
 }
 
 /// The arguments of `instance pause`.
@@ -32,94 +28,71 @@ pub(crate) struct Run {
 )]
 pub(crate) struct Pause {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    wait: Wait,
 }
 
 /// The arguments of `instance unpause`.
 #[derive(Debug, Args)]
 pub(crate) struct Unpause {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    wait: Wait,
 }
 
 impl Run {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let id = find(store.as_ref(), &self.id)?.id;
-        let client = machine.client(&store, context.output);
-        let begun = machine.tokio.block_on(client.run(id))?;
-        store.close();
-        tell_begun(&context.output, &id.to_string(), begun == Begun::Before)
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let api = context.api()?;
+        let id = api.id(&self.id)?;
+        let begun = api.post(&["instances", &id, "run"], &Value::Null)?;
+        let existed = truth(&begun, "existed")?;
+        let item = json!({ "id": id, "existed": existed });
+        context.output.show(&item, || id.clone())?;
+        if existed {
+            context.output.note("It had begun before.");
+        }
+        Ok(Exit::Done)
     }
-}
-
-/// Tells that a run begins.
-pub(crate) fn tell_begun(output: &Output, id: &str, existed: bool) -> anyhow::Result<Exit> {
-    let item = json!({ "id": id, "existed": existed });
-    output.show(&item, || id.to_owned())?;
-    if existed {
-        output.note("It had begun before.");
-    }
-    Ok(Exit::Done)
 }
 
 impl Pause {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        ask(context, &self.id, PAUSE, async |client, id| {
-            client.pause(id, self.wait.patience()).await
-        })
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        ask(
+            context,
+            &self.id,
+            &self.wait,
+            "pause",
+            ("paused", "pausing"),
+        )
     }
 }
 
 impl Unpause {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        ask(context, &self.id, UNPAUSE, async |client, id| {
-            client.unpause(id, self.wait.patience()).await
-        })
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let words = ("unpaused", "unpausing");
+        ask(context, &self.id, &self.wait, "unpause", words)
     }
 }
 
-/// What is said of something that was asked for: if it has happened, and if not yet.
-pub(crate) type Words = (&'static str, &'static str);
-
-/// The words of a pause.
-pub(crate) const PAUSE: Words = ("paused", "pausing");
-
-/// The words of its end.
-pub(crate) const UNPAUSE: Words = ("unpaused", "unpausing");
-
-/// Tells whether it has happened.
-pub(crate) fn tell(
-    output: &Output,
-    id: &str,
-    words: Words,
-    done: bool,
-    status: &str,
-) -> anyhow::Result<Exit> {
-    let result = if done { words.0 } else { words.1 };
-    let item = json!({ "id": id, "result": result, "status": status });
-    output.show(&item, || format!("{id} {result}"))?;
-    Ok(Exit::Done)
-}
-
-/// Asks for something, and says whether it has happened.
+/// Asks for something, and says whether it has happened: in the first word, or in the second if
+/// not yet.
 fn ask(
     context: &Context,
     run: &str,
-    words: Words,
-    ask: impl AsyncFnOnce(WorkflowClient, InstanceId) -> Result<Standing, windlass_runtime::Error>,
+    wait: &Wait,
+    verb: &str,
+    words: (&str, &str),
 ) -> anyhow::Result<Exit> {
-    let machine = Machine::new(context.configure("warn")?)?;
-    let store = machine.existing_store()?;
-    let id = find(store.as_ref(), run)?.id;
-    let client = machine.client(&store, context.output);
-    let standing = machine.tokio.block_on(ask(client, id))?;
-    store.close();
-    let (done, status) = (standing.done, standing.status.name());
-    tell(&context.output, &id.to_string(), words, done, status)
+    let api = context.api()?;
+    let id = api.id(run)?;
+    let path = ["instances", &id, verb];
+    let (_, standing) = api.ask_patiently(Method::POST, &path, wait.patience())?;
+    let status = text(&standing, "status")?;
+    let done = standing.get("done") == Some(&Value::Bool(true));
+    let result = if done { words.0 } else { words.1 };
+    let item = json!({ "id": id, "result": result, "status": status });
+    context.output.show(&item, || format!("{id} {result}"))?;
+    Ok(Exit::Done)
 }

@@ -1,16 +1,16 @@
 //! `windlass instance delete`.
 
 use clap::Args;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
+use windlass_runtime::codes::NOT_FOUND;
 
-use super::find;
 use super::result::Wait;
+use crate::api::Api;
 use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
@@ -20,29 +20,51 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     /// Do it
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    wait: Wait,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let id = find(store.as_ref(), &self.id)?.id;
-        self.confirm(&id.to_string())?;
-        let client = machine.client(&store, context.output);
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let api = context.api()?;
+        let id = api.id(&self.id)?;
+        self.confirm(&id)?;
+        let result = match self.delete(&api, &id)? {
+            true => "deleted",
+            false => "deleting",
+        };
+        let item = json!({ "id": id, "result": result });
+        context.output.show(&item, || format!("{id} {result}"))?;
+        Ok(Exit::Done)
+    }
+
+    /// Deletes the run. Answers whether it is gone.
+    fn delete(&self, api: &Api, id: &str) -> anyhow::Result<bool> {
         let patience = self.wait.patience();
-        let gone = machine.tokio.block_on(client.delete(id, patience))?;
-        store.close();
-        tell(&context.output, &id.to_string(), gone)
+        let path = ["instances", id];
+        let (status, _) = api.ask_waiting(Method::DELETE, &path, patience, None)?;
+        let gone = status == StatusCode::NO_CONTENT;
+        let Some(rest) = Api::rest(patience).filter(|_| !gone) else {
+            return Ok(gone);
+        };
+        // The wait ends when there is nothing left to be waited for.
+        let path = ["instances", id, "result"];
+        match api.ask_patiently(Method::GET, &path, rest) {
+            Ok(_) => Ok(false),
+            Err(error) => match error.downcast::<Expected>() {
+                Ok(expected) if expected.code == NOT_FOUND => Ok(true),
+                Ok(other) => Err(other.into()),
+                Err(error) => Err(error),
+            },
+        }
     }
 
     /// What cannot be undone is not done by a slip of the fingers.
-    pub(crate) fn confirm(&self, id: &str) -> Result<(), Expected> {
+    fn confirm(&self, id: &str) -> Result<(), Expected> {
         if self.yes {
             return Ok(());
         }
@@ -50,12 +72,4 @@ impl Arguments {
         let help = "Add `--yes` to do it.";
         Err(Expected::new(codes::CONFIRM, text).help(help))
     }
-}
-
-/// Tells whether it is gone.
-pub(crate) fn tell(output: &Output, id: &str, gone: bool) -> anyhow::Result<Exit> {
-    let result = if gone { "deleted" } else { "deleting" };
-    let item = json!({ "id": id, "result": result });
-    output.show(&item, || format!("{id} {result}"))?;
-    Ok(Exit::Done)
 }

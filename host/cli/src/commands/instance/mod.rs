@@ -1,23 +1,22 @@
 //! `windlass instance`: runs that are in the store.
 
-pub(crate) mod cancel;
-pub(crate) mod control;
-pub(crate) mod delete;
-pub(crate) mod exists;
-mod find;
-pub(crate) mod list;
+mod cancel;
+mod control;
+mod delete;
+mod exists;
+mod list;
 mod result;
-pub(crate) mod resume;
-pub(crate) mod retry;
+mod resume;
+mod retry;
 mod show;
-pub(crate) mod start;
-pub(crate) mod trace;
-pub(crate) mod transfer;
+mod start;
+mod stored;
+mod trace;
+mod transfer;
 
 use clap::Subcommand;
 
-pub(crate) use find::{check_prefix, choose, definition, find, moment, node_name, took, value};
-pub(crate) use show::ORDER;
+pub(crate) use stored::{definition, moment, node_name, took, value};
 pub(crate) use trace::mark;
 
 use crate::app::Context;

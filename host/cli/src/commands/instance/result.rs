@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::find;
 use crate::app::Context;
 use crate::commands::event::duration;
 use crate::ended;
 use crate::exit::Exit;
-use crate::wire::Machine;
 
 /// Longer than anybody waits.
 const FOR_EVER_MS: &str = "36500d";
@@ -18,9 +16,9 @@ const FOR_EVER_MS: &str = "36500d";
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    wait: Wait,
 }
 
 /// Whether and how long something is waited for.
@@ -46,16 +44,9 @@ impl Wait {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let mut row = find(store.as_ref(), &self.id)?;
-        let patience = self.wait.patience();
-        if !row.status.is_final() && !patience.is_zero() {
-            let client = machine.client(&store, context.output);
-            machine.tokio.block_on(client.result(row.id, patience))?;
-            row = store.instance_by_no(row.no)?.unwrap_or(row);
-        }
-        ended::report(&context.output, store.as_ref(), row, true)
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let api = context.api()?;
+        let id = api.id(&self.id)?;
+        ended::await_result(&context.output, &api, &id, self.wait.patience())
     }
 }

@@ -2,22 +2,17 @@
 
 use clap::Args;
 use serde_json::Value;
-use windlass_model::{BookmarkNo, Payload};
-use windlass_runtime::client;
-use windlass_store::stimuli::BookmarkQuery;
 
-use super::find;
+use crate::api::Api;
 use crate::app::Context;
 use crate::codes;
 use crate::commands::{bookmark, event};
 use crate::error::Expected;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::Output;
-use crate::wire::Machine;
 
 /// Bookmarks that are looked at for a name: enough to see that there are several.
-pub(crate) const CANDIDATES: u32 = 6;
+const CANDIDATES: u32 = 6;
 
 /// The arguments.
 #[derive(Debug, Args)]
@@ -27,59 +22,45 @@ pub(crate) const CANDIDATES: u32 = 6;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     /// What the run waits for, by name [default: the only thing]
     #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
     /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
-    pub(crate) input: Vec<String>,
+    input: Vec<String>,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let input = Payload::of(&input::parse(&self.input)?);
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let run = find(store.as_ref(), &self.id)?;
-        let numbers = self.numbers(|name| {
-            let rows = store.bookmarks(&BookmarkQuery {
-                instance: Some(run.no),
-                name: name.map(str::to_owned),
-                correlation: None,
-                after: None,
-                limit: CANDIDATES,
-            })?;
-            Ok(rows.iter().map(bookmark::item).collect())
-        })?;
-        let mut did = Vec::new();
-        for no in numbers {
-            let (store, now_ms) = (store.as_ref(), machine.clock.wall_ms());
-            let sent = client::resume_bookmark(store, now_ms, BookmarkNo(no), input.clone())?;
-            if sent.dropped {
-                return Err(bookmark::nobody(&no.to_string()).into());
-            }
-            did.push(event::item(&sent));
-        }
-        store.close();
-        tell(&context.output, did)
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let input = input::parse(&self.input)?;
+        let api = context.api()?;
+        let id = api.id(&self.id)?;
+        // Nothing is resumed unless all that is meant is known.
+        let numbers = self.numbers(&api, &id)?;
+        let did = numbers
+            .into_iter()
+            .map(|no| bookmark::resume(&api, &no.to_string(), &input));
+        let did: Vec<Value> = did.collect::<Result<_, _>>()?;
+        let all = did.into_iter().reduce(event::both).unwrap_or_default();
+        context.output.show(&all, || event::text(&all))?;
+        Ok(Exit::Done)
     }
 
-    /// The numbers of the bookmarks that are meant, given how those of a name are found, or of
-    /// any. Nothing is resumed unless all of them are known.
-    pub(crate) fn numbers(
-        &self,
-        found: impl Fn(Option<&str>) -> anyhow::Result<Vec<Value>>,
-    ) -> anyhow::Result<Vec<i64>> {
+    /// The numbers of the bookmarks that are meant.
+    fn numbers(&self, api: &Api, id: &str) -> anyhow::Result<Vec<i64>> {
         let names = self.names.iter().map(|name| Some(name.as_str()));
         let mut names: Vec<Option<&str>> = names.collect();
         if names.is_empty() {
             names.push(None);
         }
-        let numbers = names
-            .into_iter()
-            .map(|name| Ok(self.only(name, &found(name)?)?));
-        numbers.collect()
+        let number = |name: Option<&str>| {
+            let mut filter = vec![("instance", id.to_owned())];
+            filter.extend(name.map(|name| ("name", name.to_owned())));
+            let found = api.list(&["bookmarks"], &filter, CANDIDATES, &bookmark::ORDER)?;
+            Ok(self.only(name, &found)?)
+        };
+        names.into_iter().map(number).collect()
     }
 
     fn only(&self, name: Option<&str>, found: &[Value]) -> Result<i64, Expected> {
@@ -111,11 +92,4 @@ impl Arguments {
             }
         }
     }
-}
-
-/// Tells what resuming one bookmark after the other did.
-pub(crate) fn tell(output: &Output, did: Vec<Value>) -> anyhow::Result<Exit> {
-    let all = did.into_iter().reduce(event::both).unwrap_or_default();
-    output.show(&all, || event::text_of(&all))?;
-    Ok(Exit::Done)
 }

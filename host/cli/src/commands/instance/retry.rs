@@ -1,18 +1,15 @@
 //! `windlass instance retry`.
 
 use clap::Args;
-use serde_json::{Value, json};
-use windlass_model::Payload;
-use windlass_runtime::client::Retry;
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
 
-use super::find;
 use super::result::Wait;
+use crate::api::{Api, text};
 use crate::app::Context;
 use crate::ended;
 use crate::exit::Exit;
 use crate::input;
-use crate::output::Output;
-use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
@@ -22,52 +19,40 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     /// The node to begin with
     #[arg(long, value_name = "NODE")]
-    pub(crate) from: Option<String>,
+    from: Option<String>,
     /// What that node works on: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT", requires = "from")]
     input: Vec<String>,
     #[command(flatten)]
-    pub(crate) wait: Wait,
+    wait: Wait,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let input = self.input()?.as_ref().map(Payload::of);
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let id = find(store.as_ref(), &self.id)?.id;
-        let client = machine.client(&store, context.output);
-        let retry = Retry {
-            from: self.from,
-            input,
-        };
-        let patience = self.wait.patience();
-        let asked = client.retry(id, retry, patience);
-        let standing = machine.tokio.block_on(asked)?;
-        if standing.done
-            && let Some(row) = store.instance(id)?
-        {
-            return ended::report(&context.output, store.as_ref(), row, true);
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let mut wish = Map::new();
+        if let Some(from) = &self.from {
+            wish.insert("from".to_owned(), Value::from(from.as_str()));
         }
-        store.close();
-        tell(&context.output, &id.to_string(), standing.status.name())
+        if !self.input.is_empty() {
+            wish.insert("input".to_owned(), input::parse(&self.input)?);
+        }
+        let (api, output) = (context.api()?, &context.output);
+        let id = api.id(&self.id)?;
+        let path = ["instances", &id, "retry"];
+        let patience = self.wait.patience();
+        let body = Value::Object(wish);
+        let (status, outcome) = api.ask_waiting(Method::POST, &path, patience, Some(&body))?;
+        if status == StatusCode::OK {
+            return ended::tell_outcome(output, &outcome);
+        }
+        if let Some(rest) = Api::rest(patience) {
+            return ended::await_result(output, &api, &id, rest);
+        }
+        let item = json!({ "id": id, "status": text(&outcome, "status")? });
+        output.show(&item, || id.clone())?;
+        Ok(Exit::Done)
     }
-
-    /// What the node works on, if it is given something.
-    pub(crate) fn input(&self) -> anyhow::Result<Option<Value>> {
-        Ok(match self.input.as_slice() {
-            [] => None,
-            inputs => Some(input::parse(inputs)?),
-        })
-    }
-}
-
-/// Tells how the run stands that goes on.
-pub(crate) fn tell(output: &Output, id: &str, status: &str) -> anyhow::Result<Exit> {
-    let item = json!({ "id": id, "status": status });
-    output.show(&item, || id.to_owned())?;
-    Ok(Exit::Done)
 }

@@ -5,20 +5,19 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_model::{Definition, Failure, LogLine, RunStatus};
-use windlass_store::rows::RunRow;
+use windlass_model::{Failure, LogLine, RunStatus};
 
-use super::find::{definition, find, moment, node_name, took, value};
+use super::took;
+use crate::api as answer;
 use crate::app::Context;
 use crate::exit::Exit;
-use crate::output::{Output, Paint};
-use crate::wire::Machine;
+use crate::output::Paint;
 
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     /// Show what the nodes logged
     #[arg(long)]
     logs: bool,
@@ -27,49 +26,34 @@ pub(crate) struct Arguments {
     outputs: bool,
     /// How many executions at most, the newest
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
-    pub(crate) limit: u32,
+    limit: u32,
 }
 
-impl Arguments {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let row = find(store.as_ref(), &self.id)?;
-        let definition = definition(store.as_ref(), &row)?;
-        let mut runs = store.runs(row.no, None, self.limit)?;
-        runs.reverse();
-        let mut items = Vec::with_capacity(runs.len());
-        for run in &runs {
-            let output = match &run.output {
-                Some(payload) if self.outputs || !context.output.is_text() => {
-                    Some(value(store.as_ref(), payload)?)
-                }
-                _ => None,
-            };
-            items.push(item(definition.as_ref(), run, output.as_ref()));
-        }
-        let run = json!({
-            "id": row.id,
-            "workflow": definition.map(|definition| definition.name),
-            "status": row.status,
-            "created": moment(row.created_ms),
-        });
-        self.tell(&context.output, &run, &items)
-    }
+/// The members of an execution.
+const ORDER: [&str; 11] = [
+    "node", "trigger", "seq", "attempt", "status", "started", "took_us", "output", "failure",
+    "logs", "skipped",
+];
 
-    /// Shows what a run did.
-    pub(crate) fn tell(
-        &self,
-        output: &Output,
-        run: &Value,
-        items: &[Value],
-    ) -> anyhow::Result<Exit> {
-        let paint = output.data;
-        output.list(items, || {
-            let name = paint.strong(text(run, "workflow"));
-            let mut said = format!("{name} {} {}\n", text(run, "id"), text(run, "status"));
-            for item in items {
-                self.line(&mut said, at_ms(run, "created"), item, paint);
+impl Arguments {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let api = context.api()?;
+        let run = api.find(&self.id)?;
+        let path = ["instances", answer::text(&run, "id")?, "runs"];
+        let mut items = api.list(&path, &[], self.limit, &ORDER)?;
+        items.reverse();
+        for item in &mut items {
+            // What is empty is not sent.
+            if let Some(logs) = item.get_mut("logs").filter(|logs| logs.is_null()) {
+                *logs = json!([]);
+            }
+        }
+        let paint = context.output.data;
+        context.output.list(&items, || {
+            let name = paint.strong(text(&run, "workflow"));
+            let mut said = format!("{name} {} {}\n", text(&run, "id"), text(&run, "status"));
+            for item in &items {
+                self.line(&mut said, at_ms(&run, "created"), item, paint);
             }
             said
         })?;
@@ -145,30 +129,3 @@ pub(crate) fn mark(status: RunStatus, paint: Paint) -> String {
         RunStatus::Skipped => paint.dim('-'),
     }
 }
-
-fn item(definition: Option<&Definition>, run: &RunRow, output: Option<&Value>) -> Value {
-    let skipped: Vec<_> = run
-        .skipped
-        .iter()
-        .map(|&node| node_name(definition, node))
-        .collect();
-    json!({
-        "node": node_name(definition, run.node),
-        "trigger": run.kind,
-        "seq": run.seq,
-        "attempt": run.attempt,
-        "status": run.status,
-        "started": moment(run.started_ms),
-        "took_us": run.took_us,
-        "output": output,
-        "failure": run.failure,
-        "logs": run.logs,
-        "skipped": skipped,
-    })
-}
-
-/// The members of an execution.
-pub(crate) const ORDER: [&str; 11] = [
-    "node", "trigger", "seq", "attempt", "status", "started", "took_us", "output", "failure",
-    "logs", "skipped",
-];

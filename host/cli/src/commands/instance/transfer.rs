@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
-use windlass_model::InstanceId;
-use windlass_runtime::transfer::{Accept, FILE_BYTES, Place};
+use windlass_runtime::transfer::FILE_BYTES;
 
-use super::find;
+use crate::api::text;
 use crate::app::Context;
 use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::wire::Machine;
 
 /// The arguments of `export`.
 #[derive(Debug, Args)]
@@ -25,10 +23,10 @@ use crate::wire::Machine;
 )]
 pub(crate) struct Export {
     /// The id of the run, or its beginning
-    pub(crate) id: String,
+    id: String,
     /// The file to write, which must not be there; stdout if it is not given
     #[arg(long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    file: Option<PathBuf>,
 }
 
 /// The arguments of `import`.
@@ -40,32 +38,29 @@ pub(crate) struct Export {
 )]
 pub(crate) struct Import {
     /// The file that `export` has written; `-` is stdin
-    pub(crate) file: PathBuf,
+    file: PathBuf,
     /// Take the place of the run that has its id, which must not be at work
     #[arg(long, conflicts_with = "new_id")]
-    pub(crate) replace: bool,
+    replace: bool,
     /// Go beside the run that it was, as a run of this id, or of a new one
     #[arg(long, value_name = "ID", num_args = 0..=1)]
-    pub(crate) new_id: Option<Option<uuid::Uuid>>,
+    new_id: Option<Option<uuid::Uuid>>,
     /// Also take in a run that no known key has signed: its history may be forged, and it is
     /// marked for good
     #[arg(long)]
-    pub(crate) unsigned: bool,
+    unsigned: bool,
 }
 
 impl Export {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let id = find(store.as_ref(), &self.id)?.id;
-        let client = machine.client(&store, context.output);
-        let document = machine.tokio.block_on(client.export(id))?;
-        store.close();
-        self.put(context, &id.to_string(), &document)
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let api = context.api()?;
+        let id = api.id(&self.id)?;
+        let document = api.get_raw(&["instances", &id, "export"])?;
+        self.put(context, &id, &document)
     }
 
     /// Writes the document to where it is to go.
-    pub(crate) fn put(&self, context: &Context, id: &str, document: &[u8]) -> anyhow::Result<Exit> {
+    fn put(&self, context: &Context, id: &str, document: &[u8]) -> anyhow::Result<Exit> {
         let Some(path) = &self.file else {
             let mut out = io::stdout().lock();
             let written = out.write_all(document).and_then(|()| out.write_all(b"\n"));
@@ -91,40 +86,24 @@ impl Export {
 }
 
 impl Import {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let document = self.document()?;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.store()?;
-        let client = machine.client(&store, context.output);
-        let importing = client.import(document, self.place(), self.accept());
-        let imported = machine.tokio.block_on(importing)?;
-        store.close();
-        let (id, status, result) = (imported.id, imported.status, imported.how.name());
-        let signer = imported.seal.signer().map(|name| name.to_string());
-        let item = json!({ "id": id, "status": status, "result": result, "signed_by": signer });
-        context.output.show(&item, || format!("{id} {result}"))?;
+        let place = match self.new_id {
+            Some(Some(id)) => Some(("as", id.to_string())),
+            Some(None) => Some(("as", windlass_runtime::new_instance_id().to_string())),
+            None => self.replace.then(|| ("replace", "true".to_owned())),
+        };
+        let unsigned = self.unsigned.then(|| ("unsigned", "true".to_owned()));
+        let query: Vec<_> = place.into_iter().chain(unsigned).collect();
+        let api = context.api_and_store()?;
+        let item = api.post_raw(&["instances", "import"], &query, document)?;
+        let line = format!("{} {}", text(&item, "id")?, text(&item, "result")?);
+        context.output.show(&item, || line)?;
         Ok(Exit::Done)
     }
 
-    pub(crate) fn accept(&self) -> Accept {
-        if self.unsigned {
-            Accept::Unsigned
-        } else {
-            Accept::Signed
-        }
-    }
-
-    pub(crate) fn place(&self) -> Place {
-        match self.new_id {
-            Some(Some(id)) => Place::As(InstanceId(id)),
-            Some(None) => Place::As(windlass_runtime::new_instance_id()),
-            None if self.replace => Place::Replace,
-            None => Place::Free,
-        }
-    }
-
     /// What the file holds. One byte more than may be is enough to be refused.
-    pub(crate) fn document(&self) -> anyhow::Result<Bytes> {
+    fn document(&self) -> anyhow::Result<Bytes> {
         let (mut bytes, bound) = (Vec::new(), FILE_BYTES as u64 + 1);
         let read = if self.file.as_os_str() == "-" {
             io::stdin().lock().take(bound).read_to_end(&mut bytes)

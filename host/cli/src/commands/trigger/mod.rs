@@ -1,14 +1,13 @@
 //! `windlass trigger`: what is due when, and what people schedule themselves.
 
-pub(crate) mod list;
-pub(crate) mod next;
-pub(crate) mod schedule;
-pub(crate) mod target;
+mod list;
+mod next;
+mod schedule;
+mod target;
 
 use clap::Subcommand;
 
-pub(crate) use list::ORDER;
-pub(crate) use target::{When, refuse};
+pub(crate) use target::When;
 
 use crate::app::Context;
 use crate::exit::Exit;

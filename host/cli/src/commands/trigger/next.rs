@@ -3,50 +3,44 @@
 use std::path::Path;
 
 use clap::Args;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
+use windlass_model::Clock as _;
 use windlass_model::schedule::Schedule;
+use windlass_runtime::SystemClock;
 use windlass_runtime::client::{self, Planned};
 
+use crate::api::{items, picked, text};
 use crate::app::Context;
 use crate::codes;
 use crate::commands::moment;
 use crate::commands::workflow::missing;
-use crate::error::Expected;
+use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
-use crate::output::{Output, columns_of};
+use crate::output::columns_of;
 use crate::source::Source;
-use crate::wire::Machine;
 
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Next {
     /// A workflow file, or the name of a published workflow
-    pub(crate) workflow: String,
+    workflow: String,
     /// Only this trigger
-    pub(crate) key: Option<String>,
+    key: Option<String>,
     /// How many times of each
     #[arg(long, default_value_t = 5, value_name = "COUNT")]
-    pub(crate) count: u16,
+    count: u16,
 }
 
 impl Next {
-    pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let path = Path::new(&self.workflow);
-        let mut asked = if path.is_file() {
-            self.of_file(context, path)?
+        let items = if path.is_file() {
+            self.of_file(path)?
         } else {
             self.of_published(context)?
         };
-        if let Some(key) = &self.key {
-            asked.retain(|asked| asked.key == *key);
-        }
-        let times = client::times(&asked, usize::from(self.count));
-        self.tell(&context.output, &times)
-    }
-
-    /// Shows coming times, in epoch milliseconds, and what of.
-    pub(crate) fn tell(&self, output: &Output, times: &[(i64, String)]) -> anyhow::Result<Exit> {
-        if times.is_empty() {
+        if items.is_empty() {
             let named = self.key.as_ref().map(|key| format!(" of the name `{key}`"));
             let text = format!("The workflow has no schedule{}", named.unwrap_or_default());
             return Err(Expected::new(codes::NO_TRIGGER, text)
@@ -54,22 +48,18 @@ impl Next {
                 .exit(Exit::NotFound)
                 .into());
         }
-        let items: Vec<_> = times
-            .iter()
-            .map(|(at_ms, key)| json!({ "at": moment(*at_ms), "trigger": key }))
-            .collect();
-        output.list(&items, || {
-            columns_of(&items, &[("at", "at"), ("trigger", "trigger")])
-        })?;
+        let columns = ["at", "trigger"].map(|key| (key, key));
+        let output = &context.output;
+        output.list(&items, || columns_of(&items, &columns))?;
         Ok(Exit::Done)
     }
 
     /// As it would be if the file were published now.
-    fn of_file(&self, context: &Context, path: &Path) -> anyhow::Result<Vec<Planned>> {
+    fn of_file(&self, path: &Path) -> anyhow::Result<Vec<Value>> {
         let source = Source::read(path)?;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let now_ms = machine.clock.wall_ms();
+        let now_ms = SystemClock::new().wall_ms();
         let triggers = source.definition.triggers.iter();
+        let triggers = triggers.filter(|(key, _)| self.key.as_ref().is_none_or(|of| of == *key));
         let asked = triggers.filter_map(|(key, trigger)| {
             Some(Planned {
                 key: key.clone(),
@@ -79,16 +69,26 @@ impl Next {
                 after_ms: now_ms,
             })
         });
-        Ok(asked.collect())
+        let asked: Vec<Planned> = asked.collect();
+        let times = client::times(&asked, usize::from(self.count)).into_iter();
+        let item = |(at_ms, key)| json!({ "at": moment(at_ms), "trigger": key });
+        Ok(times.map(item).collect())
     }
 
-    fn of_published(&self, context: &Context) -> anyhow::Result<Vec<Planned>> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let now_ms = machine.clock.wall_ms();
-        match client::plans(store.as_ref(), now_ms, &self.workflow) {
-            Err(windlass_runtime::Error::NoWorkflow(name)) => Err(missing(&name).into()),
-            plans => Ok(plans?),
+    fn of_published(&self, context: &Context) -> anyhow::Result<Vec<Value>> {
+        let mut query = vec![("count", self.count.to_string())];
+        query.extend(self.key.clone().map(|key| ("trigger", key)));
+        let path = ["definitions", &self.workflow, "next"];
+        let api = context.api()?;
+        let asked = api.ask(Method::GET, &path, &query, None);
+        let (_, mut times) =
+            asked.map_err(|error| or_missing(error, || missing(&self.workflow)))?;
+        let times = items(&mut times, "items")?;
+        for item in &times {
+            text(item, "at")?;
+            text(item, "trigger")?;
         }
+        let times = times.into_iter();
+        Ok(times.map(|item| picked(item, &["at", "trigger"])).collect())
     }
 }

@@ -5,42 +5,37 @@
 //! from outside.
 
 use clap::Args;
-use serde_json::json;
-use windlass_model::{InstanceNo, Seq, TriggerId, TriggerNo};
-use windlass_runtime::client;
-use windlass_store::Store;
-use windlass_store::outside::{Touched, TriggerTarget};
+use serde_json::{Map, Value, json};
 
+use crate::api::{Api, text};
 use crate::app::Context;
 use crate::codes;
 use crate::commands::event::duration;
-use crate::commands::find;
-use crate::error::Expected;
+use crate::commands::moment;
+use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::wire::Machine;
 
 /// The arguments of `trigger fire`.
 #[derive(Debug, Args)]
 pub(crate) struct Fire {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    pub(crate) trigger: String,
+    trigger: String,
 }
 
 /// The arguments of `trigger reschedule`.
 #[derive(Debug, Args)]
 pub(crate) struct Reschedule {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    pub(crate) trigger: String,
+    trigger: String,
     #[command(flatten)]
-    pub(crate) when: When,
+    when: When,
 }
 
 /// The arguments of `trigger cancel`.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     /// The trigger: its UUID, or RUN:NUMBER as `trigger list` shows it
-    pub(crate) trigger: String,
+    trigger: String,
 }
 
 /// A moment.
@@ -49,10 +44,10 @@ pub(crate) struct Cancel {
 pub(crate) struct When {
     /// When: like 2026-01-31T12:00:00Z
     #[arg(long, value_parser = instant, value_name = "INSTANT")]
-    pub(crate) at: Option<i64>,
+    at: Option<i64>,
     /// After how long: like 90s or 3d
     #[arg(long = "in", value_parser = duration, value_name = "DURATION")]
-    pub(crate) after: Option<u64>,
+    after: Option<u64>,
 }
 
 fn instant(text: &str) -> Result<i64, String> {
@@ -61,116 +56,57 @@ fn instant(text: &str) -> Result<i64, String> {
 }
 
 impl When {
-    /// In epoch milliseconds, if a moment was given.
-    pub(crate) fn due_ms(&self, now_ms: i64) -> Option<i64> {
+    /// As the API is asked for it.
+    pub(crate) fn wish(&self) -> Map<String, Value> {
+        let at = self.at.map(|at_ms| ("at", moment(at_ms)));
         let after = self
             .after
-            .map(|after| now_ms.saturating_add_unsigned(after));
-        self.at.or(after)
+            .map(|after_ms| ("after", format!("{after_ms}ms")));
+        let wish = at.or(after).into_iter();
+        wish.map(|(key, text)| (key.to_owned(), Value::from(text)))
+            .collect()
     }
 }
 
 impl Fire {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        touch(context, &self.trigger, "fired", |store, now_ms, target| {
-            client::fire(store, now_ms, target)
-        })
+        touch(context, &self.trigger, "fire", &Value::Null)
     }
 }
 
 impl Reschedule {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        touch(
-            context,
-            &self.trigger,
-            "rescheduled",
-            |store, now_ms, target| {
-                let due_ms = self.when.due_ms(now_ms).unwrap_or(now_ms);
-                client::reschedule(store, target, due_ms)
-            },
-        )
+        let when = Value::Object(self.when.wish());
+        touch(context, &self.trigger, "reschedule", &when)
     }
 }
 
 impl Cancel {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        touch(context, &self.trigger, "cancelled", client::cancel_trigger)
+        touch(context, &self.trigger, "cancel", &Value::Null)
     }
 }
 
-fn touch(
-    context: &Context,
-    named: &str,
-    done: &str,
-    ask: impl FnOnce(&dyn Store, i64, TriggerTarget) -> Result<Touched, windlass_runtime::Error>,
-) -> anyhow::Result<Exit> {
-    let machine = Machine::new(context.configure("warn")?)?;
-    let store = machine.existing_store()?;
-    let target = target(store.as_ref(), named)?;
-    let touched = ask(store.as_ref(), machine.clock.wall_ms(), target)?;
-    store.close();
-    let result = match touched {
-        Touched::Done => done,
-        // Whoever runs it has been asked, or it happens just now anyway.
-        Touched::Running => "running",
-        other => return Err(refuse(other, &format!("Trigger {named}")).into()),
-    };
-    tell(&context.output, named, result)
-}
-
-/// Tells what became of a trigger.
-pub(crate) fn tell(output: &Output, named: &str, result: &str) -> anyhow::Result<Exit> {
+fn touch(context: &Context, named: &str, verb: &str, body: &Value) -> anyhow::Result<Exit> {
+    let api = context.api()?;
+    let done = api.post(&["triggers", &whole_name(&api, named)?, verb], body);
+    let done = done.map_err(|error| or_missing(error, || missing(named)))?;
+    let result = text(&done, "result")?;
     let item = json!({ "trigger": named, "result": result });
-    output.show(&item, || format!("{named} {result}"))?;
+    context.output.show(&item, || format!("{named} {result}"))?;
     Ok(Exit::Done)
 }
 
-/// Which trigger a name means.
-enum Named<'a> {
-    /// One that was named from outside.
-    Outside(TriggerId),
-    /// The run, and the place there.
-    Row(&'a str, Seq),
-}
-
-fn read(named: &str) -> Result<Named<'_>, Expected> {
+/// The whole name of a trigger whose run may be named by the beginning of its id.
+pub(super) fn whole_name(api: &Api, named: &str) -> anyhow::Result<String> {
     let Some((run, number)) = named.split_once(':') else {
-        let id = named.parse().map_err(|_| unreadable(named))?;
-        return Ok(Named::Outside(TriggerId(id)));
+        named.parse::<uuid::Uuid>().map_err(|_| unreadable(named))?;
+        return Ok(named.to_owned());
     };
-    let seq = match number.strip_prefix('+') {
-        Some(outside) => outside.parse().map(|no| Seq::outside(TriggerNo(no))),
-        None => number.parse().map(Seq),
-    };
-    Ok(Named::Row(run, seq.map_err(|_| unreadable(named))?))
-}
-
-/// Refuses what names no trigger.
-pub(crate) fn check(named: &str) -> Result<(), Expected> {
-    read(named).map(drop)
-}
-
-/// The trigger that is meant.
-pub(super) fn target(store: &dyn Store, named: &str) -> anyhow::Result<TriggerTarget> {
-    Ok(match read(named)? {
-        Named::Outside(id) => TriggerTarget::Outside(id),
-        Named::Row(run, seq) => TriggerTarget::Row(find(store, run)?.no, seq),
-    })
-}
-
-/// How a trigger is named on the command line, given the id of its run.
-pub(super) fn name(run: &str, seq: Seq) -> String {
-    match seq.outside_no() {
-        Some(no) => format!("{run}:+{no}"),
-        None => format!("{run}:{seq}"),
-    }
-}
-
-/// How a trigger is named whose run is known by its number.
-pub(super) fn name_of(store: &dyn Store, instance: InstanceNo, seq: Seq) -> anyhow::Result<String> {
-    let row = store.instance_by_no(instance)?;
-    let run = row.map(|row| row.id.to_string()).unwrap_or_default();
-    Ok(name(&run, seq))
+    // Those that came from outside have a plus.
+    let place = number.strip_prefix('+').unwrap_or(number);
+    place.parse::<u64>().map_err(|_| unreadable(named))?;
+    Ok(format!("{}:{number}", api.id(run)?))
 }
 
 fn unreadable(named: &str) -> Expected {
@@ -180,24 +116,10 @@ fn unreadable(named: &str) -> Expected {
     )
 }
 
-/// Why something was not done.
-pub(crate) fn refuse(touched: Touched, what: &str) -> Expected {
-    let late = |text: String| {
-        Expected::new(codes::TOO_LATE, text)
-            .help("`windlass instance show ID` says where the run is now.")
-            .exit(Exit::Conflict)
-    };
-    match touched {
-        Touched::NotFound => Expected::new(codes::NO_TRIGGER, format!("{what} does not exist"))
-            .help("`windlass trigger list` shows what is pending.")
-            .exit(Exit::NotFound),
-        Touched::Closed => late(format!("{what} is closed: the run is over")),
-        Touched::Dead => late(format!("{what} is a dead letter"))
-            .help("`windlass dead-letter list` shows it; `dead-letter replay NO` tries it again."),
-        Touched::Waiting => late(format!("{what} waits for an event or for another run"))
-            .help("`windlass bookmark list` shows what for; only that lets it go on."),
-        Touched::Done | Touched::Running | Touched::AlreadyFinished => {
-            late(format!("{what} is finished already"))
-        }
-    }
+/// There is no such trigger.
+pub(super) fn missing(named: &str) -> Expected {
+    let text = format!("Trigger {named} does not exist");
+    Expected::new(codes::NO_TRIGGER, text)
+        .help("`windlass trigger list` shows what is pending.")
+        .exit(Exit::NotFound)
 }

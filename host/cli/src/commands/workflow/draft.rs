@@ -1,20 +1,22 @@
 //! `windlass workflow draft`, and `windlass workflow revert`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_display::{Problems, diagnostics};
-use windlass_runtime::client::{self, SaveDraft};
-use windlass_store::drafts::DraftRow;
+use windlass_model::file;
+use windlass_runtime::client::draft_name;
+use windlass_runtime::codes::NO_DRAFT;
 
+use crate::api::{mistakes, number, picked, taken, text};
 use crate::app::Context;
-use crate::commands::moment;
-use crate::error::Expected;
+use crate::error::{Expected, or_missing};
 use crate::exit::Exit;
 use crate::output::{Output, columns_of};
 use crate::source;
-use crate::wire::Machine;
 
 /// Drafts that are listed at most.
 const LISTED: u32 = 10_000;
@@ -36,30 +38,30 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Save {
     /// The file; `-` is standard input
-    pub(crate) file: PathBuf,
+    file: PathBuf,
     /// The workflow, if the text does not say it
     #[arg(long)]
-    pub(crate) name: Option<String>,
+    name: Option<String>,
     /// Save it only over this revision; 0: only if there is no draft
     #[arg(long, value_name = "REVISION")]
-    pub(crate) over: Option<u64>,
+    over: Option<u64>,
 }
 
 /// The arguments of `workflow draft show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// The name of the workflow
-    pub(crate) name: String,
+    name: String,
 }
 
 /// The arguments of `workflow draft discard`.
 #[derive(Debug, Args)]
 pub(crate) struct Discard {
     /// The name of the workflow
-    pub(crate) name: String,
+    name: String,
     /// Only this revision
     #[arg(long)]
-    pub(crate) revision: Option<u64>,
+    revision: Option<u64>,
 }
 
 /// The arguments of `workflow revert`.
@@ -67,12 +69,12 @@ pub(crate) struct Discard {
 #[command(after_help = "What the version says is published again, as a new version.")]
 pub(crate) struct Revert {
     /// The name of the workflow
-    pub(crate) name: String,
+    name: String,
     /// The number of the version
-    pub(crate) version: u32,
+    version: u32,
     /// Make a draft of it, and publish nothing
     #[arg(long)]
-    pub(crate) draft: bool,
+    draft: bool,
 }
 
 impl Command {
@@ -88,27 +90,49 @@ impl Command {
 
 impl Save {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let output = &context.output;
-        let (name, text) = source::text(&self.file)?;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let host = machine.loaded_host(output)?;
-        let store = machine.store()?;
-        let now_ms = machine.clock.wall_ms();
-        let draft = SaveDraft {
-            name: self.name,
-            text: text.to_string(),
-            expected: self.over,
+        let (shown, content) = source::text(&self.file)?;
+        // The path names the workflow, and the text may be anything.
+        let name = match self.name {
+            Some(name) => name,
+            None => draft_name(&content)?,
         };
-        let saved = client::save_draft(store.as_ref(), &host, now_ms, &draft)?;
-        store.close();
-        let warnings = source::problems(name.clone(), text.clone(), saved.warnings);
-        let found = source::problems(name, text, saved.problems);
-        tell_saved(output, &saved.name, saved.revision, found, &warnings)
+        let over = self.over.map(|revision| match revision {
+            0 => ("if-none-match", "*".to_owned()),
+            revision => ("if-match", format!("\"{revision}\"")),
+        });
+        let body = Some(content.to_string());
+        let api = context.api_and_store()?;
+        let saved = api.change(Method::PUT, &["drafts", &name], over, body)?;
+        let revision = number(&saved, "revision")?;
+        let (found, warnings) = located(&shown, &content, &saved);
+        tell_saved(&context.output, &name, revision, found, &warnings)
     }
 }
 
+/// What an answer says is wrong with a text, and what it warns about, by their places in it.
+fn located(shown: &str, content: &Arc<str>, saved: &Value) -> (Problems, Problems) {
+    let read = file::read(content, "draft");
+    let found = mistakes(saved, "problems").into_iter().map(|mut found| {
+        let same = read
+            .diagnostics
+            .iter()
+            .find(|known| known.code == found.code && known.message == found.message);
+        match same {
+            Some(known) => known.clone(),
+            None => {
+                read.map.locate(&mut found);
+                found
+            }
+        }
+    });
+    let mut warnings = mistakes(saved, "warnings");
+    warnings.iter_mut().for_each(|found| read.map.locate(found));
+    let of = |found| source::problems(shown.to_owned(), Arc::clone(content), found);
+    (of(found.collect()), of(warnings))
+}
+
 /// Tells that a draft was saved, and what is wrong with it.
-pub(crate) fn tell_saved(
+fn tell_saved(
     output: &Output,
     name: &str,
     revision: u64,
@@ -138,67 +162,51 @@ pub(crate) fn tell_saved(
 }
 
 /// The members of a draft.
-pub(crate) const ORDER: [&str; 4] = ["workflow", "revision", "based-on", "saved"];
+const ORDER: [&str; 4] = ["workflow", "revision", "based-on", "saved"];
 
-/// Shows a list of drafts.
-pub(crate) fn tell_all(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
+fn list(context: &Context) -> anyhow::Result<Exit> {
+    let items = context.api()?.list(&["drafts"], &[], LISTED, &ORDER)?;
     let columns = [
         ("workflow", "workflow"),
         ("revision", "revision"),
         ("based on", "based-on"),
         ("saved", "saved"),
     ];
-    output.list(items, || columns_of(items, &columns))?;
+    let output = &context.output;
+    output.list(&items, || columns_of(&items, &columns))?;
     Ok(Exit::Done)
-}
-
-/// Shows a draft with its text.
-pub(crate) fn tell(output: &Output, mut item: Value, text: &str) -> anyhow::Result<Exit> {
-    if let Some(members) = item.as_object_mut() {
-        members.insert("text".to_owned(), Value::from(text));
-    }
-    output.show(&item, || text.trim_end().to_owned())?;
-    Ok(Exit::Done)
-}
-
-fn item(row: &DraftRow) -> Value {
-    json!({
-        "workflow": row.name,
-        "revision": row.revision,
-        "based-on": row.based_on,
-        "saved": moment(row.saved_ms),
-    })
-}
-
-fn list(context: &Context) -> anyhow::Result<Exit> {
-    let machine = Machine::new(context.configure("warn")?)?;
-    let store = machine.existing_store()?;
-    let rows = store.drafts(None, LISTED)?;
-    let items: Vec<_> = rows.iter().map(item).collect();
-    tell_all(&context.output, &items)
 }
 
 impl Show {
     fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let row = client::draft(store.as_ref(), &self.name)?;
-        let text = String::from_utf8_lossy(&row.content);
-        tell(&context.output, item(&row), &text)
+        let shown = context.api()?.get(&["drafts", &self.name]);
+        let mut shown = shown.map_err(|error| or_missing(error, || no_draft(&self.name)))?;
+        let mut item = picked(taken(&mut shown, "draft"), &ORDER);
+        let text = text(&shown, "text")?;
+        if let Some(members) = item.as_object_mut() {
+            members.insert("text".to_owned(), Value::from(text));
+        }
+        let output = &context.output;
+        output.show(&item, || text.trim_end().to_owned())?;
+        Ok(Exit::Done)
     }
+}
+
+/// There is no draft of this workflow.
+fn no_draft(name: &str) -> Expected {
+    let text = format!("There is no draft of the workflow `{name}`");
+    Expected::new(NO_DRAFT, text)
+        .help("`windlass workflow draft list` shows what there is")
+        .exit(Exit::NotFound)
 }
 
 impl Discard {
     fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        client::discard_draft(store.as_ref(), &self.name, self.revision)?;
-        store.close();
-        self.tell(&context.output)
-    }
-
-    /// Tells that it is gone.
-    pub(crate) fn tell(&self, output: &Output) -> anyhow::Result<Exit> {
+        let path = ["drafts", &self.name];
+        let only = self.revision.map(|revision| format!("\"{revision}\""));
+        let only = only.map(|tag| ("if-match", tag));
+        context.api()?.change(Method::DELETE, &path, only, None)?;
+        let output = &context.output;
         let item = json!({ "workflow": self.name, "result": "discarded" });
         output.show(&item, || {
             format!("{}: {}", self.name, output.data.good("discarded"))
@@ -209,30 +217,19 @@ impl Discard {
 
 impl Revert {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let output = &context.output;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let store = machine.existing_store()?;
-        let now_ms = machine.clock.wall_ms();
-        let (name, from) = (&self.name, self.version);
-        let item = if self.draft {
-            let revision = client::revert_to_draft(store.as_ref(), now_ms, name, from, None)?;
-            json!({ "workflow": name, "reverted-to": from, "draft": revision })
-        } else {
-            let host = machine.loaded_host(output)?;
-            let published = client::revert(store.as_ref(), &host, now_ms, name, from)?;
-            json!({
-                "workflow": name,
-                "reverted-to": from,
-                "version": published.version,
-                "unchanged": published.unchanged,
-            })
+        let wish = json!({ "version": self.version, "draft": self.draft });
+        let path = ["definitions", &self.name, "revert"];
+        let item = context.api()?.post(&path, &wish)?;
+        text(&item, "workflow")?;
+        let keys: &[&str] = match self.draft {
+            true => &["workflow", "reverted-to", "draft"],
+            false => &["workflow", "reverted-to", "version", "unchanged"],
         };
-        store.close();
-        self.tell(output, &item)
+        self.tell(&context.output, &picked(item, keys))
     }
 
     /// Tells what the old version is now.
-    pub(crate) fn tell(&self, output: &Output, item: &Value) -> anyhow::Result<Exit> {
+    fn tell(&self, output: &Output, item: &Value) -> anyhow::Result<Exit> {
         let (name, from) = (&self.name, self.version);
         output.show(item, || {
             let (how, what) = match (item.get("version"), item.get("draft")) {

@@ -1,8 +1,8 @@
 //! `windlass workflow`: files, and what of them is published.
 
-pub(crate) mod draft;
-pub(crate) mod published;
-pub(crate) mod upkeep;
+mod draft;
+mod published;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 

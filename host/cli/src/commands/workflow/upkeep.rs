@@ -1,23 +1,24 @@
 //! `windlass workflow refresh`, and `windlass workflow reload`.
 
+use std::path::Path;
+
 use clap::Args;
 use serde_json::{Value, json};
-use windlass_runtime::codes as runtime_codes;
-use windlass_runtime::definitions::{Refreshed, Reloaded, Upkept};
+use windlass_model::Code;
 
 use super::published::version_of;
+use crate::api::{self as answer, Api, items, mistakes, picked};
 use crate::app::Context;
 use crate::error::Expected;
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::wire::Machine;
+use crate::source;
 
 /// The arguments of `workflow refresh`.
 #[derive(Debug, Args)]
 #[command(after_help = "What starts them is indexed anew. Rows that are right stay as they are.")]
 pub(crate) struct Refresh {
     /// The names of workflows; none: all that are published
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
 }
 
 /// The arguments of `workflow reload`.
@@ -30,156 +31,95 @@ pub(crate) struct Reload {}
 
 impl Refresh {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
+        let wish = json!({ "names": self.names });
+        let mut done = context.api()?.post(&["admin", "refresh"], &wish)?;
+        let refreshed = items(&mut done, "refreshed")?;
+        let failed = items(&mut done, "failed")?;
+        let missing = items(&mut done, "missing")?;
+        let names: Vec<&str> = refreshed.iter().map(|it| text(it, "workflow")).collect();
+        let item = json!({ "refreshed": names, "failed": failed, "missing": missing });
         let output = &context.output;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let host = machine.loaded_host(output)?;
-        let store = machine.existing_store()?;
-        let definitions = machine.definitions(&store, &host, &machine.topology()?, true);
-        let done = definitions.refresh(&self.names)?;
-        store.close();
-        let Upkept::Done(refreshed) = done else {
-            return Err(in_progress().into());
-        };
-        let Refreshed {
-            refreshed,
-            failed,
-            missing,
-        } = refreshed;
-        let indexed: Vec<Value> = refreshed
-            .iter()
-            .map(|it| json!({ "workflow": it.name, "version": it.version }))
-            .collect();
-        let failed: Vec<Value> = failed
-            .iter()
-            .map(|(name, error)| {
-                json!({ "workflow": name, "code": error.code(), "message": error.to_string() })
-            })
-            .collect();
-        let missing: Vec<Value> = missing.into_iter().map(Value::from).collect();
-        tell_refreshed(output, &indexed, &failed, &missing)
+        output.show(&item, || {
+            let mut lines = Vec::new();
+            for it in &refreshed {
+                let how = output.data.good("refreshed");
+                lines.push(format!("{}: {how}", version_of(it)));
+            }
+            for it in &failed {
+                let (name, error) = (text(it, "workflow"), text(it, "message"));
+                lines.push(format!(
+                    "{name}: not refreshed: {error} ({})",
+                    text(it, "code")
+                ));
+            }
+            let missing = missing.iter().filter_map(Value::as_str);
+            lines.extend(missing.map(|name| format!("{name}: not published")));
+            lines.join("\n")
+        })?;
+        Ok(if !failed.is_empty() {
+            Exit::Definition
+        } else if missing.is_empty() {
+            Exit::Done
+        } else {
+            Exit::NotFound
+        })
     }
-}
-
-/// Tells what came of looking at what is published again.
-pub(crate) fn tell_refreshed(
-    output: &Output,
-    refreshed: &[Value],
-    failed: &[Value],
-    missing: &[Value],
-) -> anyhow::Result<Exit> {
-    let names: Vec<&str> = refreshed.iter().map(|it| text(it, "workflow")).collect();
-    let item = json!({ "refreshed": names, "failed": failed, "missing": missing });
-    output.show(&item, || {
-        let mut lines = Vec::new();
-        for it in refreshed {
-            let how = output.data.good("refreshed");
-            lines.push(format!("{}: {how}", version_of(it)));
-        }
-        for it in failed {
-            let (name, error) = (text(it, "workflow"), text(it, "message"));
-            lines.push(format!(
-                "{name}: not refreshed: {error} ({})",
-                text(it, "code")
-            ));
-        }
-        let missing = missing.iter().filter_map(Value::as_str);
-        lines.extend(missing.map(|name| format!("{name}: not published")));
-        lines.join("\n")
-    })?;
-    Ok(if !failed.is_empty() {
-        Exit::Definition
-    } else if missing.is_empty() {
-        Exit::Done
-    } else {
-        Exit::NotFound
-    })
-}
-
-fn text<'v>(item: &'v Value, key: &str) -> &'v str {
-    item.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Reload {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        let output = &context.output;
-        let machine = Machine::new(context.configure("warn")?)?;
-        let host = machine.loaded_host(output)?;
-        let store = machine.store()?;
-        let definitions = machine.definitions(&store, &host, &machine.topology()?, true);
-        let done = definitions.reload()?;
-        store.close();
-        let Upkept::Done(reloaded) = done else {
-            return Err(in_progress().into());
-        };
-        let Reloaded {
-            published,
-            retracted,
-            failed,
-            ..
-        } = &reloaded;
-        let of_published = published.iter().map(|(file, it)| {
-            json!({
-                "file": file.display().to_string(),
-                "workflow": it.name,
-                "version": it.version,
-                "unchanged": it.unchanged,
-            })
-        });
-        let of_retracted = retracted.iter().map(|(file, workflow, version)| {
-            let file = file.display().to_string();
-            json!({ "file": file, "workflow": workflow, "version": version })
-        });
-        let of_failed = failed.iter().map(|it| {
-            let (code, message) = (it.error.code(), it.error.to_string());
-            json!({ "file": it.file.display().to_string(), "code": code, "message": message })
-        });
-        let published: Vec<Value> = of_published.collect();
-        let retracted: Vec<Value> = of_retracted.collect();
-        let failed: Vec<Value> = of_failed.collect();
-        let exit = tell_reloaded(output, &published, &retracted, &failed)?;
+        let (api, output) = (context.api_and_store()?, &context.output);
+        let mut done = api.post(&["admin", "reload"], &Value::Null)?;
+        let failed = items(&mut done, "failed")?;
+        let published = items(&mut done, "published")?;
+        let retracted = items(&mut done, "retracted")?;
+        let keys = ["file", "code", "message"];
+        let listed: Vec<_> = failed.iter().map(|it| picked(it.clone(), &keys)).collect();
+        let item = json!({ "published": published, "retracted": retracted, "failed": listed });
+        output.show(&item, || {
+            let mut lines = Vec::new();
+            for it in &published {
+                let how = match it.get("unchanged") {
+                    Some(Value::Bool(true)) => "unchanged",
+                    _ => "published",
+                };
+                lines.push(format!("{}: {how}", version_of(it)));
+            }
+            let retracted = retracted.iter();
+            lines.extend(retracted.map(|it| format!("{}: retracted", version_of(it))));
+            lines.join("\n")
+        })?;
         if output.is_text() {
-            for it in reloaded.failed {
-                crate::report::report(output, &crate::definitions::expected(it));
+            for it in &failed {
+                crate::report::report(output, &refused(&api, it)?);
             }
         }
-        Ok(exit)
+        Ok(if failed.is_empty() {
+            Exit::Done
+        } else {
+            Exit::Definition
+        })
     }
 }
 
-/// Tells what came of looking at the files again; what is wrong with some is told besides.
-pub(crate) fn tell_reloaded(
-    output: &Output,
-    published: &[Value],
-    retracted: &[Value],
-    failed: &[Value],
-) -> anyhow::Result<Exit> {
-    let item = json!({ "published": published, "retracted": retracted, "failed": failed });
-    output.show(&item, || {
-        let mut lines = Vec::new();
-        for it in published {
-            let how = match it.get("unchanged") {
-                Some(Value::Bool(true)) => "unchanged",
-                _ => "published",
-            };
-            lines.push(format!("{}: {how}", version_of(it)));
-        }
-        lines.extend(
-            retracted
-                .iter()
-                .map(|it| format!("{}: retracted", version_of(it))),
-        );
-        lines.join("\n")
-    })?;
-    Ok(if failed.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Definition
-    })
+/// A file that cannot be published. What is wrong with it is shown in its text, where the file is
+/// one of this machine.
+fn refused(api: &Api, failed: &Value) -> anyhow::Result<Expected> {
+    let file = answer::text(failed, "file")?;
+    let mut found = mistakes(failed, "errors");
+    if found.is_empty() {
+        let code = Code::read(answer::text(failed, "code")?);
+        let message = answer::text(failed, "message")?;
+        return Ok(Expected::new(code, format!("{file}: {message}")));
+    }
+    let read = api.is_here().then(|| source::text(Path::new(file)).ok());
+    let (_, content) = read.flatten().unwrap_or_default();
+    let map = windlass_model::file::read(&content, file).map;
+    found.iter_mut().for_each(|found| map.locate(found));
+    let problems = source::problems(file.to_owned(), content, found);
+    Ok(Expected::of_file(problems))
 }
 
-fn in_progress() -> Expected {
-    let text = "Another process is at it, and does what was asked for";
-    Expected::new(runtime_codes::IN_PROGRESS, text)
-        .help("There is nothing to do; ask again to see how it came out.")
-        .exit(Exit::Conflict)
+fn text<'v>(item: &'v Value, key: &str) -> &'v str {
+    item.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,60 +1,9 @@
-//! Finds a run by the beginning of its id, and says what is asked of every run.
+//! What a process that has a run itself says of it, and how moments and durations are shown.
 
 use jiff::Timestamp;
 use windlass_model::{Body, Definition, Payload};
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
-
-use crate::codes;
-use crate::error::Expected;
-use crate::exit::Exit;
-
-/// Candidates that are named where the beginning of an id fits several.
-const NAMED: u32 = 5;
-
-/// The only run whose id begins like this.
-pub(crate) fn find(store: &dyn Store, prefix: &str) -> anyhow::Result<InstanceRow> {
-    check_prefix(prefix)?;
-    let rows = store.instances_by_prefix(prefix, NAMED + 1)?;
-    Ok(choose(prefix, rows, |row| row.id.to_string())?)
-}
-
-/// Refuses what cannot be the beginning of an id.
-pub(crate) fn check_prefix(prefix: &str) -> Result<(), Expected> {
-    let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
-    if prefix.is_empty() || !prefix.chars().all(is_id) {
-        return Err(
-            Expected::new(codes::NO_ID, format!("`{prefix}` is not the id of a run")).help(
-                "An id is a UUID; its beginning is enough. `windlass instance list` shows them.",
-            ),
-        );
-    }
-    Ok(())
-}
-
-/// The only one of those that were found by the beginning of an id.
-pub(crate) fn choose<T>(
-    prefix: &str,
-    mut found: Vec<T>,
-    id: impl Fn(&T) -> String,
-) -> Result<T, Expected> {
-    if found.len() > 1 {
-        let ids: Vec<_> = found.iter().map(id).collect();
-        return Err(Expected::new(
-            codes::AMBIGUOUS,
-            format!("Several ids begin with `{prefix}`"),
-        )
-        .help(format!("Give more of it. There is\n{}", ids.join("\n"))));
-    }
-    found.pop().ok_or_else(|| {
-        Expected::new(
-            codes::NO_INSTANCE,
-            format!("No run has an id that begins with `{prefix}`"),
-        )
-        .help("`windlass instance list` shows the runs of this store; `--store` names another.")
-        .exit(Exit::NotFound)
-    })
-}
 
 /// The workflow of a run, if it can still be read.
 pub(crate) fn definition(

@@ -1,0 +1,128 @@
+//! A host that runs somewhere, over HTTP.
+//!
+//! Bounds: [`CONNECT`] for a connection, [`ANSWER`] for the time of an answer beyond what is
+//! waited for, and [`LARGEST`] for its size.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, Response, Url, redirect};
+
+use super::{Answer, Content, unusable};
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+use crate::token_file;
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// How large an answer may be, in bytes: a page of the largest payloads.
+const LARGEST: usize = 256 << 20;
+
+/// A host that runs somewhere.
+pub(crate) struct Host {
+    base: Url,
+    token: Option<String>,
+    client: Client,
+    tokio: tokio::runtime::Runtime,
+}
+
+impl Host {
+    /// The host at an address. Nothing is sent yet. Without a token, the one that a host on this
+    /// machine has made for itself is used.
+    pub(super) fn new(address: &str, mut token: Option<String>) -> anyhow::Result<Self> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            Expected::new(codes::SERVER_URL, format!("`--server {address}`: {why}"))
+                .help("Write it like `http://127.0.0.1:7433`.")
+        };
+        let mut base: Url = address.parse().map_err(|error| wrong(&error))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(wrong(&"the address is neither http nor https").into());
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        // Whoever set one before us has set the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = Client::builder()
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER)
+            // A host does not send its clients elsewhere, and the token is for it alone.
+            .redirect(redirect::Policy::none());
+        if token.is_none()
+            && let Some((listens, made)) = token_file::find(&base)
+        {
+            // What else `localhost` leads to may be another user's, and so may be a proxy.
+            base.set_ip_host(listens)
+                .map_err(|()| wrong(&"the address has no host"))?;
+            client = client.no_proxy();
+            token = Some(made);
+        }
+        Ok(Self {
+            base,
+            token,
+            client: client.build()?,
+            tokio: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?,
+        })
+    }
+
+    pub(super) fn base(&self) -> &Url {
+        &self.base
+    }
+
+    pub(super) fn send(
+        &self,
+        method: Method,
+        url: Url,
+        content: Content,
+    ) -> anyhow::Result<Answer> {
+        let mut request = self.client.request(method, url).headers(content.headers);
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = content.body {
+            request = request.body(body);
+        }
+        let answer = self.tokio.block_on(async {
+            let mut answer = request.send().await?;
+            let bytes = whole(&mut answer).await?;
+            Ok((answer.status(), bytes))
+        });
+        let (status, bytes) = answer.map_err(|error: reqwest::Error| self.unreachable(&error))?;
+        let bytes = bytes.ok_or_else(|| unusable("it is larger than an answer may be"))?;
+        Ok(Answer {
+            status,
+            body: bytes.into(),
+            cause: None,
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Expected {
+        // What lies below says why; the address is said already.
+        let mut why: &dyn std::error::Error = error;
+        while let Some(below) = why.source() {
+            why = below;
+        }
+        let text = format!("The host at {} does not answer: {why}", self.base);
+        Expected::new(codes::SERVER_UNREACHABLE, text)
+            .help("`windlass serve` is that host; `--server` or $WINDLASS_SERVER says where it is.")
+            .exit(Exit::Unreachable)
+    }
+}
+
+/// An answer as a whole; none if it is larger than it may be.
+async fn whole(answer: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if bytes.len() + chunk.len() > LARGEST {
+            return Ok(None);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(Some(bytes))
+}

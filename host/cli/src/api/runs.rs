@@ -1,0 +1,103 @@
+//! What commands about runs have in common: finding a run by the beginning of its id, and waiting.
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+use windlass_model::Clock as _;
+use windlass_runtime::SystemClock;
+
+use super::{Api, text};
+use crate::codes;
+use crate::error::Expected;
+use crate::exit::Exit;
+
+/// Candidates that are named where the beginning of an id fits several.
+const NAMED: u32 = 5;
+
+/// How long one request waits for the end of a run. The host may bound it further.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// How often a run is looked at that is waited for until it is suspended.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
+
+impl Api {
+    /// The only run whose id begins like this, as it is listed.
+    pub(crate) fn find(&self, prefix: &str) -> anyhow::Result<Value> {
+        let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+        if prefix.is_empty() || !prefix.chars().all(is_id) {
+            let text = format!("`{prefix}` is not the id of a run");
+            let help =
+                "An id is a UUID; its beginning is enough. `windlass instance list` shows them.";
+            return Err(Expected::new(codes::NO_ID, text).help(help).into());
+        }
+        let filter = [("id", prefix.to_owned())];
+        let mut found = self.list_whole(&["instances"], &filter, NAMED + 1)?;
+        if found.len() > 1 {
+            let ids = found.iter().map(|run| text(run, "id"));
+            let ids = ids.collect::<anyhow::Result<Vec<_>>>()?.join("\n");
+            let text = format!("Several ids begin with `{prefix}`");
+            return Err(Expected::new(codes::AMBIGUOUS, text)
+                .help(format!("Give more of it. There is\n{ids}"))
+                .into());
+        }
+        found.pop().ok_or_else(|| {
+            let text = format!("No run has an id that begins with `{prefix}`");
+            let help =
+                "`windlass instance list` shows the runs of this store; `--store` names another.";
+            let missing = Expected::new(codes::NO_INSTANCE, text).help(help);
+            missing.exit(Exit::NotFound).into()
+        })
+    }
+
+    /// The id of the only run whose id begins like this. A whole id is one, whether or not
+    /// there is such a run.
+    pub(crate) fn id(&self, prefix: &str) -> anyhow::Result<String> {
+        if prefix.parse::<uuid::Uuid>().is_ok() {
+            return Ok(prefix.to_owned());
+        }
+        let found = self.find(prefix)?;
+        Ok(text(&found, "id")?.to_owned())
+    }
+
+    /// Asks for something once, and waits for it for a while.
+    pub(crate) fn ask_waiting(
+        &self,
+        method: Method,
+        path: &[&str],
+        patience: Duration,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        self.ask(method, path, &wait(patience.min(WAIT)), body)
+    }
+
+    /// Asks for something that may take its time, again and again, until it has happened or the
+    /// patience is over.
+    pub(crate) fn ask_patiently(
+        &self,
+        method: Method,
+        path: &[&str],
+        patience: Duration,
+    ) -> anyhow::Result<(StatusCode, Value)> {
+        let clock = SystemClock::new();
+        loop {
+            let left = patience.saturating_sub(clock.monotonic()).min(WAIT);
+            let (status, answer) = self.ask(method.clone(), path, &wait(left), None)?;
+            if left.is_zero() || status != StatusCode::ACCEPTED {
+                return Ok((status, answer));
+            }
+        }
+    }
+
+    /// What is left to wait after [`Self::ask_waiting`].
+    pub(crate) fn rest(patience: Duration) -> Option<Duration> {
+        let rest = patience.saturating_sub(WAIT);
+        (!rest.is_zero()).then_some(rest)
+    }
+}
+
+/// How long a request waits, as its query says it.
+fn wait(patience: Duration) -> Vec<(&'static str, String)> {
+    let wait = (!patience.is_zero()).then(|| ("wait", format!("{}ms", patience.as_millis())));
+    wait.into_iter().collect()
+}

@@ -1,0 +1,59 @@
+//! `windlass plugin list` and `inspect` of the plugins that a host has loaded. Where their files
+//! are, and what they are granted, the host keeps to itself.
+
+use serde_json::Value;
+
+use crate::api::{picked, taken, text};
+use crate::app::Context;
+use crate::exit::Exit;
+use crate::output::{members, table};
+
+/// Plugins that are listed at most.
+const LISTED: u32 = 10_000;
+
+/// What a host says of a plugin.
+const ORDER: [&str; 9] = [
+    "package",
+    "version",
+    "title",
+    "digest",
+    "pure",
+    "consumer",
+    "description",
+    "imports",
+    "nodes",
+];
+
+/// Lists the plugins.
+pub(super) fn list(context: &Context) -> anyhow::Result<Exit> {
+    let items = context.api()?.list_whole(&["plugins"], &[], LISTED)?;
+    context.output.list(&items, || {
+        let lines = items.iter().map(|item| {
+            let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+            let nodes = item.get("nodes").and_then(Value::as_array);
+            let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
+            let pure = item.get("pure") == Some(&Value::Bool(true));
+            vec![
+                text("package").to_owned(),
+                text("version").to_owned(),
+                nodes.collect::<Vec<_>>().join(", "),
+                if pure { "pure" } else { "effects" }.to_owned(),
+            ]
+        });
+        table(&["package", "version", "nodes", "effects"], lines.collect())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Shows the plugin of a package.
+pub(super) fn inspect(context: &Context, package: &str) -> anyhow::Result<Exit> {
+    let mut shown = context.api()?.get(&["plugins", package])?;
+    let mut item = taken(&mut shown, "plugin");
+    if let (Value::Object(item), Value::Object(shown)) = (&mut item, &mut shown) {
+        item.extend(std::mem::take(shown));
+    }
+    let item = picked(item, &ORDER);
+    text(&item, "package")?;
+    context.output.show(&item, || members(&item, &ORDER))?;
+    Ok(Exit::Done)
+}
