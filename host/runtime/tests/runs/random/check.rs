@@ -106,12 +106,15 @@ fn with_cancelled(net: &Net<'_>, told: &Told, mut states: Vec<State>) -> Vec<Sta
 /// The states that a record may lead to.
 fn after(net: &Net<'_>, state: &State, seen: &Seen) -> Result<Vec<State>, String> {
     if !state.gone.is_empty() || seen.shown.status == "cancelled" {
-        let is = |gone: &Gone| {
-            gone.node == seen.node
-                && gone.attempt == seen.shown.attempt
-                && gone.first.is_none_or(|first| first == seen.first)
+        let position = |first| {
+            let fits = |gone: &Gone| {
+                gone.node == seen.node && gone.attempt == seen.shown.attempt && gone.first == first
+            };
+            state.gone.iter().position(fits)
         };
-        let found = state.gone.iter().position(is);
+        // An execution that has begun is told by its first record; another one of the same node,
+        // in another scope, by none.
+        let found = position(Some(seen.first)).or_else(|| position(None));
         let found = found.filter(|_| seen.shown.status == "cancelled");
         let Some(found) = found else {
             let gone: Vec<&str> = state.gone.iter().map(|gone| net.name(gone.node)).collect();
