@@ -210,6 +210,7 @@ impl Bounds {
 
 impl Snapshot {
     /// How many bytes it holds, besides its run records.
+    #[cfg(any(test, feature = "memory"))]
     pub(crate) fn bytes(&self) -> u64 {
         let values = self.vars.iter().map(|(_, _, value)| value);
         let items = self.items.iter().map(|item| &item.output);
