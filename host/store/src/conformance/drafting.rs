@@ -2,6 +2,7 @@
 //! leave of documents.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use super::world::{Held, Member, definition, is_done, pins};
 use crate::drafts::{DraftRow, NewDraft, UPKEEP_ROWS, Upkeep, UpkeepOp};
 use crate::published::NewPublication;
 use crate::retention::Sweep;
+use crate::rows::PinsRow;
 use crate::stimuli::Send;
 use crate::{Write, Wrote};
 
@@ -213,6 +215,12 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     let member = Member::join(harness);
     let store = &*member.store;
     let held = member.born();
+    let mut beside = member.draft(1);
+    let json = Bytes::from_static(b"{\"pins\":{\"a\":1}}");
+    let digest = Digest::of(&json);
+    beside.pins = Arc::new(PinsRow { digest, json });
+    beside.definition = version("published");
+    member.create(beside);
     publish(&member, draft("published"));
     publish(&member, draft("replaced"));
     let used = store.instance_by_no(held.fence.instance).unwrap().unwrap();
@@ -250,6 +258,10 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     assert_eq!(sweep(301, 400), 2, "the definition and the pins");
     assert_eq!(store.definition(used.definition).unwrap(), None);
     assert_eq!(store.pins(used.pins).unwrap(), None);
+    assert!(
+        store.pins(digest).unwrap().is_some(),
+        "others have pins, too"
+    );
     let kept = |text: &str| store.definition(version(text).digest).unwrap().is_some();
     assert!(kept("published") && kept("replaced"), "versions stay");
     // What comes back is written again.

@@ -80,12 +80,16 @@ fn forget(member: &Member, instance: InstanceNo, before_ms: i64, rows: u32) -> u
 }
 
 fn sweep(member: &Member, what: Sweep, before_ms: i64) -> u32 {
+    sweep_by(member, what, before_ms, 3)
+}
+
+fn sweep_by(member: &Member, what: Sweep, before_ms: i64, rows: u32) -> u32 {
     let mut swept = 0;
     loop {
         match member.write(Write::Sweep {
             what,
             before_ms,
-            rows: 3,
+            rows,
             at_ms: before_ms - 1,
         }) {
             Wrote::Swept { count, more } if !more => return swept + count,
@@ -186,6 +190,26 @@ pub(super) fn shared_blobs_stay_until_the_last_one_goes(harness: &dyn Harness) {
     assert!(there());
     assert_eq!(sweep(&member, Sweep::Blobs, 1001), 1);
     assert!(!there());
+    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0, "it goes once");
+}
+
+pub(super) fn a_blob_that_stays_hides_none_that_goes(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (touched, old) = (large("t"), large("o"));
+    let (first, second) = (full(&member, 1, &touched), full(&member, 1, &old));
+    forget(&member, first, i64::MAX, 10);
+    forget(&member, second, i64::MAX, 10);
+    let held = member.born();
+    let mut last = member.last(&held);
+    last.at_ms = 5000;
+    let (digest, bytes) = (blob_of(&touched).digest, touched.inline().unwrap().clone());
+    last.blobs = vec![NewBlob { digest, bytes }];
+    assert!(is_done(&member.commit(last)));
+    forget(&member, held.fence.instance, i64::MAX, 10);
+    assert_eq!(sweep_by(&member, Sweep::Blobs, 4000, 1), 1);
+    let there = |payload| member.store.blob(blob_of(payload)).unwrap().is_some();
+    assert!(there(&touched) && !there(&old));
+    assert_eq!(sweep_by(&member, Sweep::Blobs, 5001, 1), 1);
 }
 
 pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {

@@ -6,11 +6,14 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestError, TestRunner};
+#[cfg(test)]
+use proptest::test_runner::{RngAlgorithm, TestRng};
 use windlass_model::{Incarnation, ScopeNo, Status};
 
 use super::history_kept::{self, Kept};
 use super::history_outside::{self, Asked};
+use super::history_set::{self, Set};
 use super::world::{Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
 use crate::published::Planned;
@@ -50,6 +53,7 @@ enum Op {
     Unpark,
     Kept(usize, Kept),
     Asked(usize, Asked),
+    Set(Set),
 }
 
 /// What a step does with its trigger and its instance.
@@ -95,6 +99,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
         6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Kept(by, op)),
         16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::Asked(by, op)),
+        4 => history_set::op().prop_map(Op::Set),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
         2 => which.prop_map(Op::Park),
@@ -114,35 +119,59 @@ pub(crate) fn random_histories_agree(tested: &dyn Harness, model: &dyn Harness) 
     agree(tested, &model.open(), model.clock());
 }
 
+/// Whether some histories, which are always the same, agree with the model. One that does not is
+/// not made shorter.
+#[cfg(test)]
+pub(crate) fn fixed_histories_agree(harness: &dyn Harness, cases: u32) -> bool {
+    let clock = Arc::new(TestClock::default());
+    let model = MemoryStore::new(Arc::clone(&clock) as Arc<dyn windlass_model::Clock>);
+    let config = Config {
+        cases,
+        max_shrink_iters: 0,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(config, seed);
+    run(&mut runner, harness, &(model as Arc<dyn Store>), &clock).is_ok()
+}
+
 fn agree(harness: &dyn Harness, model: &Arc<dyn Store>, clock: &TestClock) {
     let mut runner = TestRunner::new(Config {
         cases: 48,
         failure_persistence: None,
         ..Config::default()
     });
+    run(&mut runner, harness, model, clock).unwrap();
+}
+
+fn run(
+    runner: &mut TestRunner,
+    harness: &dyn Harness,
+    model: &Arc<dyn Store>,
+    clock: &TestClock,
+) -> std::result::Result<(), TestError<Vec<Vec<Op>>>> {
     // Each history begins where the one before ended: members and instances of its own keep
     // it apart, and the model comes along.
     let tested = harness.open();
     let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
-    runner
-        .run(&history, |history| {
-            let mut run = History {
-                model: Arc::clone(model),
-                tested: Arc::clone(&tested),
-                harness,
-                clock,
-                members: Vec::new(),
-                instances: Vec::new(),
-                held: Vec::new(),
-            };
-            run.join();
-            for ops in &history {
-                run.carry_out(ops);
-            }
-            run.end();
-            Ok(())
-        })
-        .unwrap();
+    runner.run(&history, |history| {
+        let mut run = History {
+            model: Arc::clone(model),
+            tested: Arc::clone(&tested),
+            harness,
+            clock,
+            members: Vec::new(),
+            instances: Vec::new(),
+            held: Vec::new(),
+        };
+        run.join();
+        for ops in &history {
+            run.carry_out(ops);
+        }
+        run.end();
+        Ok(())
+    })
 }
 
 struct History<'a> {
@@ -287,6 +316,7 @@ impl History<'_> {
             Op::Unpark => Write::Unpark,
             Op::Kept(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
             Op::Asked(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::Set(op) => op.write(&*self.model),
         })
     }
 
@@ -397,6 +427,7 @@ impl History<'_> {
         assert_eq!(tested.counts().unwrap(), model.counts().unwrap());
         history_kept::compare(&**tested, &**model);
         history_outside::compare(&**tested, &**model);
+        history_set::compare(&**tested, &**model);
         for no in self.instances.iter().map(|new| new.no) {
             history_kept::compare_instance(&**tested, &**model, no);
             history_outside::compare_instance(&**tested, &**model, no);

@@ -225,7 +225,7 @@ fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) ->
     }
 }
 
-fn dead(instance: InstanceNo, seq: u64) -> NewDeadLetter {
+pub(super) fn dead(instance: InstanceNo, seq: u64) -> NewDeadLetter {
     let seq = Seq(seq | u64::from(seq & 1 == 0) << 63);
     NewDeadLetter {
         reason: "failed".into(),

@@ -68,10 +68,16 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
     let (fence, trigger) = (held.fence, held.trigger);
     let mut stale = trigger;
     stale.token.0 -= 1;
-    assert!(is_fenced(&member.write(Write::Mark {
-        fence,
-        trigger: stale
-    })));
+    // The fence of one instance covers no trigger of another.
+    for trigger in [stale, member.born().trigger] {
+        assert!(is_fenced(&member.write(Write::Mark { fence, trigger })));
+        let reason = "no plugin".into();
+        assert!(is_fenced(&member.write(Write::Park {
+            fence,
+            trigger,
+            reason,
+        })));
+    }
     assert!(is_done(&member.write(Write::Mark { fence, trigger })));
     assert!(is_done(&member.write(Write::Release { fence })));
     assert!(is_fenced(&member.write(Write::Mark { fence, trigger })));

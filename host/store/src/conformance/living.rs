@@ -23,12 +23,12 @@ impl Member {
         }
     }
 
-    fn begin(&self, instance: InstanceId) -> Lived {
+    pub(super) fn begin(&self, instance: InstanceId) -> Lived {
         let at_ms = 20;
         self.life(LifeOp::Begin { instance, at_ms })
     }
 
-    fn delete(&self, instance: InstanceId) -> Lived {
+    pub(super) fn delete(&self, instance: InstanceId) -> Lived {
         self.life(LifeOp::Delete {
             instance,
             no: self.numbers.trigger().unwrap(),
@@ -65,7 +65,7 @@ impl Member {
         assert!(matches!(done, Wrote::Done | Wrote::DoneDue), "{done:?}");
     }
 
-    fn states(&self, no: InstanceNo) -> Vec<TriggerState> {
+    pub(super) fn states(&self, no: InstanceNo) -> Vec<TriggerState> {
         self.triggers(no).iter().map(|row| row.state).collect()
     }
 }

@@ -20,10 +20,12 @@ pub(crate) mod forgetting;
 pub(crate) mod history;
 mod history_kept;
 mod history_outside;
+mod history_set;
 mod holding;
 mod large;
 mod living;
 mod moving;
+mod neighbours;
 mod outside;
 mod planning;
 pub mod power;
@@ -154,7 +156,7 @@ macro_rules! conformance {
                 items_are_read_in_order, large_items_become_blobs;
             forgetting: only_the_expired_are_forgotten, the_oldest_expire_first,
                 an_instance_is_forgotten_whole, shared_blobs_stay_until_the_last_one_goes,
-                a_blob_that_is_wanted_again_stays;
+                a_blob_that_is_wanted_again_stays, a_blob_that_stays_hides_none_that_goes;
             waiting: a_stimulus_resumes_who_waits_for_it, too_early_is_as_good_as_in_time,
                 what_is_buffered_meets_whom_it_is_for, a_group_is_burned_together,
                 without_burning_the_wait_goes_on, what_is_not_waiting_is_resumed_beside,
@@ -193,6 +195,10 @@ macro_rules! conformance {
                 what_somebody_runs_keeps_its_place, what_cannot_be_put_in_leaves_no_trace,
                 families_and_the_deleted_keep_their_places, what_is_taken_out_is_bounded,
                 putting_in_races_a_burst;
+            neighbours: what_takes_a_place_takes_over_what_is_its_own,
+                what_is_deleted_leaves_neighbours_alone, what_begins_leaves_neighbours_alone,
+                what_goes_on_leaves_neighbours_paused, what_is_at_work_stays_when_it_goes_on,
+                what_is_published_leaves_other_workflows_alone;
             values: keys_at_their_bounds_are_kept_and_found, any_text_is_kept_where_people_read_it;
             history: random_histories_agree_with_the_model;
         }

@@ -13,6 +13,7 @@ use super::living::RACES;
 use super::waiting::stimulus;
 use super::world::{Member, is_done, is_fenced};
 use crate::lives::{LifeOp, Lived};
+use crate::outside::NewOutside;
 use crate::rows::{JournalRow, NewInstance, NewTrigger, Parent, TriggerRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
 use crate::write::Commit;
@@ -26,11 +27,11 @@ const BOUNDS: Bounds = Bounds {
 };
 
 impl Member {
-    fn snapshot(&self, id: InstanceId) -> Snapshot {
+    pub(super) fn snapshot(&self, id: InstanceId) -> Snapshot {
         self.store.snapshot(id, BOUNDS).unwrap().unwrap()
     }
 
-    fn import(&self, import: Import) -> Imported {
+    pub(super) fn import(&self, import: Import) -> Imported {
         match self.write(Write::Import(Box::new(import))) {
             Wrote::Imported(imported) => imported,
             other => panic!("{other:?}"),
@@ -38,7 +39,7 @@ impl Member {
     }
 
     /// What puts a snapshot in, with numbers of this member.
-    fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
+    pub(super) fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
         let mut runs = FxHashMap::default();
         let no = self.numbers.instance().unwrap();
         let records = taken.runs.iter().rev().map(|run| {
@@ -123,7 +124,7 @@ impl Member {
         }
     }
 
-    fn in_place(&self, taken: &Snapshot) -> Import {
+    pub(super) fn in_place(&self, taken: &Snapshot) -> Import {
         Import {
             replace: true,
             ..self.again(taken, taken.row.id)
@@ -150,7 +151,7 @@ fn pending(row: &TriggerRow, no: TriggerNo) -> NewTrigger {
     }
 }
 
-fn another() -> InstanceId {
+pub(super) fn another() -> InstanceId {
     InstanceId(Uuid::from_u128(77))
 }
 
@@ -346,8 +347,24 @@ pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
 }
 
 impl Member {
-    fn head_of(&self, id: InstanceId) -> crate::rows::InstanceRow {
+    pub(super) fn head_of(&self, id: InstanceId) -> crate::rows::InstanceRow {
         self.store.instance(id).unwrap().unwrap()
+    }
+}
+
+/// A trigger of an instance, with a name of its own.
+pub(super) fn named(no: TriggerNo, instance: InstanceId) -> NewOutside {
+    NewOutside {
+        no,
+        id: TriggerId(Uuid::from_u128(no.0 as u128)),
+        instance,
+        node: None,
+        kind: TriggerType::Manual,
+        due_ms: 1000,
+        payload: None,
+        priority: 0,
+        detail: bytes::Bytes::new(),
+        request: Digest::of(b"request"),
     }
 }
 
@@ -375,19 +392,9 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
         refused(import, Imported::Reserved { by });
     }
     // Names belong to one instance only.
-    let name = TriggerId(Uuid::from_u128(5));
-    let outside = crate::outside::NewOutside {
-        no: member.numbers.trigger().unwrap(),
-        id: name,
-        instance: id,
-        node: None,
-        kind: TriggerType::Manual,
-        due_ms: 1000,
-        payload: None,
-        priority: 0,
-        detail: bytes::Bytes::new(),
-        request: Digest::of(b"request"),
-    };
+    let no = member.numbers.trigger().unwrap();
+    let outside = named(no, id);
+    let name = outside.id;
     member.write(Write::Schedule(Box::new(outside)));
     taken = member.snapshot(id);
     assert_eq!(taken.names.len(), 1);
@@ -403,8 +410,8 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
     assert!(named.row.is_some());
 }
 
-pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) {
-    let member = Member::join(harness);
+/// An instance that waits for its child, which has begun.
+pub(super) fn family(member: &Member) -> (InstanceId, InstanceId) {
     let held = member.born();
     let parent = held.fence.instance;
     let id = member.head(parent).id;
@@ -426,6 +433,12 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
         ..member.step(&held)
     };
     assert!(matches!(member.commit(step), Wrote::DoneDue));
+    (id, child_id)
+}
+
+pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) {
+    let member = Member::join(harness);
+    let (id, child_id) = family(&member);
     let (above, below) = (member.snapshot(id), member.snapshot(child_id));
     assert_eq!((above.children, below.children), (1, 0));
     assert_eq!(member.import(member.in_place(&above)), Imported::Children);

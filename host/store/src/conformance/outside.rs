@@ -424,6 +424,8 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     let no = member.create(member.draft(1));
     let new = member.outside(1, no);
     assert_eq!(member.schedule(&new), Scheduled::New);
+    let beside = member.outside(2, no);
+    assert_eq!(member.schedule(&beside), Scheduled::New);
     let target = TriggerTarget::Outside(new.id);
     assert_eq!(member.fire(target), Touched::Done);
     let claims = member.claim(20, 1, 2);
@@ -480,6 +482,8 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     assert_eq!(member.letter(replay(all[1].no)), Lettered::Closed);
     let again = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((again.due_ms, again.payload), (55, row.payload.clone()));
+    let named = member.store.trigger(TriggerTarget::Outside(beside.id));
+    assert_eq!(named.unwrap().unwrap().no, beside.no);
     let read = member.store.dead_letter(all[0].no).unwrap().unwrap();
     assert_eq!(read.replayed_ms, Some(55));
     let delete = DeadLetterOp::Delete { no: all[0].no };

@@ -131,8 +131,11 @@ pub(super) fn an_occurrence_can_be_left_out(harness: &dyn Harness) {
 fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, triggers: usize) {
     let member = Member::join(harness);
     let mut new = draft("one");
-    new.schedules.truncate(1);
+    // Behind the first one all the time.
+    new.schedules[1].next_ms = 9_000;
     publish(&member, new);
+    let beside = || schedules(&*member.store)[1].clone();
+    let untouched = beside();
     let occurrence = plan(&member, 100, overlap);
     assert_eq!(
         planned(&member, &occurrence),
@@ -164,6 +167,7 @@ fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, trigg
         Planned::Created(id(&third)),
         "{overlap:?}"
     );
+    assert_eq!(beside(), untouched, "{overlap:?}");
 }
 
 pub(super) fn overlap_allow_starts_beside_it(harness: &dyn Harness) {

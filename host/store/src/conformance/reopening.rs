@@ -169,6 +169,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
     let held = member.born();
     let no = held.fence.instance;
     let letter = failed_for_good(&member, &held);
+    let beside = failed_for_good(&member, &member.born());
     let replay = |letter| {
         let reopen = Reopen {
             replays: Some(letter),
@@ -176,7 +177,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
         };
         member.life(LifeOp::Reopen(Box::new(reopen)))
     };
-    let replayed_ms = || {
+    let replayed_ms = |letter| {
         let letter = member.store.dead_letter(letter).unwrap();
         letter.unwrap().replayed_ms
     };
@@ -185,9 +186,10 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
         ..member.reopening(no, Version(0))
     };
     assert_eq!(member.life(LifeOp::Reopen(Box::new(stale))), Lived::Moved);
-    assert_eq!(replayed_ms(), None, "what is refused leaves no trace");
+    assert_eq!(replayed_ms(letter), None, "what is refused leaves no trace");
     assert_eq!(replay(letter), Lived::Done);
-    assert_eq!(replayed_ms(), Some(60));
+    assert_eq!(replayed_ms(letter), Some(60));
+    assert_eq!(replayed_ms(beside), None);
     assert_eq!(member.head(no).status, Status::Running);
 
     let claims = member.claim(70, 1, 1);

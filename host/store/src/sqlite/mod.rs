@@ -85,6 +85,8 @@ impl SqliteStore {
             locks: Mutex::default(),
             #[cfg(test)]
             troubles: Mutex::default(),
+            #[cfg(test)]
+            watched: Mutex::default(),
             options,
         });
         let pool = Pool::new(path, shared.options.read_connections, health);

@@ -48,4 +48,7 @@ pub(super) struct Shared {
     /// What a test lets happen to the next commits.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::Trouble>>,
+    /// What a test watches of the shared statements.
+    #[cfg(test)]
+    pub(super) watched: Mutex<Option<Arc<super::tests::Watched>>>,
 }

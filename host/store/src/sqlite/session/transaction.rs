@@ -12,6 +12,8 @@ use crate::sql::sweeping::Place;
 use crate::sql::transaction::{Done, Head, Transaction};
 use crate::sql::{Param, Row, Sql};
 use crate::sqlite::pool::rows;
+#[cfg(test)]
+use crate::sqlite::tests;
 use crate::stimuli::{NewBookmark, Resume, Send};
 use crate::transfer::Import;
 use crate::write::{Claim, Commit, Fence, NewItem, NewMember, Wrote};
@@ -32,10 +34,14 @@ impl Transaction for Session<'_> {
         params: Vec<Param>,
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Done<Self, Vec<T>> {
+        #[cfg(test)]
+        let (sql, _undone) = tests::watch(self.shared, self.connection, sql)?;
         Ok(rows(self.connection, sql, &params, read)??)
     }
 
     async fn execute(&mut self, sql: Sql, params: Vec<Param>) -> Done<Self, u64> {
+        #[cfg(test)]
+        let (sql, _undone) = tests::watch(self.shared, self.connection, sql)?;
         let mut statement = self.connection.prepare_cached(sql.sqlite)?;
         Ok(statement.execute(params_from_iter(&params))? as u64)
     }

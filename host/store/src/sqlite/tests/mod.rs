@@ -6,6 +6,7 @@ mod damage;
 mod forgetting;
 mod marking;
 mod migrating;
+mod mutating;
 mod opening;
 mod sharing;
 mod tearing;
@@ -18,6 +19,7 @@ use rusqlite::{Connection, ffi};
 use tempfile::TempDir;
 use windlass_model::Clock;
 
+pub(super) use self::mutating::{Watched, watch};
 use super::shared::Shared;
 use super::{SqliteOptions, SqliteStore};
 use crate::Store;
