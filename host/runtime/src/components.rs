@@ -19,9 +19,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_model::{Clock, Code, Digest};
 use windlass_periodic::{Bell, Periodic, Rest};
 use windlass_plugins::{Host, Plugin, Signed};
-use windlass_store::components::{NewComponent, Stored};
+use windlass_store::components::{NewComponent, Stored, SweepComponents};
 use windlass_store::published::PublicationQuery;
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::{Store, Writer as _};
 
 use crate::catalog;
 use crate::error::Error;
@@ -281,15 +281,13 @@ impl Exchange {
         let at_ms = self.clock.wall_ms();
         let mut used: Vec<Digest> = used.into_iter().collect();
         loop {
-            let swept = self.store.write(Write::SweepComponents {
+            let swept = self.store.write(SweepComponents {
                 used: std::mem::take(&mut used),
                 before_ms: at_ms.saturating_sub_unsigned(KEPT_MS),
                 at_ms,
             })?;
-            match swept {
-                Wrote::Swept { more: true, .. } => {}
-                Wrote::Swept { .. } => return Ok(()),
-                other => return Err(crate::store_answered(&other).into()),
+            if !swept.more {
+                return Ok(());
             }
         }
     }
@@ -389,8 +387,8 @@ impl Exchange {
             vouched: signed.as_ref().is_some_and(|signed| signed.vouched),
             signature: signed.map(|signed| signed.text.to_string()),
         };
-        match self.store.write(Write::KeepComponent(Box::new(new))) {
-            Ok(_) => {
+        match self.store.write(new) {
+            Ok(()) => {
                 self.store.notify();
                 Ok(true)
             }

@@ -1,4 +1,5 @@
 use windlass_model::{Code, Diagnostic};
+use windlass_store::write::Fenced;
 
 /// What the runtime could not do.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,15 @@ pub enum Error {
     /// A thread or the tokio runtime could not be started.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
+}
+
+/// An operation that sets no fence was fenced off: the membership of this process has ended, or the
+/// store is at fault.
+impl From<Fenced> for Error {
+    fn from(fenced: Fenced) -> Self {
+        let message = format!("the store gave an unexpected answer: {fenced:?}");
+        Self::Store(windlass_store::Error::new(Code::new("WL-X001"), message))
+    }
 }
 
 impl Error {

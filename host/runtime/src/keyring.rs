@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_keys::{Key, Keys};
 use windlass_model::Digest;
-use windlass_store::{Store, Write};
+use windlass_store::{Store, Writer as _, settings};
 
 use crate::codes;
 use crate::error::Error;
@@ -97,7 +97,7 @@ fn write(store: &dyn Store, newest: Digest) -> Result<(), Error> {
             "the setting `{SETTING}` cannot be written: {error}"
         ))
     })?;
-    store.write(Write::Setting {
+    store.write(settings::Setting {
         name: SETTING.to_owned(),
         value: Some(json.into()),
     })?;
@@ -148,7 +148,7 @@ mod tests {
         for bad in ["", "{}", r#"{"windlass":2,"newest":"x"}"#, "null"] {
             let value = Some(Bytes::from_static(bad.as_bytes()));
             let name = SETTING.to_owned();
-            store.write(Write::Setting { name, value }).unwrap();
+            store.write(settings::Setting { name, value }).unwrap();
             assert!(check(&*store, &Keys::fixed(ring.clone())).is_err(), "{bad}");
         }
     }

@@ -50,21 +50,9 @@ pub use links::Links;
 pub use observe::{Observed, Observer};
 pub use options::{Beside, BurstBounds, Options, Scope};
 pub use pause::Paused;
-pub use request::{StartRequest, Started, enqueue};
+pub use request::{StartRequest, Started};
 pub use runtime::{Drained, Runtime, result_of};
 pub use scheduler::core::Settings;
 pub use topology::{BurstLock, Distribution, Topology};
 pub use wait::RunResult;
 pub use watching::PluginFolders;
-
-use windlass_store::Wrote;
-
-/// A backend answered a write with something that is no answer to it.
-fn store_answered(answer: &Wrote) -> windlass_store::Error {
-    windlass_store::Error {
-        code: windlass_model::Code::new("WL-X001"),
-        message: format!("the store gave an unexpected answer: {answer:?}"),
-        help: None,
-        transient: false,
-    }
-}

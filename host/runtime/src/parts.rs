@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use windlass_periodic::Bell;
-use windlass_store::{Sink, Write};
+use windlass_store::write::Unpark;
+use windlass_store::{Sink, Writer as _};
 
 use crate::catalog::Catalog;
 use crate::doorkeeper::Doorkeeper;
@@ -99,7 +100,7 @@ impl Parts {
             shards: (0..workers.max(1)).map(Shard::new).collect(),
         });
         // What was put aside may run with the plugins that there are now.
-        shared.base.store.write(Write::Unpark)?;
+        shared.base.store.write(Unpark)?;
         let sink = sink(&mailbox);
         let driver = Driver {
             shared: Arc::clone(&shared),

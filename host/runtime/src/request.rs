@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::Command;
 use windlass_model::{Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, valid};
-use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger};
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::rows::{Created, DefinitionRow, InstanceRow, NewInstance, NewTrigger};
+use windlass_store::write::OrFenced;
 
-use crate::catalog::{Catalog, Prepared};
-use crate::client::{as_member, used_up};
+use crate::catalog::Prepared;
+use crate::client::used_up;
 use crate::clock::new_instance_id;
 use crate::error::Error;
 use crate::reserving;
@@ -152,19 +152,18 @@ impl StartRequest {
     /// What to answer when the store has been asked to create the run of this name and number.
     pub(crate) fn answered(
         &self,
-        answer: Wrote,
+        created: OrFenced<Created>,
         (id, no): (InstanceId, InstanceNo),
     ) -> Result<Started, Error> {
-        match answer {
-            Wrote::Created => Ok(Started {
+        match created? {
+            Created::New => Ok(Started {
                 id,
                 no,
                 existing: None,
             }),
-            Wrote::Exists(row) => self.existing(row),
-            Wrote::Deleted => Err(Error::Deleted(id)),
-            Wrote::Reserved { by } => Err(Error::Reserved { by }),
-            other => Err(crate::store_answered(&other).into()),
+            Created::Exists(row) => self.existing(row),
+            Created::Deleted => Err(Error::Deleted(id)),
+            Created::Reserved { by } => Err(Error::Reserved { by }),
         }
     }
 
@@ -181,27 +180,6 @@ impl StartRequest {
             existing: Some(row),
         })
     }
-}
-
-/// Writes a run down for whoever serves the store, without running anything here.
-///
-/// # Errors
-///
-/// The definition or the input is wrong, the id is taken, or the store is in trouble.
-pub fn enqueue(
-    store: &dyn Store,
-    plugins: &windlass_plugins::Host,
-    now_ms: i64,
-    request: &StartRequest,
-) -> Result<Started, Error> {
-    let prepared = Catalog::default().prepare(request.definition.clone(), plugins)?;
-    request.check(&prepared)?;
-    as_member(store, now_ms, |numbers| {
-        let (new, _) = request.instance(&prepared, numbers, None, now_ms)?;
-        let (id, no) = (new.id, new.no);
-        let answer = store.write(Write::Create(Box::new(new)))?;
-        request.answered(answer, (id, no))
-    })
 }
 
 fn input_error(reason: &str) -> Error {

@@ -11,7 +11,8 @@ use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceNo, Payload, Status};
 use windlass_periodic::Periodic;
 use windlass_store::rows::InstanceRow;
-use windlass_store::{Listener, Write};
+use windlass_store::write::Leave;
+use windlass_store::{Listener, Writer as _};
 
 use crate::catalog::Prepared;
 use crate::definitions::{self, Definitions};
@@ -436,7 +437,7 @@ impl Runtime {
             let _ = thread.join();
         }
         let incarnation = self.membership.numbers().incarnation();
-        if let Err(error) = self.shared.base.store.write(Write::Leave { incarnation }) {
+        if let Err(error) = self.shared.base.store.write(Leave { incarnation }) {
             // Others find out by the file lock or the lease.
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }

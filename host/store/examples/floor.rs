@@ -22,10 +22,13 @@ use windlass_model::{
     Clock, Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus,
     Seq, Status, Token, TriggerNo, TriggerType, Version,
 };
-use windlass_store::rows::{BORN_EPOCH, DefinitionRow, NewInstance, NewTrigger, PinsRow, RunRow};
-use windlass_store::write::{Commit, Fence, NewMember, TriggerFence};
+use windlass_store::rows::{
+    BORN_EPOCH, Created, DefinitionRow, NewInstance, NewTrigger, PinsRow, RunRow,
+};
+use windlass_store::write::{Commit, Committed, Fence, NewMember, TriggerFence};
 use windlass_store::{
-    Durability, Result, Sink, SqliteOptions, SqliteStore, Store as _, Ticket, Write, Wrote,
+    Durability, Result, Sink, SqliteOptions, SqliteStore, Store as _, Ticket, Write, Writer as _,
+    Wrote,
 };
 
 const PENDING: usize = 300_000;
@@ -80,9 +83,7 @@ fn measure(directory: &Path, durability: Durability) {
         lease_ms: 30_000,
         joined_ms: 0,
     };
-    let Ok(Wrote::Joined(incarnation)) = store.write(Write::Join(member)) else {
-        return;
-    };
+    let incarnation = store.write(member).unwrap();
     let numbers = Numbers::new(incarnation);
     let (sender, receiver) = channel();
     let sink: Arc<dyn Sink> = Arc::new(Answers(parking_lot::Mutex::new(sender)));
@@ -90,7 +91,7 @@ fn measure(directory: &Path, durability: Durability) {
     let begun = now(rustix::time::ClockId::Monotonic);
     for _ in 0..PENDING / 1000 {
         let creates = (0..10)
-            .map(|ticket| (ticket, create(&numbers, None, 100)))
+            .map(|ticket| (ticket, create(&numbers, None, 100).into()))
             .collect();
         submit(&store, &sink, &receiver, creates);
     }
@@ -102,16 +103,13 @@ fn measure(directory: &Path, durability: Durability) {
         let mut chains: Vec<Chain> = Vec::new();
         let creates = (0..size)
             .map(|ticket| {
-                let write = create(&numbers, Some(incarnation), 1);
-                let Write::Create(new) = &write else {
-                    unreachable!()
-                };
+                let new = create(&numbers, Some(incarnation), 1);
                 chains.push(Chain::new(
                     incarnation,
                     new.no,
                     new.triggers.first().unwrap().no,
                 ));
-                (ticket as Ticket, write)
+                (ticket as Ticket, new.into())
             })
             .collect();
         submit(&store, &sink, &receiver, creates);
@@ -121,7 +119,7 @@ fn measure(directory: &Path, durability: Durability) {
         for _ in 0..groups {
             let writes = chains
                 .iter_mut()
-                .map(|chain| (0, chain.step(&numbers)))
+                .map(|chain| (0, chain.step(&numbers).into()))
                 .collect();
             let begun = now(rustix::time::ClockId::Monotonic);
             submit(&store, &sink, &receiver, writes);
@@ -151,7 +149,11 @@ fn submit(
     while left > 0 {
         for (_, answer) in receiver.recv().unwrap() {
             assert!(
-                matches!(answer, Ok(Wrote::Done | Wrote::Created)),
+                matches!(
+                    answer,
+                    Ok(Wrote::Commit(Ok(Committed { due: false }))
+                        | Wrote::Create(Ok(Created::New)))
+                ),
                 "{answer:?}"
             );
             left -= 1;
@@ -159,7 +161,7 @@ fn submit(
     }
 }
 
-fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write {
+fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewInstance {
     let json = Bytes::from_static(b"{}");
     let trigger = |seq| NewTrigger {
         no: numbers.trigger().unwrap(),
@@ -175,7 +177,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
     };
     let digest = Digest::of(&json);
     let no = numbers.instance().unwrap();
-    Write::Create(Box::new(NewInstance {
+    NewInstance {
         no,
         id: InstanceId(Uuid::from_u128((no.0 as u128) << 64)),
         definition: Arc::new(DefinitionRow {
@@ -197,7 +199,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> Write
         exclusive: None,
         blobs: Vec::new(),
         created_ms: 0,
-    }))
+    }
 }
 
 /// An instance whose every step has one successor, run here.
@@ -229,7 +231,7 @@ impl Chain {
         }
     }
 
-    fn step(&mut self, numbers: &Numbers) -> Write {
+    fn step(&mut self, numbers: &Numbers) -> Commit {
         let no = numbers.run().unwrap();
         let run = RunRow {
             no,
@@ -260,7 +262,7 @@ impl Chain {
             payload: None,
             priority: 0,
         };
-        let write = Write::Commit(Box::new(Commit {
+        let step = Commit {
             fence: self.fence,
             trigger: self.trigger,
             status: Status::Running,
@@ -283,11 +285,11 @@ impl Chain {
             finish: None,
             release: false,
             at_ms: 1_790_000_000_000,
-        }));
+        };
         self.fence.version.0 += 1;
         self.trigger.token.0 += 1;
         self.seq += 1;
         self.last_run = Some(no);
-        write
+        step
     }
 }

@@ -14,7 +14,7 @@ use windlass_model::limits::{COMPONENT_BYTES, COMPONENTS, COMPONENTS_BYTES};
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// A component to be kept.
+/// A component to be kept, unless it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewComponent {
     /// SHA-256 of `bytes`.
@@ -31,6 +31,18 @@ pub struct NewComponent {
     /// Whether the giver trusts the key that has made the signature. Such a signature takes the
     /// place of another one; any other only fills an empty place.
     pub vouched: bool,
+}
+
+/// Notes which components are used, and forgets some of those that were not named for a while and
+/// that no pins name.
+#[derive(Clone, Debug)]
+pub struct SweepComponents {
+    /// Those that are used.
+    pub used: Vec<Digest>,
+    /// A component that was named since then stays, in epoch milliseconds.
+    pub before_ms: i64,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
 }
 
 /// What is kept of a component.

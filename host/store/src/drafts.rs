@@ -105,19 +105,39 @@ pub struct UpkeepRow {
     pub at_ms: i64,
 }
 
-/// What is done about requests.
+/// Writes a request to look at definitions again. It takes the place of earlier ones that it
+/// includes. Answered by its number.
 #[derive(Clone, Debug)]
-pub enum UpkeepOp {
-    /// Writes a request. It takes the place of earlier ones that it includes. Answered by
-    /// [`crate::Wrote::Requested`].
-    Request {
-        /// What is to be looked at again.
-        what: Upkeep,
-        /// Epoch milliseconds.
-        at_ms: i64,
-    },
-    /// These were carried out. Answered by [`crate::Wrote::Done`].
-    Done(Vec<UpkeepNo>),
+pub struct RequestUpkeep {
+    /// What is to be looked at again.
+    pub what: Upkeep,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// These requests were carried out.
+#[derive(Clone, Debug)]
+pub struct UpkeepDone(pub Vec<UpkeepNo>);
+
+/// Throws a draft away.
+#[derive(Clone, Debug)]
+pub struct DiscardDraft {
+    /// The workflow.
+    pub name: String,
+    /// Only this revision.
+    pub revision: Option<u64>,
+}
+
+/// Forgets a place that a version was published from, and takes that version back if it is still
+/// the published one, no other place has it too, and `retract` says so.
+#[derive(Clone, Debug)]
+pub struct DropSource {
+    /// The place, as it was named when it was published.
+    pub name: String,
+    /// Whether to take it back.
+    pub retract: bool,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -6,9 +6,9 @@
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload};
 
-use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
+use crate::letters::{LetterBody, NewDeadLetter};
 use crate::rows::{NewBlob, NewInstance};
-use crate::stimuli::{NewStimulus, QueueOp};
+use crate::stimuli::NewStimulus;
 use crate::transfer::Import;
 use crate::write::Write;
 
@@ -24,8 +24,8 @@ pub(crate) fn externalise(write: &mut Write) {
             send.starts.iter_mut().for_each(|(_, new)| instance(new));
         }
         Write::Resume(resume) => move_out(&mut resume.input, &mut resume.blobs),
-        Write::Queue(QueueOp::Add(new)) => stimulus(new),
-        Write::DeadLetter(DeadLetterOp::Add(new)) => letter(new),
+        Write::Enqueue(new) => stimulus(new),
+        Write::AddLetter(new) => letter(new),
         Write::Commit(commit) => {
             commit.children.iter_mut().for_each(instance);
             commit.sends.iter_mut().for_each(stimulus);

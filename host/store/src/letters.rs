@@ -127,33 +127,32 @@ pub struct LetterQuery {
     pub limit: u32,
 }
 
-/// What is done with dead letters.
-#[derive(Clone, Debug)]
-pub enum DeadLetterOp {
-    /// Writes one. Answered by [`crate::Wrote::Done`].
-    Add(Box<NewDeadLetter>),
-    /// Tries one again: what came from outside gets a row that is due now, a stimulus goes to
-    /// the queue. Answered by [`crate::Wrote::Letter`].
-    Replay {
-        /// Which.
-        no: LetterNo,
-        /// The number of the new row, if it needs one.
-        trigger: TriggerNo,
-        /// Epoch milliseconds.
-        at_ms: i64,
-    },
-    /// Throws one away. Answered by [`crate::Wrote::Letter`].
-    Delete {
-        /// Which.
-        no: LetterNo,
-    },
-    /// Throws the old ones away. Answered by [`crate::Wrote::Freed`].
-    Purge {
-        /// Those that died before this, in epoch milliseconds.
-        before_ms: i64,
-        /// Bound on them.
-        limit: u32,
-    },
+/// Tries a dead letter again: what came from outside gets a row that is due now, a stimulus goes
+/// to the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayLetter {
+    /// Which.
+    pub no: LetterNo,
+    /// The number of the new row, if it needs one.
+    pub trigger: TriggerNo,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// Throws a dead letter away.
+#[derive(Clone, Copy, Debug)]
+pub struct DeleteLetter {
+    /// Which.
+    pub no: LetterNo,
+}
+
+/// Throws old dead letters away. Answered by their number.
+#[derive(Clone, Copy, Debug)]
+pub struct PurgeLetters {
+    /// Those that died before this, in epoch milliseconds.
+    pub before_ms: i64,
+    /// Bound on them.
+    pub limit: u32,
 }
 
 /// What became of a dead letter.

@@ -1,7 +1,7 @@
 //! What lasts.
 //!
 //! A store keeps definitions, instances, triggers, run records and blobs, and changes them
-//! only by the verbs in [`Write`]. Each verb is one logical transaction that checks its own
+//! only by the verbs in [`mod@write`]. Each verb is one logical transaction that checks its own
 //! fences; a backend may put many of them into one physical transaction, in the order in
 //! which they were submitted, and reports each only when it is durable.
 //!
@@ -24,6 +24,7 @@ pub mod published;
 pub mod read;
 pub mod retention;
 pub mod rows;
+pub mod settings;
 pub mod sqlite;
 pub mod stimuli;
 pub mod transfer;
@@ -38,7 +39,6 @@ mod health;
 mod prefix;
 mod queue;
 mod round;
-mod settings;
 mod sql;
 mod sums;
 mod weight;
@@ -50,7 +50,7 @@ pub use memory::MemoryStore;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use read::Reader;
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
-pub use write::{Line, Sink, Ticket, Write, Wrote};
+pub use write::{Order, Sink, Ticket, Verb, Write, Writer, Wrote};
 
 use std::sync::Arc;
 
@@ -63,8 +63,9 @@ pub trait Store: Reader + Send + Sync + 'static {
     /// Writes submitted through one sink are carried out and answered in order.
     fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>);
 
-    /// One write, waited for. Not for the hot path.
-    fn write(&self, write: Write) -> Result<Wrote>;
+    /// Carries out one write, and waits for its answer. Callers have [`Writer::write`] for that,
+    /// which knows the answer's type.
+    fn carry_out(&self, write: Write) -> Result<Wrote>;
 
     /// Tells other processes on the same store that there is something new for them.
     fn notify(&self);

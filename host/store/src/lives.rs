@@ -36,16 +36,17 @@ pub enum LifeOp {
     /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`], [`Lived::Already`] or
     /// [`Lived::Moved`].
     Reopen(Box<Reopen>),
-    /// Deletes at most about `rows` rows of what is left behind a tombstone. Answered by
-    /// [`Lived::Done`], or [`Lived::More`] if there is more of it.
-    Clear {
-        /// Which.
-        instance: InstanceNo,
-        /// Bound on the rows, which bounds how long the writer is held.
-        rows: u32,
-        /// From when on its blobs may be swept, in epoch milliseconds.
-        at_ms: i64,
-    },
+}
+
+/// Deletes at most about `rows` rows of what is left behind a tombstone.
+#[derive(Clone, Copy, Debug)]
+pub struct Clear {
+    /// Which.
+    pub instance: InstanceNo,
+    /// Bound on the rows, which bounds how long the writer is held.
+    pub rows: u32,
+    /// From when on its blobs may be swept, in epoch milliseconds.
+    pub at_ms: i64,
 }
 
 /// How an instance goes on that had ended.
@@ -87,8 +88,6 @@ pub enum Lived {
     Already,
     /// It is a tombstone.
     Gone(InstanceNo),
-    /// There is more to do.
-    More,
     /// There is no such instance, or there is only its tombstone.
     NotFound,
     /// It has ended.

@@ -62,6 +62,47 @@ pub enum TriggerTarget {
     Row(InstanceNo, Seq),
 }
 
+/// Makes a trigger due now.
+#[derive(Clone, Copy, Debug)]
+pub struct Fire {
+    /// Which.
+    pub target: TriggerTarget,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// Makes a trigger due at another time.
+#[derive(Clone, Copy, Debug)]
+pub struct Reschedule {
+    /// Which.
+    pub target: TriggerTarget,
+    /// Epoch milliseconds.
+    pub due_ms: i64,
+}
+
+/// Removes a trigger from outside that no member has claimed. One that is claimed, or that the
+/// engine made, is asked to be cancelled by a control trigger.
+#[derive(Clone, Copy, Debug)]
+pub struct CancelTrigger {
+    /// Which.
+    pub target: TriggerTarget,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// Writes a control trigger that is due now.
+#[derive(Clone, Copy, Debug)]
+pub struct Control {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The number of the row.
+    pub no: TriggerNo,
+    /// A control type.
+    pub kind: TriggerType,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
 /// What became of touching a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {

@@ -24,13 +24,33 @@ pub struct NewPublication {
     /// What starts it by time. Keys are unique.
     pub schedules: Vec<NewSchedule>,
     /// Only if this version is the published one, 0 for only if none is. Otherwise nothing is
-    /// written, and the answer is [`crate::Wrote::Fenced`].
+    /// written, and the answer is [`Fenced`](crate::write::Fenced).
     pub only: Option<u32>,
     /// The revision of the draft that it was made from: removed with it. If the workflow's draft
-    /// is another one by now, nothing is written, and the answer is [`crate::Wrote::Fenced`].
+    /// is another one by now, nothing is written, and the answer is [`Fenced`](crate::write::Fenced).
     pub draft: Option<u64>,
     /// The place that it was read from, like a path: noted with the version.
     pub source: Option<String>,
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// The definition is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Its version.
+    pub version: u32,
+    /// Whether it was the published one before.
+    pub unchanged: bool,
+}
+
+/// Takes the published version of a workflow back, with what starts it.
+#[derive(Clone, Debug)]
+pub struct Retract {
+    /// The workflow.
+    pub name: String,
+    /// Only if this version is the published one.
+    pub only: Option<u32>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }

@@ -8,7 +8,7 @@ use crate::Store;
 use crate::error::{Error, Result};
 use crate::externalise::externalise;
 use crate::weight::weight;
-use crate::write::{Line, Sink, Ticket, Write, Wrote};
+use crate::write::{Order, Sink, Ticket, Write, Wrote};
 
 /// Writes submitted together.
 pub(crate) struct Batch {
@@ -46,7 +46,7 @@ pub(crate) fn submit(
 }
 
 /// Submits one write, and waits for its answer.
-pub(crate) fn write(store: &impl Store, write: Write) -> Result<Wrote> {
+pub(crate) fn wait(store: &impl Store, write: Write) -> Result<Wrote> {
     let awaited = Arc::new(Awaited::of(&write));
     let sink: Arc<dyn Sink> = Arc::clone(&awaited) as Arc<dyn Sink>;
     store.submit(&sink, vec![(0, write)]);
@@ -126,7 +126,7 @@ impl Queue {
 
 /// Waits for one answer.
 struct Awaited {
-    line: Line,
+    order: Order,
     answer: Mutex<Option<Result<Wrote>>>,
     answered: Condvar,
 }
@@ -134,7 +134,7 @@ struct Awaited {
 impl Awaited {
     fn of(write: &Write) -> Self {
         Self {
-            line: write.line(),
+            order: write.order(),
             answer: Mutex::default(),
             answered: Condvar::new(),
         }
@@ -159,7 +159,7 @@ impl Sink for Awaited {
         }
     }
 
-    fn line(&self) -> Line {
-        self.line
+    fn order(&self) -> Order {
+        self.order
     }
 }

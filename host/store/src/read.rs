@@ -14,171 +14,140 @@ use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::sql::{self, InTables};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
-/// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
-pub trait Reader {
-    /// The head of an instance.
-    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>>;
-
-    /// The head of an instance, by number.
-    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>>;
-
-    /// An instance with all that hangs on it, as it is in one moment: one transaction.
-    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>>;
-
-    /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
-    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>>;
-
-    /// Instances, the highest number first: those of the process that joined the store last come
-    /// first, and of one process, the one that was written down last.
-    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>>;
-
-    /// What an instance works on.
-    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>>;
-
-    /// What came out of a finished instance.
-    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>>;
-
-    /// All variables of one scope of an instance.
-    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>>;
-
-    /// The open scopes of an instance besides the root, in order: the engine's, opaque.
-    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>>;
-
-    /// What came out of the items of a for-each, by place, from this place on.
-    fn items(
-        &self,
-        instance: InstanceNo,
-        list: Seq,
-        from: u32,
-        limit: u32,
-    ) -> Result<Vec<(u32, Payload)>>;
-
-    /// One run record.
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>>;
-
-    /// Only the output of one run record.
-    fn run_output(&self, no: RunNo) -> Result<Option<Payload>>;
-
-    /// Run records of an instance, newest first, from its last or from before a known one.
-    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>>;
-
-    /// What happened to an instance as a whole, oldest first.
-    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>>;
-
-    /// The triggers of an instance, by sequence number.
-    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>>;
-
-    /// A definition.
-    fn definition(&self, digest: Digest) -> Result<Option<DefinitionRow>>;
-
-    /// A set of pins.
-    fn pins(&self, digest: Digest) -> Result<Option<PinsRow>>;
-
-    /// The published version of a workflow.
-    fn published(&self, name: &str) -> Result<Option<PublicationRow>>;
-
-    /// Versions of workflows.
-    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>>;
-
-    /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint: what
-    /// it does is decided by the transaction that delivers it.
-    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool>;
-
-    /// What stimuli of this hash start, by number.
-    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>>;
-
-    /// The rows of the trigger index of a workflow, by key.
-    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>>;
-
-    /// Schedules of published workflows.
-    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>>;
-
-    /// The draft of a workflow.
-    fn draft(&self, name: &str) -> Result<Option<DraftRow>>;
-
-    /// Drafts by name, of workflows whose names come after this one; at most `limit`.
-    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>>;
-
-    /// What was last published from a place.
-    fn source(&self, name: &str) -> Result<Option<SourceRow>>;
-
-    /// Places that versions were published from, by name and after this one; at most `limit`.
-    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>>;
-
-    /// Requests that wait, oldest first; at most `limit`.
-    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>>;
-
-    /// Finished instances that are kept no longer, the oldest first; at most `limit`. Those are
-    /// the ones that ended before `before_ms`, and of those with a time of their own, the ones
-    /// whose time is over at `now_ms`.
-    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>>;
-
-    /// One trigger.
-    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>>;
-
-    /// What is known of a trigger that was named from outside.
-    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>>;
-
-    /// Pending triggers, soonest first. What waits without a time is due at `i64::MAX`.
-    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>>;
-
-    /// Bookmarks, oldest first.
-    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>>;
-
-    /// One bookmark.
-    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>>;
-
-    /// The bookmark that a token resumes, by the digest of that.
-    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>>;
-
-    /// Random bytes that tell the store from others. Never changes. Earlier versions made resume
-    /// tokens with them.
-    fn secret(&self) -> Result<[u8; 32]>;
-
-    /// What somebody has decided about the system as a whole, by name.
-    fn setting(&self, name: &str) -> Result<Option<Bytes>>;
-
-    /// A component that is kept.
-    fn component(&self, digest: Digest) -> Result<Option<Stored>>;
-
-    /// Components that are kept, from behind this generation on; at most `limit`.
-    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>>;
-
-    /// Stimuli in the queue, oldest first.
-    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>>;
-
-    /// Stimuli that wait for their bookmark, oldest first.
-    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>>;
-
-    /// Dead letters, oldest first.
-    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>>;
-
-    /// One dead letter.
-    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>>;
-
-    /// Children of an instance, oldest first, from behind a known one; at most `limit`.
-    fn children(
-        &self,
-        parent: InstanceNo,
-        after: Option<InstanceNo>,
-        limit: u32,
-    ) -> Result<Vec<InstanceRow>>;
-
-    /// The whole of a blob.
-    fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>>;
-
-    /// Who is a member.
-    fn members(&self) -> Result<Vec<MemberRow>>;
-
-    /// How much waits, each counted up to `limit`, so that it costs little however much it is.
-    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog>;
-
-    /// Counts, for `doctor` and for tests.
-    fn counts(&self) -> Result<Counts>;
+/// Gives the list of readers to a macro. Each reader has a name, parameters, what it finds, and the
+/// file of `crate::sql` whose function of that name reads it. The store in memory has a method with
+/// that name.
+macro_rules! with_readers {
+    ($then:ident) => {
+        $then! {
+            /// The head of an instance.
+            instance(id: InstanceId) -> Option<InstanceRow>, by read;
+            /// The head of an instance, by number.
+            instance_by_no(no: InstanceNo) -> Option<InstanceRow>, by read;
+            /// An instance with all that hangs on it, as it is in one moment: one transaction.
+            snapshot(id: InstanceId, bounds: Bounds) -> Option<Snapshot>, by snapshot;
+            /// Instances whose id begins with these hexadecimal digits, hyphens ignored; at most `limit`.
+            instances_by_prefix(prefix: &str, limit: u32) -> Vec<InstanceRow>, by read;
+            /// Instances, the highest number first: those of the process that joined the store last come
+            /// first, and of one process, the one that was written down last.
+            instances(query: &InstanceQuery) -> Vec<InstanceRow>, by read;
+            /// What an instance works on.
+            input(instance: InstanceNo) -> Option<Payload>, by read;
+            /// What came out of a finished instance.
+            output(instance: InstanceNo) -> Option<Payload>, by read;
+            /// All variables of one scope of an instance.
+            vars(instance: InstanceNo, scope: ScopeNo) -> Vec<(String, Payload)>, by read;
+            /// The open scopes of an instance besides the root, in order: the engine's, opaque.
+            scopes(instance: InstanceNo) -> Vec<(ScopeNo, Bytes)>, by read;
+            /// What came out of the items of a for-each, by place, from this place on.
+            items(instance: InstanceNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
+            /// One run record.
+            run(no: RunNo) -> Option<RunRow>, by read;
+            /// Only the output of one run record.
+            run_output(no: RunNo) -> Option<Payload>, by read;
+            /// Run records of an instance, newest first, from its last or from before a known one.
+            runs(instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Vec<RunRow>, by read;
+            /// What happened to an instance as a whole, oldest first.
+            journal(instance: InstanceNo) -> Vec<JournalRow>, by read;
+            /// The triggers of an instance, by sequence number.
+            triggers(instance: InstanceNo) -> Vec<TriggerRow>, by read;
+            /// A definition.
+            definition(digest: Digest) -> Option<DefinitionRow>, by read;
+            /// A set of pins.
+            pins(digest: Digest) -> Option<PinsRow>, by read;
+            /// The published version of a workflow.
+            published(name: &str) -> Option<PublicationRow>, by published;
+            /// Versions of workflows.
+            publications(query: &PublicationQuery) -> Vec<PublicationRow>, by published;
+            /// Whether a stimulus of this hash would start a workflow or resume a run now. A hint: what
+            /// it does is decided by the transaction that delivers it.
+            is_heard(hash: Digest, now_ms: i64) -> bool, by stimuli;
+            /// What stimuli of this hash start, by number.
+            bindings(hash: Digest) -> Vec<BindingRow>, by published;
+            /// The rows of the trigger index of a workflow, by key.
+            bindings_of(workflow: &str) -> Vec<BindingRow>, by published;
+            /// Schedules of published workflows.
+            schedules(query: &ScheduleQuery) -> Vec<ScheduleRow>, by published;
+            /// The draft of a workflow.
+            draft(name: &str) -> Option<DraftRow>, by drafts;
+            /// Drafts by name, of workflows whose names come after this one; at most `limit`.
+            drafts(after: Option<&str>, limit: u32) -> Vec<DraftRow>, by drafts;
+            /// What was last published from a place.
+            source(name: &str) -> Option<SourceRow>, by drafts;
+            /// Places that versions were published from, by name and after this one; at most `limit`.
+            sources(after: Option<&str>, limit: u32) -> Vec<SourceRow>, by drafts;
+            /// Requests that wait, oldest first; at most `limit`.
+            upkeep(limit: u32) -> Vec<UpkeepRow>, by drafts;
+            /// Finished instances that are kept no longer, the oldest first; at most `limit`. Those are
+            /// the ones that ended before `before_ms`, and of those with a time of their own, the ones
+            /// whose time is over at `now_ms`.
+            expired(before_ms: i64, now_ms: i64, limit: u32) -> Vec<ExpiredRow>, by read;
+            /// One trigger.
+            trigger(target: TriggerTarget) -> Option<TriggerRow>, by read;
+            /// What is known of a trigger that was named from outside.
+            outside(id: TriggerId) -> Option<OutsideRow>, by read;
+            /// Pending triggers, soonest first. What waits without a time is due at `i64::MAX`.
+            due(query: &DueQuery) -> Vec<TriggerRow>, by read;
+            /// Bookmarks, oldest first.
+            bookmarks(query: &BookmarkQuery) -> Vec<BookmarkRow>, by stimuli;
+            /// One bookmark.
+            bookmark(no: BookmarkNo) -> Option<BookmarkRow>, by stimuli;
+            /// The bookmark that a token resumes, by the digest of that.
+            bookmark_by_token(token: Digest) -> Option<BookmarkRow>, by stimuli;
+            /// Random bytes that tell the store from others. Never changes. Earlier versions made resume
+            /// tokens with them.
+            secret() -> [u8; 32], by stimuli;
+            /// What somebody has decided about the system as a whole, by name.
+            setting(name: &str) -> Option<Bytes>, by settings;
+            /// A component that is kept.
+            component(digest: Digest) -> Option<Stored>, by components;
+            /// Components that are kept, from behind this generation on; at most `limit`.
+            components(after: i64, limit: u32) -> Vec<ComponentRow>, by components;
+            /// Stimuli in the queue, oldest first.
+            queued(query: &StimulusQuery) -> Vec<QueuedRow>, by stimuli;
+            /// Stimuli that wait for their bookmark, oldest first.
+            buffered(query: &StimulusQuery) -> Vec<BufferedRow>, by stimuli;
+            /// Dead letters, oldest first.
+            dead_letters(query: &LetterQuery) -> Vec<LetterRow>, by stimuli;
+            /// One dead letter.
+            dead_letter(no: LetterNo) -> Option<LetterRow>, by stimuli;
+            /// Children of an instance, oldest first, from behind a known one; at most `limit`.
+            children(parent: InstanceNo, after: Option<InstanceNo>, limit: u32) -> Vec<InstanceRow>, by read;
+            /// The whole of a blob.
+            blob(blob: BlobRef) -> Option<Bytes>, by read;
+            /// Who is a member.
+            members() -> Vec<MemberRow>, by read;
+            /// How much waits, each counted up to `limit`, so that it costs little however much it is.
+            backlog(now_ms: i64, limit: u32) -> Backlog, by read;
+            /// Counts, for `doctor` and for tests.
+            counts() -> Counts, by read;
+        }
+    };
 }
+#[cfg(any(test, feature = "memory"))]
+pub(crate) use with_readers;
+
+/// Declares the readers, and reads by them what lies in tables.
+macro_rules! readers {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $kind:ty),*) -> $found:ty, by $room:ident;)+) => {
+        /// Reads. Each blocks for as long as the backend takes: keep them off threads that must not.
+        pub trait Reader {
+            $($(#[$doc])* fn $name(&self, $($arg: $kind),*) -> Result<$found>;)+
+        }
+
+        impl<S: InTables> Reader for S {
+            $(fn $name(&self, $($arg: $kind),*) -> Result<$found> {
+                sql::$room::$name(self.tables(), $($arg),*)
+            })+
+        }
+    };
+}
+
+with_readers! { readers }
 
 /// How much waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub struct ExpiredRow {
 
 /// Something that piles up unless it is swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sweep {
+pub enum Sweepable {
     /// Blobs that nothing refers to since before the moment that is given: its distance from
     /// now is the grace period for values that are still on their way.
     Blobs,
@@ -32,12 +32,55 @@ pub enum Sweep {
     Pages,
 }
 
-impl Sweep {
+impl Sweepable {
     /// Everything that there is to sweep.
     pub const ALL: [Self; 3] = [Self::Blobs, Self::Documents, Self::Pages];
 }
 
-/// Whether a duty is given to a member that asks, as [`crate::Write::Duty`] says, when `last` has
+/// Deletes at most `rows` of what has piled up since before a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep {
+    /// What.
+    pub what: Sweepable,
+    /// Epoch milliseconds.
+    pub before_ms: i64,
+    /// Bound on the rows, which bounds how long the writer is held.
+    pub rows: u32,
+    /// From when on what is found to be unused counts as that, in epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// A slice is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// How many are gone.
+    pub count: u32,
+    /// Whether there is more to sweep.
+    pub more: bool,
+}
+
+/// Deletes at most about `rows` rows of an instance that ended before a moment; no reader finds
+/// the instance from the first of them on.
+#[derive(Clone, Copy, Debug)]
+pub struct Forget {
+    /// Which instance.
+    pub instance: InstanceNo,
+    /// Epoch milliseconds.
+    pub before_ms: i64,
+    /// Bound on the rows, which bounds how long the writer is held.
+    pub rows: u32,
+    /// From when on its blobs may be swept, in epoch milliseconds.
+    pub at_ms: i64,
+}
+
+/// A slice of an instance is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Whether there is more of it.
+    pub more: bool,
+}
+
+/// Whether a duty is given to a member that asks, as [`crate::write::Duty`] says, when `last` has
 /// it since then. A clock that was stepped back by more than the interval does not keep it from
 /// everybody.
 pub(crate) fn is_given(

@@ -254,6 +254,22 @@ pub struct MemberRow {
     pub joined_ms: i64,
 }
 
+/// What became of creating an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// The instance is written.
+    New,
+    /// An instance of that id is there already; compare its `request`.
+    Exists(Box<InstanceRow>),
+    /// The id is that of an instance that was deleted: nothing was written.
+    Deleted,
+    /// An instance that excludes the new one has not ended: nothing was written.
+    Reserved {
+        /// That one, or one of them.
+        by: InstanceId,
+    },
+}
+
 /// An instance to be written, together with the triggers that start it.
 #[derive(Clone, Debug)]
 pub struct NewInstance {

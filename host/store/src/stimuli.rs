@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, InstanceId, InstanceNo, Payload,
-    Seq, StimulusId, StimulusNo, TriggerNo,
+    BindingNo, BookmarkNo, Delivery, Digest, Failure, Incarnation, InstanceId, InstanceNo,
+    JsonText, Payload, Resumption, Seq, StimulusId, StimulusNo, TriggerNo,
 };
 
 use crate::rows::{NewBlob, NewInstance};
@@ -109,12 +109,12 @@ pub struct Send {
     /// What happened.
     pub stimulus: NewStimulus,
     /// For every binding of the hash, the instance that it starts. If these are not exactly the
-    /// bindings that there are, nothing is done and the answer is [`crate::Wrote::Moved`].
+    /// bindings that there are, nothing is done and the answer is [`SendOutcome::Moved`].
     /// Not looked at if the stimulus starts nothing (by its delivery, because it is meant for an
     /// instance, or because what waits has started already).
     pub starts: Vec<(BindingNo, NewInstance)>,
     /// The waiting stimulus that this is. It is removed, or moved on if there is more to resume;
-    /// if it is not there any more, the answer is [`crate::Wrote::Fenced`].
+    /// if it is not there any more, the answer is [`SendOutcome::Gone`].
     pub queued: Option<StimulusNo>,
     /// Bound on the bookmarks that one transaction resumes. If more match, the stimulus waits
     /// in the queue to go on, and bookmarks made later do not match.
@@ -170,6 +170,17 @@ impl Taker {
     }
 }
 
+/// What became of delivering a stimulus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendOutcome {
+    /// It is delivered.
+    Sent(Sent),
+    /// The bindings of the hash are others by now: look them up again. Nothing was done.
+    Moved,
+    /// The waiting stimulus is not there any more. Nothing was done.
+    Gone,
+}
+
 /// What a stimulus, or a token, did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -187,6 +198,17 @@ pub struct Sent {
     pub more: bool,
     /// What its [`Taker`] has now, of what it started and resumed.
     pub taken: Vec<ClaimedInstance>,
+}
+
+/// The document of a resumption by a bookmark: what the node run that waits is given.
+pub(crate) fn resumption(bookmark: &str, input: &Payload, metadata: Option<&Bytes>) -> Bytes {
+    let document = Resumption::Resumed {
+        bookmark: bookmark.to_owned(),
+        input: input.clone(),
+        // What was stored as JSON is JSON.
+        metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
+    };
+    document.encode()
 }
 
 /// How far a waiting stimulus has come.
@@ -240,13 +262,10 @@ pub struct StimulusQuery {
     pub limit: u32,
 }
 
-/// What is done with the queue, besides sending.
+/// What is done with a stimulus that waits.
 #[derive(Clone, Debug)]
 pub enum QueueOp {
-    /// Puts a stimulus into the queue. Answered by [`crate::Wrote::Done`].
-    Add(Box<NewStimulus>),
-    /// Notes a failure and waits. Answered by [`crate::Wrote::Done`], or
-    /// [`crate::Wrote::Fenced`] if it is not there.
+    /// Notes a failure and waits.
     Delay {
         /// Which.
         no: StimulusNo,
@@ -255,8 +274,7 @@ pub enum QueueOp {
         /// Why it failed.
         error: Failure,
     },
-    /// Removes one from the queue and makes a dead letter of it. Answered by
-    /// [`crate::Wrote::Done`], or [`crate::Wrote::Fenced`] if it is not there.
+    /// Removes one from the queue and makes a dead letter of it.
     Fail {
         /// Which.
         no: StimulusNo,
@@ -265,26 +283,26 @@ pub enum QueueOp {
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Removes one from the queue. Answered by [`crate::Wrote::Done`], or
-    /// [`crate::Wrote::Fenced`] if it is not there.
+    /// Removes one from the queue.
     Delete {
         /// Which.
         no: StimulusNo,
     },
-    /// Removes a buffered one. Answered by [`crate::Wrote::Done`], or
-    /// [`crate::Wrote::Fenced`] if it is not there.
+    /// Removes a buffered one.
     Unbuffer {
         /// Which.
         no: StimulusNo,
     },
-    /// Makes dead letters of what is too old: queued ones that happened before a moment, and
-    /// buffered ones that have expired. Answered by [`crate::Wrote::Freed`].
-    Expire {
-        /// Queued ones that happened before this have waited too long, in epoch milliseconds.
-        queued_before_ms: i64,
-        /// Epoch milliseconds.
-        now_ms: i64,
-        /// Bound on each of the two.
-        limit: u32,
-    },
+}
+
+/// Makes dead letters of what is too old: queued stimuli that happened before a moment, and
+/// buffered ones that have expired. Answered by their number.
+#[derive(Clone, Copy, Debug)]
+pub struct Expire {
+    /// Queued ones that happened before this have waited too long, in epoch milliseconds.
+    pub queued_before_ms: i64,
+    /// Epoch milliseconds.
+    pub now_ms: i64,
+    /// Bound on each of the two.
+    pub limit: u32,
 }

@@ -5,9 +5,9 @@
 
 use windlass_model::{Body, Payload};
 
-use crate::letters::{DeadLetterOp, LetterBody, NewDeadLetter};
+use crate::letters::{LetterBody, NewDeadLetter};
 use crate::rows::{NewBlob, NewInstance, NewTrigger};
-use crate::stimuli::{NewBookmark, NewStimulus, QueueOp};
+use crate::stimuli::{NewBookmark, NewStimulus};
 use crate::transfer::Import;
 use crate::write::{Commit, Write};
 
@@ -25,11 +25,11 @@ pub(crate) fn weight(write: &Write) -> usize {
             of_stimulus(&send.stimulus) + starts.sum::<usize>()
         }
         Write::Resume(resume) => of_payload(&resume.input) + of_blobs(&resume.blobs),
-        Write::Queue(QueueOp::Add(new)) => of_stimulus(new),
-        Write::DeadLetter(DeadLetterOp::Add(new)) => of_letter(new),
+        Write::Enqueue(new) => of_stimulus(new),
+        Write::AddLetter(new) => of_letter(new),
         Write::Schedule(new) => new.detail.len() + new.payload.as_ref().map_or(0, |it| it.len()),
         Write::KeepComponent(new) => new.bytes.len(),
-        Write::Setting { value, .. } => value.as_ref().map_or(0, |value| value.len()),
+        Write::Setting(new) => new.value.as_ref().map_or(0, |value| value.len()),
         _ => 0,
     }
 }

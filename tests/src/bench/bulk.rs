@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use parking_lot::{Condvar, Mutex};
-use windlass_model::{Clock, Digest, InstanceId, Numbers};
+use windlass_model::{Clock, Digest, InstanceId, InstanceNo, Numbers};
 use windlass_runtime::StartRequest;
-use windlass_store::rows::{NewInstance, NewTrigger};
-use windlass_store::write::NewMember;
-use windlass_store::{Sink, Store, Ticket, Write, Wrote};
+use windlass_store::rows::{Created, NewInstance, NewTrigger};
+use windlass_store::write::{Leave, NewMember};
+use windlass_store::{Sink, Store, Ticket, Verb as _, Writer as _, Wrote};
+
+use super::rig;
 
 /// How many are on their way at once.
 const WINDOW: usize = 4096;
@@ -25,8 +27,8 @@ impl Sink for Answers {
         let mut state = self.state.lock();
         for (_, answer) in answers {
             state.0 += 1;
-            match answer {
-                Ok(Wrote::Created) => {}
+            match NewInstance::answer(answer) {
+                Ok(Ok(Created::New)) => {}
                 other => state.1 = Some(format!("{other:?}")),
             }
         }
@@ -35,29 +37,30 @@ impl Sink for Answers {
 }
 
 /// Writes `count` runs of a workflow, the n-th to begin at `due_ms(n)`, and answers their ids
-/// in that order.
+/// in that order. Blocks, on a thread of tokio's for that.
 ///
 /// # Errors
 ///
 /// The workflow is wrong, or the store is in trouble.
 pub fn fill(
     store: &Arc<dyn Store>,
-    plugins: &windlass_plugins::Host,
-    clock: &dyn Clock,
+    plugins: &Arc<windlass_plugins::Host>,
+    clock: &Arc<dyn Clock>,
     request: &StartRequest,
     count: u64,
     due_ms: &dyn Fn(u64) -> i64,
 ) -> Result<Vec<InstanceId>> {
     let now_ms = clock.wall_ms();
-    let template = Template::of(store.as_ref(), plugins, request, now_ms)?;
+    let client = rig::client(store, plugins, clock);
+    let io = tokio::runtime::Handle::current();
+    let first = io.block_on(client.create_and_run(request.clone()))?;
+    let template = Template::of(store.as_ref(), request, first.no)?;
     let member = NewMember {
         name: "fill".to_owned(),
         lease_ms: 600_000,
         joined_ms: now_ms,
     };
-    let Wrote::Joined(incarnation) = store.write(Write::Join(member))? else {
-        bail!("joining was not answered as such");
-    };
+    let incarnation = store.write(member)?;
     let numbers = Numbers::new(incarnation);
     let answers = Arc::new(Answers::default());
     let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
@@ -69,7 +72,7 @@ pub fn fill(
             let at = ids.len() as u64;
             let id = InstanceId(uuid_of(incarnation.0, at));
             let new = template.instance(&numbers, id, due_ms(at), now_ms)?;
-            batch.push((at, Write::Create(Box::new(new))));
+            batch.push((at, new.into()));
             ids.push(id);
         }
         store.submit(&sink, batch);
@@ -81,7 +84,7 @@ pub fn fill(
             bail!("a run could not be written: {other}");
         }
     }
-    store.write(Write::Leave { incarnation })?;
+    store.write(Leave { incarnation })?;
     Ok(ids)
 }
 
@@ -100,15 +103,9 @@ struct Template {
 }
 
 impl Template {
-    fn of(
-        store: &dyn Store,
-        plugins: &windlass_plugins::Host,
-        request: &StartRequest,
-        now_ms: i64,
-    ) -> Result<Self> {
-        let started = windlass_runtime::enqueue(store, plugins, now_ms, request)?;
+    fn of(store: &dyn Store, request: &StartRequest, first: InstanceNo) -> Result<Self> {
         let row = store
-            .instance_by_no(started.no)?
+            .instance_by_no(first)?
             .context("what was written is there")?;
         let definition = store
             .definition(row.definition)?
@@ -146,7 +143,7 @@ impl Template {
             reserves: Vec::new(),
             exclusive: None,
             blobs: Vec::new(),
-            created_ms: now_ms,
+            created_ms: row.created_ms,
         };
         Ok(Self { like })
     }

@@ -61,9 +61,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             let plugins = setup.plugins(&clock)?;
             let store: Arc<dyn Store> = setup.store(&clock)?;
             let now_ms = clock.wall_ms();
-            bulk::fill(&store, &plugins, clock.as_ref(), &request, count, &|_| {
-                now_ms
-            })?;
+            bulk::fill(&store, &plugins, &clock, &request, count, &|_| now_ms)?;
             let begin = clock.monotonic();
             anyhow::Ok((rig::start(store, plugins, &clock, Some(observer))?, begin))
         })

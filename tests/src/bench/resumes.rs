@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 use windlass_model::{Clock, InstanceId, Payload, Status};
-use windlass_runtime::{Observed, Observer, SystemClock, client};
+use windlass_runtime::{Observed, Observer, SystemClock, WorkflowClient};
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
@@ -76,7 +76,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
         "workflow": "asks",
         "nodes": { "ask": { "use": "human/confirm", "with": { "message": "go on?" } } },
     });
-    let (runtime, desk) = {
+    let (runtime, desk, client) = {
         let (setup, clock) = (setup.clone(), Arc::clone(&clock));
         let observer: Arc<dyn Observer> = Arc::clone(&watch) as Arc<dyn Observer>;
         tokio::task::spawn_blocking(move || {
@@ -85,13 +85,11 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             let store: Arc<dyn Store> = setup.store(&clock)?;
             let now_ms = clock.wall_ms();
             let request = rig::request("asks", &workflow)?;
-            bulk::fill(&store, &plugins, clock.as_ref(), &request, count, &|_| {
-                now_ms
-            })?;
-            // Whoever answers is another process, as far as the store can tell.
+            bulk::fill(&store, &plugins, &clock, &request, count, &|_| now_ms)?;
             let desk: Arc<dyn Store> = setup.store(&clock)?;
+            let client = rig::client(&desk, &plugins, &clock);
             let runtime = rig::start(store, plugins, &clock, Some(observer))?;
-            anyhow::Ok((runtime, desk))
+            anyhow::Ok((runtime, desk, client))
         })
         .await??
     };
@@ -99,15 +97,13 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     while watch.suspended.load(Ordering::Acquire) < count + 1 {
         watch.bell.notified().await;
     }
-    let mut marks = {
-        let desk = Arc::clone(&desk);
-        tokio::task::spawn_blocking(move || waiting(desk.as_ref(), count + 1)).await??
-    };
+    let mut marks =
+        tokio::task::spawn_blocking(move || waiting(desk.as_ref(), count + 1)).await??;
     let rest = marks.split_off(SINGLE.min(marks.len()));
-    let times = one_by_one(&watch, &desk, &clock, marks).await?;
+    let times = one_by_one(&watch, &client, marks).await?;
     let done = rest.len();
     let begin = clock.monotonic();
-    all_at_once(&desk, &clock, rest).await?;
+    all_at_once(&client, rest).await?;
     while (watch.ended.lock().len() as u64) < count + 1 {
         watch.bell.notified().await;
     }
@@ -155,28 +151,25 @@ fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
     }
 }
 
-fn answer(desk: &dyn Store, clock: &dyn Clock, mark: &BookmarkRow) -> Result<()> {
+async fn answer(client: &WorkflowClient, mark: &BookmarkRow) -> Result<()> {
     let input = Payload::of(&json!({ "decision": "approve" }));
-    let sent = client::resume_bookmark(desk, clock.wall_ms(), mark.no, input)?;
+    let sent = client.resume_bookmark(mark.no, input).await?;
     ensure!(sent.resumed.len() == 1, "nobody waits there: {sent:?}");
     Ok(())
 }
 
 /// How long it takes from an answer to the end of the run, in microseconds.
 async fn one_by_one(
-    watch: &Arc<Watch>,
-    desk: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
+    watch: &Watch,
+    client: &WorkflowClient,
     marks: Vec<BookmarkRow>,
 ) -> Result<Histogram<u64>> {
     let mut times = Histogram::<u64>::new(3)?;
     for mark in marks {
-        let before = clock.monotonic();
-        let (desk, by) = (Arc::clone(desk), Arc::clone(clock));
-        let id = mark.instance_id;
-        tokio::task::spawn_blocking(move || answer(desk.as_ref(), by.as_ref(), &mark)).await??;
+        let before = watch.clock.monotonic();
+        answer(client, &mark).await?;
         let ended = loop {
-            let ended = watch.ended.lock().get(&id).copied();
+            let ended = watch.ended.lock().get(&mark.instance_id).copied();
             match ended {
                 Some(ended) => break ended,
                 None => watch.bell.notified().await,
@@ -188,20 +181,16 @@ async fn one_by_one(
     Ok(times)
 }
 
-async fn all_at_once(
-    desk: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
-    marks: Vec<BookmarkRow>,
-) -> Result<()> {
+async fn all_at_once(client: &WorkflowClient, marks: Vec<BookmarkRow>) -> Result<()> {
     let marks = Arc::new(marks);
     let next = Arc::new(AtomicUsize::new(0));
     let mut senders = Vec::with_capacity(SENDERS);
     for _ in 0..SENDERS {
-        let (desk, clock) = (Arc::clone(desk), Arc::clone(clock));
+        let client = client.clone();
         let (marks, next) = (Arc::clone(&marks), Arc::clone(&next));
-        senders.push(tokio::task::spawn_blocking(move || {
+        senders.push(tokio::spawn(async move {
             while let Some(mark) = marks.get(next.fetch_add(1, Ordering::AcqRel)) {
-                answer(desk.as_ref(), clock.as_ref(), mark)?;
+                answer(&client, mark).await?;
             }
             anyhow::Ok(())
         }));

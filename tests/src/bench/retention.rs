@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use tokio::sync::Semaphore;
 use windlass_model::{Clock, Status};
 use windlass_runtime::retention::{Options, Sweeper};
 use windlass_runtime::{Observed, Observer, Runtime, StartRequest, SystemClock};
-use windlass_store::write::NewMember;
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::write::{Leave, NewMember};
+use windlass_store::{Store, Writer as _};
 
 use super::measure::millis;
 use super::rig::{self, Setup};
@@ -127,9 +127,7 @@ fn sweep(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, over: &AtomicBool) -> R
         lease_ms: 600_000,
         joined_ms: clock.wall_ms(),
     };
-    let Wrote::Joined(incarnation) = store.write(Write::Join(member))? else {
-        bail!("joining was not answered as such");
-    };
+    let incarnation = store.write(member)?;
     let options = Options {
         keep_ms: 0,
         every_ms: EVERY_MS,
@@ -144,7 +142,7 @@ fn sweep(store: &Arc<dyn Store>, clock: &Arc<dyn Clock>, over: &AtomicBool) -> R
         }
         std::thread::park_timeout(Duration::from_millis(EVERY_MS));
     }
-    store.write(Write::Leave { incarnation })?;
+    store.write(Leave { incarnation })?;
     Ok(worst)
 }
 

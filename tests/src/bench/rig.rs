@@ -7,7 +7,9 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use windlass_model::{Clock, Digest, Payload};
 use windlass_plugins::{Isolation, Settings as PluginSettings};
-use windlass_runtime::{BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest};
+use windlass_runtime::{
+    BurstBounds, Observer, Options, Runtime, Scope, Settings, StartRequest, WorkflowClient,
+};
 use windlass_store::Store;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::sqlite::{Durability, SqliteOptions, SqliteStore};
@@ -152,6 +154,16 @@ pub fn start(
         observer,
         plugin_folders: None,
     })?)
+}
+
+/// A client in another process, as far as the store can tell.
+pub fn client(
+    store: &Arc<dyn Store>,
+    plugins: &Arc<windlass_plugins::Host>,
+    clock: &Arc<dyn Clock>,
+) -> WorkflowClient {
+    let (store, clock) = (Arc::clone(store), Arc::clone(clock));
+    WorkflowClient::detached(store, clock, Arc::new(Arc::clone(plugins)))
 }
 
 /// A request to run a workflow that takes no input.

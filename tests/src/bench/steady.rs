@@ -13,8 +13,9 @@ use tokio::time::MissedTickBehavior;
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{Clock, Payload, Status};
 use windlass_runtime::retention::Options;
-use windlass_runtime::{Observed, Observer, Runtime, StartRequest, SystemClock, client};
-use windlass_store::Store;
+use windlass_runtime::{
+    Observed, Observer, Runtime, StartRequest, SystemClock, WorkflowClient, client,
+};
 
 use super::measure::millis;
 use super::rig::{self, Setup};
@@ -71,9 +72,7 @@ impl Observer for Ended {
 /// What is started, and by whom.
 struct Load {
     runtime: Arc<Runtime>,
-    store: Arc<dyn Store>,
-    plugins: Arc<windlass_plugins::Host>,
-    clock: Arc<dyn Clock>,
+    client: WorkflowClient,
     ended: Arc<Ended>,
     plain: StartRequest,
     waits: StartRequest,
@@ -95,7 +94,7 @@ pub async fn measure(
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
     let load = {
         let (setup, clock) = (setup.clone(), Arc::clone(&clock));
-        Arc::new(tokio::task::spawn_blocking(move || Load::new(&setup, clock)).await??)
+        Arc::new(tokio::task::spawn_blocking(move || Load::new(&setup, &clock)).await??)
     };
     let archive = setup.dir.join("archive");
     let retention = load.runtime.retain(Options {
@@ -157,21 +156,17 @@ pub async fn measure(
 }
 
 impl Load {
-    fn new(setup: &Setup, clock: Arc<dyn Clock>) -> Result<Self> {
+    fn new(setup: &Setup, clock: &Arc<dyn Clock>) -> Result<Self> {
         let ended = Arc::new(Ended {
             room: Semaphore::new(IN_FLIGHT),
             completed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         });
-        let store = setup.store(&clock)?;
-        let plugins = setup.plugins(&clock)?;
+        let store = setup.store(clock)?;
+        let plugins = setup.plugins(clock)?;
         let observer: Arc<dyn Observer> = Arc::clone(&ended) as Arc<dyn Observer>;
-        let runtime = rig::start(
-            Arc::clone(&store),
-            Arc::clone(&plugins),
-            &clock,
-            Some(observer),
-        )?;
+        let client = rig::client(&store, &plugins, clock);
+        let runtime = rig::start(store, plugins, clock, Some(observer))?;
         let plain = chain("steady", STEPS);
         let waits = json!({
             "workflow": "waits",
@@ -179,9 +174,7 @@ impl Load {
         });
         Ok(Self {
             runtime,
-            store,
-            plugins,
-            clock,
+            client,
             ended,
             plain: rig::request(plain.name, &plain.workflow)?,
             waits: rig::request("waits", &waits)?,
@@ -213,22 +206,17 @@ impl Load {
         let mut request = self.waits.clone();
         request.input = Payload::of(&matches);
         self.runtime.run(&request).await?;
-        let load = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
-            let stimulus = Stimulus {
-                name: "go".to_owned(),
-                matches,
-                correlation: None,
-                instance: None,
-                input: Payload::null(),
-                delivery: Delivery::Buffer,
-                ttl_ms: KEEP_MS,
-            };
-            let (store, now_ms) = (load.store.as_ref(), load.clock.wall_ms());
-            let id = client::new_stimulus_id();
-            client::send(store, &load.plugins, now_ms, id, &stimulus)
-        })
-        .await??;
+        let stimulus = Stimulus {
+            name: "go".to_owned(),
+            matches,
+            correlation: None,
+            instance: None,
+            input: Payload::null(),
+            delivery: Delivery::Buffer,
+            ttl_ms: KEEP_MS,
+        };
+        let id = client::new_stimulus_id();
+        self.client.send(id, stimulus).await?;
         Ok(())
     }
 }

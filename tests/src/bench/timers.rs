@@ -96,7 +96,9 @@ pub async fn measure(setup: &Setup, pending: u64) -> Result<Record> {
             let store: Arc<dyn Store> = setup.store(&clock)?;
             // One that is due now tells when the host is at work.
             let now_ms = clock.wall_ms();
-            let now = windlass_runtime::enqueue(store.as_ref(), &plugins, now_ms, &request)?;
+            let client = rig::client(&store, &plugins, &clock);
+            let io = tokio::runtime::Handle::current();
+            let now = io.block_on(client.create_and_run(request))?;
             watch.due_ms.lock().insert(now.id, now_ms);
             let observer: Arc<dyn Observer> = watch;
             rig::start(store, plugins, &clock, Some(observer))
@@ -135,7 +137,7 @@ async fn prepare(setup: &Setup, clock: &Arc<dyn Clock>, pending: u64) -> Result<
         let store: Arc<dyn Store> = setup.store(&clock)?;
         let tomorrow_ms = clock.wall_ms() + 86_400_000;
         let due_ms = |at: u64| tomorrow_ms + i64::try_from(at).unwrap_or(0);
-        bulk::fill(&store, &plugins, clock.as_ref(), &request, pending, &due_ms)?;
+        bulk::fill(&store, &plugins, &clock, &request, pending, &due_ms)?;
         store.close();
         anyhow::Ok(())
     })
@@ -162,7 +164,7 @@ async fn come_due(
             let due = |at: u64| due_ms(first_ms, at);
             // Nobody may begin before it is known when it is due.
             let mut known = watch.due_ms.lock();
-            let ids = bulk::fill(&store, &plugins, clock.as_ref(), &request, COUNT, &due)?;
+            let ids = bulk::fill(&store, &plugins, &clock, &request, COUNT, &due)?;
             known.extend((0..).zip(ids).map(|(at, id)| (id, due(at))));
             drop(known);
             store.notify();

@@ -178,8 +178,8 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
                     payload: None,
                     priority: 0,
                 };
-                let scheduled = client::schedule(&**place.look().store(), clock.wall_ms(), &wish);
-                assert_eq!(scheduled.expect("it is written"), (id, Scheduled::New));
+                let scheduled = starter.schedule(wish).expect("it is written");
+                assert_eq!(scheduled, (id, Scheduled::New));
                 firing
                     .outside
                     .lock()

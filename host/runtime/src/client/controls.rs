@@ -6,16 +6,17 @@ use windlass_keys::link::Target;
 use windlass_model::{
     BookmarkNo, InstanceId, InstanceNo, Payload, Status, Stimulus, StimulusId, TriggerType,
 };
-use windlass_store::lives::{LifeOp, Lived};
-use windlass_store::outside::Touched;
-use windlass_store::stimuli::{BookmarkRow, Sent};
-use windlass_store::{Write, Wrote};
+use windlass_store::Writer as _;
+use windlass_store::lives::{Clear, LifeOp, Lived};
+use windlass_store::outside::{Control, Touched};
+use windlass_store::stimuli::{BookmarkRow, Resume, Sent};
+use windlass_store::write::Fenced;
 
 use super::outcome::Standing;
 use super::starting::ended;
-use super::stimuli::{bookmark_of, deliver, resume_at, resume_here, send_here, written};
+use super::stimuli::{bookmark_of, send, send_here, written};
 use super::workflow::{Inner, WorkflowClient};
-use super::{unexpected, used_up};
+use super::{question, used_up};
 use crate::error::Error;
 
 /// How many rows of a deleted run are cleared away at once.
@@ -109,12 +110,14 @@ impl WorkflowClient {
             .await
     }
 
-    /// Sends a stimulus: starts what is bound to it and resumes who waits for it, in one
-    /// transaction.
+    /// Sends a stimulus: starts the workflows that are bound to it and resumes the runs that wait
+    /// for it, in one transaction.
     ///
     /// # Errors
     ///
-    /// As [`send`](super::send).
+    /// The stimulus is out of bounds, its input does not fit a workflow that it starts, such a
+    /// workflow cannot be prepared on the plugins that there are, or the store is in trouble. Then
+    /// nothing has happened.
     pub async fn send(&self, id: StimulusId, stimulus: Stimulus) -> Result<Sent, Error> {
         self.ask(move |inner| inner.send(id, &stimulus)).await
     }
@@ -125,14 +128,31 @@ impl WorkflowClient {
 }
 
 impl Inner {
+    /// Resumes a bookmark, if it is there, with an answer that fits.
     fn resume(&self, row: Option<BookmarkRow>, input: Payload) -> Result<Sent, Error> {
-        let Some(runtime) = self.runtime() else {
-            return resume_at(self.store.as_ref(), self.clock.wall_ms(), row, input);
+        let Some(row) = row else {
+            return Ok(Sent {
+                dropped: true,
+                ..Sent::default()
+            });
         };
-        resume_here(&runtime.shared, &runtime.membership.numbers(), row, input)
+        question::check(&row, &input)?;
+        let resume = |taker| Resume {
+            token: row.bookmark.token,
+            input,
+            blobs: Vec::new(),
+            taker,
+            at_ms: self.clock.wall_ms(),
+        };
+        let Some(runtime) = self.runtime() else {
+            return self.tell(resume(None));
+        };
+        let numbers = runtime.membership.numbers();
+        let resume = |taker| Ok(self.store.write(resume(taker))?);
+        runtime.shared.delivered(&numbers, resume)
     }
 
-    fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
+    pub(crate) fn send(&self, id: StimulusId, stimulus: &Stimulus) -> Result<Sent, Error> {
         let store = self.store.as_ref();
         if let Some(runtime) = self.runtime() {
             let numbers = runtime.membership.numbers();
@@ -145,30 +165,29 @@ impl Inner {
                 self.catalog()
                     .prepare(definition, &*self.resources().plugins()?)
             };
-            let sent = deliver(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
-            sent.ok_or_else(|| unexpected(&Wrote::Fenced))
+            let sent = send(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
+            Ok(sent.ok_or(Fenced)?)
         })
     }
 
     fn control(&self, instance: InstanceId, kind: TriggerType) -> Result<(), Error> {
-        let wrote = self.numbered(|numbers| {
+        let touched = self.numbered(|numbers| {
             let no = numbers.trigger().ok_or_else(used_up)?;
             let at_ms = self.clock.wall_ms();
-            Ok(self.store.write(Write::Control {
+            Ok(self.store.write(Control {
                 instance,
                 no,
                 kind,
                 at_ms,
             })?)
         })?;
-        match wrote {
-            Wrote::Touched(Touched::NotFound) => Err(Error::NotFound(instance.to_string())),
-            Wrote::Touched(Touched::Closed) => match self.store.instance(instance)? {
+        match touched {
+            Touched::NotFound => Err(Error::NotFound(instance.to_string())),
+            Touched::Closed => match self.store.instance(instance)? {
                 Some(_) => Err(ended(instance)),
                 None => Err(Error::NotFound(instance.to_string())),
             },
-            Wrote::Touched(_) => Ok(()),
-            other => Err(unexpected(&other)),
+            _ => Ok(()),
         }
     }
 
@@ -183,7 +202,7 @@ impl Inner {
                 no,
                 at_ms,
             };
-            self.life(op)
+            self.tell(op)
         })?;
         match lived {
             Lived::Gone(no) => {
@@ -197,13 +216,12 @@ impl Inner {
 
     /// Clears away what is left behind a tombstone. If that stops half-way, retention goes on.
     pub(super) fn clear(&self, instance: InstanceNo) -> Result<(), Error> {
-        let (rows, at_ms) = (SLICE, self.clock.wall_ms());
-        let clear = || LifeOp::Clear {
+        let clear = Clear {
             instance,
-            rows,
-            at_ms,
+            rows: SLICE,
+            at_ms: self.clock.wall_ms(),
         };
-        while self.life(clear())? == Lived::More {}
+        while self.tell(clear)?.more {}
         Ok(())
     }
 }

@@ -7,11 +7,12 @@ use windlass_model::definition::StartTrigger;
 use windlass_model::schedule::{self, Schedule};
 use windlass_model::{Definition, Diagnostic, http, stimulus, valid};
 use windlass_plugins::Host;
-use windlass_store::published::{NewBinding, NewPublication, NewSchedule, PublicationRow};
+use windlass_store::Store;
+use windlass_store::published::{NewBinding, NewPublication, NewSchedule, PublicationRow, Retract};
 use windlass_store::rows::DefinitionRow;
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::write::Fenced;
 
-use super::{tell, unexpected};
+use super::tell;
 use crate::catalog::Catalog;
 use crate::codes;
 use crate::error::Error;
@@ -52,7 +53,7 @@ pub fn publish(
     definition: DefinitionRow,
 ) -> Result<Published, Error> {
     let published = publish_from(store, plugins, now_ms, definition, &From::default())?;
-    published.ok_or_else(|| unexpected(&Wrote::Fenced))
+    Ok(published.ok_or(Fenced)?)
 }
 
 /// What a version is made from, and what it counts on.
@@ -102,18 +103,15 @@ pub(crate) fn publish_from(
         source: from.source.clone(),
         at_ms: now_ms,
     };
-    match tell(store, Write::Publish(Box::new(publication)))? {
-        Wrote::Published { version, unchanged } => Ok(Some(Published {
-            name,
-            version,
-            unchanged,
-            events,
-            schedules: planned,
-            warnings,
-        })),
-        Wrote::Fenced => Ok(None),
-        other => Err(unexpected(&other)),
-    }
+    let made = tell(store, publication)?.ok();
+    Ok(made.map(|made| Published {
+        name,
+        version: made.version,
+        unchanged: made.unchanged,
+        events,
+        schedules: planned,
+        warnings,
+    }))
 }
 
 /// As [`publish`], only if what is published is as `expected`; otherwise none. The store holds
@@ -138,20 +136,8 @@ pub fn publish_if(
     })
 }
 
-/// Takes the published version of a workflow back, with what starts it. Answers the version,
-/// or none if there was no published one.
-///
-/// # Errors
-///
-/// The store is in trouble.
-pub fn retract(store: &dyn Store, now_ms: i64, name: &str) -> Result<Option<u32>, Error> {
-    match retract_from(store, now_ms, name, None)? {
-        Wrote::Retracted(version) => Ok(version),
-        other => Err(unexpected(&other)),
-    }
-}
-
-/// As [`retract`], only if what is published is as `expected`; otherwise none.
+/// Takes the published version of a workflow back, with what starts it, only if what is published
+/// is as `expected`; otherwise none. Answers the version, or none if there was no published one.
 ///
 /// # Errors
 ///
@@ -163,23 +149,13 @@ pub fn retract_if(
     expected: impl Fn(Option<&PublicationRow>) -> bool,
 ) -> Result<Option<Option<u32>>, Error> {
     over(store, name, expected, |only| {
-        match retract_from(store, now_ms, name, Some(only))? {
-            Wrote::Retracted(version) => Ok(Some(version)),
-            Wrote::Fenced => Ok(None),
-            other => Err(unexpected(&other)),
-        }
+        let retract = Retract {
+            name: name.to_owned(),
+            only: Some(only),
+            at_ms: now_ms,
+        };
+        Ok(tell(store, retract)?.ok())
     })
-}
-
-fn retract_from(
-    store: &dyn Store,
-    now_ms: i64,
-    name: &str,
-    only: Option<u32>,
-) -> Result<Wrote, Error> {
-    let name = name.to_owned();
-    let at_ms = now_ms;
-    tell(store, Write::Retract { name, only, at_ms })
 }
 
 /// Changes what is published if it is as expected, and looks again where somebody else was

@@ -6,9 +6,9 @@
 //! afterwards its tombstone. Nothing else is stored.
 
 use windlass_model::{Digest, InstanceId, Payload, TriggerType};
-use windlass_store::{Write, Wrote};
+use windlass_store::Writer as _;
+use windlass_store::rows::Created;
 
-use super::unexpected;
 use super::workflow::{Inner, WorkflowClient};
 use crate::derived;
 use crate::error::Error;
@@ -108,18 +108,17 @@ impl Inner {
                 new.request = wish(id);
             }
             let (id, no) = (new.id, new.no);
-            match self.store.write(Write::Create(Box::new(new)))? {
-                Wrote::Created => {
+            match self.store.write(new)?? {
+                Created::New => {
                     if let Some(runtime) = self.runtime() {
                         runtime.shared.intake.claim_too(no);
                     }
                     Ok(Delivered { id, existed: false })
                 }
-                Wrote::Exists(row) => found(id, row.request),
+                Created::Exists(row) => found(id, row.request),
                 // The delivery was worked off, and its run deleted.
-                Wrote::Deleted => Ok(Delivered { id, existed: true }),
-                Wrote::Reserved { by } => Err(Error::Reserved { by }),
-                other => Err(unexpected(&other)),
+                Created::Deleted => Ok(Delivered { id, existed: true }),
+                Created::Reserved { by } => Err(Error::Reserved { by }),
             }
         })
     }

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{Definition, Diagnostic, Digest, file};
 use windlass_plugins::Host;
-use windlass_store::drafts::{DraftRow, NewDraft};
-use windlass_store::published::{PublicationQuery, PublicationRow};
+use windlass_store::Store;
+use windlass_store::drafts::{DiscardDraft, DraftRow, NewDraft};
+use windlass_store::published::PublicationQuery;
 use windlass_store::rows::DefinitionRow;
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::write::Fenced;
 
 use super::definitions::{From, Published, publish, publish_from};
-use super::{tell, unexpected};
+use super::tell;
 use crate::codes;
 use crate::error::Error;
 
@@ -122,12 +123,7 @@ fn nameless() -> Error {
     refused(message, "begin it with a line like `workflow: NAME`")
 }
 
-/// The draft of a workflow.
-///
-/// # Errors
-///
-/// There is none, or the store is in trouble.
-pub fn draft(store: &dyn Store, name: &str) -> Result<DraftRow, Error> {
+fn draft(store: &dyn Store, name: &str) -> Result<DraftRow, Error> {
     store.draft(name)?.ok_or_else(|| no_draft(name))
 }
 
@@ -163,15 +159,14 @@ pub fn publish_draft(
 ///
 /// There is no such draft, or the store is in trouble.
 pub fn discard_draft(store: &dyn Store, name: &str, expected: Option<u64>) -> Result<(), Error> {
-    let discard = Write::DiscardDraft {
+    let discard = DiscardDraft {
         name: name.to_owned(),
         revision: expected,
     };
     match tell(store, discard)? {
-        Wrote::Done => Ok(()),
-        Wrote::Fenced if store.draft(name)?.is_some() => Err(moved(name)),
-        Wrote::Fenced => Err(no_draft(name)),
-        other => Err(unexpected(&other)),
+        Ok(()) => Ok(()),
+        Err(Fenced) if store.draft(name)?.is_some() => Err(moved(name)),
+        Err(Fenced) => Err(no_draft(name)),
     }
 }
 
@@ -212,12 +207,8 @@ pub fn revert_to_draft(
     save(store, now_ms, name, text, Some(version), expected)
 }
 
-/// A version of a workflow, published or retracted.
-///
-/// # Errors
-///
-/// There is none, or the store is in trouble.
-pub fn version(store: &dyn Store, name: &str, version: u32) -> Result<PublicationRow, Error> {
+/// The definition of a version of a workflow, published or retracted.
+fn of_version(store: &dyn Store, name: &str, version: u32) -> Result<DefinitionRow, Error> {
     let rows = store.publications(&PublicationQuery {
         name: Some(name.to_owned()),
         retracted: true,
@@ -225,15 +216,12 @@ pub fn version(store: &dyn Store, name: &str, version: u32) -> Result<Publicatio
         limit: VERSIONS,
     })?;
     let found = rows.into_iter().find(|row| row.version == version);
-    found.ok_or_else(|| Error::NotNow {
+    let row = found.ok_or_else(|| Error::NotNow {
         code: codes::NO_VERSION,
         message: format!("there is no version {version} of the workflow `{name}`"),
         help: Some("`windlass workflow list --all` shows the versions that there are".to_owned()),
-    })
-}
-
-fn of_version(store: &dyn Store, name: &str, number: u32) -> Result<DefinitionRow, Error> {
-    let digest = version(store, name, number)?.definition;
+    })?;
+    let digest = row.definition;
     let row = store.definition(digest)?;
     row.ok_or_else(|| Error::Unreadable(format!("the store has no definition {digest}")))
 }
@@ -253,11 +241,7 @@ fn save(
         expected,
         at_ms: now_ms,
     };
-    match tell(store, Write::SaveDraft(Box::new(draft)))? {
-        Wrote::Drafted { revision } => Ok(revision),
-        Wrote::Fenced => Err(moved(name)),
-        other => Err(unexpected(&other)),
-    }
+    tell(store, draft)?.map_err(|Fenced| moved(name))
 }
 
 /// What a draft says, if nothing is wrong with it.

@@ -1,25 +1,12 @@
 //! Dead letters: tried again, or thrown away.
 
 use windlass_model::LetterNo;
-use windlass_store::letters::{DeadLetterOp, Lettered};
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::letters::{DeleteLetter, Lettered, PurgeLetters, ReplayLetter};
+use windlass_store::{Store, Writer as _};
 
 use super::workflow::{Inner, WorkflowClient};
-use super::{as_member, tell, unexpected, used_up};
+use super::{tell, used_up};
 use crate::error::Error;
-
-/// Tries a dead letter again. That happens once.
-///
-/// # Errors
-///
-/// The store is in trouble.
-pub fn replay_letter(store: &dyn Store, now_ms: i64, no: LetterNo) -> Result<Lettered, Error> {
-    as_member(store, now_ms, |numbers| {
-        let trigger = numbers.trigger().ok_or_else(used_up)?;
-        let at_ms = now_ms;
-        lettered(store, DeadLetterOp::Replay { no, trigger, at_ms })
-    })
-}
 
 impl WorkflowClient {
     /// Tries a dead letter again. That happens once. What came from outside gets a row that is
@@ -37,12 +24,14 @@ impl WorkflowClient {
 
 impl Inner {
     fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
-        let (store, now_ms) = (self.store.as_ref(), self.clock.wall_ms());
-        let lettered = replay_letter(store, now_ms, no)?;
+        let lettered = self.numbered(|numbers| {
+            let trigger = numbers.trigger().ok_or_else(used_up)?;
+            let at_ms = self.clock.wall_ms();
+            Ok(self.store.write(ReplayLetter { no, trigger, at_ms })?)
+        })?;
         if lettered == Lettered::Closed && self.retry_letter(no)?.is_some() {
             return Ok(Lettered::Done);
         }
-        self.told();
         if let Some(runtime) = self.runtime() {
             // A stimulus is in the queue now.
             runtime.shared.listeners.queue.ring();
@@ -57,7 +46,7 @@ impl Inner {
 ///
 /// The store is in trouble.
 pub fn throw_letter_away(store: &dyn Store, no: LetterNo) -> Result<Lettered, Error> {
-    lettered(store, DeadLetterOp::Delete { no })
+    tell(store, DeleteLetter { no })
 }
 
 /// Throws away at most `limit` of the dead letters from before a moment, in epoch
@@ -67,16 +56,5 @@ pub fn throw_letter_away(store: &dyn Store, no: LetterNo) -> Result<Lettered, Er
 ///
 /// The store is in trouble.
 pub fn purge_letters(store: &dyn Store, before_ms: i64, limit: u32) -> Result<u32, Error> {
-    let purge = DeadLetterOp::Purge { before_ms, limit };
-    match store.write(Write::DeadLetter(purge))? {
-        Wrote::Freed(count) => Ok(count),
-        other => Err(unexpected(&other)),
-    }
-}
-
-fn lettered(store: &dyn Store, op: DeadLetterOp) -> Result<Lettered, Error> {
-    match tell(store, Write::DeadLetter(op))? {
-        Wrote::Letter(lettered) => Ok(lettered),
-        other => Err(unexpected(&other)),
-    }
+    Ok(store.write(PurgeLetters { before_ms, limit })?)
 }

@@ -1,9 +1,9 @@
 //! What people and other systems ask of a store.
 //!
 //! [`WorkflowClient`] is what is done with runs: the same in a process that runs workflows and
-//! in one that does not. The rest are plain functions: publish and retract, schedule and fire,
-//! send and resume, and look after dead letters. They work beside whoever serves the store, in any process: what they write is picked up
-//! there, and they only wait for it to be durable. Nothing is run here.
+//! in one that does not. The rest are plain functions: publish and retract, touch triggers, and
+//! look after dead letters. They work in any process: a host that serves the store picks up what
+//! they write, and they only wait for it to be durable. Nothing is run here.
 //!
 //! Bounds: each is a handful of transactions. A stimulus that more than
 //! [`windlass_store::stimuli::Send::LIMIT`] bookmarks wait for goes on in the background.
@@ -29,13 +29,13 @@ mod waiting;
 mod workflow;
 
 pub(crate) use definitions::{From, TRIES, busy, publish_from};
-pub use definitions::{Published, publish, publish_if, retract, retract_if};
+pub use definitions::{Published, publish, publish_if, retract_if};
 pub use delivering::{Delivered, Delivery};
 pub use drafts::{
-    SaveDraft, SavedDraft, discard_draft, draft, draft_name, publish_draft, revert,
-    revert_to_draft, save_draft, version,
+    SaveDraft, SavedDraft, discard_draft, draft_name, publish_draft, revert, revert_to_draft,
+    save_draft,
 };
-pub use letters::{purge_letters, replay_letter, throw_letter_away};
+pub use letters::{purge_letters, throw_letter_away};
 pub use locks::owned;
 pub use moving::{How, Imported};
 pub use outcome::Standing;
@@ -44,18 +44,19 @@ pub use resources::{Locks, Resources};
 pub use retrying::Retry;
 pub use sections::{Execution, Holder, Section, Waits, sections};
 pub use starting::Begun;
-pub(crate) use stimuli::deliver;
+pub(crate) use stimuli::send;
 #[cfg(test)]
 pub(crate) use stimuli::send_here;
-pub use stimuli::{bookmark_of, new_stimulus_id, resume, resume_bookmark, send, stimulus_hash};
+pub use stimuli::{new_stimulus_id, stimulus_hash};
 pub use times::{Planned, plans, times};
-pub use triggers::{Schedule, cancel_instance, cancel_trigger, fire, reschedule, schedule};
+pub use triggers::{Schedule, cancel_trigger, fire, reschedule};
 pub use turns::{Turn, Turns};
 pub use waiting::{Waiting, waiting};
 pub use workflow::WorkflowClient;
 
 use windlass_model::Numbers;
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::write::Leave;
+use windlass_store::{Store, Verb, Writer as _};
 
 use crate::error::Error;
 use crate::scheduler::driver::Membership;
@@ -73,7 +74,7 @@ pub(crate) fn as_member<T>(
     let membership = Membership::join(store, "client".to_owned(), LEASE_MS, now_ms)?;
     let numbers = membership.numbers();
     let answer = ask(&numbers);
-    store.write(Write::Leave {
+    store.write(Leave {
         incarnation: numbers.incarnation(),
     })?;
     store.notify();
@@ -85,13 +86,9 @@ pub(crate) fn used_up() -> Error {
     Error::Unreadable("the numbers of this membership are used up".to_owned())
 }
 
-/// One write that takes no numbers, and word of it to other processes.
-fn tell(store: &dyn Store, write: Write) -> Result<Wrote, Error> {
-    let wrote = store.write(write)?;
+/// Carries out a verb that takes no numbers, and tells other processes.
+fn tell<V: Verb>(store: &dyn Store, verb: V) -> Result<V::Answer, Error> {
+    let answer = store.write(verb)?;
     store.notify();
-    Ok(wrote)
-}
-
-fn unexpected(wrote: &Wrote) -> Error {
-    crate::store_answered(wrote).into()
+    Ok(answer)
 }

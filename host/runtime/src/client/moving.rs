@@ -6,11 +6,10 @@ use bytes::Bytes;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{InstanceId, RunNo, Status, TriggerType};
 use windlass_plugins::Host;
+use windlass_store::Writer as _;
 use windlass_store::rows::{PinsRow, RunRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
-use windlass_store::{Write, Wrote};
 
-use super::unexpected;
 use super::workflow::{Inner, WorkflowClient};
 use crate::catalog::Pins;
 use crate::codes;
@@ -151,10 +150,7 @@ impl Inner {
         let (id, no, stored, status) = self.numbered(|numbers| {
             let import = incoming.import(&prepared, numbers, place, now_ms)?;
             let (id, no, status) = (import.new.id, import.new.no, import.status);
-            match store.write(Write::Import(Box::new(import)))? {
-                Wrote::Imported(stored) => Ok((id, no, stored, status)),
-                other => Err(unexpected(&other)),
-            }
+            Ok((id, no, store.write(import)?, status))
         })?;
         let how = match stored {
             Stored::New => How::New,

@@ -96,6 +96,13 @@ impl Resources for Runtime {
     }
 }
 
+/// A client that has plugins, and nothing else.
+impl Resources for Arc<Host> {
+    fn host(&self) -> Result<Self, Error> {
+        Ok(Self::clone(self))
+    }
+}
+
 fn lacks(what: &str) -> Error {
     Error::Start(std::io::Error::other(format!("this client has no {what}")))
 }

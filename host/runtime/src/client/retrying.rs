@@ -17,14 +17,14 @@ use windlass_model::{
     BlobRef, Body, Digest, InstanceId, InstanceNo, LetterNo, Numbers, Payload, RunNo, RunStatus,
     Seq, Status, TriggerNo, TriggerType,
 };
+use windlass_store::Writer as _;
 use windlass_store::letters::{DeadTrigger, LetterBody};
 use windlass_store::lives::{LifeOp, Lived, Reopen};
 use windlass_store::rows::{InstanceRow, JournalRow, NewBlob, NewTrigger};
-use windlass_store::{Write, Wrote};
 
 use super::outcome::Standing;
+use super::used_up;
 use super::workflow::{Inner, WorkflowClient};
-use super::{unexpected, used_up};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
@@ -66,16 +66,8 @@ impl WorkflowClient {
     }
 }
 
-#[cfg(test)]
-impl WorkflowClient {
-    /// As [`Self::retry`] of all that failed, on this thread.
-    pub(crate) fn retry_now(&self, id: InstanceId) -> Result<(), Error> {
-        self.inner.retry(id, &Retry::default())
-    }
-}
-
 impl Inner {
-    fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
+    pub(crate) fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
         self.retry_for(id, retry, None)
     }
 
@@ -112,10 +104,9 @@ impl Inner {
                 new.replays = Some(letter);
                 new.triggers.extend(given_again(&new, dead, numbers)?);
             }
-            match store.write(Write::Life(LifeOp::Reopen(Box::new(new))))? {
-                Wrote::Lived(Lived::Done) => Ok(()),
-                Wrote::Lived(lived) => Err(refused(id, lived)),
-                other => Err(unexpected(&other)),
+            match store.write(LifeOp::Reopen(Box::new(new)))? {
+                Lived::Done => Ok(()),
+                lived => Err(refused(id, lived)),
             }
         })?;
         if let Some(runtime) = self.runtime() {

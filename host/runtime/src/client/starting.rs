@@ -1,10 +1,9 @@
 //! How runs begin.
 
 use windlass_model::InstanceId;
+use windlass_store::Writer as _;
 use windlass_store::lives::{LifeOp, Lived};
-use windlass_store::{Write, Wrote};
 
-use super::unexpected;
 use super::workflow::{Inner, WorkflowClient};
 use crate::codes;
 use crate::error::Error;
@@ -121,8 +120,7 @@ impl Inner {
                 }
             }
             let (id, no) = (new.id, new.no);
-            let answer = self.store.write(Write::Create(Box::new(new)))?;
-            let started = request.answered(answer, (id, no))?;
+            let started = request.answered(self.store.write(new)?, (id, no))?;
             if let (None, Some(runtime)) = (&started.existing, self.runtime()) {
                 runtime.shared.intake.claim_too(no);
             }
@@ -131,7 +129,7 @@ impl Inner {
     }
 
     fn begin(&self, id: InstanceId) -> Result<Begun, Error> {
-        match self.life(LifeOp::Begin {
+        match self.tell(LifeOp::Begin {
             instance: id,
             at_ms: self.clock.wall_ms(),
         })? {
@@ -147,13 +145,6 @@ impl Inner {
         match self.begin(id) {
             Ok(_) | Err(Error::NotNow { .. } | Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
-        }
-    }
-
-    pub(super) fn life(&self, op: LifeOp) -> Result<Lived, Error> {
-        match self.tell(Write::Life(op))? {
-            Wrote::Lived(lived) => Ok(lived),
-            other => Err(unexpected(&other)),
         }
     }
 }

@@ -7,17 +7,14 @@ use serde_json::Value;
 use windlass_keys::link::Target;
 use windlass_model::limits::MATCH_BYTES;
 use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
-use windlass_model::{
-    BookmarkNo, Digest, Numbers, Payload, StimulusId, StimulusNo, TriggerType, valid,
-};
-use windlass_plugins::Host;
+use windlass_model::{Digest, Numbers, StimulusId, StimulusNo, TriggerType, valid};
 use windlass_store::published::BindingRow;
 use windlass_store::rows::{DefinitionRow, NewInstance};
-use windlass_store::stimuli::{BookmarkRow, NewStimulus, Resume, Send, Sent, Taker};
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::stimuli::{BookmarkRow, NewStimulus, Send, SendOutcome, Sent, Taker};
+use windlass_store::write::Fenced;
+use windlass_store::{Store, Writer as _};
 
-use super::{as_member, question, unexpected};
-use crate::catalog::{Catalog, Prepared};
+use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -32,31 +29,8 @@ pub fn new_stimulus_id() -> StimulusId {
     StimulusId(crate::clock::new_instance_id().0)
 }
 
-/// Sends a stimulus: starts what is bound to it and resumes who waits for it, in one
-/// transaction.
-///
-/// # Errors
-///
-/// The stimulus is out of bounds, its input does not fit a workflow that it starts, such a
-/// workflow cannot be prepared on the plugins that there are, or the store is in trouble. Then
-/// nothing has happened.
-pub fn send(
-    store: &dyn Store,
-    plugins: &Host,
-    now_ms: i64,
-    id: StimulusId,
-    stimulus: &Stimulus,
-) -> Result<Sent, Error> {
-    let stimulus = written(id, stimulus, now_ms)?;
-    let catalog = Catalog::default();
-    let prepare = |definition| catalog.prepare(definition, plugins);
-    as_member(store, now_ms, |numbers| {
-        let sent = deliver(store, &prepare, numbers, (&stimulus, None), None, now_ms)?;
-        sent.ok_or_else(|| unexpected(&Wrote::Fenced))
-    })
-}
-
-/// The same in a process that runs workflows: it takes what comes of it, if it has room.
+/// Sends a stimulus in a process that runs workflows: it claims the runs that the stimulus starts
+/// and resumes, if it has room.
 pub(crate) fn send_here(
     shared: &Shared,
     store: &dyn Store,
@@ -73,8 +47,8 @@ pub(crate) fn send_here(
             .prepare(definition, &shared.base.plugins)
     };
     shared.delivered(numbers, |taker| {
-        let sent = deliver(store, &prepare, numbers, (&stimulus, None), taker, now_ms)?;
-        sent.ok_or_else(|| unexpected(&Wrote::Fenced))
+        let sent = send(store, &prepare, numbers, (&stimulus, None), taker, now_ms)?;
+        Ok(sent.ok_or(Fenced)?)
     })
 }
 
@@ -83,7 +57,10 @@ pub(crate) fn send_here(
 /// # Errors
 ///
 /// The store is in trouble.
-pub fn bookmark_of(store: &dyn Store, target: &Target) -> Result<Option<BookmarkRow>, Error> {
+pub(super) fn bookmark_of(
+    store: &dyn Store,
+    target: &Target,
+) -> Result<Option<BookmarkRow>, Error> {
     let (wait, tag) = match target {
         Target::Row(digest) => return Ok(store.bookmark_by_token(*digest)?),
         Target::Wait(wait, tag) => (wait, *tag),
@@ -94,90 +71,6 @@ pub fn bookmark_of(store: &dyn Store, target: &Target) -> Result<Option<Bookmark
     // The first bookmark of a wait whose links may be older than its name.
     let first = store.bookmark_by_token(wait.digest(BookmarkTag::ANY))?;
     Ok(first.filter(|row| BookmarkTag::of(&row.bookmark.name) == tag))
-}
-
-/// Resumes what a token is for, with an answer that fits.
-///
-/// # Errors
-///
-/// The answer does not fit the schema of the bookmark, which goes on waiting, or the store is in
-/// trouble.
-pub fn resume(
-    store: &dyn Store,
-    now_ms: i64,
-    target: &Target,
-    input: Payload,
-) -> Result<Sent, Error> {
-    resume_at(store, now_ms, bookmark_of(store, target)?, input)
-}
-
-/// The same in a process that runs workflows: it takes what comes of it, if it has room.
-pub(super) fn resume_here(
-    shared: &Shared,
-    numbers: &Numbers,
-    row: Option<BookmarkRow>,
-    input: Payload,
-) -> Result<Sent, Error> {
-    let (store, now_ms) = (shared.base.store.as_ref(), shared.base.clock.wall_ms());
-    shared.delivered(numbers, |taker| resume_by(store, now_ms, row, input, taker))
-}
-
-/// The same in any other process.
-pub(super) fn resume_at(
-    store: &dyn Store,
-    now_ms: i64,
-    row: Option<BookmarkRow>,
-    input: Payload,
-) -> Result<Sent, Error> {
-    let sent = resume_by(store, now_ms, row, input, None)?;
-    store.notify();
-    Ok(sent)
-}
-
-fn resume_by(
-    store: &dyn Store,
-    at_ms: i64,
-    row: Option<BookmarkRow>,
-    input: Payload,
-    taker: Option<Taker>,
-) -> Result<Sent, Error> {
-    let Some(row) = row else {
-        return Ok(nobody());
-    };
-    question::check(&row, &input)?;
-    let resume = Resume {
-        token: row.bookmark.token,
-        input,
-        blobs: Vec::new(),
-        taker,
-        at_ms,
-    };
-    match store.write(Write::Resume(Box::new(resume)))? {
-        Wrote::Sent(sent) => Ok(sent),
-        other => Err(unexpected(&other)),
-    }
-}
-
-/// Resumes a bookmark that is known by its number, as whoever operates the store may.
-///
-/// # Errors
-///
-/// As [`resume`].
-pub fn resume_bookmark(
-    store: &dyn Store,
-    now_ms: i64,
-    no: BookmarkNo,
-    input: Payload,
-) -> Result<Sent, Error> {
-    resume_at(store, now_ms, store.bookmark(no)?, input)
-}
-
-/// What comes of resuming nobody.
-fn nobody() -> Sent {
-    Sent {
-        dropped: true,
-        ..Sent::default()
-    }
 }
 
 /// What the store finds the bindings and bookmarks of a stimulus by.
@@ -237,10 +130,10 @@ pub(super) fn written(
 /// Makes a definition ready for a run that begins now.
 type Prepare<'a> = dyn Fn(DefinitionRow) -> Result<Arc<Prepared>, Error> + 'a;
 
-/// Prepares what a stimulus starts, and hands it over. Somebody may publish in between; then
-/// the store says so, and it is prepared again. None: it was to come from the queue, and
-/// somebody else has delivered it.
-pub(crate) fn deliver(
+/// Prepares what a stimulus starts, and sends the stimulus. If a workflow is published in between,
+/// the store says so, and it is prepared again. None: it was to come from the queue, and another
+/// process has sent it.
+pub(crate) fn send(
     store: &dyn Store,
     prepare: &Prepare<'_>,
     numbers: &Numbers,
@@ -267,11 +160,10 @@ pub(crate) fn deliver(
             taker,
             at_ms: now_ms,
         };
-        match store.write(Write::Send(Box::new(send)))? {
-            Wrote::Sent(sent) => return Ok(Some(sent)),
-            Wrote::Fenced => return Ok(None),
-            Wrote::Moved => {}
-            other => return Err(unexpected(&other)),
+        match store.write(send)? {
+            SendOutcome::Sent(sent) => return Ok(Some(sent)),
+            SendOutcome::Gone => return Ok(None),
+            SendOutcome::Moved => {}
         }
     }
     Err(Error::Refused {

@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use windlass_model::nearest::did_you_mean;
-use windlass_model::{
-    Definition, Digest, InstanceId, Numbers, TriggerId, TriggerType, stimulus, valid,
+use windlass_model::{Definition, Digest, InstanceId, TriggerId, TriggerType, stimulus, valid};
+use windlass_store::outside::{
+    CancelTrigger, Fire, NewOutside, Reschedule, Scheduled, Touched, TriggerTarget,
 };
-use windlass_store::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::{Store, Writer as _};
 
-use super::{WorkflowClient, as_member, tell, unexpected, used_up};
+use super::workflow::{Inner, WorkflowClient};
+use super::{tell, used_up};
 use crate::codes;
 use crate::error::Error;
 
@@ -30,91 +31,63 @@ pub struct Schedule {
     pub priority: i32,
 }
 
-/// Schedules a trigger. Answers its name, and what became of it.
-///
-/// # Errors
-///
-/// The instance's workflow has no such node, or the store is in trouble.
-pub fn schedule(
-    store: &dyn Store,
-    now_ms: i64,
-    wish: &Schedule,
-) -> Result<(TriggerId, Scheduled), Error> {
-    write_down(store, now_ms, wish, |write| as_member(store, now_ms, write))
-}
-
 impl WorkflowClient {
     /// Schedules a trigger. Answers its name, and what became of it.
     ///
     /// # Errors
     ///
-    /// As [`schedule`].
+    /// The instance's workflow has no such node, or the store is in trouble.
     pub async fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
-        self.ask(move |inner| {
-            let (store, now_ms) = (inner.store.as_ref(), inner.clock.wall_ms());
-            write_down(store, now_ms, &wish, |write| inner.numbered(write))
-        })
-        .await
+        self.ask(move |inner| inner.schedule(wish)).await
     }
 }
 
-/// Writes a trigger down as somebody who has numbers.
-fn write_down(
-    store: &dyn Store,
-    now_ms: i64,
-    wish: &Schedule,
-    numbered: impl FnOnce(&dyn Fn(&Numbers) -> Result<Scheduled, Error>) -> Result<Scheduled, Error>,
-) -> Result<(TriggerId, Scheduled), Error> {
-    let id = wish
-        .id
-        .unwrap_or_else(|| TriggerId(crate::clock::new_instance_id().0));
-    let Some(row) = store.instance(wish.instance)? else {
-        return Ok((id, Scheduled::NoInstance));
-    };
-    let definition = definition(store, row.definition)?;
-    let node = position(&definition, &wish.node)?;
-    let names = wish.payload.iter().flat_map(Map::keys);
-    valid::VARIABLE
-        .check_all(names)
-        .map_err(|wrong| Error::Refused {
-            code: codes::BAD_KEY,
-            message: format!("the payload cannot be assigned: {wrong}"),
-            help: None,
-        })?;
-    let payload = wish
-        .payload
-        .clone()
-        .map(|map| stimulus::canonical(&Value::Object(map)));
-    let payload = payload.map(Bytes::from);
-    let request = json!({
-        "instance": wish.instance,
-        "node": node,
-        "due": wish.due_ms,
-        "payload": wish.payload,
-        "priority": wish.priority,
-    });
-    let scheduled = numbered(&|numbers| {
-        let new = NewOutside {
-            no: numbers.trigger().ok_or_else(used_up)?,
-            id,
-            instance: wish.instance,
-            node: Some(node),
-            kind: match wish.due_ms {
-                Some(_) => TriggerType::Timer,
-                None => TriggerType::Manual,
-            },
-            due_ms: wish.due_ms.unwrap_or(now_ms),
-            payload: payload.clone(),
-            priority: wish.priority,
-            detail: Bytes::new(),
-            request: Digest::of(&stimulus::canonical(&request)),
+impl Inner {
+    pub(crate) fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
+        let store = self.store.as_ref();
+        let id = wish
+            .id
+            .unwrap_or_else(|| TriggerId(crate::clock::new_instance_id().0));
+        let Some(row) = store.instance(wish.instance)? else {
+            return Ok((id, Scheduled::NoInstance));
         };
-        match store.write(Write::Schedule(Box::new(new)))? {
-            Wrote::Scheduled(scheduled) => Ok(scheduled),
-            other => Err(unexpected(&other)),
-        }
-    })?;
-    Ok((id, scheduled))
+        let definition = definition(store, row.definition)?;
+        let node = position(&definition, &wish.node)?;
+        let names = wish.payload.iter().flat_map(Map::keys);
+        valid::VARIABLE
+            .check_all(names)
+            .map_err(|wrong| Error::Refused {
+                code: codes::BAD_KEY,
+                message: format!("the payload cannot be assigned: {wrong}"),
+                help: None,
+            })?;
+        let request = json!({
+            "instance": wish.instance,
+            "node": node,
+            "due": wish.due_ms,
+            "payload": wish.payload,
+            "priority": wish.priority,
+        });
+        let payload = wish.payload.map(Value::Object);
+        let scheduled = self.numbered(|numbers| {
+            Ok(store.write(NewOutside {
+                no: numbers.trigger().ok_or_else(used_up)?,
+                id,
+                instance: wish.instance,
+                node: Some(node),
+                kind: match wish.due_ms {
+                    Some(_) => TriggerType::Timer,
+                    None => TriggerType::Manual,
+                },
+                due_ms: wish.due_ms.unwrap_or_else(|| self.clock.wall_ms()),
+                payload: payload.map(|payload| stimulus::canonical(&payload).into()),
+                priority: wish.priority,
+                detail: Bytes::new(),
+                request: Digest::of(&stimulus::canonical(&request)),
+            })?)
+        })?;
+        Ok((id, scheduled))
+    }
 }
 
 /// Makes a trigger due now, whatever it says itself.
@@ -124,7 +97,7 @@ fn write_down(
 /// The store is in trouble.
 pub fn fire(store: &dyn Store, now_ms: i64, target: TriggerTarget) -> Result<Touched, Error> {
     let at_ms = now_ms;
-    touched(tell(store, Write::Fire { target, at_ms })?)
+    tell(store, Fire { target, at_ms })
 }
 
 /// Makes a trigger due at another time, in epoch milliseconds.
@@ -133,7 +106,7 @@ pub fn fire(store: &dyn Store, now_ms: i64, target: TriggerTarget) -> Result<Tou
 ///
 /// The store is in trouble.
 pub fn reschedule(store: &dyn Store, target: TriggerTarget, due_ms: i64) -> Result<Touched, Error> {
-    touched(tell(store, Write::Reschedule { target, due_ms })?)
+    tell(store, Reschedule { target, due_ms })
 }
 
 /// Cancels a trigger; what runs is asked to stop.
@@ -147,35 +120,7 @@ pub fn cancel_trigger(
     target: TriggerTarget,
 ) -> Result<Touched, Error> {
     let at_ms = now_ms;
-    touched(tell(store, Write::CancelTrigger { target, at_ms })?)
-}
-
-/// Asks for the end of an instance: what runs is interrupted, what waits is dropped.
-///
-/// # Errors
-///
-/// The store is in trouble.
-pub fn cancel_instance(
-    store: &dyn Store,
-    now_ms: i64,
-    instance: InstanceId,
-) -> Result<Touched, Error> {
-    as_member(store, now_ms, |numbers| {
-        let no = numbers.trigger().ok_or_else(used_up)?;
-        touched(store.write(Write::Control {
-            instance,
-            no,
-            kind: TriggerType::Cancel,
-            at_ms: now_ms,
-        })?)
-    })
-}
-
-fn touched(wrote: Wrote) -> Result<Touched, Error> {
-    match wrote {
-        Wrote::Touched(touched) => Ok(touched),
-        other => Err(unexpected(&other)),
-    }
+    tell(store, CancelTrigger { target, at_ms })
 }
 
 fn definition(store: &dyn Store, digest: Digest) -> Result<Definition, Error> {

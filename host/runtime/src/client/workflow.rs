@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 use windlass_keys::export::ExportKeys;
 use windlass_model::{Clock, Numbers};
-use windlass_store::{Listener, Store, Write, Wrote};
+use windlass_store::{Listener, Store, Verb, Writer as _};
 
 use super::{Resources, Turns, as_member};
 use crate::catalog::Catalog;
@@ -31,7 +31,7 @@ pub struct WorkflowClient {
     exports: Option<Arc<ExportKeys>>,
 }
 
-pub(super) struct Inner {
+pub(crate) struct Inner {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
     place: Place,
@@ -122,6 +122,12 @@ impl WorkflowClient {
         let asked = self.turns.next().await.spend(move || ask(&inner));
         asked.await.map_err(std::io::Error::from)?
     }
+
+    /// Does something that blocks, on this thread.
+    #[cfg(test)]
+    pub(crate) fn now<T>(&self, ask: impl FnOnce(&Inner) -> T) -> T {
+        ask(&self.inner)
+    }
 }
 
 impl Inner {
@@ -160,11 +166,11 @@ impl Inner {
         Ok(answer)
     }
 
-    /// One write that takes no numbers, and word of it to everybody.
-    pub(super) fn tell(&self, write: Write) -> Result<Wrote, Error> {
-        let wrote = self.store.write(write)?;
+    /// Carries out a verb that takes no numbers, and tells every process.
+    pub(super) fn tell<V: Verb>(&self, verb: V) -> Result<V::Answer, Error> {
+        let answer = self.store.write(verb)?;
         self.told();
-        Ok(wrote)
+        Ok(answer)
     }
 
     pub(super) fn told(&self) {
@@ -203,14 +209,6 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
 
-    struct Plugins(Arc<Host>);
-
-    impl Resources for Plugins {
-        fn host(&self) -> Result<Arc<Host>, Error> {
-            Ok(Arc::clone(&self.0))
-        }
-    }
-
     #[test]
     fn whoever_goes_away_leaves_no_more_behind_than_there_are_turns() {
         let dir = tempfile::tempdir().unwrap();
@@ -220,7 +218,7 @@ mod tests {
         let store = MemoryStore::new(Arc::clone(&clock));
         let options = Options::in_dir(dir.path());
         let host = Host::start(options, Arc::clone(&clock), tokio.handle().clone()).unwrap();
-        let client = WorkflowClient::detached(store, clock, Arc::new(Plugins(host)));
+        let client = WorkflowClient::detached(store, clock, Arc::new(host));
         let client = client.with_turns(Turns::new(1));
         let mut context = Context::from_waker(Waker::noop());
         // Each question holds one of these for as long as it is there.

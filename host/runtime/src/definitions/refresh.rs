@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use windlass_locks::Key;
 use windlass_model::UpkeepNo;
-use windlass_store::drafts::{UPKEEP_ROWS, Upkeep, UpkeepOp};
+use windlass_store::Writer as _;
+use windlass_store::drafts::{RequestUpkeep, UPKEEP_ROWS, Upkeep, UpkeepDone};
 use windlass_store::published::PublicationQuery;
-use windlass_store::{Write, Wrote};
 
 use super::{Definitions, Upkept};
 use crate::client::{From, Published, TRIES, busy, publish_from};
@@ -111,15 +111,11 @@ impl Definitions {
 
     pub(super) fn request(&self, what: Upkeep) -> Result<UpkeepNo, Error> {
         let at_ms = self.clock.wall_ms();
-        let request = Write::Upkeep(UpkeepOp::Request { what, at_ms });
-        match self.store.write(request)? {
-            Wrote::Requested(no) => Ok(no),
-            other => Err(crate::store_answered(&other).into()),
-        }
+        Ok(self.store.write(RequestUpkeep { what, at_ms })?)
     }
 
     pub(super) fn done(&self, no: UpkeepNo) -> Result<(), Error> {
-        self.store.write(Write::Upkeep(UpkeepOp::Done(vec![no])))?;
+        self.store.write(UpkeepDone(vec![no]))?;
         Ok(())
     }
 

@@ -13,9 +13,9 @@ use windlass_locks::Key;
 use windlass_model::codes::NO_WEB_SERVER;
 use windlass_model::definition::StartTrigger;
 use windlass_model::{Digest, file, limits};
-use windlass_store::drafts::Upkeep;
+use windlass_store::Writer as _;
+use windlass_store::drafts::{DropSource, Upkeep};
 use windlass_store::rows::DefinitionRow;
-use windlass_store::{Write, Wrote};
 
 use super::files::{Files, Present, Seen, Stamp};
 use super::refresh::lost;
@@ -171,18 +171,13 @@ impl Definitions {
         let Some(row) = self.store.source(&name)? else {
             return Ok(None);
         };
-        let write = Write::DropSource {
+        let version = self.store.write(DropSource {
             name,
             retract: self.options.on_removal == OnRemoval::Retract,
             at_ms: self.clock.wall_ms(),
-        };
-        match self.store.write(write)? {
-            Wrote::Retracted(version) => {
-                self.store.notify();
-                Ok(version.map(|version| (row.workflow, version)))
-            }
-            other => Err(crate::store_answered(&other).into()),
-        }
+        })?;
+        self.store.notify();
+        Ok(version.map(|version| (row.workflow, version)))
     }
 
     /// Publishes what a file says, and notes that it was looked at.

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use windlass_store::{Store, Write};
+use windlass_store::settings::Setting;
+use windlass_store::{Store, Writer as _};
 
 use crate::error::Error;
 
@@ -156,7 +157,7 @@ impl Pause {
             let value = serde_json::to_vec(&Stored { v: 1, since_ms });
             let (name, value) = (SETTING.to_owned(), value.map_err(std::io::Error::from)?);
             let value = Some(Bytes::from(value));
-            store.write(Write::Setting { name, value })?;
+            store.write(Setting { name, value })?;
             self.change(now_ms, |times| {
                 times.stored = Some(since_ms);
                 times.own = None;
@@ -176,7 +177,7 @@ impl Pause {
     pub(crate) fn unpause(&self, store: &dyn Store, now_ms: i64) -> Result<Option<Paused>, Error> {
         let _turn = self.turn.lock();
         let name = SETTING.to_owned();
-        store.write(Write::Setting { name, value: None })?;
+        store.write(Setting { name, value: None })?;
         let before = self.now();
         self.change(now_ms, |times| {
             times.stored = None;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use windlass_model::{Class, Failure, InstanceNo};
-use windlass_store::stimuli::{QueueOp, QueuedRow, StimulusQuery};
-use windlass_store::{Write, Wrote};
+use windlass_store::Writer as _;
+use windlass_store::stimuli::{Expire, QueueOp, QueuedRow, StimulusQuery};
 
 use super::{ATTEMPTS, BACKOFF_MS, EXPIRED, PAGE, PAGES, PATIENCE_MS, Round, Worker};
-use crate::client::deliver;
+use crate::client::send;
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
@@ -57,7 +57,7 @@ impl Sender {
                     .prepare(definition, &shared.base.plugins)
             };
             // What many of them resume is claimed together.
-            match deliver(store, &prepare, &numbers, stimulus, None, now_ms) {
+            match send(store, &prepare, &numbers, stimulus, None, now_ms) {
                 Ok(Some(sent)) => {
                     moved |= !sent.started.is_empty() || !sent.resumed.is_empty();
                     more |= sent.more;
@@ -103,21 +103,19 @@ impl Sender {
             };
             (op, ready_ms)
         };
-        self.shared.base.store.write(Write::Queue(op))?;
+        // If another process has sent it meanwhile, there is nothing to put off.
+        let _ = self.shared.base.store.write(op)?;
         Ok(Some(again_ms))
     }
 
     /// Clears away what is too old. Answers whether there may be more of it.
     fn expire(&self, now_ms: i64) -> Result<bool, Error> {
-        let expire = QueueOp::Expire {
+        let expired = self.shared.base.store.write(Expire {
             queued_before_ms: self.shared.intake.pause.back(now_ms, PATIENCE_MS),
             now_ms,
             limit: EXPIRED,
-        };
-        match self.shared.base.store.write(Write::Queue(expire))? {
-            Wrote::Freed(count) => Ok(count >= EXPIRED),
-            other => Err(crate::store_answered(&other).into()),
-        }
+        })?;
+        Ok(expired >= EXPIRED)
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use windlass_model::{Clock, Incarnation, InstanceNo};
-use windlass_store::letters::DeadLetterOp;
-use windlass_store::retention::{ExpiredRow, Sweep};
-use windlass_store::{Store, Write, Wrote};
+use windlass_store::letters::PurgeLetters;
+use windlass_store::retention::{ExpiredRow, Forget, Sweep, Sweepable, Swept};
+use windlass_store::write::Duty;
+use windlass_store::{Store, Verb, Writer as _};
 
 use super::Options;
 use super::archive::Archive;
@@ -116,7 +117,7 @@ impl Sweeper {
             last = expired;
         }
         round.swept += self.purge_letters(before_ms, stop)?;
-        for what in Sweep::ALL {
+        for what in Sweepable::ALL {
             round.swept += self.sweep(what, at_ms, stop)?;
         }
         round.longest = Duration::from_micros(self.longest_us.load(Ordering::Relaxed));
@@ -142,16 +143,12 @@ impl Sweeper {
 
     fn is_my_duty(&self, incarnation: Incarnation, every_ms: Option<u64>) -> Result<bool, Error> {
         let at_ms = self.clock.wall_ms();
-        let duty = Write::Duty {
+        Ok(self.store.write(Duty {
             name: DUTY.to_owned(),
             incarnation,
             every_ms,
             at_ms,
-        };
-        match self.store.write(duty)? {
-            Wrote::Duty(mine) => Ok(mine),
-            other => Err(crate::store_answered(&other).into()),
-        }
+        })?)
     }
 
     fn archive(&self, expired: &ExpiredRow) -> Result<(), Error> {
@@ -172,27 +169,22 @@ impl Sweeper {
         at_ms: i64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Error> {
-        loop {
-            let forget = |rows| Write::Forget {
-                instance,
-                before_ms,
-                rows,
-                at_ms,
-            };
-            match self.slice(forget)? {
-                Wrote::Forgotten { more: true } if !stop() => {}
-                Wrote::Forgotten { .. } => return Ok(()),
-                other => return Err(crate::store_answered(&other).into()),
-            }
-        }
+        let forget = |rows| Forget {
+            instance,
+            before_ms,
+            rows,
+            at_ms,
+        };
+        while self.slice(forget)?.more && !stop() {}
+        Ok(())
     }
 
     /// Carries one slice out, and makes the next one smaller if it took long: how much a row
     /// costs depends on the disk and on what is in it.
-    fn slice(&self, write: impl FnOnce(u32) -> Write) -> Result<Wrote, Error> {
+    fn slice<V: Verb>(&self, verb: impl FnOnce(u32) -> V) -> Result<V::Answer, Error> {
         let rows = self.rows.load(Ordering::Relaxed);
         let begun = self.clock.monotonic();
-        let wrote = self.store.write(write(rows))?;
+        let answer = self.store.write(verb(rows))?;
         let took = self.clock.monotonic().saturating_sub(begun);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.longest_us.fetch_max(took_us, Ordering::Relaxed);
@@ -206,43 +198,36 @@ impl Sweeper {
         };
         let next = next.clamp(bound.min(SMALLEST), bound);
         self.rows.store(next, Ordering::Relaxed);
-        Ok(wrote)
+        Ok(answer)
     }
 
     fn purge_letters(&self, before_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
         let mut purged = 0;
         while !stop() {
-            let purge = |limit| Write::DeadLetter(DeadLetterOp::Purge { before_ms, limit });
-            match self.slice(purge)? {
-                Wrote::Freed(0) => break,
-                Wrote::Freed(count) => purged += u64::from(count),
-                other => return Err(crate::store_answered(&other).into()),
+            match self.slice(|limit| PurgeLetters { before_ms, limit })? {
+                0 => break,
+                count => purged += u64::from(count),
             }
         }
         Ok(purged)
     }
 
-    fn sweep(&self, what: Sweep, at_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
+    fn sweep(&self, what: Sweepable, at_ms: i64, stop: &dyn Fn() -> bool) -> Result<u64, Error> {
         let kept_ms = match what {
-            Sweep::Blobs | Sweep::Documents => self.options.grace_ms,
-            Sweep::Pages => 0,
+            Sweepable::Blobs | Sweepable::Documents => self.options.grace_ms,
+            Sweepable::Pages => 0,
         };
         let mut swept = 0;
         while !stop() {
-            let sweep = |rows| Write::Sweep {
+            let Swept { count, more } = self.slice(|rows| Sweep {
                 what,
                 before_ms: at_ms.saturating_sub_unsigned(kept_ms),
                 rows,
                 at_ms,
-            };
-            match self.slice(sweep)? {
-                Wrote::Swept { count, more } => {
-                    swept += u64::from(count);
-                    if !more {
-                        break;
-                    }
-                }
-                other => return Err(crate::store_answered(&other).into()),
+            })?;
+            swept += u64::from(count);
+            if !more {
+                break;
             }
         }
         Ok(swept)

@@ -16,10 +16,11 @@ use windlass_model::{
     Token, TriggerType,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, BORN_VERSION, DefinitionRow, JournalRow, NewInstance, NewTrigger, PinsRow, RunRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, JournalRow, NewInstance, NewTrigger, PinsRow,
+    RunRow,
 };
-use windlass_store::write::{Commit, Fence, Finish, NewMember, TriggerFence};
-use windlass_store::{MemoryStore, Reader as _, Store, Write, Wrote};
+use windlass_store::write::{Commit, Committed, Fence, Finish, NewMember, TriggerFence};
+use windlass_store::{MemoryStore, Reader as _, Store, Write, Writer as _};
 
 use super::{Options, Round, Sweeper};
 use crate::error::Error;
@@ -142,8 +143,7 @@ nodes:
             blobs: Vec::new(),
             created_ms: at_ms,
         };
-        let created = self.store.write(Write::Create(Box::new(new))).unwrap();
-        assert!(matches!(created, Wrote::Created));
+        assert_eq!(self.store.write(new).unwrap(), Ok(Created::New));
         let mut previous = None;
         let runs = (0..executions).map(|_| {
             let run = self.run(no, previous, output);
@@ -190,8 +190,8 @@ nodes:
             release: false,
             at_ms,
         };
-        let done = self.store.write(Write::Commit(Box::new(commit))).unwrap();
-        assert!(matches!(done, Wrote::Done));
+        let committed = self.store.write(commit).unwrap();
+        assert_eq!(committed, Ok(Committed { due: false }));
         (no, id)
     }
 
@@ -232,10 +232,7 @@ fn join(store: &Arc<MemoryStore>) -> Incarnation {
         lease_ms,
         joined_ms,
     };
-    match store.write(Write::Join(member)).unwrap() {
-        Wrote::Joined(incarnation) => incarnation,
-        other => panic!("{other:?}"),
-    }
+    store.write(member).unwrap()
 }
 
 fn lines(directory: &Path, file: &str) -> Vec<Value> {
@@ -477,9 +474,9 @@ fn slices_become_smaller_while_they_take_long() {
     let seen = Arc::clone(&slices);
     let clock = Arc::clone(&world.clock);
     world.store.set_faults(Some(Box::new(move |write| {
-        if let Write::Forget { rows, .. } = write {
+        if let Write::Forget(forget) = write {
             let mut seen = seen.lock();
-            seen.push(*rows);
+            seen.push(forget.rows);
             // The store looks at the time itself, once for each write.
             clock
                 .step_ms

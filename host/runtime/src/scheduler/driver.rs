@@ -9,8 +9,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use windlass_model::valid::plain;
 use windlass_model::{Numbers, TriggerState};
-use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Claims, Fence, NewMember};
-use windlass_store::{Sink, Ticket, Write, Wrote};
+use windlass_store::write::{
+    Bury, Claim, ClaimScope, ClaimedInstance, Claims, Fence, Fenced, Leave, NewMember, Park, Renew,
+    Renewed, TriggerFence, Unpark,
+};
+use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 
 use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
@@ -122,10 +125,7 @@ impl Membership {
             lease_ms,
             joined_ms,
         };
-        match store.write(Write::Join(member))? {
-            Wrote::Joined(incarnation) => Ok(Arc::new(Numbers::new(incarnation))),
-            other => Err(crate::store_answered(&other)),
-        }
+        Ok(Arc::new(Numbers::new(store.write(member)?)))
     }
 
     /// The numbers of the present incarnation.
@@ -153,52 +153,57 @@ const RENEW: Ticket = 3;
 impl Sink for Answers {
     fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
         for (ticket, answer) in answers {
-            let mail = match (ticket, answer) {
-                (CLAIM, Ok(Wrote::Claimed(claims))) => Mail::Claimed(claims),
-                (CLAIM, Err(error)) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
-                    // This process may hold what it knows nothing of, and would never run.
-                    // As a new member it holds nothing.
-                    complain("tell what was claimed", Err(error));
-                    Mail::Event(Event::Lost)
-                }
-                (CLAIM, answer) => {
-                    complain("claim work", answer);
-                    Mail::Event(Event::ClaimFailed)
-                }
-                (BURY, Ok(Wrote::Freed(freed))) => Mail::Event(Event::Buried { freed }),
-                (BURY, answer) => {
-                    complain("free what dead processes hold", answer);
-                    Mail::Event(Event::BuryFailed)
-                }
-                (UNPARK, Ok(Wrote::Freed(_))) => Mail::Event(Event::Woken),
-                (UNPARK, answer) => {
-                    complain("bring back what was put aside", answer);
-                    continue;
-                }
-                (asked, Ok(Wrote::Renewed { .. })) => Mail::Event(Event::Renewed {
-                    asked_ms: asked - RENEW,
-                }),
-                (_, Ok(Wrote::Fenced)) => Mail::Event(Event::Lost),
-                (_, answer) => {
-                    complain("renew the lease", answer);
-                    Mail::Event(Event::RenewFailed)
-                }
+            let mail = match ticket {
+                CLAIM => match Claim::answer(answer) {
+                    Ok(claims) => Mail::Claimed(claims),
+                    Err(error) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
+                        // This process may hold what it knows nothing of, and would never run.
+                        // As a new member it holds nothing.
+                        complain("tell what was claimed", &error);
+                        Mail::Event(Event::Lost)
+                    }
+                    Err(error) => {
+                        complain("claim work", &error);
+                        Mail::Event(Event::ClaimFailed)
+                    }
+                },
+                BURY => match Bury::answer(answer) {
+                    Ok(freed) => Mail::Event(Event::Buried { freed }),
+                    Err(error) => {
+                        complain("free what dead processes hold", &error);
+                        Mail::Event(Event::BuryFailed)
+                    }
+                },
+                UNPARK => match Unpark::answer(answer) {
+                    Ok(_) => Mail::Event(Event::Woken),
+                    Err(error) => {
+                        complain("bring back what was put aside", &error);
+                        continue;
+                    }
+                },
+                asked => match Renew::answer(answer) {
+                    Ok(Ok(Renewed { .. })) => Mail::Event(Event::Renewed {
+                        asked_ms: asked - RENEW,
+                    }),
+                    Ok(Err(Fenced)) => Mail::Event(Event::Lost),
+                    Err(error) => {
+                        complain("renew the lease", &error);
+                        Mail::Event(Event::RenewFailed)
+                    }
+                },
             };
             let _ = self.mailbox.sender.send(mail);
         }
     }
 }
 
-fn complain(what: &str, answer: windlass_store::Result<Wrote>) {
-    match answer {
-        Err(error) => tracing::warn!(code = %error.code, %error, "cannot {what}"),
-        Ok(other) => tracing::warn!(answer = ?other, "cannot {what}: unexpected answer"),
-    }
+fn complain(what: &str, error: &windlass_store::Error) {
+    tracing::warn!(code = %error.code, %error, "cannot {what}");
 }
 
 /// Brings back what was put aside, and looks for it when that is durable.
 pub(crate) fn unpark(store: &dyn windlass_store::Store, sink: &Arc<dyn Sink>) {
-    store.submit(sink, vec![(UNPARK, Write::Unpark)]);
+    store.submit(sink, vec![(UNPARK, Unpark.into())]);
 }
 
 /// The sink that belongs to a mailbox.
@@ -277,15 +282,15 @@ impl Driver {
                     triggers,
                     scope,
                 };
-                self.submit(CLAIM, Write::Claim(claim));
+                self.submit(CLAIM, claim);
             }
             Action::Bury { limit } => {
-                self.submit(BURY, Write::Bury { incarnation, limit });
+                self.submit(BURY, Bury { incarnation, limit });
                 self.shared.broadcast(|| Message::Retry);
             }
             Action::Renew => {
                 let asked_ms = self.shared.base.now().monotonic_ms;
-                self.submit(RENEW + asked_ms, Write::Renew { incarnation });
+                self.submit(RENEW + asked_ms, Renew { incarnation });
             }
             Action::WatchRoom => {
                 if self.shared.intake.flow.watch() {
@@ -296,11 +301,9 @@ impl Driver {
         }
     }
 
-    fn submit(&self, ticket: Ticket, write: Write) {
-        self.shared
-            .base
-            .store
-            .submit(&self.sink, vec![(ticket, write)]);
+    fn submit(&self, ticket: Ticket, verb: impl Into<Write>) {
+        let store = &self.shared.base.store;
+        store.submit(&self.sink, vec![(ticket, verb.into())]);
     }
 
     /// Forgets everything owned and becomes a member anew. What was owned is found again by a
@@ -313,7 +316,7 @@ impl Driver {
         let membership = &self.membership;
         let store = self.shared.base.store.as_ref();
         let incarnation = membership.numbers().incarnation();
-        if let Err(error) = store.write(Write::Leave { incarnation }) {
+        if let Err(error) = store.write(Leave { incarnation }) {
             // Others, or the next burial, find out by the lease.
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }
@@ -447,12 +450,12 @@ impl Shared {
         tracing::warn!(instance = %row.id, reason, "parking a run that cannot go on here");
         let fence = fence(claimed, numbers);
         for trigger in &claimed.claimed {
-            let trigger = windlass_store::write::TriggerFence {
+            let trigger = TriggerFence {
                 no: trigger.no,
                 token: trigger.token,
             };
             let reason = reason.clone();
-            if let Err(error) = self.base.store.write(Write::Park {
+            if let Err(error) = self.base.store.write(Park {
                 fence,
                 trigger,
                 reason,

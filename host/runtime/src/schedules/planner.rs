@@ -13,7 +13,7 @@ use windlass_model::schedule::{self, GRACE_MS, Schedule};
 use windlass_model::{InstanceId, TriggerNo, TriggerType};
 use windlass_store::published::{self, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
 use windlass_store::rows::NewInstance;
-use windlass_store::{Sink, Store, Ticket, Write, Wrote};
+use windlass_store::{Sink, Store, Ticket, Verb, Wrote};
 
 use super::standby::Standby;
 use crate::error::Error;
@@ -136,7 +136,7 @@ impl Planner {
         turn: &mut Turn,
     ) -> windlass_store::Result<Vec<ScheduleRow>> {
         let mut planned = Vec::with_capacity(rows.len());
-        let mut writes = Vec::with_capacity(rows.len());
+        let mut plans = Vec::with_capacity(rows.len());
         let mut put_off = Vec::new();
         for row in rows {
             match plan(store, maker, now.wall_ms, &row) {
@@ -146,7 +146,7 @@ impl Planner {
                         self.standby.join(before, row.no);
                     }
                     planned.push((row, plan.planned_ms, plan.next_ms));
-                    writes.push(Write::Plan(Box::new(plan)));
+                    plans.push(plan);
                 }
                 // That says nothing about the schedule.
                 Err(Error::Store(error)) if !error.is_refusal() => return Err(error),
@@ -154,23 +154,23 @@ impl Planner {
             }
         }
         windlass_model::failpoint::pass("before-plan");
-        let answers = write_all(store, writes);
+        let answers = write_all(store, plans);
         windlass_model::failpoint::pass("after-plan");
         let mut again = Vec::new();
         for ((mut row, planned_ms, next_ms), answer) in planned.into_iter().zip(answers) {
             if let Some(before) = row.last_instance
-                && !matches!(answer, Ok(Wrote::Planned(Planned::Queued)))
+                && !matches!(answer, Ok(Ok(Planned::Queued)))
             {
                 self.standby.leave(before);
             }
             match answer {
-                Ok(Wrote::Planned(Planned::Created(id))) => {
+                Ok(Ok(Planned::Created(id))) => {
                     tracing::debug!(workflow = row.workflow, key = row.key, instance = %id, planned_ms, "an occurrence is there");
                     turn.made += 1;
                     row.troubles = 0;
                     row.last_instance = Some(id);
                 }
-                Ok(Wrote::Planned(Planned::Skipped)) => {
+                Ok(Ok(Planned::Skipped)) => {
                     tracing::debug!(
                         workflow = row.workflow,
                         key = row.key,
@@ -179,7 +179,7 @@ impl Planner {
                     );
                 }
                 // It was told when to look again, or somebody else has decided.
-                Ok(Wrote::Planned(Planned::Queued | Planned::Stale)) => {
+                Ok(Ok(Planned::Queued | Planned::Stale)) => {
                     turn.more = true;
                     continue;
                 }
@@ -192,9 +192,9 @@ impl Planner {
                     tracing::warn!(code = %error.code, %error, "cannot write an occurrence");
                     continue;
                 }
-                Ok(other) => {
-                    let error = crate::store_answered(&other);
-                    tracing::warn!(code = %error.code, %error, "cannot write an occurrence");
+                Ok(Err(fenced)) => {
+                    let error = Error::from(fenced);
+                    tracing::warn!(code = %error.code(), %error, "cannot write an occurrence");
                     continue;
                 }
             }
@@ -231,15 +231,15 @@ fn listed(
 }
 
 /// What is written about a schedule of which no occurrence can be planned.
-fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> Write {
+fn trouble(row: &ScheduleRow, error: &dyn std::fmt::Display, now: Now) -> PutOff {
     let (first_ms, most_ms) = PUT_OFF_MS;
     let again_in_ms = (first_ms << row.troubles.min(10)).min(most_ms);
     tracing::warn!(workflow = row.workflow, key = row.key, troubles = row.troubles + 1, again_in_ms, %error, "a schedule cannot be planned");
-    Write::PutOff(PutOff {
+    PutOff {
         schedule: row.no,
         expected_last_planned_ms: row.last_planned_ms,
         again_ms: now.wall_ms.saturating_add(again_in_ms),
-    })
+    }
 }
 
 /// What to do about the first occurrence of a schedule that is due.
@@ -331,8 +331,8 @@ fn again_ms(planned_ms: i64, now_ms: i64) -> i64 {
     now_ms.saturating_add((waited_ms / 4).clamp(least, most))
 }
 
-/// Hands over all writes together, so that they share a flush, and waits for the answers.
-fn write_all(store: &dyn Store, writes: Vec<Write>) -> Vec<windlass_store::Result<Wrote>> {
+/// Hands over all verbs together, so that they share a flush, and waits for the answers.
+fn write_all<V: Verb>(store: &dyn Store, verbs: Vec<V>) -> Vec<windlass_store::Result<V::Answer>> {
     struct Answers(Sender<(Ticket, windlass_store::Result<Wrote>)>);
     impl Sink for Answers {
         fn answered(&self, answers: Vec<(Ticket, windlass_store::Result<Wrote>)>) {
@@ -341,18 +341,19 @@ fn write_all(store: &dyn Store, writes: Vec<Write>) -> Vec<windlass_store::Resul
             }
         }
     }
-    let count = writes.len();
+    let count = verbs.len();
     if count == 0 {
         return Vec::new();
     }
     let (sender, answers) = channel();
     let sink: Arc<dyn Sink> = Arc::new(Answers(sender));
+    let writes = verbs.into_iter().map(Into::into);
     store.submit(&sink, (0..).zip(writes).collect());
     drop(sink);
     // A sink is answered in order, and each write once.
     answers
         .iter()
         .take(count)
-        .map(|(_, answer)| answer)
+        .map(|(_, answer)| V::answer(answer))
         .collect()
 }

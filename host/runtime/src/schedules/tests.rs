@@ -14,8 +14,10 @@ use windlass_model::{
 use windlass_store::published::{NewPublication, NewSchedule, ScheduleQuery};
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::{DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow};
-use windlass_store::write::{Claim, ClaimScope, Commit, Fence, Finish, NewMember, TriggerFence};
-use windlass_store::{MemoryStore, Reader, Store, Write, Wrote};
+use windlass_store::write::{
+    Claim, ClaimScope, Commit, Committed, Fence, Finish, NewMember, TriggerFence,
+};
+use windlass_store::{MemoryStore, Reader, Writer as _};
 
 use super::planner::{Maker, Occurrence, Planner, Turn};
 use crate::error::Error;
@@ -51,9 +53,7 @@ impl Member {
             lease_ms: 30_000,
             joined_ms: 0,
         };
-        let Ok(Wrote::Joined(incarnation)) = store.write(Write::Join(new)) else {
-            panic!("a join is answered by an incarnation")
-        };
+        let incarnation = store.write(new).unwrap();
         Self {
             store,
             incarnation,
@@ -118,7 +118,7 @@ impl Member {
     }
 
     fn publish_all(&self, schedules: Vec<NewSchedule>) {
-        let wrote = self.store.write(Write::Publish(Box::new(NewPublication {
+        let published = self.store.write(NewPublication {
             definition: definition(),
             bindings: Vec::new(),
             schedules,
@@ -126,8 +126,8 @@ impl Member {
             draft: None,
             source: None,
             at_ms: 0,
-        })));
-        assert!(matches!(wrote, Ok(Wrote::Published { .. })), "{wrote:?}");
+        });
+        assert!(matches!(published, Ok(Ok(_))), "{published:?}");
     }
 
     /// Ends every instance whose trigger is due.
@@ -139,10 +139,7 @@ impl Member {
             triggers: 1,
             scope: ClaimScope::All,
         };
-        let Ok(Wrote::Claimed(claims)) = self.store.write(Write::Claim(claim)) else {
-            panic!("a claim is answered by claims")
-        };
-        for claimed in claims.instances {
+        for claimed in self.store.write(claim).unwrap().instances {
             let (row, trigger) = (&claimed.row, &claimed.claimed[0]);
             let commit = Commit {
                 fence: Fence {
@@ -179,8 +176,8 @@ impl Member {
                 release: true,
                 at_ms: now_ms,
             };
-            let wrote = self.store.write(Write::Commit(Box::new(commit)));
-            assert!(matches!(wrote, Ok(Wrote::Done)), "{wrote:?}");
+            let committed = self.store.write(commit).unwrap();
+            assert_eq!(committed, Ok(Committed { due: false }));
         }
     }
 }

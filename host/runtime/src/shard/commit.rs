@@ -10,7 +10,6 @@ use windlass_model::{
     TriggerType,
 };
 use windlass_plugins::call::Effects;
-use windlass_store::Write;
 use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
@@ -128,7 +127,7 @@ impl State {
             epoch: to.epoch,
             then,
         };
-        self.push(pending, Write::Commit(Box::new(commit)));
+        self.push(pending, commit);
         for seq in ahead {
             self.start_ahead(to.instance, seq);
         }

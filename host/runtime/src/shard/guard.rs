@@ -7,10 +7,9 @@
 //! configured nothing of this happens.
 
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
-use windlass_store::Write;
 
 use super::hot::{Hot, Outside, Stage};
-use super::state::{Pending, State, Then};
+use super::state::State;
 use crate::doorkeeper::Door;
 use crate::scheduler::core::Event;
 use crate::shared::Shared;
@@ -108,13 +107,7 @@ impl State {
         let Some((_, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
         };
-        let then = Then::Released(fence);
-        let pending = Pending {
-            instance: no,
-            epoch,
-            then,
-        };
-        self.push(pending, Write::Release { fence });
+        self.release(fence);
         shared.listeners.waiters.tell(no, &Ended::GivenBack);
         // By then it is given back. Whoever has its lock may need some time yet.
         let again_ms = shared.base.now().wall_ms.saturating_add(AGAIN_MS);

@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 use windlass_model::{Epoch, InstanceNo, Numbers, Seq};
-use windlass_store::rows::NewInstance;
-use windlass_store::write::{ClaimedInstance, Fence};
-use windlass_store::{Line, Sink, Ticket, Wrote};
+use windlass_store::rows::{Created, NewInstance};
+use windlass_store::write::{ClaimedInstance, Fence, OrFenced};
+use windlass_store::{Sink, Ticket, Wrote};
 
 use crate::catalog::Prepared;
 use crate::error::Error;
@@ -93,13 +93,16 @@ pub(crate) struct Arrival {
     pub(crate) numbers: Arc<Numbers>,
 }
 
+/// Where the answer to the creation of an instance goes.
+pub(crate) type Reply = oneshot::Sender<Result<OrFenced<Created>, Error>>;
+
 /// A new instance that this process will run.
 pub(crate) struct Birth {
     pub(crate) new: NewInstance,
     pub(crate) state: windlass_engine::State,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
-    pub(crate) reply: oneshot::Sender<Result<Wrote, Error>>,
+    pub(crate) reply: Reply,
 }
 
 /// One shard: a mailbox, and the state behind a mutex.
@@ -175,7 +178,7 @@ impl Sink for Shard {
     }
 
     /// Shards have nothing to do with each other's instances.
-    fn line(&self) -> Line {
-        Line::Of(self.index)
+    fn order(&self) -> windlass_store::Order {
+        windlass_store::Order::Keyed(self.index)
     }
 }

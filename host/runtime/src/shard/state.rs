@@ -4,18 +4,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tokio::sync::oneshot;
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
-use windlass_store::rows::{BORN_VERSION, Suspicion};
-use windlass_store::write::{ClaimedInstance, Fence};
-use windlass_store::{Ticket, Write, Wrote};
+use windlass_store::rows::{BORN_VERSION, Created, NewInstance, Suspicion};
+use windlass_store::write::{
+    ClaimedInstance, Commit, Fence, Fenced, Mark, OrFenced, Park, Release,
+};
+use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
 use super::guard::Order;
 use super::hot::{Held, Hot, Stage};
 use super::refused::Refusals;
 use super::work::{Address, Work};
-use super::{Arrival, Birth, Message};
+use super::{Arrival, Birth, Message, Reply};
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::shared::Shared;
@@ -76,7 +77,7 @@ pub(super) enum Then {
         sent: bool,
     },
     /// A new instance is written.
-    Created(Box<(Hot, oneshot::Sender<Result<Wrote, Error>>)>),
+    Created(Box<(Hot, Reply)>),
     /// A suspect is marked and may run.
     Marked(Seq),
     /// An instance is given back.
@@ -123,10 +124,10 @@ impl State {
     }
 
     /// Hands a write over with the next batch.
-    pub(super) fn push(&mut self, pending: Pending, write: Write) {
+    pub(super) fn push(&mut self, pending: Pending, verb: impl Into<Write>) {
         let ticket = self.first_ticket + self.pending.len() as Ticket;
         self.pending.push_back(pending);
-        self.out.push((ticket, write));
+        self.out.push((ticket, verb.into()));
     }
 
     /// Sets a call aside until the one that is being lined up is made.
@@ -271,7 +272,7 @@ impl State {
         let Some(held) = hot.held.get(&seq) else {
             return;
         };
-        let write = Write::Mark {
+        let mark = Mark {
             fence: hot.fence(),
             trigger: held.fence(),
         };
@@ -280,7 +281,7 @@ impl State {
             epoch: hot.epoch,
             then: Then::Marked(seq),
         };
-        self.push(pending, write);
+        self.push(pending, mark);
     }
 
     fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
@@ -312,7 +313,7 @@ impl State {
             epoch: hot.epoch,
             then: Then::Created(Box::new((hot, reply))),
         };
-        self.push(pending, Write::Create(Box::new(new)));
+        self.push(pending, new);
     }
 
     fn answered(
@@ -340,48 +341,64 @@ impl State {
             // Whatever came of its step: the next suspect does not wait for this one any more.
             shared.suspect_left(pending.instance, *seq);
         }
-        match (pending.then, answer) {
-            (Then::Created(created), answer) => self.created(*created, answer, shared),
-            (Then::Released(fence), Err(error)) => {
-                tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
-                self.owed.push(fence);
+        let (no, epoch, then) = (pending.instance, pending.epoch, pending.then);
+        // Whether something that a member has to claim is due now.
+        let due = match then {
+            Then::Created(created) => {
+                return self.created(*created, NewInstance::answer(answer), shared);
             }
-            (Then::Released(fence), Ok(_)) => {
-                let clock = &*shared.base.clock;
-                self.early
-                    .given_back(fence.instance, fence.epoch, &shared.intake, clock);
-                if self.refusals.are_of(fence.instance) {
-                    // What was refused is tried again at once.
-                    shared.intake.scheduler.send(Event::Due(i64::MIN));
-                }
+            Then::Released(fence) => {
+                return self.released(fence, Release::answer(answer), shared);
             }
-            (then, Ok(Wrote::Done)) => self.durable(pending.instance, pending.epoch, then, shared),
-            (then, Ok(Wrote::DoneDue)) => {
-                if matches!(then, Then::Committed { ended: Some(_), .. }) {
+            Then::Committed { .. } => {
+                Commit::answer(answer).map(|answer| answer.map(|committed| committed.due))
+            }
+            Then::Marked(_) => Mark::answer(answer).map(|answer| answer.map(|()| false)),
+            Then::Parked(_) => Park::answer(answer).map(|answer| answer.map(|()| false)),
+        };
+        match due {
+            Ok(Ok(due)) => {
+                if due && matches!(then, Then::Committed { ended: Some(_), .. }) {
                     windlass_model::failpoint::pass("child-ended");
                 }
-                self.durable(pending.instance, pending.epoch, then, shared);
-                shared
-                    .intake
-                    .scheduler
-                    .send(Event::Due(shared.base.now().wall_ms));
+                self.durable(no, epoch, then, shared);
+                if due {
+                    let now_ms = shared.base.now().wall_ms;
+                    shared.intake.scheduler.send(Event::Due(now_ms));
+                }
             }
-            (_, Ok(_)) => self.fenced(pending.instance, pending.epoch, shared),
-            (then, Err(error)) => {
-                let (no, epoch) = (pending.instance, pending.epoch);
-                self.failed(no, epoch, then.trigger(), &error, shared);
-            }
+            Ok(Err(Fenced)) => self.fenced(no, epoch, shared),
+            Err(error) => self.failed(no, epoch, then.trigger(), &error, shared),
+        }
+    }
+
+    /// An instance is given back, or another member has it already.
+    fn released(
+        &mut self,
+        fence: Fence,
+        answer: windlass_store::Result<OrFenced<()>>,
+        shared: &Shared,
+    ) {
+        if let Err(error) = answer {
+            tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
+            return self.owed.push(fence);
+        }
+        let (no, epoch, clock) = (fence.instance, fence.epoch, &*shared.base.clock);
+        self.early.given_back(no, epoch, &shared.intake, clock);
+        if self.refusals.are_of(no) {
+            // What was refused is tried again at once.
+            shared.intake.scheduler.send(Event::Due(i64::MIN));
         }
     }
 
     fn created(
         &mut self,
-        (hot, reply): (Hot, oneshot::Sender<Result<Wrote, Error>>),
-        answer: windlass_store::Result<Wrote>,
+        (hot, reply): (Hot, Reply),
+        answer: windlass_store::Result<OrFenced<Created>>,
         shared: &Shared,
     ) {
         let (no, fence) = (hot.no, hot.fence());
-        if matches!(answer, Ok(Wrote::Created)) {
+        if matches!(answer, Ok(Ok(Created::New))) {
             let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
             seqs.sort_unstable();
             shared.base.metrics.runs_started.add(1);
@@ -458,10 +475,6 @@ impl State {
                     held.leaves(no, seq, shared);
                 }
                 self.give_back_if_idle(no, shared);
-            }
-            // Somebody has paused while it was on its way.
-            Then::Created(_) if shared.intake.begins_nothing() => {
-                self.give_back_if_idle(no, shared)
             }
             Then::Created(_) | Then::Released(_) => {}
         }
@@ -559,13 +572,13 @@ impl State {
     }
 
     /// Gives back what is not here.
-    fn release(&mut self, fence: Fence) {
+    pub(super) fn release(&mut self, fence: Fence) {
         let pending = Pending {
             instance: fence.instance,
             epoch: fence.epoch,
             then: Then::Released(fence),
         };
-        self.push(pending, Write::Release { fence });
+        self.push(pending, Release { fence });
     }
 
     fn drain(&mut self, shared: &Shared) {
@@ -584,17 +597,9 @@ impl State {
             .get(&no)
             .is_some_and(|hot| !hot.leaving && !hot.is_running() && hot.unacknowledged == 0);
         if idle && let Some(hot) = self.hots.remove(&no) {
-            let (fence, epoch) = (hot.fence(), hot.epoch);
+            let fence = hot.fence();
             self.dismiss(hot, shared);
-            let then = Then::Released(fence);
-            self.push(
-                Pending {
-                    instance: no,
-                    epoch,
-                    then,
-                },
-                Write::Release { fence },
-            );
+            self.release(fence);
             shared.listeners.waiters.tell(no, &Ended::GivenBack);
         }
     }

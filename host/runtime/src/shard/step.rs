@@ -6,7 +6,7 @@ use windlass_engine::waited_too_long;
 use windlass_model::valid::plain;
 use windlass_model::{Class, Failure, InstanceNo, Payload, Seq, TriggerType};
 use windlass_plugins::{Accept, Cancel, Disposition, Host, Returned as Back};
-use windlass_store::Write;
+use windlass_store::write::Park;
 
 use super::about::log_about;
 use super::call::patch_of;
@@ -292,20 +292,17 @@ impl State {
             return;
         };
         log_about!(warn, hot.about(to.seq), reason, "parking a trigger");
-        let write = Write::Park {
+        let park = Park {
             fence: hot.fence(),
             trigger: held.fence(),
             reason,
         };
-        let then = Then::Parked(to.seq);
-        self.push(
-            Pending {
-                instance: to.instance,
-                epoch: to.epoch,
-                then,
-            },
-            write,
-        );
+        let pending = Pending {
+            instance: to.instance,
+            epoch: to.epoch,
+            then: Then::Parked(to.seq),
+        };
+        self.push(pending, park);
     }
 }
 

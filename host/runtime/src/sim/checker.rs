@@ -12,9 +12,9 @@ use windlass_model::{
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, NewInstance, RunRow};
-use windlass_store::stimuli::{Sent, Taker};
-use windlass_store::write::{Claim, ClaimScope, Claims, Commit};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, NewInstance, RunRow};
+use windlass_store::stimuli::{SendOutcome, Sent, Taker};
+use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
 
 use super::history::{Event, History, Written};
@@ -122,7 +122,7 @@ impl Checker {
             );
         }
         match (seen.write, seen.wrote) {
-            (Write::Join(new), Some(Wrote::Joined(incarnation))) => {
+            (Write::Join(new), Some(Wrote::Join(incarnation))) => {
                 let member = Member {
                     life,
                     lease_ms: new.lease_ms,
@@ -133,25 +133,23 @@ impl Checker {
                     self.note(format!("incarnation {incarnation} was handed out twice"));
                 }
             }
-            (Write::Renew { incarnation }, Some(Wrote::Renewed { .. })) => {
-                if let Some(member) = self.members.get_mut(incarnation) {
+            (Write::Renew(renew), Some(Wrote::Renew(Ok(_)))) => {
+                if let Some(member) = self.members.get_mut(&renew.incarnation) {
                     member.until_ms = now_ms + member.lease_ms;
                 }
             }
-            (Write::Leave { incarnation }, Some(Wrote::Done)) => self.leaves(*incarnation),
-            (Write::Bury { incarnation, .. }, Some(Wrote::Freed(_))) => {
-                self.buries(*incarnation, now_ms);
-            }
-            (Write::Create(new), Some(Wrote::Created)) => self.created(new),
-            (Write::Claim(claim), Some(Wrote::Claimed(claims))) => {
+            (Write::Leave(leave), Some(Wrote::Leave(()))) => self.leaves(leave.incarnation),
+            (Write::Bury(bury), Some(Wrote::Bury(_))) => self.buries(bury.incarnation, now_ms),
+            (Write::Create(new), Some(Wrote::Create(Ok(Created::New)))) => self.created(new),
+            (Write::Claim(claim), Some(Wrote::Claim(claims))) => {
                 self.claimed(life, claim, claims, seen.submitted_ms);
             }
-            (Write::Commit(commit), Some(Wrote::Done | Wrote::DoneDue)) => {
+            (Write::Commit(commit), Some(Wrote::Commit(Ok(_)))) => {
                 self.committed(life, commit);
                 commit.children.iter().for_each(|child| self.created(child));
                 self.nested(commit);
             }
-            (Write::Send(send), Some(Wrote::Sent(sent))) => {
+            (Write::Send(send), Some(Wrote::Send(SendOutcome::Sent(sent)))) => {
                 let starts = send.starts.iter().map(|(_, new)| new);
                 let started = starts.filter(|new| sent.started.contains(&new.id));
                 started.for_each(|new| self.created(new));
@@ -161,29 +159,22 @@ impl Checker {
                     self.took(life, taker, sent, send.at_ms, seen.submitted_ms);
                 }
             }
-            (Write::Publish(new), Some(Wrote::Published { version, unchanged })) => {
-                let wrong = self.published.published(new, *version, *unchanged);
+            (Write::Publish(new), Some(Wrote::Publish(Ok(made)))) => {
+                let wrong = self.published.published(new, *made);
                 self.wrong.extend(wrong);
             }
-            (Write::Retract { name, .. }, Some(Wrote::Retracted(version))) => {
-                let wrong = self.published.retracted(name, *version);
+            (Write::Retract(retract), Some(Wrote::Retract(Ok(version)))) => {
+                let wrong = self.published.retracted(&retract.name, *version);
                 self.wrong.extend(wrong);
             }
-            (
-                Write::Forget {
-                    instance, at_ms, ..
-                },
-                Some(Wrote::Forgotten { .. }),
-            ) => {
-                self.forgets(*instance, *at_ms);
+            (Write::Forget(forget), Some(Wrote::Forget(_))) => {
+                self.forgets(forget.instance, forget.at_ms);
             }
-            (Write::Plan(plan), Some(Wrote::Planned(planned))) => {
-                self.planned(plan, *planned);
-            }
-            (Write::Life(op), Some(Wrote::Lived(lived))) => self.lived(op, *lived),
-            (Write::Commit(_), Some(Wrote::Fenced)) => self.fenced += 1,
-            (Write::Release { fence }, Some(Wrote::Done)) => {
-                if let Some(instance) = self.instances.get_mut(&fence.instance) {
+            (Write::Plan(plan), Some(Wrote::Plan(Ok(planned)))) => self.planned(plan, *planned),
+            (Write::Life(op), Some(Wrote::Life(lived))) => self.lived(op, *lived),
+            (Write::Commit(_), Some(Wrote::Commit(Err(Fenced)))) => self.fenced += 1,
+            (Write::Release(release), Some(Wrote::Release(Ok(())))) => {
+                if let Some(instance) = self.instances.get_mut(&release.fence.instance) {
                     instance.owner = None;
                 }
             }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_model::{Clock, InstanceId, InstanceNo, Payload, TriggerState};
-use windlass_store::write::{Claim, ClaimScope, ClaimedInstance};
-use windlass_store::{MemoryStore, Reader as _, Store, Write, Wrote};
+use windlass_store::write::{Claim, ClaimScope, ClaimedInstance, Release};
+use windlass_store::{MemoryStore, Reader as _, Store as _, Writer as _};
 
 use super::clock::SimClock;
 use super::graphs::ALL;
-use crate::client::{self, Schedule};
+use crate::client::{Schedule, WorkflowClient};
 use crate::options::{Options, Scope};
 use crate::parts::Parts;
 use crate::request::StartRequest;
@@ -71,7 +71,9 @@ impl Process {
         let (new, _) = request.instance(prepared, &numbers, None, now_ms).unwrap();
         let id = new.id;
         let (_, plan) = prepared.graph.nodes().next().unwrap();
-        self.store.write(Write::Create(Box::new(new))).unwrap();
+        self.store.write(new).unwrap().unwrap();
+        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let client = WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)));
         for _ in 0..besides {
             let wish = Schedule {
                 id: None,
@@ -81,7 +83,7 @@ impl Process {
                 payload: None,
                 priority: 0,
             };
-            client::schedule(&*self.store, now_ms, &wish).unwrap();
+            client.now(|inner| inner.schedule(wish)).unwrap();
         }
         id
     }
@@ -95,10 +97,7 @@ impl Process {
             triggers,
             scope: ClaimScope::All,
         };
-        let wrote = self.store.write(Write::Claim(claim)).unwrap();
-        let Wrote::Claimed(mut claims) = wrote else {
-            panic!("{wrote:?}");
-        };
+        let mut claims = self.store.write(claim).unwrap();
         let claimed = claims.instances.pop().unwrap();
         self.parts.shared.intake.flow.took(claimed.count());
         claimed
@@ -126,7 +125,7 @@ impl Process {
         let writes = shard.state.lock().take_out();
         let written = writes
             .into_iter()
-            .map(|(ticket, write)| (ticket, self.store.write(write)));
+            .map(|(ticket, write)| (ticket, self.store.carry_out(write)));
         let answers = written.collect();
         self.take(Message::Answers(answers));
     }
@@ -180,7 +179,7 @@ fn what_was_looked_up_for_too_long_replaces_nothing() {
         epoch: first.row.epoch,
         version: first.row.version,
     };
-    process.store.write(Write::Release { fence }).unwrap();
+    process.store.write(Release { fence }).unwrap().unwrap();
     let second = process.claim(64);
     assert!(second.taken && second.row.epoch > first.row.epoch);
     let present = second.claimed.len();

@@ -12,9 +12,9 @@ use windlass_model::{
     Clock, Incarnation, InstanceId, RunStatus, StimulusId, TriggerState, TriggerType,
 };
 use windlass_store::memory::{Fault, Faults};
-use windlass_store::rows::TriggerRow;
-use windlass_store::write::Commit;
-use windlass_store::{Listener, MemoryStore, Store, Write, Wrote};
+use windlass_store::rows::{Created, TriggerRow};
+use windlass_store::write::{Commit, Leave, OrFenced};
+use windlass_store::{Listener, MemoryStore, Store as _, Write, Writer as _};
 
 use super::checker::{Checker, Life};
 use super::dice::Dice;
@@ -92,7 +92,7 @@ pub(super) enum Move {
 /// A run that was asked for.
 pub(super) struct Asked {
     pub(super) id: InstanceId,
-    answer: oneshot::Receiver<Result<Wrote, Error>>,
+    answer: oneshot::Receiver<Result<OrFenced<Created>, Error>>,
 }
 
 /// What may go wrong with the store, for all processes.
@@ -388,7 +388,7 @@ impl Process {
                 Ok(answer) => {
                     let there = matches!(
                         answer,
-                        Ok(Wrote::Created | Wrote::Exists(_) | Wrote::Deleted)
+                        Ok(Ok(Created::New | Created::Exists(_) | Created::Deleted))
                     );
                     answered.push((asked.id, there));
                     false
@@ -427,7 +427,7 @@ impl Process {
     pub(super) fn leave(&self) {
         let incarnation = self.incarnation();
         // A store that refuses finds out by the lease.
-        let _ = self.store.write(Write::Leave { incarnation });
+        let _ = self.store.write(Leave { incarnation });
         self.store.notify();
         self.close();
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_model::{Digest, InstanceId, ScheduleNo};
-use windlass_store::published::{NewPublication, Plan, Planned};
+use windlass_store::published::{NewPublication, Plan, Planned, Published as Made};
 use windlass_store::stimuli::{Send, Sent};
 
 use super::starters::START;
@@ -47,7 +47,7 @@ struct Decided {
 
 impl Published {
     /// A version was published, or was already.
-    pub(super) fn published(&mut self, new: &NewPublication, told: u32, same: bool) -> Vec<String> {
+    pub(super) fn published(&mut self, new: &NewPublication, made: Made) -> Vec<String> {
         let name = &new.definition.name;
         let digest = new.definition.digest;
         let workflow = self.workflows.entry(name.clone()).or_default();
@@ -69,8 +69,8 @@ impl Published {
             definition: digest,
             bound: new.bindings.iter().map(|binding| binding.hash).collect(),
         });
-        let wrong = (told, same) != expected;
-        let said = || format!("{name} was published as {told} ({same}) and not as {expected:?}");
+        let wrong = (made.version, made.unchanged) != expected;
+        let said = || format!("{name} was published as {made:?} and not as {expected:?}");
         wrong.then(said).into_iter().collect()
     }
 

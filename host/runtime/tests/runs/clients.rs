@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use windlass_keys::link::Target;
@@ -9,19 +10,20 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{BookmarkNo, Digest, InstanceId, Payload};
 use windlass_plugins::Host;
 use windlass_runtime::client::{self, Schedule};
-use windlass_runtime::{Error, StartRequest, SystemClock, enqueue};
-use windlass_store::outside::{Scheduled, Touched};
+use windlass_runtime::{Error, StartRequest, SystemClock, WorkflowClient};
+use windlass_store::outside::Scheduled;
 use windlass_store::read::InstanceQuery;
 use windlass_store::rows::DefinitionRow;
 use windlass_store::stimuli::Sent;
-use windlass_store::{MemoryStore, Reader, Store};
+use windlass_store::{MemoryStore, Reader as _};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
 struct Desk {
     store: Arc<MemoryStore>,
     host: Arc<Host>,
-    _tokio: tokio::runtime::Runtime,
+    client: WorkflowClient,
+    tokio: tokio::runtime::Runtime,
     _dir: tempfile::TempDir,
 }
 
@@ -35,16 +37,29 @@ impl Desk {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(SystemClock::new());
         let options = windlass_plugins::Options::in_dir(dir.path());
+        let host = Host::start(options, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap();
+        let store = MemoryStore::new(Arc::clone(&clock) as _);
+        let plugins = Arc::new(Arc::clone(&host));
         Self {
-            host: Host::start(options, Arc::clone(&clock) as _, tokio.handle().clone()).unwrap(),
-            store: MemoryStore::new(clock as _),
-            _tokio: tokio,
+            client: WorkflowClient::detached(Arc::clone(&store) as _, clock, plugins),
+            store,
+            host,
+            tokio,
             _dir: dir,
         }
     }
 
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.tokio.block_on(future)
+    }
+
     fn publish(&self, workflow: &str) -> Result<client::Published, Error> {
         client::publish(&*self.store, &self.host, NOW_MS, row(workflow))
+    }
+
+    fn retract(&self) -> Option<u32> {
+        let retracted = client::retract_if(&*self.store, NOW_MS, "placed", |_| true);
+        retracted.unwrap().unwrap()
     }
 
     fn send(&self, name: &str, shop: &str, correlation: Option<&str>) -> Result<Sent, Error> {
@@ -57,8 +72,7 @@ impl Desk {
             delivery: Delivery::StartAndResume,
             ttl_ms: 1_000,
         };
-        let id = client::new_stimulus_id();
-        client::send(&*self.store, &self.host, NOW_MS, id, &stimulus)
+        self.block_on(self.client.send(client::new_stimulus_id(), stimulus))
     }
 
     fn instances(&self) -> usize {
@@ -98,8 +112,7 @@ fn versions_are_counted_and_what_did_not_change_is_no_version() {
     assert_eq!((again.version, again.unchanged), (1, true));
     let other = desk.publish(&placed("{ timeout: 5s }")).unwrap();
     assert_eq!((other.version, other.unchanged), (2, false));
-    let retract = || client::retract(&*desk.store, NOW_MS, "placed").unwrap();
-    assert_eq!((retract(), retract()), (Some(2), None));
+    assert_eq!((desk.retract(), desk.retract()), (Some(2), None));
     assert!(desk.store.bindings_of("placed").unwrap().is_empty());
 }
 
@@ -184,7 +197,7 @@ fn a_singleton_is_alone() {
         id: None,
         correlation: None,
     };
-    match enqueue(&*desk.store, &desk.host, NOW_MS, &request) {
+    match desk.block_on(desk.client.create_and_run(request)) {
         Err(Error::Reserved { by }) => assert_eq!(by, first.started[0]),
         other => panic!("{other:?}"),
     }
@@ -211,7 +224,7 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 desk.publish(&placed("{}")).unwrap();
-                client::retract(&*desk.store, NOW_MS, "placed").unwrap();
+                desk.retract();
             }
         });
         let send = || match desk.send("order.placed", "berlin", None) {
@@ -233,24 +246,14 @@ fn publishing_while_sending_starts_each_stimulus_once_or_not_at_all() {
 #[test]
 fn what_is_not_there_is_said_to_be_missing() {
     let desk = Desk::new();
-    let store: &dyn Store = &*desk.store;
     let nobody = InstanceId(uuid::Uuid::nil());
-    assert_eq!(
-        client::cancel_instance(store, NOW_MS, nobody).unwrap(),
-        Touched::NotFound
-    );
-    assert!(
-        client::resume(
-            store,
-            NOW_MS,
-            &Target::Row(Digest([7; 32])),
-            Payload::null()
-        )
-        .unwrap()
-        .dropped
-    );
-    let bookmark = client::resume_bookmark(store, NOW_MS, BookmarkNo(7), Payload::null());
-    assert!(bookmark.unwrap().dropped);
+    let cancelled = desk.block_on(desk.client.cancel(nobody, Duration::ZERO));
+    assert!(matches!(cancelled, Err(Error::NotFound(_))));
+    let target = Target::Row(Digest([7; 32]));
+    let resumed = desk.block_on(desk.client.resume(target, Payload::null()));
+    assert!(resumed.unwrap().dropped);
+    let resume = desk.client.resume_bookmark(BookmarkNo(7), Payload::null());
+    assert!(desk.block_on(resume).unwrap().dropped);
     let long = "x".repeat(257);
     assert!(matches!(
         desk.send(&long, "berlin", None),
@@ -271,7 +274,7 @@ fn a_trigger_is_scheduled_once_for_a_node_that_exists() {
         payload: json!({ "x": 5 }).as_object().cloned(),
         priority: 0,
     };
-    let schedule = |wish: &Schedule| client::schedule(&*desk.store, NOW_MS, wish);
+    let schedule = |wish: &Schedule| desk.block_on(desk.client.schedule(wish.clone()));
     assert!(matches!(schedule(&wish), Err(Error::Refused { .. })));
     wish.node = "a".to_owned();
     let (id, scheduled) = schedule(&wish).unwrap();

@@ -132,9 +132,7 @@ fn ordered(running: &Running, order: &Value) -> (windlass_runtime::Started, i64)
         payload: payload.as_object().cloned(),
         priority: 0,
     };
-    let (_, scheduled) = client::schedule(&*running.store, due_ms, &wish).unwrap();
-    assert_eq!(scheduled, Scheduled::New);
-    running.wake();
+    assert_eq!(running.schedule(wish), Scheduled::New);
     (started, due_ms)
 }
 
@@ -227,7 +225,6 @@ fn a_consumer_that_hangs_loses_no_trigger_and_keeps_nobody_from_cancelling() {
         let rows = outside(store, &started);
         rows.len() == 1 && rows[0].due_ms > due_ms
     });
-    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
-    running.wake();
+    running.cancel(started.id);
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
 }

@@ -301,9 +301,9 @@ fn a_resumption_that_races_a_cancellation_is_heard_or_dead() {
         let started = running.block_on(started).unwrap();
         running.until("it waits", |store| store.counts().unwrap().bookmarks == 1);
         let before = running.store.counts().unwrap().dead_letters;
-        let at_ms = running.now_ms() + i64::try_from(round % 3).unwrap();
+        let ahead_ms = i64::try_from(round % 3).unwrap();
         let sent = std::thread::scope(|scope| {
-            let sent = scope.spawn(|| running.try_send_at(at_ms, &answer()).unwrap());
+            let sent = scope.spawn(|| running.try_send_ahead(ahead_ms, &answer()).unwrap());
             allowed(running.block_on(client.cancel(started.id, Duration::ZERO)));
             sent.join().unwrap()
         });

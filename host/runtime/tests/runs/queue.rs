@@ -1,8 +1,8 @@
 //! What waits in the queue is sent once, or becomes a dead letter that can be tried again.
 
-use windlass_runtime::{Topology, client};
+use windlass_runtime::{Topology, WorkflowClient, client};
 use windlass_store::Reader as _;
-use windlass_store::letters::LetterQuery;
+use windlass_store::letters::{LetterQuery, Lettered};
 
 use crate::rig::Setup;
 
@@ -60,14 +60,13 @@ fn what_cannot_be_sent_is_a_dead_letter_that_is_tried_again_once() {
     assert_eq!(dead.letter.reason, "failed");
     // What was wrong with it is put right.
     running.publish(STARTED);
-    let [local, _] = running.clients();
-    let replayed = running.block_on(local.replay(dead.no)).unwrap();
-    assert_eq!(replayed, windlass_store::letters::Lettered::Done);
+    let [local, detached] = running.clients();
+    let replay = |client: &WorkflowClient| running.block_on(client.replay(dead.no)).unwrap();
+    assert_eq!(replay(&local), Lettered::Done);
     running.until("it has started something", |store| {
         store.counts().unwrap().instances == 1
     });
-    let again = client::replay_letter(&*running.store, running.now_ms(), dead.no).unwrap();
-    assert_eq!(again, windlass_store::letters::Lettered::Already);
+    assert_eq!(replay(&detached), Lettered::Already);
     let purged = client::purge_letters(&*running.store, i64::MAX, 10).unwrap();
     assert_eq!((purged, letters(&running.store).len()), (1, 0));
 }

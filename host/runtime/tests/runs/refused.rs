@@ -91,8 +91,7 @@ fn a_trigger_that_cannot_even_fault_its_run_is_parked_and_others_go_on() {
 
 #[test]
 fn a_run_whose_trigger_cannot_be_parked_either_is_left_alone() {
-    let (running, refused) =
-        refusing(|write| matches!(write, Write::Commit(_) | Write::Park { .. }));
+    let (running, refused) = refusing(|write| matches!(write, Write::Commit(_) | Write::Park(_)));
     let started = running.run(ROUTED);
     running.until("it was tried twelve times", |_| {
         refused.load(Ordering::Relaxed) == 12

@@ -7,18 +7,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use windlass_model::stimulus::{self, Stimulus};
-use windlass_model::{Body, Clock as _, Delivery, Digest, InstanceNo, Payload, Status};
+use windlass_model::{Body, Clock, Delivery, Digest, InstanceId, InstanceNo, Payload, Status};
 use windlass_plugins::Host;
-use windlass_runtime::client::Resources;
+use windlass_runtime::client::Schedule;
 use windlass_runtime::definitions::Definitions;
 use windlass_runtime::{
     BurstBounds, Error, Options, RunResult, Runtime, Scope, Settings, StartRequest, Started,
     SystemClock, Topology, WorkflowClient, client,
 };
+use windlass_store::outside::Scheduled;
 use windlass_store::rows::DefinitionRow;
-use windlass_store::stimuli::{NewStimulus, QueueOp, Sent};
+use windlass_store::stimuli::{NewStimulus, Sent};
 use windlass_store::write::Commit;
-use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
+use windlass_store::{MemoryStore, Reader as _, Store as _, Write, Writer as _};
 
 /// How long a test waits for what has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,12 +52,19 @@ impl Default for Setup {
     }
 }
 
-/// The plugins of a client in another process.
-struct Plugins(Arc<Host>);
+/// The clock of another machine, which is ahead.
+struct Ahead {
+    clock: Arc<SystemClock>,
+    ms: i64,
+}
 
-impl Resources for Plugins {
-    fn host(&self) -> Result<Arc<Host>, Error> {
-        Ok(Arc::clone(&self.0))
+impl Clock for Ahead {
+    fn wall_ms(&self) -> i64 {
+        self.clock.wall_ms() + self.ms
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
     }
 }
 
@@ -245,13 +253,27 @@ impl Running {
 
     /// Sends a stimulus, which may be refused.
     pub(crate) fn try_send(&self, stimulus: &Stimulus) -> Result<Sent, Error> {
-        self.try_send_at(self.now_ms(), stimulus)
+        self.try_send_ahead(0, stimulus)
     }
 
-    /// Sends a stimulus by the clock of another machine.
-    pub(crate) fn try_send_at(&self, now_ms: i64, stimulus: &Stimulus) -> Result<Sent, Error> {
-        let id = client::new_stimulus_id();
-        client::send(&*self.outside, &self.plugins, now_ms, id, stimulus)
+    /// Sends a stimulus by the clock of another machine, which is ahead.
+    pub(crate) fn try_send_ahead(&self, ms: i64, stimulus: &Stimulus) -> Result<Sent, Error> {
+        let clock = self.clock();
+        let client = self.detached(Arc::new(Ahead { clock, ms }));
+        self.block_on(client.send(client::new_stimulus_id(), stimulus.clone()))
+    }
+
+    /// Schedules a trigger, as another process would.
+    pub(crate) fn schedule(&self, wish: Schedule) -> Scheduled {
+        let client = self.detached(self.clock());
+        let (_, scheduled) = self.block_on(client.schedule(wish)).unwrap();
+        scheduled
+    }
+
+    /// Asks for the end of a run, as another process would.
+    pub(crate) fn cancel(&self, id: InstanceId) {
+        let client = self.detached(self.clock());
+        self.block_on(client.cancel(id, Duration::ZERO)).unwrap();
     }
 
     /// Lets the process go on whose writes wait, until something holds.
@@ -331,8 +353,7 @@ impl Running {
                 ttl_ms: 0,
                 at_ms: self.now_ms(),
             };
-            let add = Write::Queue(QueueOp::Add(Box::new(new)));
-            self.outside.write(add).unwrap();
+            self.outside.write(new).unwrap();
         }
     }
 
@@ -369,12 +390,15 @@ impl Running {
 
     /// A client in the process, and one in another.
     pub(crate) fn clients(&self) -> [WorkflowClient; 2] {
-        let (store, clock) = (Arc::clone(&self.outside), Arc::clone(&self.clock));
-        let plugins = Arc::new(Plugins(Arc::clone(&self.plugins)));
         let local = WorkflowClient::local(&self.runtime);
-        let detached = WorkflowClient::detached(store, clock, plugins);
         let keys = Arc::clone(self.exports());
-        [local, detached.with_exports(keys)]
+        [local, self.detached(self.clock()).with_exports(keys)]
+    }
+
+    /// A client in another process, which has this clock.
+    fn detached(&self, clock: Arc<dyn Clock>) -> WorkflowClient {
+        let plugins = Arc::new(Arc::clone(&self.plugins));
+        WorkflowClient::detached(Arc::clone(&self.outside) as _, clock, plugins)
     }
 
     /// A client that takes what another host has signed.

@@ -83,8 +83,7 @@ edges: [ask -> over, book -> over, lines -> over]
     let holder = sections[0].holder.as_ref().unwrap();
     assert_eq!(holder.execution, execution("book", &[]));
     assert_eq!(sections[0].waiting, waiting[1..]);
-    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
-    running.wake();
+    running.cancel(started.id);
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
     assert!(shown(&running, started.no).is_empty());
 }

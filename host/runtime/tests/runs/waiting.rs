@@ -53,7 +53,7 @@ fn what_a_process_delivers_it_takes_without_a_claim() {
     let claimed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&claimed);
     running.store.set_witness(Some(Box::new(move |seen| {
-        if let Some(Wrote::Claimed(claims)) = seen.wrote {
+        if let Some(Wrote::Claim(claims)) = seen.wrote {
             count.fetch_add(claims.instances.len(), Ordering::AcqRel);
         }
     })));
@@ -113,8 +113,7 @@ fn a_cancelled_run_ends_whatever_it_waits_for() {
     let running = Setup::default().start();
     let started = running.run(APPROVAL);
     running.suspended(started.no);
-    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
-    running.wake();
+    running.cancel(started.id);
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
     assert_eq!(running.store.counts().unwrap().bookmarks, 0);
 }
@@ -146,9 +145,7 @@ output: "{{ vars.seen }}"
         payload: Some(object(&json!({ "poke": "once" }))),
         priority: 0,
     };
-    let (_, scheduled) = client::schedule(&*running.store, running.now_ms(), &wish).unwrap();
-    assert_eq!(scheduled, Scheduled::New);
-    running.wake();
+    assert_eq!(running.schedule(wish), Scheduled::New);
     running.until("the node has run", |store| {
         !store.runs(started.no, None, 10).unwrap().is_empty()
             && store
@@ -258,8 +255,7 @@ fn cancelling_travels_down_to_the_children() {
     running.until("the child waits", |store| {
         store.counts().unwrap().bookmarks == 1
     });
-    client::cancel_instance(&*running.store, running.now_ms(), started.id).unwrap();
-    running.wake();
+    running.cancel(started.id);
     assert_eq!(running.ended(started.no).status, Status::Cancelled);
     running.until("the child has ended", |store| {
         let counts = store.counts().unwrap();

@@ -3,9 +3,9 @@
 use windlass_model::{Digest, Payload, ScopeNo, Status, TriggerState, Version};
 
 use super::Harness;
-use super::world::{Member, definition, is_fenced, pins};
-use crate::rows::BORN_EPOCH;
-use crate::{Write, Wrote};
+use super::world::{Member, definition, pins};
+use crate::rows::{BORN_EPOCH, Created};
+use crate::write::{Fenced, Leave};
 
 pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -16,7 +16,7 @@ pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
     let mut other = again.clone();
     other.request = Digest::of(b"another");
     for new in [again, other] {
-        let Wrote::Exists(row) = member.write(Write::Create(Box::new(new))) else {
+        let Ok(Created::Exists(row)) = member.write(new) else {
             panic!("the id is taken")
         };
         assert_eq!((row.no, row.request), (no, first.request));
@@ -47,8 +47,8 @@ pub(super) fn a_taken_id_leaves_no_trace(harness: &dyn Harness) {
     again.definition = definition("never");
     again.input = Payload::json(format!("\"{}\"", "x".repeat(100_000)));
     let (digest, no) = (again.definition.digest, again.no);
-    let answer = member.write(Write::Create(Box::new(again)));
-    assert!(matches!(answer, Wrote::Exists(_)), "{answer:?}");
+    let answer = member.write(again);
+    assert!(matches!(answer, Ok(Created::Exists(_))), "{answer:?}");
     assert_eq!(member.store.counts().unwrap(), before);
     assert_eq!(member.store.definition(digest).unwrap(), None);
     assert_eq!(member.store.instance_by_no(no).unwrap(), None);
@@ -76,13 +76,13 @@ pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
 
 pub(super) fn the_dead_give_birth_to_nothing(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
-    other.write(Write::Leave {
+    other.write(Leave {
         incarnation: other.incarnation,
     });
     let before = member.store.counts().unwrap();
     let mut new = member.draft(1);
     new.owner = Some(other.incarnation);
-    assert!(is_fenced(&member.write(Write::Create(Box::new(new)))));
+    assert_eq!(member.write(new), Err(Fenced));
     assert_eq!(member.store.counts().unwrap(), before);
 }
 

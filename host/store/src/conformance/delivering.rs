@@ -7,11 +7,10 @@ use windlass_model::{BookmarkNo, Class, Code, Delivery, Failure, Seq, Status, Tr
 
 use super::Harness;
 use super::waiting::{resumed, stimulus};
-use super::world::{Held, Member, batch, is_done};
+use super::world::{DONE, DUE, Held, Member, batch_of};
 use crate::letters::LetterBody;
-use crate::stimuli::{Cursor, NewStimulus, QueueOp, Send, StimulusQuery};
-use crate::write::Commit;
-use crate::{Write, Wrote};
+use crate::stimuli::{Cursor, Expire, NewStimulus, QueueOp, Send, SendOutcome, StimulusQuery};
+use crate::write::{Commit, Fenced};
 
 pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -24,12 +23,12 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         ..member.chained(held, 2)
     };
     let submit = |commits: Vec<Commit>| {
-        let commits = commits.into_iter().map(Box::new);
-        batch(&*member.store, commits.map(Write::Commit).collect())
+        let answers = batch_of(&*member.store, commits).into_iter();
+        answers.map(Result::unwrap).collect::<Vec<_>>()
     };
     // One waits before the others, and is met while it is not waiting.
     let unheard = member.born();
-    assert!(is_done(&member.commit(staying(&unheard, "unheard"))));
+    assert_eq!(member.commit(staying(&unheard, "unheard")), DONE);
     let id = member.head(unheard.fence.instance).id;
     let sent = member.send(stimulus("unheard", Delivery::Resume));
     assert_eq!(sent, resumed(id));
@@ -45,7 +44,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         member.last(&unheard.next()),
     ];
     for answer in submit(commits) {
-        assert!(is_done(&answer.unwrap()));
+        assert_eq!(answer, DONE);
     }
     assert_eq!(member.bookmarks(), 2);
     assert_eq!(member.reasons(), ["stale"]);
@@ -63,14 +62,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         waiting(&stale.next(), "stale"),
         waiting(&after, "after"),
     ];
-    let answers: Vec<Wrote> = submit(commits).into_iter().map(Result::unwrap).collect();
-    assert!(
-        matches!(
-            answers[..],
-            [Wrote::Done, Wrote::DoneDue, Wrote::Fenced, Wrote::Done]
-        ),
-        "{answers:?}"
-    );
+    assert_eq!(submit(commits), [DONE, DUE, Err(Fenced), DONE]);
     assert_eq!(member.bookmarks(), 2);
     let row = member.only_trigger(early.fence.instance);
     assert!(row.payload.is_some(), "{row:?}");
@@ -93,10 +85,9 @@ pub(super) fn what_is_burned_at_once_was_there(harness: &dyn Harness) {
         };
         next.fence.version.0 += 1;
         next.burned = vec![Seq(1)];
-        let writes = [waits, next].map(|step| Write::Commit(Box::new(step)));
-        let answers = batch(&*member.store, writes.into());
-        assert!(matches!(answers[0], Ok(Wrote::DoneDue)), "{answers:?}");
-        assert!(matches!(answers[1], Ok(Wrote::Done)), "{answers:?}");
+        let answers = batch_of(&*member.store, [waits, next]).into_iter();
+        let answers: Vec<_> = answers.map(Result::unwrap).collect();
+        assert_eq!(answers, [DUE, DONE]);
         assert_eq!(member.bookmarks(), 0);
         assert_eq!(member.store.counts().unwrap().buffered, 0);
     }
@@ -130,13 +121,13 @@ pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
             taker: None,
             at_ms: 60,
         };
-        let sent = member.sent(Write::Send(Box::new(go_on.clone())));
+        let sent = member.sent(go_on.clone());
         assert!(!sent.buffered && !sent.dropped);
         all.extend(sent.resumed);
         slices += 1;
         if !sent.more {
-            let again = member.write(Write::Send(Box::new(go_on)));
-            assert!(matches!(again, Wrote::Fenced), "{again:?}");
+            let again = member.write(go_on);
+            assert_eq!(again, SendOutcome::Gone);
         }
     }
     assert_eq!((slices, all), (2, ids), "and not {late}, which came later");
@@ -158,9 +149,9 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         },
         ..step.clone()
     };
-    assert!(matches!(member.commit(fenced), Wrote::Fenced));
+    assert_eq!(member.commit(fenced), Err(Fenced));
     assert_eq!(member.store.counts().unwrap().queued, 0);
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let all = StimulusQuery {
         limit: 10,
         ..StimulusQuery::default()
@@ -189,23 +180,22 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         taker: None,
         at_ms: 60,
     };
-    let deliver = Write::Send(Box::new(deliver));
     assert_eq!(member.sent(deliver.clone()), resumed(id));
-    assert!(matches!(member.write(deliver), Wrote::Fenced), "only once");
+    assert_eq!(member.write(deliver), SendOutcome::Gone, "only once");
     let error = Failure::new(Class::Permanent, Code::new("WL-R001"), "no");
     let delay = QueueOp::Delay {
         no: rows[1].no,
         ready_ms: 90,
         error: error.clone(),
     };
-    assert!(is_done(&member.write(Write::Queue(delay))));
+    assert_eq!(member.write(delay), Ok(()));
     let fail = QueueOp::Fail {
         no: rows[2].no,
         error: error.clone(),
         at_ms: 70,
     };
-    assert!(is_done(&member.write(Write::Queue(fail.clone()))));
-    assert!(matches!(member.write(Write::Queue(fail)), Wrote::Fenced));
+    assert_eq!(member.write(fail.clone()), Ok(()));
+    assert_eq!(member.write(fail), Err(Fenced));
     let left = member.store.queued(&all).unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(
@@ -242,19 +232,14 @@ pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
             ..stimulus("q", Delivery::Buffer)
         };
         assert!(member.send(new.clone()).buffered);
-        let add = Write::Queue(QueueOp::Add(Box::new(new)));
-        assert!(is_done(&member.write(add)));
+        member.write(new);
     }
     let expire = |queued_before_ms, now_ms, limit| {
-        let expire = QueueOp::Expire {
+        member.write(Expire {
             queued_before_ms,
             now_ms,
             limit,
-        };
-        match member.write(Write::Queue(expire)) {
-            Wrote::Freed(count) => count,
-            other => panic!("{other:?}"),
-        }
+        })
     };
     assert_eq!(expire(50, 149, 10), 0);
     assert_eq!(expire(52, 150, 1), 2);
@@ -282,7 +267,7 @@ pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Har
                 let name = held.fence.instance.to_string();
                 let step = one.suspending(held, vec![one.bookmark(held, &name)]);
                 let wrote = one.commit(step);
-                assert!(matches!(wrote, Wrote::Done | Wrote::DoneDue), "{wrote:?}");
+                assert!(wrote.is_ok(), "{wrote:?}");
             }
         });
         scope.spawn(|| {
@@ -337,10 +322,10 @@ pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
         let held = member.born();
         let mut step = member.chained(&held, 2);
         step.sends = names.map(|name| stimulus(name, Delivery::Resume)).to_vec();
-        assert!(matches!(member.commit(step), Wrote::DoneDue));
+        assert_eq!(member.commit(step), DUE);
     }
     let other = stimulus("other", Delivery::Resume);
-    member.write(Write::Queue(QueueOp::Add(Box::new(other))));
+    member.write(other);
     let ready = |ready_ms| {
         let query = StimulusQuery {
             ready_ms: Some(ready_ms),
@@ -354,17 +339,17 @@ pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
     let (names, rows) = ready(100);
     assert_eq!(names, ["a1", "a2", "a3", "b1", "b2", "b3", "other"]);
     let delay = |at: usize| {
-        member.write(Write::Queue(QueueOp::Delay {
+        member.write(QueueOp::Delay {
             no: rows[at].no,
             ready_ms: 200,
             error: Failure::new(Class::Permanent, Code::new("WL-R101"), "no"),
-        }))
+        })
     };
-    assert!(is_done(&delay(1)));
-    assert!(is_done(&delay(3)));
+    assert_eq!(delay(1), Ok(()));
+    assert_eq!(delay(3), Ok(()));
     assert_eq!(ready(100).0, ["a1", "other"]);
     assert_eq!(ready(200).0, names);
     let no = rows[1].no;
-    assert!(is_done(&member.write(Write::Queue(QueueOp::Delete { no }))));
+    assert_eq!(member.write(QueueOp::Delete { no }), Ok(()));
     assert_eq!(ready(100).0, ["a1", "a3", "other"]);
 }

@@ -11,32 +11,30 @@ use windlass_model::{Delivery, Digest};
 use super::Harness;
 use super::publishing::{draft, publish, version};
 use super::waiting::stimulus;
-use super::world::{Held, Member, definition, is_done, pins};
-use crate::drafts::{DraftRow, NewDraft, UPKEEP_ROWS, Upkeep, UpkeepOp};
-use crate::published::NewPublication;
-use crate::retention::Sweep;
+use super::world::{DONE, Held, Member, definition, pins};
+use crate::drafts::{
+    DiscardDraft, DraftRow, DropSource, NewDraft, RequestUpkeep, UPKEEP_ROWS, Upkeep, UpkeepDone,
+};
+use crate::published::{NewPublication, Retract};
+use crate::retention::{Forget, Forgotten, Sweep, Sweepable, Swept};
 use crate::rows::PinsRow;
-use crate::stimuli::Send;
-use crate::{Write, Wrote};
+use crate::stimuli::{Send, SendOutcome};
+use crate::write::Fenced;
 
 fn save(member: &Member, name: &str, text: &'static str, expected: Option<u64>) -> Option<u64> {
-    let write = Write::SaveDraft(Box::new(NewDraft {
+    let saved = member.write(NewDraft {
         name: name.into(),
         content: Bytes::from_static(text.as_bytes()),
         based_on: Some(3),
         expected,
         at_ms: 70,
-    }));
-    match member.write(write) {
-        Wrote::Drafted { revision } => Some(revision),
-        Wrote::Fenced => None,
-        other => panic!("{other:?}"),
-    }
+    });
+    saved.ok()
 }
 
 fn discard(member: &Member, name: &str, revision: Option<u64>) -> bool {
     let name = name.into();
-    is_done(&member.write(Write::DiscardDraft { name, revision }))
+    member.write(DiscardDraft { name, revision }).is_ok()
 }
 
 fn names(rows: &[DraftRow]) -> Vec<&str> {
@@ -91,8 +89,8 @@ pub(super) fn publishing_takes_the_draft_that_it_was_made_from(harness: &dyn Har
         draft: Some(revision),
         ..draft("one")
     };
-    let stale = member.write(Write::Publish(Box::new(of(first))));
-    assert!(matches!(stale, Wrote::Fenced), "{stale:?}");
+    let stale = member.write(of(first));
+    assert_eq!(stale, Err(Fenced), "{stale:?}");
     assert_eq!(store.published("orders").unwrap(), None);
     assert_eq!(store.definition(version("one").digest).unwrap(), None);
     assert_eq!(publish(&member, of(second)), (1, false));
@@ -107,8 +105,8 @@ pub(super) fn publishing_over_another_version_than_expected_is_refused(harness: 
         ..draft("one")
     };
     let refused = |only| {
-        let wrote = member.write(Write::Publish(Box::new(again(only))));
-        assert!(matches!(wrote, Wrote::Fenced), "{wrote:?}");
+        let wrote = member.write(again(only));
+        assert_eq!(wrote, Err(Fenced), "{wrote:?}");
     };
     refused(1);
     assert_eq!(publish(&member, again(0)), (1, false));
@@ -130,15 +128,11 @@ pub(super) fn a_place_takes_back_only_what_it_has_published(harness: &dyn Harnes
         ..draft(text)
     };
     let drop_it = |name: &str, retract| {
-        let write = Write::DropSource {
+        member.write(DropSource {
             name: name.into(),
             retract,
             at_ms: 80,
-        };
-        match member.write(write) {
-            Wrote::Retracted(version) => version,
-            other => panic!("{other:?}"),
-        }
+        })
     };
     publish(&member, from("a.yaml", "one"));
     let row = store.source("a.yaml").unwrap().unwrap();
@@ -169,10 +163,7 @@ pub(super) fn a_place_takes_back_only_what_it_has_published(harness: &dyn Harnes
 }
 
 fn ask(member: &Member, what: Upkeep) -> windlass_model::UpkeepNo {
-    match member.write(Write::Upkeep(UpkeepOp::Request { what, at_ms: 90 })) {
-        Wrote::Requested(no) => no,
-        other => panic!("{other:?}"),
-    }
+    member.write(RequestUpkeep { what, at_ms: 90 })
 }
 
 fn some(name: &str) -> Upkeep {
@@ -185,11 +176,7 @@ pub(super) fn requests_wait_until_they_are_done(harness: &dyn Harness) {
         let rows = member.store.upkeep(9).unwrap();
         rows.into_iter().map(|row| row.what).collect::<Vec<_>>()
     };
-    let done = |no| {
-        assert!(is_done(
-            &member.write(Write::Upkeep(UpkeepOp::Done(vec![no])))
-        ))
-    };
+    let done = |no| member.write(UpkeepDone(vec![no]));
     let first = ask(&member, some("a"));
     ask(&member, Upkeep::Reload);
     ask(&member, some("b"));
@@ -227,32 +214,28 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     let sweep = |before_ms, at_ms| {
         let mut swept = 0;
         loop {
-            let (what, rows) = (Sweep::Documents, 2);
-            match member.write(Write::Sweep {
-                what,
+            let Swept { count, more } = member.write(Sweep {
+                what: Sweepable::Documents,
                 before_ms,
-                rows,
+                rows: 2,
                 at_ms,
-            }) {
-                Wrote::Swept { count, more } if !more => return swept + count,
-                Wrote::Swept { count, .. } => swept += count,
-                other => panic!("{other:?}"),
+            });
+            swept += count;
+            if !more {
+                return swept;
             }
         }
     };
     assert_eq!(sweep(i64::MAX, 100), 0, "all of it is used");
     assert_eq!(sweep(i64::MAX, 200), 0, "it still is");
-    assert!(is_done(&member.commit(member.last(&held))));
-    let forget = Write::Forget {
+    assert_eq!(member.commit(member.last(&held)), DONE);
+    let forget = Forget {
         instance: used.no,
         before_ms: i64::MAX,
         rows: 1000,
         at_ms: 250,
     };
-    assert!(matches!(
-        member.write(forget),
-        Wrote::Forgotten { more: false }
-    ));
+    assert_eq!(member.write(forget), Forgotten { more: false });
     assert_eq!(sweep(250, 300), 0, "it is only noted");
     assert_eq!(sweep(300, 400), 0, "the grace is not over");
     assert_eq!(sweep(301, 400), 2, "the definition and the pins");
@@ -285,7 +268,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
         new.triggers[0].claimed = true;
         let held = Held::born(&new);
         member.create(new);
-        assert!(is_done(&member.commit(member.last(&held))));
+        assert_eq!(member.commit(member.last(&held)), DONE);
         ended.push(held.fence.instance);
     }
     let expired = |before_ms, now_ms| {
@@ -299,7 +282,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
     assert_eq!(expired(i64::MAX, 1040), [ended[1], ended[2]]);
     assert_eq!(expired(0, 1041), [ended[0], ended[2]]);
     let forget = |no: usize, at_ms| {
-        let forget = Write::Forget {
+        let forget = Forget {
             instance: ended[no],
             before_ms: i64::MAX,
             rows: 1000,
@@ -364,11 +347,12 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
                 race.wait(STARTERS);
             }
             if round % 4 == 3 {
-                publisher.write(Write::Retract {
+                let retract = Retract {
                     name: "orders".into(),
                     only: None,
                     at_ms: 1,
-                });
+                };
+                publisher.write(retract).unwrap();
             }
         }
         drop(OverOnDrop(&race));
@@ -427,15 +411,15 @@ fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
             taker: None,
             at_ms: 10,
         };
-        match member.write(Write::Send(Box::new(send))) {
-            Wrote::Sent(sent) => {
+        match member.write(send) {
+            SendOutcome::Sent(sent) => {
                 assert_eq!(
                     sent.started, wanted,
                     "all that it was told, and nothing else"
                 );
                 started += u32::try_from(wanted.len()).unwrap();
             }
-            Wrote::Moved => moved += 1,
+            SendOutcome::Moved => moved += 1,
             other => panic!("{other:?}"),
         }
         race.sent.fetch_add(1, Ordering::AcqRel);

@@ -3,9 +3,9 @@
 use windlass_model::{Incarnation, TriggerState};
 
 use super::Harness;
-use super::world::{LEASE_MS, Member, is_done, is_fenced};
+use super::world::{LEASE_MS, Member};
 use crate::rows::Suspicion;
-use crate::{Write, Wrote};
+use crate::write::{Fenced, Leave, Mark, OrFenced, Park, Release, Renew, Renewed};
 
 fn members(member: &Member) -> Vec<Incarnation> {
     member
@@ -17,8 +17,8 @@ fn members(member: &Member) -> Vec<Incarnation> {
         .collect()
 }
 
-fn renew(member: &Member) -> Wrote {
-    member.write(Write::Renew {
+fn renew(member: &Member) -> OrFenced<Renewed> {
+    member.write(Renew {
         incarnation: member.incarnation,
     })
 }
@@ -50,9 +50,9 @@ pub(super) fn a_lease_runs_out(harness: &dyn Harness) {
     // Who asks is not buried by itself, however late it is.
     assert_eq!(member.bury(10), 1);
     assert_eq!(members(&member), [member.incarnation]);
-    assert!(is_fenced(&renew(&other)));
-    assert!(is_fenced(&other.commit(other.step(&held))));
-    assert!(matches!(renew(&member), Wrote::Renewed { .. }));
+    assert_eq!(renew(&other), Err(Fenced));
+    assert_eq!(other.commit(other.step(&held)), Err(Fenced));
+    assert!(renew(&member).is_ok());
 }
 
 pub(super) fn renewing_keeps_alive(harness: &dyn Harness) {
@@ -61,10 +61,8 @@ pub(super) fn renewing_keeps_alive(harness: &dyn Harness) {
         harness.clock().advance(LEASE_MS / 2);
         let begun_ms =
             u64::try_from(windlass_model::Clock::monotonic(harness.clock()).as_millis()).unwrap();
-        let Wrote::Renewed { until_monotonic_ms } = renew(&other) else {
-            panic!("it is one")
-        };
-        assert_eq!(until_monotonic_ms, begun_ms + LEASE_MS);
+        let until_monotonic_ms = begun_ms + LEASE_MS;
+        assert_eq!(renew(&other), Ok(Renewed { until_monotonic_ms }));
         member.bury(10);
         assert_eq!(members(&member).len(), 2);
     }
@@ -76,16 +74,19 @@ pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
     harness.clock().advance(2 * LEASE_MS);
     // Nothing is freed yet, but from now on nothing of the dead one counts.
     assert_eq!(member.bury(0), 0);
-    assert!(is_fenced(&other.commit(other.chained(&held, 2))));
+    assert_eq!(other.commit(other.chained(&held, 2)), Err(Fenced));
     let (fence, trigger) = (second.fence, second.trigger);
-    assert!(is_fenced(&other.write(Write::Mark { fence, trigger })));
-    assert!(is_fenced(&other.write(Write::Release { fence })));
+    assert_eq!(other.write(Mark { fence, trigger }), Err(Fenced));
+    assert_eq!(other.write(Release { fence }), Err(Fenced));
     let reason = "none".to_owned();
-    assert!(is_fenced(&other.write(Write::Park {
-        fence,
-        trigger,
-        reason
-    })));
+    assert_eq!(
+        other.write(Park {
+            fence,
+            trigger,
+            reason
+        }),
+        Err(Fenced)
+    );
     assert_eq!(member.bury(10), 2);
 }
 
@@ -110,7 +111,7 @@ pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
         let held = other.claim_all(10)[0];
         if marked {
             let (fence, trigger) = (held.fence, held.trigger);
-            assert!(is_done(&other.write(Write::Mark { fence, trigger })));
+            assert_eq!(other.write(Mark { fence, trigger }), Ok(()));
             assert_eq!(other.only_trigger(no).suspicion, Suspicion::Marked);
         }
         other.die();
@@ -126,9 +127,9 @@ pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
 pub(super) fn leaving_leaves_no_suspicion(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let held = other.born();
-    assert!(is_done(&other.write(Write::Leave {
-        incarnation: other.incarnation
-    })));
+    other.write(Leave {
+        incarnation: other.incarnation,
+    });
     assert_eq!(members(&member), [member.incarnation]);
     let row = member.only_trigger(held.fence.instance);
     assert_eq!(
@@ -136,10 +137,10 @@ pub(super) fn leaving_leaves_no_suspicion(harness: &dyn Harness) {
         (TriggerState::Pending, Suspicion::None)
     );
     assert_eq!((row.deliveries, member.head(row.instance).owner), (0, None));
-    assert!(is_fenced(&other.commit(other.step(&held))));
-    assert!(is_done(&other.write(Write::Leave {
-        incarnation: other.incarnation
-    })));
+    assert_eq!(other.commit(other.step(&held)), Err(Fenced));
+    other.write(Leave {
+        incarnation: other.incarnation,
+    });
     assert_eq!(member.bury(10), 0);
 }
 
@@ -150,7 +151,7 @@ pub(super) fn incarnations_only_grow(harness: &dyn Harness) {
         let other = Member::of(std::sync::Arc::clone(&member.store));
         assert!(other.incarnation > last);
         last = other.incarnation;
-        other.write(Write::Leave { incarnation: last });
+        other.write(Leave { incarnation: last });
     }
     assert!(last.0 < 1 << 31);
 }

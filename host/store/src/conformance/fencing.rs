@@ -3,10 +3,9 @@
 use windlass_model::{Incarnation, InstanceNo, Payload, ScopeNo, TriggerNo, Version};
 
 use super::Harness;
-use super::world::{Held, Member, batch, is_done, is_fenced};
+use super::world::{DONE, Held, Member, batch_of};
 use crate::codes;
-use crate::write::Commit;
-use crate::{Write, Wrote};
+use crate::write::{Commit, Fenced, Release};
 
 /// A step that would leave traces everywhere.
 fn loud(member: &Member, held: &Held) -> Commit {
@@ -50,7 +49,7 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
     for (why, spoil) in stale {
         let mut step = loud(&member, &held);
         spoil(&mut step, &other);
-        assert!(is_fenced(&member.commit(step)), "{why}");
+        assert_eq!(member.commit(step), Err(Fenced), "{why}");
         let after = (
             member.head(no),
             member.triggers(no),
@@ -63,24 +62,24 @@ pub(super) fn stale_fences_write_nothing(harness: &dyn Harness) {
             "{why}"
         );
     }
-    assert!(is_done(&member.commit(loud(&member, &held))));
+    assert_eq!(member.commit(loud(&member, &held)), DONE);
 }
 
 pub(super) fn neighbours_of_the_refused_go_on(harness: &dyn Harness) {
     let member = Member::join(harness);
     let chains: Vec<Held> = (0..3).map(|_| member.born()).collect();
-    let mut writes = Vec::new();
+    let mut steps = Vec::new();
     for (place, held) in chains.iter().enumerate() {
         let mut first = loud(&member, held);
         if place == 1 {
             first.trigger.token.0 += 1;
         }
-        writes.push(Write::Commit(Box::new(first)));
-        writes.push(Write::Commit(Box::new(member.chained(&held.next(), 3))));
+        steps.push(first);
+        steps.push(member.chained(&held.next(), 3));
     }
-    let answers: Vec<_> = batch(&*member.store, writes)
+    let answers: Vec<_> = batch_of(&*member.store, steps)
         .into_iter()
-        .map(|answer| is_done(&answer.unwrap()))
+        .map(|answer| answer.unwrap() == DONE)
         .collect();
     assert_eq!(answers, [true, true, false, false, true, true]);
     let versions: Vec<_> = chains
@@ -96,12 +95,10 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
     let mut steps: Vec<Commit> = chains.iter().map(|held| loud(&member, held)).collect();
     // The number of a run that exists already cannot be written again.
     steps[1].runs[0].no = steps[0].runs[0].no;
-    let writes = steps
-        .into_iter()
-        .map(|step| Write::Commit(Box::new(step)))
-        .collect();
-    let answers = batch(&*member.store, writes);
-    assert!(is_done(answers[0].as_ref().unwrap()) && is_done(answers[2].as_ref().unwrap()));
+    let answers = batch_of(&*member.store, steps);
+    for place in [0, 2] {
+        assert_eq!(*answers[place].as_ref().unwrap(), DONE);
+    }
     let error = answers[1].as_ref().unwrap_err();
     assert_eq!(
         (error.code.clone(), error.transient),
@@ -111,20 +108,20 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
     assert_eq!(member.head(spoilt).version, Version(0));
     assert_eq!(member.store.vars(spoilt, ScopeNo::ROOT).unwrap().len(), 1);
     assert_eq!(member.only_trigger(spoilt).token, chains[1].trigger.token);
-    assert!(is_done(&member.commit(loud(&member, &chains[1]))));
+    assert_eq!(member.commit(loud(&member, &chains[1])), DONE);
 }
 
 pub(super) fn a_finished_instance_stays_finished(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     let row = member.head(held.fence.instance);
     for step in [loud(&member, &held), loud(&member, &held.next())] {
-        assert!(is_fenced(&member.commit(step)));
+        assert_eq!(member.commit(step), Err(Fenced));
     }
-    let release = Write::Release {
+    let release = Release {
         fence: held.next().fence,
     };
-    assert!(matches!(member.write(release), Wrote::Fenced));
+    assert_eq!(member.write(release), Err(Fenced));
     assert_eq!(member.head(held.fence.instance), row);
 }

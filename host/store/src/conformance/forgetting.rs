@@ -3,11 +3,10 @@
 use windlass_model::{BlobRef, Digest, InstanceNo, Payload, ScopeNo, Seq};
 
 use super::Harness;
-use super::world::{Held, Member, is_done};
-use crate::retention::{ExpiredRow, Sweep};
+use super::world::{DONE, Held, Member};
+use crate::retention::{ExpiredRow, Forget, Sweep, Sweepable, Swept};
 use crate::rows::{JournalRow, NewBlob};
 use crate::write::NewItem;
-use crate::{Write, Wrote};
 
 /// The moment at which `Member::last` ends an instance.
 const ENDED_MS: i64 = 40;
@@ -30,7 +29,7 @@ pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> InstanceNo
     let held = walked(member, held, steps, payload);
     let mut last = member.last(&held);
     last.runs[0].previous = member.head(no).last_run;
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     no
 }
 
@@ -55,7 +54,7 @@ fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Hel
             kind,
             detail,
         }];
-        assert!(is_done(&member.commit(commit)));
+        assert_eq!(member.commit(commit), DONE);
         held = held.next();
     }
     held
@@ -64,37 +63,35 @@ fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Hel
 fn forget(member: &Member, instance: InstanceNo, before_ms: i64, rows: u32) -> u32 {
     for slices in 1..10_000 {
         let at_ms = 1000;
-        let forget = Write::Forget {
+        let forget = Forget {
             instance,
             before_ms,
             rows,
             at_ms,
         };
-        match member.write(forget) {
-            Wrote::Forgotten { more: true } => {}
-            Wrote::Forgotten { more: false } => return slices,
-            other => panic!("{other:?}"),
+        if !member.write(forget).more {
+            return slices;
         }
     }
     panic!("there is no end to {instance}")
 }
 
-fn sweep(member: &Member, what: Sweep, before_ms: i64) -> u32 {
+fn sweep(member: &Member, what: Sweepable, before_ms: i64) -> u32 {
     sweep_by(member, what, before_ms, 3)
 }
 
-fn sweep_by(member: &Member, what: Sweep, before_ms: i64, rows: u32) -> u32 {
+fn sweep_by(member: &Member, what: Sweepable, before_ms: i64, rows: u32) -> u32 {
     let mut swept = 0;
     loop {
-        match member.write(Write::Sweep {
+        let Swept { count, more } = member.write(Sweep {
             what,
             before_ms,
             rows,
             at_ms: before_ms - 1,
-        }) {
-            Wrote::Swept { count, more } if !more => return swept + count,
-            Wrote::Swept { count, .. } => swept += count,
-            other => panic!("{other:?}"),
+        });
+        swept += count;
+        if !more {
+            return swept;
         }
     }
 }
@@ -129,7 +126,7 @@ pub(super) fn the_oldest_expire_first(harness: &dyn Harness) {
         let held = member.born();
         let mut last = member.last(&held);
         last.at_ms = at_ms;
-        assert!(is_done(&member.commit(last)));
+        assert_eq!(member.commit(last), DONE);
         ended.push(held.fence.instance);
     }
     let numbers = |before_ms, limit| {
@@ -157,7 +154,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         assert_eq!(member.store.journal(no).unwrap(), []);
         assert_eq!(member.store.triggers(no).unwrap(), []);
         assert_eq!(member.store.run(row.last_run.unwrap()).unwrap(), None);
-        assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 1);
+        assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 1);
         assert_eq!(member.store.counts().unwrap(), wanted);
         // The id is free again.
         let mut again = member.draft(1);
@@ -165,7 +162,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         let no = member.create(again);
         let held = member.claim_all(10);
         let held = *held.iter().find(|held| held.fence.instance == no).unwrap();
-        assert!(is_done(&member.commit(member.last(&held))));
+        assert_eq!(member.commit(member.last(&held)), DONE);
         forget(&member, no, i64::MAX, rows);
     }
     assert_eq!(member.store.runs(kept, None, 9).unwrap().len(), 4);
@@ -178,19 +175,23 @@ pub(super) fn shared_blobs_stay_until_the_last_one_goes(harness: &dyn Harness) {
     let (first, second) = (full(&member, 1, &shared), full(&member, 1, &shared));
     let there = || member.store.blob(blob_of(&shared)).unwrap().is_some();
     forget(&member, first, i64::MAX, 10);
-    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0);
+    assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 0);
     assert!(there());
     forget(&member, second, i64::MAX, 10);
     assert!(there(), "only a sweep removes it");
     assert_eq!(
-        sweep(&member, Sweep::Blobs, 1000),
+        sweep(&member, Sweepable::Blobs, 1000),
         0,
         "its grace period is not over"
     );
     assert!(there());
-    assert_eq!(sweep(&member, Sweep::Blobs, 1001), 1);
+    assert_eq!(sweep(&member, Sweepable::Blobs, 1001), 1);
     assert!(!there());
-    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0, "it goes once");
+    assert_eq!(
+        sweep(&member, Sweepable::Blobs, i64::MAX),
+        0,
+        "it goes once"
+    );
 }
 
 pub(super) fn a_blob_that_stays_hides_none_that_goes(harness: &dyn Harness) {
@@ -204,12 +205,12 @@ pub(super) fn a_blob_that_stays_hides_none_that_goes(harness: &dyn Harness) {
     last.at_ms = 5000;
     let (digest, bytes) = (blob_of(&touched).digest, touched.inline().unwrap().clone());
     last.blobs = vec![NewBlob { digest, bytes }];
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     forget(&member, held.fence.instance, i64::MAX, 10);
-    assert_eq!(sweep_by(&member, Sweep::Blobs, 4000, 1), 1);
+    assert_eq!(sweep_by(&member, Sweepable::Blobs, 4000, 1), 1);
     let there = |payload| member.store.blob(blob_of(payload)).unwrap().is_some();
     assert!(there(&touched) && !there(&old));
-    assert_eq!(sweep_by(&member, Sweep::Blobs, 5001, 1), 1);
+    assert_eq!(sweep_by(&member, Sweepable::Blobs, 5001, 1), 1);
 }
 
 pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
@@ -231,15 +232,15 @@ pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
     last.at_ms = 5000;
     let (digest, bytes) = (blob_of(&written).digest, written.inline().unwrap().clone());
     last.blobs = vec![NewBlob { digest, bytes }];
-    assert!(is_done(&member.commit(last)));
-    assert_eq!(sweep(&member, Sweep::Blobs, i64::MAX), 0);
+    assert_eq!(member.commit(last), DONE);
+    assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 0);
     forget(&member, held.fence.instance, i64::MAX, 10);
     assert_eq!(
-        sweep(&member, Sweep::Blobs, 4000),
+        sweep(&member, Sweepable::Blobs, 4000),
         0,
         "it was touched a moment ago"
     );
-    assert_eq!(sweep(&member, Sweep::Blobs, 5001), 1);
+    assert_eq!(sweep(&member, Sweepable::Blobs, 5001), 1);
     assert!(member.store.blob(blob_of(&passed)).unwrap().is_some());
     assert_eq!(
         member.store.input(heir).unwrap().unwrap().len(),

@@ -14,11 +14,15 @@ use windlass_model::{Incarnation, ScopeNo, Status};
 use super::history_kept::{self, Kept};
 use super::history_outside::{self, Asked};
 use super::history_set::{self, Set};
-use super::world::{Held, LEASE_MS, Member, batch};
+use super::world::{DUE, Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
 use crate::published::Planned;
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Commit, Wrote};
-use crate::{MemoryStore, Result, Store, Write};
+use crate::rows::Created;
+use crate::stimuli::SendOutcome;
+use crate::write::{
+    Bury, Claim, ClaimScope, ClaimedInstance, Commit, Leave, Mark, Park, Release, Renew, Unpark,
+};
+use crate::{MemoryStore, Result, Store, Write, Wrote};
 
 /// One thing that somebody does. The numbers choose among what there is.
 #[derive(Clone, Debug)]
@@ -233,16 +237,16 @@ impl History<'_> {
         };
         Some(match op {
             Op::Join | Op::Advance(_) => return None,
-            Op::Leave(which) => Write::Leave {
+            Op::Leave(which) => Write::Leave(Leave {
                 incarnation: self.member(*which).incarnation,
-            },
-            Op::Renew(which) => Write::Renew {
+            }),
+            Op::Renew(which) => Write::Renew(Renew {
                 incarnation: self.member(*which).incarnation,
-            },
-            Op::Bury(which) => Write::Bury {
+            }),
+            Op::Bury(which) => Write::Bury(Bury {
                 incarnation: self.member(*which).incarnation,
                 limit: 1000,
-            },
+            }),
             Op::Create {
                 owner,
                 triggers,
@@ -300,20 +304,20 @@ impl History<'_> {
             }
             Op::Mark(which) => {
                 let Held { fence, trigger } = held(which)?;
-                Write::Mark { fence, trigger }
+                Write::Mark(Mark { fence, trigger })
             }
-            Op::Release(which) => Write::Release {
+            Op::Release(which) => Write::Release(Release {
                 fence: held(which)?.fence,
-            },
+            }),
             Op::Park(which) => {
                 let Held { fence, trigger } = held(which)?;
-                Write::Park {
+                Write::Park(Park {
                     fence,
                     trigger,
                     reason: "a case".into(),
-                }
+                })
             }
-            Op::Unpark => Write::Unpark,
+            Op::Unpark => Write::Unpark(Unpark),
             Op::Kept(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
             Op::Asked(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
             Op::Set(op) => op.write(&*self.model),
@@ -360,7 +364,7 @@ impl History<'_> {
 
     fn learn(&mut self, write: &Write, answer: &Result<Wrote>) {
         match (write, answer) {
-            (Write::Create(new), Ok(Wrote::Created)) => {
+            (Write::Create(new), Ok(Wrote::Create(Ok(Created::New)))) => {
                 self.instances.push((**new).clone());
                 let Some(incarnation) = new.owner else { return };
                 for trigger in new.triggers.iter().filter(|trigger| trigger.claimed) {
@@ -380,20 +384,20 @@ impl History<'_> {
                     self.held.push(Held { fence, trigger });
                 }
             }
-            (Write::Commit(commit), Ok(Wrote::DoneDue)) => self.find(&commit.children),
-            (Write::Send(send), Ok(Wrote::Sent(sent))) => {
+            (Write::Commit(commit), Ok(Wrote::Commit(DUE))) => self.find(&commit.children),
+            (Write::Send(send), Ok(Wrote::Send(SendOutcome::Sent(sent)))) => {
                 let starts = send.starts.iter().map(|(_, new)| new.clone());
                 self.find(&starts.collect::<Vec<_>>());
                 self.hold(send.taker.map(|taker| taker.incarnation), &sent.taken);
             }
-            (Write::Resume(resume), Ok(Wrote::Sent(sent))) => {
+            (Write::Resume(resume), Ok(Wrote::Resume(sent))) => {
                 self.hold(resume.taker.map(|taker| taker.incarnation), &sent.taken);
             }
-            (Write::Plan(plan), Ok(Wrote::Planned(Planned::Created(_)))) => {
+            (Write::Plan(plan), Ok(Wrote::Plan(Ok(Planned::Created(_))))) => {
                 let new = plan.create.iter().map(|new| (**new).clone());
                 self.instances.extend(new);
             }
-            (Write::Claim(claim), Ok(Wrote::Claimed(claims))) => {
+            (Write::Claim(claim), Ok(Wrote::Claim(claims))) => {
                 self.hold(Some(claim.incarnation), &claims.instances);
             }
             _ => {}
@@ -449,9 +453,11 @@ impl History<'_> {
         self.join();
         let last = self.members.last().unwrap();
         let incarnation = last.incarnation;
-        let mut writes = vec![Write::Unpark];
-        let leave = |member: &Member| Write::Leave {
-            incarnation: member.incarnation,
+        let mut writes = vec![Write::Unpark(Unpark)];
+        let leave = |member: &Member| {
+            Write::Leave(Leave {
+                incarnation: member.incarnation,
+            })
         };
         writes.extend(
             self.members
@@ -459,10 +465,10 @@ impl History<'_> {
                 .filter(|m| m.incarnation != incarnation)
                 .map(leave),
         );
-        writes.push(Write::Bury {
+        writes.push(Write::Bury(Bury {
             incarnation,
             limit: 1000,
-        });
+        }));
         self.both(writes);
         for no in self.instances.iter().map(|new| new.no).collect::<Vec<_>>() {
             let scope = ClaimScope::Only(vec![no]);
@@ -475,7 +481,7 @@ impl History<'_> {
                 scope,
             };
             let answers = self.both(vec![Write::Claim(claim)]);
-            let Ok(Wrote::Claimed(claims)) = &answers[0] else {
+            let Ok(Wrote::Claim(claims)) = &answers[0] else {
                 panic!("{answers:?}")
             };
             for claimed in &claims.instances {
@@ -485,7 +491,7 @@ impl History<'_> {
                 self.both(vec![Write::Commit(Box::new(finish))]);
             }
         }
-        self.both(vec![Write::Leave { incarnation }]);
+        self.both(vec![Write::Leave(Leave { incarnation })]);
         self.compare();
     }
 

@@ -6,12 +6,11 @@ use windlass_model::{BlobRef, Body, Digest, Payload, ScopeNo, Seq};
 
 use super::publishing::{binding, draft, schedule, schedules};
 use super::world::Member;
-use crate::Store;
-use crate::Write;
-use crate::published::{Overlap, Plan, PublicationQuery, PutOff};
-use crate::retention::Sweep;
+use crate::published::{Overlap, Plan, PublicationQuery, PutOff, Retract};
+use crate::retention::{Forget, Sweep, Sweepable};
 use crate::rows::{NewBlob, NewInstance};
-use crate::write::{Commit, NewItem};
+use crate::write::{Commit, Duty, NewItem};
+use crate::{Store, Write};
 
 /// One thing that somebody does. The numbers choose among what there is.
 #[derive(Clone, Debug)]
@@ -96,11 +95,11 @@ impl Kept {
                     .collect();
                 Write::Publish(Box::new(new))
             }
-            Self::Retract => Write::Retract {
+            Self::Retract => Write::Retract(Retract {
                 name: "orders".into(),
                 only: None,
                 at_ms: 9,
-            },
+            }),
             Self::Plan {
                 which,
                 overlap,
@@ -139,29 +138,29 @@ impl Kept {
                     again_ms: row.next_ms.saturating_add(7),
                 })
             }
-            Self::Duty { name, at_ms } => Write::Duty {
+            Self::Duty { name, at_ms } => Write::Duty(Duty {
                 name: format!("duty {name}"),
                 incarnation: member.incarnation,
                 every_ms: (at_ms % 3 > 0).then_some(10),
                 at_ms: *at_ms,
-            },
-            Self::Forget { which, before_ms } => Write::Forget {
+            }),
+            Self::Forget { which, before_ms } => Write::Forget(Forget {
                 instance: instances.get(which % instances.len().max(1))?.no,
                 before_ms: *before_ms,
                 // All at once, as in memory.
                 rows: 100_000,
                 at_ms: 60,
-            },
-            Self::Sweep(before_ms) => Write::Sweep {
+            }),
+            Self::Sweep(before_ms) => Write::Sweep(Sweep {
                 what: if before_ms % 2 == 0 {
-                    Sweep::Blobs
+                    Sweepable::Blobs
                 } else {
-                    Sweep::Documents
+                    Sweepable::Documents
                 },
                 before_ms: *before_ms,
                 rows: 100_000,
                 at_ms: before_ms - 1,
-            },
+            }),
         })
     }
 }

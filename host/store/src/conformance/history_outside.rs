@@ -11,11 +11,15 @@ use windlass_model::{
 
 use super::waiting::stimulus;
 use super::world::{Held, Member};
-use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, LetterQuery, NewDeadLetter};
-use crate::outside::{DueQuery, NewOutside, TriggerTarget};
+use crate::letters::{
+    DeadTrigger, DeleteLetter, LetterBody, LetterQuery, NewDeadLetter, PurgeLetters, ReplayLetter,
+};
+use crate::outside::{
+    CancelTrigger, Control, DueQuery, Fire, NewOutside, Reschedule, TriggerTarget,
+};
 use crate::rows::{NewInstance, Parent};
 use crate::stimuli::{
-    BookmarkQuery, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery, Taker,
+    BookmarkQuery, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery, Taker,
 };
 use crate::write::Commit;
 use crate::{Store, Write};
@@ -92,10 +96,8 @@ impl Asked {
                 taker: taker(*bits, member),
                 at_ms: 40,
             })),
-            Self::Queue { which, what } => Write::Queue(queue(StimulusNo(*which), *what)),
-            Self::Letter { which, what } => {
-                Write::DeadLetter(letter(LetterNo(*which), *what, member, instances))
-            }
+            Self::Queue { which, what } => queue(StimulusNo(*which), *what),
+            Self::Letter { which, what } => letter(LetterNo(*which), *what, member, instances),
             Self::Schedule(bits) => Write::Schedule(Box::new(NewOutside {
                 no: member.numbers.trigger().unwrap(),
                 id: TriggerId(Uuid::from_u128(*bits as u128 & 15)),
@@ -185,43 +187,48 @@ fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
     })))
 }
 
-fn queue(no: StimulusNo, what: u8) -> QueueOp {
+fn queue(no: StimulusNo, what: u8) -> Write {
     match what {
-        0 => QueueOp::Add(Box::new(named(0, Delivery::Resume))),
+        0 => named(0, Delivery::Resume).into(),
         1 => QueueOp::Delay {
             no,
             ready_ms: 60,
             error: error(),
-        },
+        }
+        .into(),
         2 => QueueOp::Fail {
             no,
             error: error(),
             at_ms: 50,
-        },
-        3 => QueueOp::Delete { no },
-        4 => QueueOp::Unbuffer { no },
-        _ => QueueOp::Expire {
+        }
+        .into(),
+        3 => QueueOp::Delete { no }.into(),
+        4 => QueueOp::Unbuffer { no }.into(),
+        _ => Expire {
             queued_before_ms: 20,
             now_ms: 70,
             limit: 2,
-        },
+        }
+        .into(),
     }
 }
 
-fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) -> DeadLetterOp {
+fn letter(no: LetterNo, what: u8, member: &Member, instances: &[NewInstance]) -> Write {
     let instance = instances.first().map_or(InstanceNo(0), |new| new.no);
     match what {
-        0 => DeadLetterOp::Add(Box::new(dead(instance, 1))),
-        1 => DeadLetterOp::Delete { no },
-        2 => DeadLetterOp::Purge {
+        0 => dead(instance, 1).into(),
+        1 => DeleteLetter { no }.into(),
+        2 => PurgeLetters {
             before_ms: no.0 * 4,
             limit: 3,
-        },
-        _ => DeadLetterOp::Replay {
+        }
+        .into(),
+        _ => ReplayLetter {
             no,
             trigger: member.numbers.trigger().unwrap(),
             at_ms: 33,
-        },
+        }
+        .into(),
     }
 }
 
@@ -259,18 +266,18 @@ fn touch(
         TriggerTarget::Row(instance, row.map_or(Seq(77), |row| row.seq))
     };
     Some(match bits & 3 {
-        0 => Write::Fire { target, at_ms },
-        1 => Write::Reschedule {
+        0 => Write::Fire(Fire { target, at_ms }),
+        1 => Write::Reschedule(Reschedule {
             target,
             due_ms: at_ms,
-        },
-        2 => Write::CancelTrigger { target, at_ms },
-        _ => Write::Control {
+        }),
+        2 => Write::CancelTrigger(CancelTrigger { target, at_ms }),
+        _ => Write::Control(Control {
             instance: some(instances, bits >> 7)?.id,
             no: member.numbers.trigger().unwrap(),
             kind: TriggerType::Cancel,
             at_ms,
-        },
+        }),
     })
 }
 

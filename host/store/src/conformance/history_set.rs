@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use windlass_model::Digest;
 
 use super::publishing::draft;
-use crate::components::NewComponent;
-use crate::drafts::{NewDraft, Upkeep, UpkeepOp};
+use crate::components::{NewComponent, SweepComponents};
+use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, Upkeep, UpkeepDone};
+use crate::settings::Setting;
 use crate::{Store, Write};
 
 /// Names of drafts. Versions are published under the first.
@@ -77,10 +78,10 @@ impl Set {
             Self::Discard { name, stale } => {
                 let name = DRAFTS[*name];
                 let expected = revision(model, name, *stale);
-                Write::DiscardDraft {
+                Write::DiscardDraft(DiscardDraft {
                     name: name.to_owned(),
                     revision: (expected > 0).then_some(expected),
-                }
+                })
             }
             Self::Publish {
                 text,
@@ -93,12 +94,12 @@ impl Set {
                 new.draft = (*takes && current > 0).then_some(current);
                 Write::Publish(Box::new(new))
             }
-            Self::Drop { place, retract } => Write::DropSource {
+            Self::Drop { place, retract } => Write::DropSource(DropSource {
                 name: PLACES[*place].to_owned(),
                 retract: *retract,
                 at_ms: 50,
-            },
-            Self::Request(what) => Write::Upkeep(UpkeepOp::Request {
+            }),
+            Self::Request(what) => Write::RequestUpkeep(RequestUpkeep {
                 what: match what {
                     0 => Upkeep::RefreshAll,
                     1 => Upkeep::Reload,
@@ -109,12 +110,12 @@ impl Set {
             Self::Done(which) => {
                 let waiting = model.upkeep(8).unwrap();
                 let done = waiting.get(*which).map(|row| row.no);
-                Write::Upkeep(UpkeepOp::Done(done.into_iter().collect()))
+                Write::UpkeepDone(UpkeepDone(done.into_iter().collect()))
             }
-            Self::Setting { name, value } => Write::Setting {
+            Self::Setting { name, value } => Write::Setting(Setting {
                 name: PLACES[*name].to_owned(),
                 value: (*value > 0).then(|| vec![*value].into()),
-            },
+            }),
             Self::Component { which, signature } => {
                 let bytes = component(*which);
                 let signed = signature & 1 == 1;
@@ -129,11 +130,11 @@ impl Set {
             }
             Self::Sweep { used, at_ms } => {
                 let used = (0..4_u8).filter(|which| used & 1 << which != 0);
-                Write::SweepComponents {
+                Write::SweepComponents(SweepComponents {
                     used: used.map(|which| Digest::of(&component(which))).collect(),
                     before_ms: at_ms - 10,
                     at_ms: *at_ms,
-                }
+                })
             }
         }
     }

@@ -3,10 +3,9 @@
 use windlass_model::TriggerState;
 
 use super::Harness;
-use super::world::{Member, is_done, is_fenced};
+use super::world::{DONE, Member};
 use crate::rows::Suspicion;
-use crate::write::TriggerFence;
-use crate::{Write, Wrote};
+use crate::write::{Fenced, Mark, Park, Release, TriggerFence, Unpark};
 
 pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
@@ -15,23 +14,23 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     let no = fence.instance;
     let mut stale = fence;
     stale.epoch.0 += 1;
-    assert!(is_fenced(&member.write(Write::Release { fence: stale })));
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(member.write(Release { fence: stale }), Err(Fenced));
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     // The version is not looked at.
-    assert!(is_done(&member.write(Write::Release { fence })));
-    assert!(is_fenced(&member.write(Write::Release { fence })));
+    assert_eq!(member.write(Release { fence }), Ok(()));
+    assert_eq!(member.write(Release { fence }), Err(Fenced));
     let row = member.only_trigger(no);
     assert_eq!(
         (row.state, row.suspicion),
         (TriggerState::Pending, Suspicion::None)
     );
-    assert!(is_fenced(&member.commit(member.step(&held.next()))));
+    assert_eq!(member.commit(member.step(&held.next())), Err(Fenced));
     let taken = other.claim_all(10);
     assert_eq!((taken.len(), taken[0].fence.version.0), (1, 1));
     // A mark becomes a suspicion again.
     let (fence, trigger) = (taken[0].fence, taken[0].trigger);
-    assert!(is_done(&other.write(Write::Mark { fence, trigger })));
-    assert!(is_done(&other.write(Write::Release { fence })));
+    assert_eq!(other.write(Mark { fence, trigger }), Ok(()));
+    assert_eq!(other.write(Release { fence }), Ok(()));
     assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
 }
 
@@ -39,27 +38,27 @@ pub(super) fn parked_work_waits_until_it_is_unparked(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(2));
     let held = member.claim_all(10);
-    let park = |trigger: TriggerFence| Write::Park {
+    let park = |trigger: TriggerFence| Park {
         fence: held[0].fence,
         trigger,
         reason: "no plugin".into(),
     };
     let mut stale = held[0].trigger;
     stale.token.0 += 1;
-    assert!(is_fenced(&member.write(park(stale))));
-    assert!(is_done(&member.write(park(held[0].trigger))));
-    assert!(is_fenced(&member.write(park(held[0].trigger))));
+    assert_eq!(member.write(park(stale)), Err(Fenced));
+    assert_eq!(member.write(park(held[0].trigger)), Ok(()));
+    assert_eq!(member.write(park(held[0].trigger)), Err(Fenced));
     assert_eq!(member.triggers(no)[0].state, TriggerState::Parked);
     assert_eq!(member.store.counts().unwrap().parked, 1);
-    assert!(is_fenced(&member.commit(member.step(&held[0]))));
+    assert_eq!(member.commit(member.step(&held[0])), Err(Fenced));
     assert!(member.claim_all(1000).is_empty());
-    assert!(is_done(&member.commit(member.step(&held[1]))));
-    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(1)));
-    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(0)));
+    assert_eq!(member.commit(member.step(&held[1])), DONE);
+    assert_eq!(member.write(Unpark), 1);
+    assert_eq!(member.write(Unpark), 0);
     let again = member.claim_all(10);
     assert_eq!(again.len(), 1);
     assert!(again[0].trigger.token > held[0].trigger.token);
-    assert!(is_done(&member.commit(member.last(&again[0]))));
+    assert_eq!(member.commit(member.last(&again[0])), DONE);
 }
 
 pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
@@ -70,17 +69,20 @@ pub(super) fn marking_needs_the_claim(harness: &dyn Harness) {
     stale.token.0 -= 1;
     // The fence of one instance covers no trigger of another.
     for trigger in [stale, member.born().trigger] {
-        assert!(is_fenced(&member.write(Write::Mark { fence, trigger })));
+        assert_eq!(member.write(Mark { fence, trigger }), Err(Fenced));
         let reason = "no plugin".into();
-        assert!(is_fenced(&member.write(Write::Park {
-            fence,
-            trigger,
-            reason,
-        })));
+        assert_eq!(
+            member.write(Park {
+                fence,
+                trigger,
+                reason,
+            }),
+            Err(Fenced)
+        );
     }
-    assert!(is_done(&member.write(Write::Mark { fence, trigger })));
-    assert!(is_done(&member.write(Write::Release { fence })));
-    assert!(is_fenced(&member.write(Write::Mark { fence, trigger })));
+    assert_eq!(member.write(Mark { fence, trigger }), Ok(()));
+    assert_eq!(member.write(Release { fence }), Ok(()));
+    assert_eq!(member.write(Mark { fence, trigger }), Err(Fenced));
 }
 
 pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
@@ -92,7 +94,7 @@ pub(super) fn suspicion_ends_with_the_trigger(harness: &dyn Harness) {
     member.bury(10);
     let held = member.claim_all(10)[0];
     assert_eq!(member.only_trigger(no).suspicion, Suspicion::Suspect);
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     let row = member.only_trigger(no);
     assert_eq!((row.suspicion, row.deliveries), (Suspicion::None, 0));
 }

@@ -7,9 +7,10 @@ use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload, ScopeNo};
 
 use super::Harness;
-use super::world::{Answers, Held, Member, batch, is_done};
+use super::world::{Answers, DONE, Held, Member, batch};
 use crate::rows::NewBlob;
-use crate::{Sink, Ticket, Write};
+use crate::write::{Commit, Flush};
+use crate::{Sink, Ticket, Verb as _, Write};
 
 fn of_length(length: usize, fill: u8) -> (Payload, Payload) {
     let bytes = Bytes::from(vec![fill; length]);
@@ -62,7 +63,7 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
     last.finish.as_mut().unwrap().output = Some(big.clone());
     last.vars = vec![(ScopeNo::ROOT, "v".into(), big.clone())];
     let run = last.runs[0].no;
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     assert_eq!(
         member.store.run_output(run).unwrap(),
         Some(big_stored.clone())
@@ -86,7 +87,7 @@ pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
         let held = member.born();
         let mut step = member.step(&held);
         step.runs[0].output = Some(payload.clone());
-        assert!(is_done(&member.commit(step)));
+        assert_eq!(member.commit(step), DONE);
     }
     let held = member.born();
     let mut step = member.step(&held);
@@ -100,7 +101,7 @@ pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
     }];
     step.runs[0].output = Some(stored.clone());
     let run = step.runs[0].no;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.store.run_output(run).unwrap(), Some(stored));
     assert_eq!(member.store.counts().unwrap().blobs, 1);
 }
@@ -131,19 +132,16 @@ pub(super) fn large_batches_are_answered_in_order(harness: &dyn Harness) {
             },
         })
         .collect();
-    let creates = news.into_iter().map(|new| Write::Create(Box::new(new)));
-    let steps = held
-        .iter()
-        .map(|held| Write::Commit(Box::new(member.chained(held, 2))));
-    let lasts = held
-        .iter()
-        .map(|held| Write::Commit(Box::new(member.last(&held.next()))));
+    let creates = news.into_iter().map(Write::from);
+    let steps = held.iter().map(|held| member.chained(held, 2).into());
+    let lasts = held.iter().map(|held| member.last(&held.next()).into());
     let answers = batch(&*member.store, creates.chain(steps).chain(lasts).collect());
     assert!(answers.iter().all(Result::is_ok));
     assert!(
-        answers[CHAINS..]
-            .iter()
-            .all(|answer| is_done(answer.as_ref().unwrap()))
+        answers
+            .into_iter()
+            .skip(CHAINS)
+            .all(|answer| Commit::answer(answer).unwrap() == DONE)
     );
     let counts = member.store.counts().unwrap();
     assert_eq!((counts.unfinished, counts.triggers), (0, 0));
@@ -162,8 +160,8 @@ pub(super) fn many_submitters_are_all_answered(harness: &dyn Harness) {
                 let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
                 let mut held = first;
                 for seq in 0..STEPS {
-                    let step = Write::Commit(Box::new(member.chained(&held, seq + 2)));
-                    member.store.submit(&sink, vec![(seq, step)]);
+                    let step = member.chained(&held, seq + 2);
+                    member.store.submit(&sink, vec![(seq, step.into())]);
                     held = held.next();
                 }
                 let answers = answers.wait(STEPS as usize);
@@ -171,12 +169,12 @@ pub(super) fn many_submitters_are_all_answered(harness: &dyn Harness) {
                 assert_eq!(tickets, (0..STEPS).collect::<Vec<_>>());
                 assert!(
                     answers
-                        .iter()
-                        .all(|(_, answer)| is_done(answer.as_ref().unwrap()))
+                        .into_iter()
+                        .all(|(_, answer)| Commit::answer(answer).unwrap() == DONE)
                 );
             });
         }
     });
-    assert!(is_done(&member.write(Write::Flush)));
+    member.write(Flush);
     assert_eq!(member.store.counts().unwrap().runs, THREADS as u64 * STEPS);
 }

@@ -8,28 +8,22 @@ use windlass_model::{InstanceId, InstanceNo, ScopeNo, Status, TriggerState, Trig
 use super::Harness;
 use super::forgetting::full;
 use super::waiting::stimulus;
-use super::world::{Member, is_done, is_fenced};
-use crate::lives::{LifeOp, Lived};
-use crate::outside::Touched;
+use super::world::{DONE, Member};
+use crate::lives::{Clear, LifeOp, Lived};
+use crate::outside::{Control, Touched};
+use crate::retention::{Forget, Forgotten};
+use crate::rows::Created;
 use crate::stimuli::NewStimulus;
-use crate::write::{Commit, Removed};
-use crate::{Write, Wrote};
+use crate::write::{Commit, Fenced, Removed, Unpark};
 
 impl Member {
-    pub(super) fn life(&self, op: LifeOp) -> Lived {
-        match self.write(Write::Life(op)) {
-            Wrote::Lived(lived) => lived,
-            other => panic!("{other:?}"),
-        }
-    }
-
     pub(super) fn begin(&self, instance: InstanceId) -> Lived {
         let at_ms = 20;
-        self.life(LifeOp::Begin { instance, at_ms })
+        self.write(LifeOp::Begin { instance, at_ms })
     }
 
     pub(super) fn delete(&self, instance: InstanceId) -> Lived {
-        self.life(LifeOp::Delete {
+        self.write(LifeOp::Delete {
             instance,
             no: self.numbers.trigger().unwrap(),
             at_ms: 50,
@@ -38,15 +32,12 @@ impl Member {
 
     pub(super) fn asked(&self, instance: InstanceId, kind: TriggerType, at_ms: i64) -> Touched {
         let no = self.numbers.trigger().unwrap();
-        match self.write(Write::Control {
+        self.write(Control {
             instance,
             no,
             kind,
             at_ms,
-        }) {
-            Wrote::Touched(touched) => touched,
-            other => panic!("{other:?}"),
-        }
+        })
     }
 
     /// Claims what is due at 30, which is one control trigger, and carries it out.
@@ -62,7 +53,7 @@ impl Member {
             ..self.step(&self.held(&claimed.row, row))
         };
         let done = self.commit(step);
-        assert!(matches!(done, Wrote::Done | Wrote::DoneDue), "{done:?}");
+        assert!(done.is_ok(), "{done:?}");
     }
 
     pub(super) fn states(&self, no: InstanceNo) -> Vec<TriggerState> {
@@ -90,7 +81,7 @@ pub(super) fn what_is_created_begins_when_it_is_told(harness: &dyn Harness) {
     assert_eq!(claims.instances[0].claimed.len(), 2);
     assert_eq!(member.begin(id), Lived::Already);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.begin(id), Lived::Ended);
     assert_eq!(member.triggers(no), []);
 }
@@ -125,7 +116,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
         release: true,
         ..member.step(&member.held(row, pause))
     };
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.head(no).status, Status::Paused);
     let other = Member::join(harness);
     for member in [&other, &member] {
@@ -135,7 +126,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     }
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
     // What is made pending meanwhile is put aside again.
-    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(3)));
+    assert_eq!(member.write(Unpark), 3);
     assert!(other.claim(30, 10, 10).instances.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
     assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
@@ -156,20 +147,20 @@ pub(super) fn what_is_at_work_when_its_instance_is_paused_is_kept(harness: &dyn 
         runs: Vec::new(),
         ..member.step(&member.held(&claims.instances[0].row, pause))
     };
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let mut held = held;
     held.fence.version.0 += 1;
     let mut result = member.step(&held);
     result.status = Status::Paused;
     result.triggers = vec![member.trigger(2)];
     result.release = true;
-    assert!(is_done(&member.commit(result)));
+    assert_eq!(member.commit(result), DONE);
     assert!(member.claim(30, 10, 10).instances.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked]);
     assert_eq!(member.asked(id, TriggerType::Cancel, 20), Touched::Done);
     let claims = member.claim(30, 10, 10);
     let cancel = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
-    assert!(is_done(&member.commit(member.last(&cancel))));
+    assert_eq!(member.commit(member.last(&cancel)), DONE);
     assert_eq!(member.triggers(no), []);
 }
 
@@ -258,12 +249,12 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     };
     assert!(member.send(late).dropped);
     let mut slices = 0;
-    while member.life(LifeOp::Clear {
+    let clear = Clear {
         instance: no,
         rows: 3,
         at_ms: 60,
-    }) == Lived::More
-    {
+    };
+    while member.write(clear).more {
         slices += 1;
         assert!(slices < 100);
     }
@@ -273,23 +264,20 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     let again = || {
         let mut again = member.draft(1);
         again.id = row.id;
-        member.write(Write::Create(Box::new(again)))
+        member.write(again)
     };
-    assert!(matches!(again(), Wrote::Deleted));
+    assert_eq!(again(), Ok(Created::Deleted));
     assert_eq!(store.expired(50, 0, 10).unwrap(), []);
     let expired = store.expired(51, 0, 10).unwrap();
     assert_eq!(expired.len(), 1);
-    let forget = Write::Forget {
+    let forget = Forget {
         instance: expired[0].no,
         before_ms: 51,
         rows: 100,
         at_ms: 70,
     };
-    assert!(matches!(
-        member.write(forget),
-        Wrote::Forgotten { more: false }
-    ));
-    assert!(matches!(again(), Wrote::Created));
+    assert_eq!(member.write(forget), Forgotten { more: false });
+    assert_eq!(again(), Ok(Created::New));
 }
 
 pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
@@ -308,14 +296,14 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     let delete = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut end = member.last(&delete);
     end.status = Status::Cancelled;
-    assert!(is_done(&member.commit(end)));
+    assert_eq!(member.commit(end), DONE);
     assert_eq!(member.store.instance(row.id).unwrap(), None);
     // What somebody was still at is not wanted any more.
-    assert!(is_fenced(&member.commit(member.chained(&held, 7))));
+    assert_eq!(member.commit(member.chained(&held, 7)), Err(Fenced));
     let mut again = member.draft(1);
     again.id = row.id;
-    let again = member.write(Write::Create(Box::new(again)));
-    assert!(matches!(again, Wrote::Deleted));
+    let again = member.write(again);
+    assert_eq!(again, Ok(Created::Deleted));
     assert_eq!(member.delete(row.id), Lived::NotFound);
 }
 
@@ -336,7 +324,7 @@ pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
             let delete = scope.spawn(|| other.delete(id));
             (end.join().unwrap(), delete.join().unwrap())
         });
-        assert!(is_done(&ended), "{ended:?}");
+        assert_eq!(ended, DONE);
         assert!(
             matches!(deleted, Lived::Gone(_) | Lived::Done),
             "{deleted:?}"
@@ -366,7 +354,7 @@ pub(super) fn cancelling_races_the_last_commit(harness: &dyn Harness) {
             let cancel = scope.spawn(|| other.asked(id, TriggerType::Cancel, 50));
             (end.join().unwrap(), cancel.join().unwrap())
         });
-        assert!(is_done(&ended), "{ended:?}");
+        assert_eq!(ended, DONE);
         assert!(
             matches!(asked, Touched::Done | Touched::Closed),
             "{asked:?}"
@@ -397,7 +385,7 @@ pub(super) fn resuming_races_cancelling(harness: &dyn Harness) {
             let send = scope.spawn(|| other.send(stimulus("go", Delivery::Resume)));
             (end.join().unwrap(), send.join().unwrap())
         });
-        assert!(is_done(&ended), "{ended:?}");
+        assert_eq!(ended, DONE);
         heard += sent.resumed.len() as u64;
         assert_eq!(member.head(no).status, Status::Cancelled);
         let counts = member.store.counts().unwrap();

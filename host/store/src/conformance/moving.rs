@@ -11,13 +11,12 @@ use super::Harness;
 use super::forgetting::full;
 use super::living::RACES;
 use super::waiting::stimulus;
-use super::world::{Member, is_done, is_fenced};
-use crate::lives::{LifeOp, Lived};
+use super::world::{DONE, DUE, Member};
+use crate::lives::{Clear, LifeOp, Lived};
 use crate::outside::NewOutside;
 use crate::rows::{JournalRow, NewInstance, NewTrigger, Parent, TriggerRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
-use crate::write::Commit;
-use crate::{Write, Wrote};
+use crate::write::{Commit, Fenced};
 
 /// More than any case has.
 const BOUNDS: Bounds = Bounds {
@@ -29,13 +28,6 @@ const BOUNDS: Bounds = Bounds {
 impl Member {
     pub(super) fn snapshot(&self, id: InstanceId) -> Snapshot {
         self.store.snapshot(id, BOUNDS).unwrap().unwrap()
-    }
-
-    pub(super) fn import(&self, import: Import) -> Imported {
-        match self.write(Write::Import(Box::new(import))) {
-            Wrote::Imported(imported) => imported,
-            other => panic!("{other:?}"),
-        }
     }
 
     /// What puts a snapshot in, with numbers of this member.
@@ -211,7 +203,7 @@ pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
         let copy = InstanceId(Uuid::from_u128(place));
         let import = member.again(&taken, copy);
         let (epoch, version) = (import.epoch, import.version);
-        assert_eq!(member.import(import), Imported::New);
+        assert_eq!(member.write(import), Imported::New);
         let there = member.snapshot(copy);
         assert_eq!(told(&there), told(&taken));
         assert!(there.row.epoch > epoch && there.row.version > version);
@@ -232,7 +224,7 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     let (no, id) = member.waiting("approval");
     let import = member.again(&member.snapshot(id), another());
     let new = import.new.no;
-    assert_eq!(member.import(import), Imported::New);
+    assert_eq!(member.write(import), Imported::New);
     let sent = member.send(stimulus("approval", Delivery::Resume));
     assert_eq!(sent.resumed.len(), 2);
     let mut claimed: Vec<InstanceNo> = Vec::new();
@@ -240,7 +232,7 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
         claimed.push(held.fence.instance);
         let mut last = member.last(&held);
         last.runs[0].previous = member.head(held.fence.instance).last_run;
-        assert!(is_done(&member.commit(last)));
+        assert_eq!(member.commit(last), DONE);
     }
     claimed.sort_unstable();
     assert_eq!(claimed, [no, new]);
@@ -256,7 +248,7 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     });
     let import = member.again(&taken, InstanceId(Uuid::from_u128(78)));
     let new = import.new.no;
-    assert_eq!(member.import(import), Imported::New);
+    assert_eq!(member.write(import), Imported::New);
     assert!(member.only_trigger(new).payload.is_some());
 }
 
@@ -265,11 +257,11 @@ pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
     let (old, id) = member.waiting("approval");
     let taken = member.snapshot(id);
     let plain = member.again(&taken, id);
-    assert_eq!(member.import(plain), Imported::Exists);
+    assert_eq!(member.write(plain), Imported::Exists);
     let counts = member.store.counts().unwrap();
     let import = member.in_place(&taken);
     let new = import.new.no;
-    assert_eq!(member.import(import), Imported::Replaced { old });
+    assert_eq!(member.write(import), Imported::Replaced { old });
     let there = member.snapshot(id);
     assert_eq!(told(&there), told(&taken));
     assert_eq!(there.row.no, new);
@@ -282,12 +274,12 @@ pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
         (counts.bookmarks, counts.triggers, counts.unfinished)
     );
     // What is left of the old one can be cleared, and is no more than that.
-    let clear = || LifeOp::Clear {
+    let clear = Clear {
         instance: old,
         rows: 1,
         at_ms: 70,
     };
-    while member.life(clear()) == Lived::More {}
+    while member.write(clear).more {}
     assert_eq!(told(&member.snapshot(id)), told(&taken));
     assert_eq!(
         member.send(stimulus("approval", Delivery::Resume)).resumed,
@@ -301,14 +293,14 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     let taken = member.snapshot(id);
     let first = member.again(&taken, another());
     let new = first.new.no;
-    assert_eq!(member.import(first), Imported::New);
+    assert_eq!(member.write(first), Imported::New);
     let second = member.again(&taken, another());
-    assert_eq!(member.import(second), Imported::Already(new));
+    assert_eq!(member.write(second), Imported::Already(new));
     let first = member.in_place(&taken);
     let new = first.new.no;
-    assert!(matches!(member.import(first), Imported::Replaced { .. }));
+    assert!(matches!(member.write(first), Imported::Replaced { .. }));
     let again = member.in_place(&taken);
-    assert_eq!(member.import(again), Imported::Already(new));
+    assert_eq!(member.write(again), Imported::Already(new));
     // Once it has gone on, putting it in means going back.
     member.send(crate::stimuli::NewStimulus {
         instance: Some(id),
@@ -320,9 +312,9 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     step.triggers = vec![member.trigger(9)];
     step.release = true;
     step.runs[0].previous = member.head(new).last_run;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let again = member.in_place(&taken);
-    assert_eq!(member.import(again), Imported::Replaced { old: new });
+    assert_eq!(member.write(again), Imported::Replaced { old: new });
     assert_eq!(told(&member.snapshot(id)), told(&taken));
 }
 
@@ -333,16 +325,16 @@ pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
     let (no, epoch) = (held.fence.instance, held.fence.epoch);
     let id = member.head(no).id;
     let taken = other.snapshot(id);
-    assert_eq!(other.import(other.in_place(&taken)), Imported::Owned);
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(other.write(other.in_place(&taken)), Imported::Owned);
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     // One who is dead runs nothing, and whatever it had in hand does not count any more.
     member.die();
     assert!(other.bury(10) > 0);
-    let imported = other.import(other.in_place(&taken));
+    let imported = other.write(other.in_place(&taken));
     assert_eq!(imported, Imported::Replaced { old: no });
     assert!(other.head_of(id).epoch > epoch);
     let late = other.chained(&held.next(), 3);
-    assert!(is_fenced(&other.commit(late)));
+    assert_eq!(other.commit(late), Err(Fenced));
     assert_eq!(told(&other.snapshot(id)), told(&taken));
 }
 
@@ -379,7 +371,7 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
     let mut taken = member.snapshot(id);
     let before = format!("{:?}", member.store.counts().unwrap());
     let refused = |import: Import, expected: Imported| {
-        assert_eq!(member.import(import), expected);
+        assert_eq!(member.write(import), expected);
         assert_eq!(format!("{:?}", member.store.counts().unwrap()), before);
         assert_eq!(told(&member.snapshot(id)), told(&taken));
     };
@@ -395,14 +387,14 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
     let no = member.numbers.trigger().unwrap();
     let outside = named(no, id);
     let name = outside.id;
-    member.write(Write::Schedule(Box::new(outside)));
+    member.write(outside);
     taken = member.snapshot(id);
     assert_eq!(taken.names.len(), 1);
     let import = member.again(&taken, another());
-    assert_eq!(member.import(import), Imported::Name(name));
+    assert_eq!(member.write(import), Imported::Name(name));
     assert_eq!(member.store.instance(another()).unwrap(), None);
     assert!(matches!(
-        member.import(member.in_place(&taken)),
+        member.write(member.in_place(&taken)),
         Imported::Replaced { .. }
     ));
     let named = member.store.outside(name).unwrap().unwrap();
@@ -432,7 +424,7 @@ pub(super) fn family(member: &Member) -> (InstanceId, InstanceId) {
         release: true,
         ..member.step(&held)
     };
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     (id, child_id)
 }
 
@@ -441,8 +433,8 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
     let (id, child_id) = family(&member);
     let (above, below) = (member.snapshot(id), member.snapshot(child_id));
     assert_eq!((above.children, below.children), (1, 0));
-    assert_eq!(member.import(member.in_place(&above)), Imported::Children);
-    assert_eq!(member.import(member.in_place(&below)), Imported::Child);
+    assert_eq!(member.write(member.in_place(&above)), Imported::Children);
+    assert_eq!(member.write(member.in_place(&below)), Imported::Child);
     // A deleted one does not come back, nor does one that is to be deleted when it ends.
     let (no, gone) = member.waiting("approval");
     let taken = member.snapshot(gone);
@@ -452,20 +444,20 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
         at_ms: 50,
     };
     let control = || member.numbers.trigger().unwrap();
-    assert_eq!(member.life(delete(control())), Lived::Done);
-    assert_eq!(member.import(member.in_place(&taken)), Imported::Deleted);
+    assert_eq!(member.write(delete(control())), Lived::Done);
+    assert_eq!(member.write(member.in_place(&taken)), Imported::Deleted);
     for held in member.claim_all(60) {
         if held.fence.instance == no {
             let mut last = member.last(&held);
             last.status = Status::Cancelled;
             last.runs.clear();
-            assert!(is_done(&member.commit(last)));
+            assert_eq!(member.commit(last), DONE);
         }
     }
     assert_eq!(member.store.instance(gone).unwrap(), None);
     assert_eq!(member.store.snapshot(gone, BOUNDS).unwrap(), None);
     for import in [member.in_place(&taken), member.again(&taken, gone)] {
-        assert_eq!(member.import(import), Imported::Deleted);
+        assert_eq!(member.write(import), Imported::Deleted);
     }
 }
 
@@ -506,7 +498,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
         let place = import.new.no;
         let (steps, imported) = std::thread::scope(|scope| {
             let burst = scope.spawn(|| burst(&member, old));
-            let import = scope.spawn(|| other.import(import));
+            let import = scope.spawn(|| other.write(import));
             (burst.join().unwrap(), import.join().unwrap())
         });
         let now = member.head_of(id);
@@ -526,7 +518,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
         }
         // It is not in the way of the next one.
         for held in member.claim_all(20) {
-            member.commit(member.last(&held));
+            member.commit(member.last(&held)).unwrap();
         }
     }
     assert_eq!(replaced + owned, RACES);
@@ -548,7 +540,7 @@ fn burst(member: &Member, no: InstanceNo) -> Vec<bool> {
             step.triggers[0].claimed = false;
             step.release = true;
         }
-        steps.push(is_done(&member.commit(step)));
+        steps.push(member.commit(step) == DONE);
         held = held.next();
     }
     steps

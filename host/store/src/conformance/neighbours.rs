@@ -9,15 +9,14 @@ use super::forgetting::full;
 use super::history_outside::dead;
 use super::moving::{another, family, named};
 use super::publishing::{draft, publish, schedule, schedules};
-use super::world::{Held, Member, definition, is_done};
-use crate::letters::DeadLetterOp;
+use super::world::{DONE, Held, Member, definition};
 use crate::lives::Lived;
 use crate::outside::Touched;
-use crate::published::NewPublication;
-use crate::rows::{DefinitionRow, NewInstance};
+use crate::published::{NewPublication, Retract};
+use crate::retention::{Forget, Forgotten};
+use crate::rows::{Created, DefinitionRow, NewInstance};
 use crate::transfer::Imported;
 use crate::write::{ClaimScope, Commit};
-use crate::{Write, Wrote};
 
 /// What there is of an instance, its children and its dead letters included.
 fn all_of(member: &Member, id: InstanceId) -> (InstanceNo, String) {
@@ -38,7 +37,7 @@ fn kept(member: &Member) -> (InstanceNo, InstanceId) {
     new.triggers[0].claimed = true;
     let (held, id) = (Held::born(&new), new.id);
     let no = member.create(new);
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     (no, id)
 }
 
@@ -51,20 +50,20 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     let member = Member::join(harness);
     let families = [family(&member), family(&member)];
     for held in member.claim_all(60) {
-        member.commit(member.last(&held));
+        member.commit(member.last(&held)).unwrap();
     }
     let [(ours, child), (theirs, _)] = families;
     let (_, waits) = member.waiting("approval");
     for id in [ours, theirs, waits] {
         let letter = dead(member.head_of(id).no, 1);
-        member.write(Write::DeadLetter(DeadLetterOp::Add(Box::new(letter))));
+        member.write(letter);
         let no = member.numbers.trigger().unwrap();
-        member.write(Write::Schedule(Box::new(named(no, id))));
+        member.write(named(no, id));
     }
     let neighbours = || [theirs, waits].map(|id| all_of(&member, id));
     let before = neighbours();
     let import = member.in_place(&member.snapshot(ours));
-    assert!(matches!(member.import(import), Imported::Replaced { .. }));
+    assert!(matches!(member.write(import), Imported::Replaced { .. }));
     assert_eq!(neighbours(), before);
     let no = member.head_of(ours).no;
     let children = member.store.children(no, None, 10).unwrap();
@@ -83,11 +82,11 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     };
     let (ours, theirs) = (reserving("ours"), reserving("theirs"));
     let import = member.in_place(&member.snapshot(ours));
-    assert!(matches!(member.import(import), Imported::Replaced { .. }));
+    assert!(matches!(member.write(import), Imported::Replaced { .. }));
     let mut excluded = member.draft(1);
     excluded.exclusive = Some("theirs".into());
-    let excluded = member.write(Write::Create(Box::new(excluded)));
-    assert!(matches!(excluded, Wrote::Reserved { by } if by == theirs));
+    let excluded = member.write(excluded);
+    assert_eq!(excluded, Ok(Created::Reserved { by: theirs }));
     let mut free = member.draft(1);
     free.exclusive = Some("ours".into());
     member.create(free);
@@ -95,7 +94,7 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     let (no, id) = kept(&member);
     let import = member.again(&member.snapshot(id), another());
     let copy = import.new.no;
-    assert_eq!(member.import(import), Imported::New);
+    assert_eq!(member.write(import), Imported::New);
     assert_eq!(expired(&member, 1040), []);
     assert_eq!(expired(&member, 1041), [no, copy]);
 }
@@ -115,16 +114,13 @@ pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
     let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
     assert_eq!(rows, [over, gone]);
     let forget = |instance, at_ms| {
-        let write = Write::Forget {
+        let write = Forget {
             instance,
             before_ms: 51,
             rows: 1000,
             at_ms,
         };
-        assert!(matches!(
-            member.write(write),
-            Wrote::Forgotten { more: false }
-        ));
+        assert_eq!(member.write(write), Forgotten { more: false });
     };
     forget(gone, 60);
     forget(no, 60);
@@ -178,7 +174,7 @@ fn control(member: &Member, no: InstanceNo, kind: TriggerType, release: bool) {
         ..member.step(&member.held(row, trigger))
     };
     let done = member.commit(step);
-    assert!(matches!(done, Wrote::Done | Wrote::DoneDue), "{done:?}");
+    assert!(done.is_ok(), "{done:?}");
 }
 
 pub(super) fn what_goes_on_leaves_neighbours_paused(harness: &dyn Harness) {
@@ -234,12 +230,12 @@ pub(super) fn what_is_published_leaves_other_workflows_alone(harness: &dyn Harne
     publish(&member, other);
     assert_eq!(neighbour(), before);
     publish(&member, of("orders", "three"));
-    let retract = Write::Retract {
+    let retract = Retract {
         name: "orders".into(),
         only: None,
         at_ms: 80,
     };
-    assert!(matches!(member.write(retract), Wrote::Retracted(Some(3))));
+    assert_eq!(member.write(retract), Ok(Some(3)));
     assert_eq!(neighbour(), before);
     assert_eq!(schedules(store), before.2);
 }

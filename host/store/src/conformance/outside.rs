@@ -10,14 +10,17 @@ use windlass_model::{
 };
 
 use super::Harness;
-use super::world::{Held, Member, is_done};
+use super::world::{DONE, DUE, Held, Member};
 use crate::letters::{
-    DeadLetterOp, DeadTrigger, LetterBody, LetterKind, LetterQuery, Lettered, NewDeadLetter,
+    DeadTrigger, DeleteLetter, LetterBody, LetterKind, LetterQuery, Lettered, NewDeadLetter,
+    PurgeLetters, ReplayLetter,
 };
-use crate::outside::{DuePlace, DueQuery, NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::outside::{
+    CancelTrigger, Control, DuePlace, DueQuery, Fire, NewOutside, Reschedule, Scheduled, Touched,
+    TriggerTarget,
+};
 use crate::rows::Parent;
-use crate::write::Commit;
-use crate::{Write, Wrote};
+use crate::write::{Commit, Release};
 
 fn name(number: u128) -> TriggerId {
     TriggerId(Uuid::from_u128(number))
@@ -39,37 +42,16 @@ impl Member {
         }
     }
 
-    fn schedule(&self, new: &NewOutside) -> Scheduled {
-        match self.write(Write::Schedule(Box::new(new.clone()))) {
-            Wrote::Scheduled(scheduled) => scheduled,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn touched(&self, write: Write) -> Touched {
-        match self.write(write) {
-            Wrote::Touched(touched) => touched,
-            other => panic!("{other:?}"),
-        }
-    }
-
     fn fire(&self, target: TriggerTarget) -> Touched {
-        self.touched(Write::Fire { target, at_ms: 20 })
+        self.write(Fire { target, at_ms: 20 })
     }
 
     fn cancel(&self, target: TriggerTarget) -> Touched {
-        self.touched(Write::CancelTrigger { target, at_ms: 20 })
-    }
-
-    fn letter(&self, op: DeadLetterOp) -> Lettered {
-        match self.write(Write::DeadLetter(op)) {
-            Wrote::Letter(lettered) => lettered,
-            other => panic!("{other:?}"),
-        }
+        self.write(CancelTrigger { target, at_ms: 20 })
     }
 
     fn ask(&self, instance: InstanceId) -> Touched {
-        self.touched(Write::Control {
+        self.write(Control {
             instance,
             no: self.numbers.trigger().unwrap(),
             kind: TriggerType::Cancel,
@@ -84,16 +66,16 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     let new = member.outside(1, no);
     let target = TriggerTarget::Outside(new.id);
     assert_eq!(member.fire(target), Touched::NotFound);
-    assert_eq!(member.schedule(&new), Scheduled::New);
-    assert_eq!(member.schedule(&new), Scheduled::Already);
+    assert_eq!(member.write(new.clone()), Scheduled::New);
+    assert_eq!(member.write(new.clone()), Scheduled::Already);
     let other = NewOutside {
         request: Digest::of(b"another"),
         ..member.outside(1, no)
     };
-    assert_eq!(member.schedule(&other), Scheduled::Conflict);
+    assert_eq!(member.write(other), Scheduled::Conflict);
     let mut nowhere = member.outside(2, no);
     nowhere.instance = InstanceId(Uuid::from_u128(77));
-    assert_eq!(member.schedule(&nowhere), Scheduled::NoInstance);
+    assert_eq!(member.write(nowhere), Scheduled::NoInstance);
     let row = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((row.no, row.seq), (new.no, Seq::outside(new.no)));
     assert_eq!(
@@ -106,7 +88,7 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
         (known.instance, known.seq, known.row, known.closed),
         (no, row.seq, Some(row), false)
     );
-    assert_eq!(member.schedule(&member.outside(3, no)), Scheduled::New);
+    assert_eq!(member.write(member.outside(3, no)), Scheduled::New);
     // One is run; the other is left when the instance ends.
     let all = member.claim_all(10);
     assert_eq!(all.len(), 1);
@@ -115,26 +97,26 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
     assert_eq!(claims.instances[0].claimed[0].payload, new.payload);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     assert_eq!(member.fire(target), Touched::Running);
-    assert!(is_done(&member.commit(member.chained(&held, 5))));
+    assert_eq!(member.commit(member.chained(&held, 5)), DONE);
     assert_eq!(member.fire(target), Touched::AlreadyFinished);
-    assert_eq!(member.schedule(&new), Scheduled::Finished);
-    assert!(is_done(&member.commit(member.last(&held.next()))));
+    assert_eq!(member.write(new), Scheduled::Finished);
+    assert_eq!(member.commit(member.last(&held.next())), DONE);
     assert_eq!(member.triggers(no), []);
     assert_eq!(member.fire(target), Touched::AlreadyFinished);
     let left = TriggerTarget::Outside(name(3));
     assert_eq!(member.fire(left), Touched::Closed);
     assert_eq!(member.cancel(left), Touched::Closed);
-    assert_eq!(member.schedule(&member.outside(3, no)), Scheduled::Closed);
-    assert_eq!(member.schedule(&member.outside(4, no)), Scheduled::Closed);
+    assert_eq!(member.write(member.outside(3, no)), Scheduled::Closed);
+    assert_eq!(member.write(member.outside(4, no)), Scheduled::Closed);
 }
 
 pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(2));
     let new = member.outside(1, no);
-    assert_eq!(member.schedule(&new), Scheduled::New);
+    assert_eq!(member.write(new.clone()), Scheduled::New);
     let target = TriggerTarget::Outside(new.id);
-    let move_to = |target, due_ms| member.touched(Write::Reschedule { target, due_ms });
+    let move_to = |target, due_ms| member.write(Reschedule { target, due_ms });
     assert_eq!(move_to(target, 300), Touched::Done);
     let row = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((row.due_ms, row.token.0), (300, 1));
@@ -182,7 +164,7 @@ pub(super) fn control_comes_before_everything(harness: &dyn Harness) {
     let claimed = &claims.instances[0].claimed[0];
     assert_eq!(claimed.kind, TriggerType::Cancel);
     let held = member.held(&claims.instances[0].row, claimed);
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.ask(id), Touched::Closed);
 }
 
@@ -221,7 +203,7 @@ pub(super) fn the_highest_priority_is_claimed_first(harness: &dyn Harness) {
         let row = &claimed.claimed[0];
         order.push(row.instance);
         let held = member.held(&claimed.row, row);
-        assert!(is_done(&member.commit(member.last(&held))));
+        assert_eq!(member.commit(member.last(&held)), DONE);
     }
     let expected: Vec<_> = expected.into_iter().map(|(.., no)| no).collect();
     assert_eq!(order, expected);
@@ -287,7 +269,7 @@ fn family(member: &Member) -> (Held, Held, Parent) {
         children: vec![child],
         ..member.step(&held)
     };
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let child = member.claim_all(10)[0];
     assert_eq!(child.fence.instance, no);
     (held.next(), child, parent)
@@ -303,7 +285,7 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
     assert_eq!(children, std::slice::from_ref(&row));
     assert_eq!(member.store.children(no, Some(row.no), 9).unwrap(), []);
     assert!(member.only_trigger(no).waits());
-    assert!(matches!(member.commit(member.last(&child)), Wrote::DoneDue));
+    assert_eq!(member.commit(member.last(&child)), DUE);
     let told = member.only_trigger(no);
     assert_eq!(told.due_ms, 40);
     let expected = Resumption::Child {
@@ -326,11 +308,11 @@ pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
     let no = held.fence.instance;
     let late = member.claim_all(i64::MAX);
     assert_eq!(late.len(), 1);
-    assert!(matches!(member.commit(member.last(&child)), Wrote::DoneDue));
+    assert_eq!(member.commit(member.last(&child)), DUE);
     let row = member.only_trigger(no);
     assert_eq!((row.state, row.waits()), (TriggerState::Claimed, false));
     let fence = late[0].fence;
-    assert!(is_done(&member.write(Write::Release { fence })));
+    assert_eq!(member.write(Release { fence }), Ok(()));
     assert!(member.only_trigger(no).payload.is_some());
     // Gone on without it: another row has the place.
     let (_, child, _) = family(&member);
@@ -342,8 +324,8 @@ pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
         triggers: vec![other],
         ..member.step(late)
     };
-    assert!(is_done(&member.commit(step)));
-    assert!(is_done(&member.commit(member.last(&child))));
+    assert_eq!(member.commit(step), DONE);
+    assert_eq!(member.commit(member.last(&child)), DONE);
     assert!(member.only_trigger(late.fence.instance).waits());
 }
 
@@ -372,7 +354,7 @@ pub(super) fn a_child_that_cannot_begin_has_failed(harness: &dyn Harness) {
         children: vec![child],
         ..member.step(&held)
     };
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let row = member.only_trigger(held.fence.instance);
     let told = Resumption::decode(&row.payload.unwrap()).unwrap();
     let Resumption::Child {
@@ -400,7 +382,7 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
         cancels: vec![id, id, InstanceId(Uuid::from_u128(4))],
         ..member.chained(&late, 7)
     };
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let rows = member.triggers(child.fence.instance);
     let asked = rows.iter().filter(|row| row.kind == TriggerType::Cancel);
     assert_eq!(asked.count(), 1);
@@ -409,12 +391,12 @@ pub(super) fn a_step_cancels_children(harness: &dyn Harness) {
     let cancel = &claims.instances[0].claimed[0];
     let mut last = member.last(&member.held(&claims.instances[0].row, cancel));
     last.status = Status::Cancelled;
-    assert!(is_done(&member.commit(last)), "nobody waits any more");
+    assert_eq!(member.commit(last), DONE, "nobody waits any more");
     let step = Commit {
         cancels: vec![id],
         ..member.chained(&late.next(), 8)
     };
-    assert!(is_done(&member.commit(step)), "it is over");
+    assert_eq!(member.commit(step), DONE, "it is over");
     assert_ne!(over_id, id);
     assert_eq!(member.head(held.fence.instance).version.0, 3);
 }
@@ -423,9 +405,9 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(1));
     let new = member.outside(1, no);
-    assert_eq!(member.schedule(&new), Scheduled::New);
+    assert_eq!(member.write(new.clone()), Scheduled::New);
     let beside = member.outside(2, no);
-    assert_eq!(member.schedule(&beside), Scheduled::New);
+    assert_eq!(member.write(beside.clone()), Scheduled::New);
     let target = TriggerTarget::Outside(new.id);
     assert_eq!(member.fire(target), Touched::Done);
     let claims = member.claim(20, 1, 2);
@@ -455,7 +437,7 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
         ],
         ..member.step(&held)
     };
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.fire(target), Touched::Dead);
     let list = |kind, limit| {
         let query = LetterQuery {
@@ -472,29 +454,26 @@ pub(super) fn dead_letters_are_tried_again_once(harness: &dyn Harness) {
     assert_eq!(list(None, 2), all[..2]);
     assert_eq!(all[0].letter, letter(row.seq, TriggerType::Manual));
     assert_eq!(all[0].instance_id, Some(member.head(no).id));
-    let replay = |no| DeadLetterOp::Replay {
+    let replay = |no| ReplayLetter {
         no,
         trigger: member.numbers.trigger().unwrap(),
         at_ms: 55,
     };
-    assert_eq!(member.letter(replay(all[0].no)), Lettered::Done);
-    assert_eq!(member.letter(replay(all[0].no)), Lettered::Already);
-    assert_eq!(member.letter(replay(all[1].no)), Lettered::Closed);
+    assert_eq!(member.write(replay(all[0].no)), Lettered::Done);
+    assert_eq!(member.write(replay(all[0].no)), Lettered::Already);
+    assert_eq!(member.write(replay(all[1].no)), Lettered::Closed);
     let again = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((again.due_ms, again.payload), (55, row.payload.clone()));
     let named = member.store.trigger(TriggerTarget::Outside(beside.id));
     assert_eq!(named.unwrap().unwrap().no, beside.no);
     let read = member.store.dead_letter(all[0].no).unwrap().unwrap();
     assert_eq!(read.replayed_ms, Some(55));
-    let delete = DeadLetterOp::Delete { no: all[0].no };
-    assert_eq!(member.letter(delete.clone()), Lettered::Done);
-    assert_eq!(member.letter(delete), Lettered::NotFound);
-    assert_eq!(member.letter(replay(all[0].no)), Lettered::NotFound);
-    let purge = |before_ms| {
-        let limit = 10;
-        let purged = member.write(Write::DeadLetter(DeadLetterOp::Purge { before_ms, limit }));
-        matches!(purged, Wrote::Freed(count) if count == 2)
-    };
-    assert!(!purge(40) && purge(41));
+    let delete = DeleteLetter { no: all[0].no };
+    assert_eq!(member.write(delete), Lettered::Done);
+    assert_eq!(member.write(delete), Lettered::NotFound);
+    assert_eq!(member.write(replay(all[0].no)), Lettered::NotFound);
+    let limit = 10;
+    let purge = |before_ms| member.write(PurgeLetters { before_ms, limit });
+    assert_eq!((purge(40), purge(41)), (0, 2));
     assert_eq!(list(None, 10), []);
 }

@@ -5,10 +5,10 @@ use windlass_model::{InstanceId, TriggerType};
 
 use super::Harness;
 use super::publishing::{draft, publish, schedule, schedules};
-use super::world::{Held, Member, batch, is_done, is_fenced};
+use super::world::{DONE, Held, Member, batch_of};
 use crate::published::{Overlap, Plan, Planned, PutOff, ScheduleQuery, ScheduleRow};
-use crate::rows::NewInstance;
-use crate::{Write, Wrote};
+use crate::rows::{Created, NewInstance};
+use crate::write::{Duty, Fenced, Leave, Unpark};
 
 fn first(member: &Member) -> ScheduleRow {
     schedules(&*member.store)[0].clone()
@@ -32,10 +32,7 @@ fn plan(member: &Member, planned_ms: i64, overlap: Overlap) -> Plan {
 }
 
 fn planned(member: &Member, plan: &Plan) -> Planned {
-    match member.write(Write::Plan(Box::new(plan.clone()))) {
-        Wrote::Planned(planned) => planned,
-        other => panic!("{other:?}"),
-    }
+    member.write(plan.clone()).unwrap()
 }
 
 fn id(plan: &Plan) -> InstanceId {
@@ -51,7 +48,7 @@ fn published(harness: &dyn Harness) -> Member {
 fn finish(member: &Member) {
     for held in member.claim_all(i64::MAX) {
         // With the first of its triggers an instance has ended; the others are too late.
-        member.commit(member.last(&held));
+        let _ = member.commit(member.last(&held));
     }
 }
 
@@ -206,19 +203,16 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
     let before = member.store.counts().unwrap();
     for key in ["one", "order 7"] {
         let other = reserving(&member, &[key], Some(key));
-        let answer = member.write(Write::Create(Box::new(other)));
-        assert!(
-            matches!(answer, Wrote::Reserved { by } if by == id),
-            "{answer:?}"
-        );
+        let answer = member.write(other);
+        assert_eq!(answer, Ok(Created::Reserved { by: id }));
     }
     let again = NewInstance {
         no: member.numbers.instance().unwrap(),
         ..new
     };
-    let answer = member.write(Write::Create(Box::new(again)));
+    let answer = member.write(again);
     assert!(
-        matches!(&answer, Wrote::Exists(row) if row.id == id),
+        matches!(&answer, Ok(Created::Exists(row)) if row.id == id),
         "{answer:?}"
     );
     assert_eq!(
@@ -232,27 +226,27 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
     let held = member.claim_all(10);
     let of = |held: &&Held| held.fence.instance == member.store.instance(id).unwrap().unwrap().no;
     let held = *held.iter().find(of).unwrap();
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     let other = || reserving(&member, &["one"], Some("one"));
-    let answer = member.write(Write::Create(Box::new(other())));
+    let answer = member.write(other());
     assert!(
-        matches!(answer, Wrote::Reserved { .. }),
+        matches!(answer, Ok(Created::Reserved { .. })),
         "a step lets go of nothing"
     );
     let mut stale = member.last(&held);
     stale.fence.epoch.0 += 1;
-    assert!(is_fenced(&member.commit(stale)));
-    let answer = member.write(Write::Create(Box::new(other())));
+    assert_eq!(member.commit(stale), Err(Fenced));
+    let answer = member.write(other());
     assert!(
-        matches!(answer, Wrote::Reserved { .. }),
+        matches!(answer, Ok(Created::Reserved { .. })),
         "a refused end lets go of nothing"
     );
-    assert!(is_done(&member.commit(member.last(&held.next()))));
+    assert_eq!(member.commit(member.last(&held.next())), DONE);
     member.create(other());
     let shared = reserving(&member, &[], Some("order 7"));
-    let answer = member.write(Write::Create(Box::new(shared)));
+    let answer = member.write(shared);
     assert!(
-        matches!(answer, Wrote::Reserved { by } if by != id),
+        matches!(answer, Ok(Created::Reserved { by }) if by != id),
         "the other one still has it"
     );
 }
@@ -265,7 +259,7 @@ pub(super) fn creators_at_once_reserve_once(harness: &dyn Harness) {
             .map(|member| {
                 scope.spawn(|| {
                     let new = reserving(member, &["alone"], Some("alone"));
-                    matches!(member.write(Write::Create(Box::new(new))), Wrote::Created)
+                    member.write(new) == Ok(Created::New)
                 })
             })
             .collect();
@@ -281,16 +275,12 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let write = |member: &Member, name: &str, every_ms, at_ms| {
         let (name, incarnation) = (name.into(), member.incarnation);
-        let duty = Write::Duty {
+        member.write(Duty {
             name,
             incarnation,
             every_ms,
             at_ms,
-        };
-        match member.write(duty) {
-            Wrote::Duty(mine) => mine,
-            other => panic!("{other:?}"),
-        }
+        })
     };
     let ask = |member: &Member, name: &str, at_ms| write(member, name, Some(100), at_ms);
     let go_on = |member: &Member, name: &str, at_ms| write(member, name, None, at_ms);
@@ -310,17 +300,17 @@ pub(super) fn a_duty_is_one_members_at_a_time(harness: &dyn Harness) {
     assert!(!ask(&member, "sweep", 1200));
     assert!(ask(&member, "sweep", 5), "a clock was stepped back");
     let incarnation = other.incarnation;
-    other.write(Write::Leave { incarnation });
+    other.write(Leave { incarnation });
     assert!(!ask(&other, "another", 9999), "it is no member any more");
     assert!(!go_on(&other, "another", 9999), "nor does it go on");
 }
 
-fn put_off(row: &ScheduleRow, again_ms: i64) -> Write {
-    Write::PutOff(PutOff {
+fn put_off(row: &ScheduleRow, again_ms: i64) -> PutOff {
+    PutOff {
         schedule: row.no,
         expected_last_planned_ms: row.last_planned_ms,
         again_ms,
-    })
+    }
 }
 
 /// Those in trouble, or the others: the first two.
@@ -336,10 +326,9 @@ fn listed(member: &Member, troubled: bool) -> Vec<ScheduleRow> {
 
 pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Harness) {
     let member = published(harness);
-    let queued = |wrote: Wrote| matches!(wrote, Wrote::Planned(Planned::Queued));
     let row = first(&member);
-    assert!(queued(member.write(put_off(&row, 500))));
-    assert!(queued(member.write(put_off(&row, 700))));
+    assert_eq!(member.write(put_off(&row, 500)), Planned::Queued);
+    assert_eq!(member.write(put_off(&row, 700)), Planned::Queued);
     let expected = ScheduleRow {
         next_ms: 700,
         troubles: 2,
@@ -353,9 +342,9 @@ pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Ha
         ..row.clone()
     };
     let stale = member.write(put_off(&moved, 900));
-    assert!(matches!(stale, Wrote::Planned(Planned::Stale)), "{stale:?}");
+    assert_eq!(stale, Planned::Stale);
     // What was missing may be there.
-    assert!(matches!(member.write(Write::Unpark), Wrote::Freed(0)));
+    assert_eq!(member.write(Unpark), 0);
     let [due] = &listed(&member, true)[..] else {
         panic!("it is still in trouble")
     };
@@ -369,7 +358,7 @@ pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Ha
     assert_eq!((well.no, well.next_ms, well.troubles), (row.no, 60, 0));
     assert_eq!(well.since_ms, row.since_ms);
     // An occurrence that can be planned ends it.
-    assert!(queued(member.write(put_off(&well, 90))));
+    assert_eq!(member.write(put_off(&well, 90)), Planned::Queued);
     let occurrence = plan(&member, 100, Overlap::Allow);
     assert_eq!(occurrence.schedule, row.no);
     assert!(matches!(planned(&member, &occurrence), Planned::Created(_)));
@@ -393,10 +382,10 @@ pub(super) fn schedules_in_trouble_hide_none_that_is_well(harness: &dyn Harness)
     });
     let all = all.unwrap();
     let troubled = all.iter().filter(|row| row.key != "well");
-    let writes: Vec<Write> = troubled.map(|row| put_off(row, 10)).collect();
+    let writes: Vec<PutOff> = troubled.map(|row| put_off(row, 10)).collect();
     assert_eq!(writes.len(), TROUBLED);
-    for answer in batch(&*member.store, writes) {
-        assert!(matches!(answer, Ok(Wrote::Planned(Planned::Queued))));
+    for answer in batch_of(&*member.store, writes) {
+        assert_eq!(answer.unwrap(), Planned::Queued);
     }
     let [well] = &listed(&member, false)[..] else {
         panic!("one is well")

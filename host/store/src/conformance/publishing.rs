@@ -8,11 +8,12 @@ use windlass_model::{BindingNo, Digest, ScheduleNo};
 use super::Harness;
 use super::world::{Member, definition};
 use crate::published::{
-    NewBinding, NewPublication, NewSchedule, PublicationQuery, PublicationRow, ScheduleQuery,
-    ScheduleRow,
+    NewBinding, NewPublication, NewSchedule, PublicationQuery, PublicationRow, Published, Retract,
+    ScheduleQuery, ScheduleRow,
 };
 use crate::rows::DefinitionRow;
-use crate::{Store, Write, Wrote, codes};
+use crate::write::Fenced;
+use crate::{Store, Writer as _, codes};
 
 /// A version of the workflow `orders`, told from others by its text.
 pub(super) fn version(text: &str) -> Arc<DefinitionRow> {
@@ -56,10 +57,8 @@ pub(crate) fn draft(text: &str) -> NewPublication {
 }
 
 pub(crate) fn publish(member: &Member, new: NewPublication) -> (u32, bool) {
-    match member.write(Write::Publish(Box::new(new))) {
-        Wrote::Published { version, unchanged } => (version, unchanged),
-        other => panic!("{other:?}"),
-    }
+    let Published { version, unchanged } = member.write(new).unwrap();
+    (version, unchanged)
 }
 
 pub(super) fn schedules(store: &dyn Store) -> Vec<ScheduleRow> {
@@ -245,16 +244,16 @@ pub(super) fn retracting_leaves_nothing_that_starts(harness: &dyn Harness) {
     publish(&member, other);
     let retract = |only| {
         let (name, at_ms) = ("orders".into(), 70);
-        match member.write(Write::Retract { name, only, at_ms }) {
-            Wrote::Retracted(version) => Some(version),
-            Wrote::Fenced => None,
-            other => panic!("{other:?}"),
-        }
+        member.write(Retract { name, only, at_ms })
     };
-    assert_eq!(retract(Some(2)), None, "another version is published");
-    assert_eq!(retract(Some(1)), Some(Some(1)));
-    assert_eq!(retract(None), Some(None));
-    assert_eq!(retract(Some(1)), None, "none is published");
+    assert_eq!(
+        retract(Some(2)),
+        Err(Fenced),
+        "another version is published"
+    );
+    assert_eq!(retract(Some(1)), Ok(Some(1)));
+    assert_eq!(retract(None), Ok(None));
+    assert_eq!(retract(Some(1)), Err(Fenced), "none is published");
     assert_eq!(store.published("orders").unwrap(), None);
     assert_eq!(numbers(store), []);
     assert_eq!(store.bindings(Digest::of(b"paid")).unwrap().len(), 1);
@@ -262,7 +261,7 @@ pub(super) fn retracting_leaves_nothing_that_starts(harness: &dyn Harness) {
     assert_eq!(all(store, true)[0].retracted_ms, Some(70));
     let (name, only, at_ms) = ("other".into(), None, 70);
     assert!(store.is_heard(Digest::of(b"paid"), 70).unwrap());
-    member.write(Write::Retract { name, only, at_ms });
+    assert_eq!(member.write(Retract { name, only, at_ms }), Ok(Some(1)));
     assert!(!store.is_heard(Digest::of(b"paid"), 70).unwrap());
     assert_eq!(publish(&member, draft("one")), (2, false));
     assert!(store.is_heard(Digest::of(b"paid"), 70).unwrap());
@@ -277,7 +276,7 @@ pub(super) fn a_key_that_is_there_twice_publishes_nothing(harness: &dyn Harness)
     let mut schedules = draft("two");
     schedules.schedules.push(schedule("daily", "1 1 * * *"));
     for new in [twice, schedules] {
-        let answer = member.store.write(Write::Publish(Box::new(new)));
+        let answer = member.store.write(new);
         assert_eq!(answer.unwrap_err().code, codes::CONTRADICTION);
     }
     let current = member.store.published("orders").unwrap().unwrap();

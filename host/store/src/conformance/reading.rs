@@ -9,11 +9,12 @@ use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
 use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, Status};
 
 use super::Harness;
-use super::world::{Member, definition, is_done};
-use crate::codes;
-use crate::components::{NewComponent, SIGNATURE_BYTES};
+use super::world::{DONE, Member, definition};
+use crate::components::{NewComponent, SIGNATURE_BYTES, SweepComponents};
 use crate::read::InstanceQuery;
-use crate::{Write, Wrote, rows};
+use crate::settings::Setting;
+use crate::write::Flush;
+use crate::{Writer as _, codes, rows};
 
 pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -25,8 +26,8 @@ pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
         step.runs[0].previous = last;
         last = Some(step.runs[0].no);
         written.push(step.runs[0].clone());
-        assert!(is_done(&member.commit(step)));
-        assert!(is_done(&member.commit(member.chained(&other, seq))));
+        assert_eq!(member.commit(step), DONE);
+        assert_eq!(member.commit(member.chained(&other, seq)), DONE);
         (held, other) = (held.next(), other.next());
     }
     written.reverse();
@@ -44,7 +45,7 @@ pub(super) fn a_decision_is_kept_until_it_is_changed(harness: &dyn Harness) {
     let other = harness.open();
     let set = |name: &str, value: Option<&'static str>| {
         let (name, value) = (name.to_owned(), value.map(bytes::Bytes::from));
-        assert!(is_done(&member.write(Write::Setting { name, value })));
+        member.write(Setting { name, value });
     };
     let get = |name: &str| other.setting(name).unwrap();
     assert_eq!(get("pause"), None);
@@ -59,7 +60,7 @@ pub(super) fn a_decision_is_kept_until_it_is_changed(harness: &dyn Harness) {
     assert_eq!(get("other").as_deref(), Some(&b"two"[..]));
     let value = Some(vec![0; SETTING_BYTES + 1].into());
     let name = "other".to_owned();
-    let refused = member.store.write(Write::Setting { name, value });
+    let refused = member.store.write(Setting { name, value });
     assert_eq!(refused.unwrap_err().code, codes::CONTRADICTION);
     assert_eq!(get("other").as_deref(), Some(&b"two"[..]));
 }
@@ -75,11 +76,11 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
         signature: None,
         vouched: false,
     };
-    let keep = |new| member.store.write(Write::KeepComponent(Box::new(new)));
+    let keep = |new| member.store.write(new);
     let (one, two) = (component("one"), component("two"));
     assert_eq!(other.component(one.digest).unwrap(), None);
     for new in [&one, &two, &one] {
-        assert!(matches!(keep(new.clone()), Ok(Wrote::Done)));
+        keep(new.clone()).unwrap();
     }
     let stored = |digest| other.component(digest).unwrap().unwrap();
     assert_eq!(stored(two.digest).bytes, two.bytes);
@@ -101,7 +102,7 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
         ..new.clone()
     };
     for signature in ["first", "second"] {
-        assert!(matches!(keep(signed(&one, signature)), Ok(Wrote::Done)));
+        keep(signed(&one, signature)).unwrap();
     }
     assert_eq!(stored(one.digest).signature.as_deref(), Some("first"));
     let vouched = |new: NewComponent| NewComponent {
@@ -110,17 +111,17 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     };
     for signature in ["trusted", "rotated"] {
         let new = vouched(signed(&one, signature));
-        assert!(matches!(keep(new), Ok(Wrote::Done)));
+        keep(new).unwrap();
         assert_eq!(stored(one.digest).signature.as_deref(), Some(signature));
         let rows = other.components(0, 1).unwrap();
         assert_eq!(rows[0].signature, mark(signature), "others see the change");
     }
     for new in [signed(&one, "junk"), vouched(one.clone())] {
-        assert!(matches!(keep(new), Ok(Wrote::Done)));
+        keep(new).unwrap();
         assert_eq!(stored(one.digest).signature.as_deref(), Some("rotated"));
     }
     let three = signed(&component("three"), "third");
-    assert!(matches!(keep(three.clone()), Ok(Wrote::Done)));
+    keep(three.clone()).unwrap();
     assert_eq!(stored(three.digest).signature, three.signature);
     let rows = other.components(0, 10).unwrap();
     let marks: Vec<_> = rows.iter().map(|row| row.signature).collect();
@@ -145,19 +146,16 @@ pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
             signature: None,
             vouched: false,
         };
-        let kept = member.store.write(Write::KeepComponent(Box::new(new)));
-        assert!(matches!(kept, Ok(Wrote::Done)), "{kept:?}");
+        member.write(new);
     };
     let sweep = |used: &[&str], before_ms: i64, at_ms: i64| {
         let used = used.iter().map(|text| Digest::of(text.as_bytes()));
-        let swept = member.store.write(Write::SweepComponents {
+        let swept = member.write(SweepComponents {
             used: used.collect(),
             before_ms,
             at_ms,
         });
-        let Ok(Wrote::Swept { more: false, .. }) = swept else {
-            panic!("{swept:?}");
-        };
+        assert!(!swept.more);
         let rows = member.store.components(0, 10).unwrap();
         let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
         names.join(" ")
@@ -252,7 +250,7 @@ pub(super) fn instances_are_listed(harness: &dyn Harness) {
         .iter()
         .find(|held| held.fence.instance == numbers[0])
         .unwrap();
-    assert!(is_done(&member.commit(member.last(first))));
+    assert_eq!(member.commit(member.last(first)), DONE);
     let check = |query: InstanceQuery, found: &[usize]| {
         let rows = member.store.instances(&query).unwrap();
         let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
@@ -362,7 +360,7 @@ pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
 pub(super) fn the_closed_refuse(harness: &dyn Harness) {
     let member = Member::join(harness);
     member.store.close();
-    let error = member.store.write(Write::Flush).unwrap_err();
+    let error = member.store.write(Flush).unwrap_err();
     assert_eq!(error.code, codes::CLOSED);
     member.store.close();
     let again: Arc<dyn crate::Store> = harness.open();

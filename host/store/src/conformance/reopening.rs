@@ -6,11 +6,11 @@ use windlass_model::{
 };
 
 use super::Harness;
-use super::world::{Held, Member, is_done, is_fenced};
+use super::world::{DONE, Held, Member};
 use crate::letters::{DeadTrigger, LetterBody, LetterQuery, NewDeadLetter};
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::rows::{JournalRow, Parent};
-use crate::{Write, Wrote};
+use crate::rows::{Created, JournalRow, Parent};
+use crate::write::Fenced;
 
 impl Member {
     /// Takes up an instance that has this version.
@@ -47,7 +47,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     let mut last = member.last(&held);
     last.status = Status::Faulted;
     last.scopes = vec![(ScopeNo(4), Some("page".into()))];
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     let row = member.head(no);
     let scopes = member.store.scopes(no).unwrap();
     assert_eq!(scopes, [(ScopeNo(4), "page".into())]);
@@ -57,7 +57,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
         exclusive: Some("key".into()),
         ..member.reopening(no, version)
     };
-    let ask = |version| member.life(LifeOp::Reopen(Box::new(reopen(version))));
+    let ask = |version| member.write(LifeOp::Reopen(Box::new(reopen(version))));
     assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
     // Somebody else has what it reserves.
     let mut other = member.draft(1);
@@ -66,9 +66,10 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     member.create(other);
     assert_eq!(ask(row.version), Lived::Reserved { by });
     let other = &member.claim(10, 1, 1).instances[0];
-    assert!(is_done(&member.commit(
-        member.last(&member.held(&other.row, &other.claimed[0]))
-    )));
+    assert_eq!(
+        member.commit(member.last(&member.held(&other.row, &other.claimed[0]))),
+        DONE
+    );
     assert_eq!(ask(row.version), Lived::Done);
     assert_eq!(ask(row.version), Lived::Moved);
     let again = member.head(no);
@@ -89,18 +90,15 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     );
     let mut excluded = member.draft(1);
     excluded.exclusive = Some("key".into());
-    let excluded = member.write(Write::Create(Box::new(excluded)));
-    assert!(
-        matches!(excluded, Wrote::Reserved { by } if by == row.id),
-        "{excluded:?}"
-    );
+    let excluded = member.write(excluded);
+    assert_eq!(excluded, Ok(Created::Reserved { by: row.id }));
     // A result from before is not wanted.
-    assert!(is_fenced(&member.commit(member.chained(&held.next(), 3))));
+    assert_eq!(member.commit(member.chained(&held.next(), 3)), Err(Fenced));
     let claims = member.claim(10, 10, 10);
     let claimed = &claims.instances[0];
     assert!(claimed.taken && claimed.row.epoch > row.epoch);
     let held = member.held(&claimed.row, &claimed.claimed[0]);
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     let row = member.head(no);
     assert_eq!(row.status, Status::Completed);
     assert_eq!(ask(row.version), Lived::Moved);
@@ -123,9 +121,9 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
     let no = member.create(new);
     let mut last = member.last(&held);
     last.status = Status::Cancelled;
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     let reopen = member.reopening(no, member.head(no).version);
-    let lived = member.life(LifeOp::Reopen(Box::new(reopen)));
+    let lived = member.write(LifeOp::Reopen(Box::new(reopen)));
     assert_eq!(lived, Lived::Reported);
     assert_eq!(member.head(no).status, Status::Cancelled);
 }
@@ -153,7 +151,7 @@ fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
         )),
         at_ms: 40,
     }];
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     let query = LetterQuery {
         instance: Some(instance),
         limit: 10,
@@ -175,7 +173,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
             replays: Some(letter),
             ..member.reopening(no, member.head(no).version)
         };
-        member.life(LifeOp::Reopen(Box::new(reopen)))
+        member.write(LifeOp::Reopen(Box::new(reopen)))
     };
     let replayed_ms = |letter| {
         let letter = member.store.dead_letter(letter).unwrap();
@@ -185,7 +183,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
         replays: Some(letter),
         ..member.reopening(no, Version(0))
     };
-    assert_eq!(member.life(LifeOp::Reopen(Box::new(stale))), Lived::Moved);
+    assert_eq!(member.write(LifeOp::Reopen(Box::new(stale))), Lived::Moved);
     assert_eq!(replayed_ms(letter), None, "what is refused leaves no trace");
     assert_eq!(replay(letter), Lived::Done);
     assert_eq!(replayed_ms(letter), Some(60));
@@ -196,7 +194,7 @@ pub(super) fn a_dead_letter_takes_its_run_up_again_once(harness: &dyn Harness) {
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
     let mut last = member.last(&held);
     last.status = Status::Faulted;
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     let before = member.head(no);
     assert_eq!(replay(letter), Lived::Already);
     assert_eq!(replay(LetterNo(letter.0 + 1_000)), Lived::Already);

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use windlass_model::{Body, Payload, ScopeNo, Seq};
 
 use super::Harness;
-use super::world::{Held, Member, is_done, is_fenced};
-use crate::write::{Commit, NewItem};
+use super::world::{DONE, Held, Member};
+use crate::write::{Commit, Fenced, NewItem};
 
 fn var(scope: u64, name: &str, value: &str) -> (ScopeNo, String, Payload) {
     (ScopeNo(scope), name.into(), Payload::json(value.to_owned()))
@@ -22,7 +22,7 @@ fn stepped(member: &Member, step: impl FnOnce(&mut Commit)) -> Held {
     commit.triggers = vec![member.trigger(2)];
     commit.release = true;
     step(&mut commit);
-    assert!(is_done(&member.commit(commit)));
+    assert_eq!(member.commit(commit), DONE);
     held
 }
 
@@ -86,13 +86,13 @@ pub(super) fn a_step_changes_and_closes_scopes(harness: &dyn Harness) {
     let mut stale = member.chained(&held, 3);
     change(&mut stale);
     stale.fence.version.0 += 1;
-    assert!(is_fenced(&member.commit(stale)));
+    assert_eq!(member.commit(stale), Err(Fenced));
     assert_eq!(vars(2).len(), 2, "a refused step closes nothing");
     let mut commit = member.step(&held);
     commit.triggers = vec![member.trigger(3)];
     commit.release = true;
     change(&mut commit);
-    assert!(is_done(&member.commit(commit)));
+    assert_eq!(member.commit(commit), DONE);
     check_scopes(&member, &held, &[(1, "more")]);
     assert_eq!(vars(1), [("v".into(), Payload::json("9"))]);
     assert_eq!((vars(2), vars(0).len()), (Vec::new(), 1));
@@ -120,7 +120,7 @@ pub(super) fn items_are_read_in_order(harness: &dyn Harness) {
             index: place,
             output: Payload::null(),
         });
-        assert!(is_done(&member.commit(step)));
+        assert_eq!(member.commit(step), DONE);
         held = held.next();
     }
     let mut read = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn items_are_read_in_order(harness: &dyn Harness) {
     assert!(read == wanted);
     let mut done = member.chained(&held, 2);
     done.lists_done = vec![list];
-    assert!(is_done(&member.commit(done)));
+    assert_eq!(member.commit(done), DONE);
     assert_eq!(member.store.items(no, list, 0, 10).unwrap(), []);
     assert_eq!(member.store.items(no, Seq(1), 98, 10).unwrap().len(), 2);
 }
@@ -151,7 +151,7 @@ pub(super) fn large_items_become_blobs(harness: &dyn Harness) {
         index: 0,
         output: output.clone(),
     }];
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let items = member
         .store
         .items(held.fence.instance, Seq(1), 0, 1)

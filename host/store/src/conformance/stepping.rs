@@ -7,10 +7,9 @@ use windlass_model::{
 };
 
 use super::Harness;
-use super::world::{Member, batch, is_done};
+use super::world::{DONE, Member, batch_of};
 use crate::rows::{BORN_EPOCH, JournalRow, Suspicion};
-use crate::write::{Finish, Removed};
-use crate::{Write, Wrote};
+use crate::write::{Fenced, Finish, Removed};
 
 pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness) {
     let member = Member::join(harness);
@@ -25,7 +24,7 @@ pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness)
     sibling.claimed = true;
     let (sibling_no, later) = (sibling.no, member.trigger(4));
     step.triggers.extend([sibling, later]);
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let rows = member.triggers(no);
     let states: Vec<_> = rows
         .iter()
@@ -46,9 +45,9 @@ pub(super) fn a_step_turns_its_trigger_into_the_successor(harness: &dyn Harness)
         (held.trigger.no, TriggerType::Next, None)
     );
     assert_eq!((first.due_ms, &*first.detail), (99, &b"new"[..]));
-    assert!(is_done(&member.commit(member.step(&held.next()))));
+    assert_eq!(member.commit(member.step(&held.next())), DONE);
     let third = member.step(&held.next().next().with(sibling_no, 1));
-    assert!(is_done(&member.commit(third)));
+    assert_eq!(member.commit(third), DONE);
     assert_eq!(member.head(no).version, Version(3));
 }
 
@@ -95,7 +94,7 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
     };
     step.journal = vec![entry("incident"), entry("faulted")];
     let (vars, journal) = (step.vars.clone(), step.journal.clone());
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let row = member.head(no);
     assert_eq!(
         (row.status, row.version, row.epoch),
@@ -123,15 +122,15 @@ pub(super) fn steps_in_a_row_go_in_one_batch(harness: &dyn Harness) {
     let member = Member::join(harness);
     let held = member.born();
     let no = held.fence.instance;
-    let mut writes = Vec::new();
+    let mut steps = Vec::new();
     let mut now = held;
     for seq in 2..10 {
-        writes.push(Write::Commit(Box::new(member.chained(&now, seq))));
+        steps.push(member.chained(&now, seq));
         now = now.next();
     }
-    writes.push(Write::Commit(Box::new(member.last(&now))));
-    for answer in batch(&*member.store, writes) {
-        assert!(is_done(&answer.unwrap()));
+    steps.push(member.last(&now));
+    for answer in batch_of(&*member.store, steps) {
+        assert_eq!(answer.unwrap(), DONE);
     }
     let row = member.head(no);
     assert_eq!(
@@ -146,7 +145,7 @@ pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
     let held = member.born();
     let mut step = member.chained(&held, 2);
     step.triggers[0].claimed = false;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let row = member.only_trigger(held.fence.instance);
     assert_eq!(
         (row.no, row.state),
@@ -165,9 +164,9 @@ pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
         fence: stale,
         ..held
     });
-    assert!(matches!(member.commit(stale), Wrote::Fenced));
+    assert_eq!(member.commit(stale), Err(Fenced));
     let held = member.held(&again.row, &again.claimed[0]);
-    assert!(is_done(&member.commit(member.step(&held))));
+    assert_eq!(member.commit(member.step(&held)), DONE);
 }
 
 pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
@@ -175,7 +174,7 @@ pub(super) fn finishing_leaves_no_triggers(harness: &dyn Harness) {
     member.create(member.draft(4));
     let claims = member.claim(10, 1, 2);
     let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.triggers(held.fence.instance), []);
     let counts = member.store.counts().unwrap();
     assert_eq!(
@@ -197,7 +196,7 @@ pub(super) fn releasing_with_a_step_frees_the_instance(harness: &dyn Harness) {
     let mut step = member.step(&held);
     step.status = Status::Suspended;
     step.release = true;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let row = member.head(no);
     assert_eq!((row.owner, row.status), (None, Status::Suspended));
     let rows = member.triggers(no);
@@ -232,7 +231,7 @@ pub(super) fn unwanted_triggers_are_removed(harness: &dyn Harness) {
         Removed::unused(claims.instances[0].claimed[1].no),
         Removed::unused(foreign.no),
     ];
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let rows = member.triggers(held.fence.instance);
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].no, claims.instances[0].claimed[2].no);

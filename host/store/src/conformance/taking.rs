@@ -7,12 +7,11 @@ use windlass_model::{Delivery, Digest, InstanceId, Status, TriggerState, Trigger
 use super::Harness;
 use super::publishing::{draft, publish};
 use super::waiting::stimulus;
-use super::world::{Member, is_done};
-use crate::Write;
+use super::world::{DONE, Member};
 use crate::outside::Touched;
 use crate::rows::NewInstance;
 use crate::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
-use crate::write::Commit;
+use crate::write::{Commit, Leave, Release};
 
 impl Member {
     pub(crate) fn taker(&self, instances: u32, triggers: u32) -> Taker {
@@ -33,14 +32,14 @@ impl Member {
             taker: Some(taker),
             at_ms,
         };
-        self.sent(Write::Send(Box::new(send)))
+        self.sent(send)
     }
 
     /// Ends all that was taken, by the fences that came with it.
     fn end_taken(&self, sent: &Sent) {
         for taken in &sent.taken {
             let held = self.held(&taken.row, &taken.claimed[0]);
-            assert!(is_done(&self.commit(self.last(&held))));
+            assert_eq!(self.commit(self.last(&held)), DONE);
         }
     }
 
@@ -79,9 +78,8 @@ pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
     let held = member.born();
     let bookmark = member.bookmark(&held, "mine");
     let token = bookmark.token;
-    assert!(is_done(
-        &member.commit(member.suspending(&held, vec![bookmark]))
-    ));
+    let waits = member.suspending(&held, vec![bookmark]);
+    assert_eq!(member.commit(waits), DONE);
     let resume = Resume {
         token,
         input: windlass_model::Payload::json("1"),
@@ -89,10 +87,10 @@ pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
         taker: Some(member.taker(1, 1)),
         at_ms: 50,
     };
-    let sent = member.sent(Write::Resume(Box::new(resume.clone())));
+    let sent = member.write(resume.clone());
     assert_eq!(ids(&sent), sent.resumed);
     assert_eq!(sent.taken.len(), 1);
-    let again = member.sent(Write::Resume(Box::new(resume)));
+    let again = member.write(resume);
     assert!(again.dropped && again.taken.is_empty());
     member.end_taken(&sent);
 }
@@ -118,7 +116,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
         taker: Some(member.taker(5, 1)),
         at_ms: 50,
     };
-    let sent = member.sent(Write::Send(Box::new(send.clone())));
+    let sent = member.sent(send.clone());
     assert_eq!((&sent.started, sent.started.len()), (&ids(&sent), 1));
     let taken = &sent.taken[0];
     assert_eq!((taken.claimed.len(), taken.others.len()), (1, 1));
@@ -129,7 +127,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     assert_eq!(claims.instances[0].claimed[0].no, taken.others[0].no);
     // What has been started already is not, whoever has it.
     let fence = member.held(&taken.row, &taken.claimed[0]).fence;
-    assert!(is_done(&member.write(Write::Release { fence })));
+    assert_eq!(member.write(Release { fence }), Ok(()));
     for (_, new) in &mut send.starts {
         let (id, request) = (new.id, new.request);
         *new = NewInstance {
@@ -139,7 +137,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
             ..member.draft(1)
         };
     }
-    let again = member.sent(Write::Send(Box::new(send)));
+    let again = member.sent(send);
     assert_eq!((&again.started, again.taken), (&sent.started, Vec::new()));
     let claims = member.claim(1000, 10, 10);
     assert_eq!(
@@ -171,7 +169,7 @@ pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
         taker: Some(member.taker(1, 1)),
         at_ms: 50,
     };
-    let sent = member.sent(Write::Send(Box::new(send)));
+    let sent = member.sent(send);
     assert_eq!((sent.started.len(), &sent.resumed[..]), (1, &[id][..]));
     assert_eq!(ids(&sent), [id]);
     let row = member.store.instance(sent.started[0]).unwrap().unwrap();
@@ -181,7 +179,7 @@ pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
 pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
     let (member, gone) = (Member::join(harness), Member::join(harness));
     let incarnation = gone.incarnation;
-    assert!(is_done(&gone.write(Write::Leave { incarnation })));
+    gone.write(Leave { incarnation });
     let (no, id) = member.waiting("paid");
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), gone.taker(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
@@ -210,7 +208,7 @@ pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
             release: false,
             ..owner.suspending(&held, vec![owner.bookmark(&held, "paid")])
         };
-        assert!(is_done(&owner.commit(step)));
+        assert_eq!(owner.commit(step), DONE);
         let before = owner.head(held.fence.instance);
         let sent = taker.send_and_take(stimulus("paid", Delivery::Resume), taker.taker(5, 5));
         assert_eq!(sent.resumed, [before.id]);
@@ -262,11 +260,11 @@ pub(super) fn takers_and_claims_never_get_the_same(harness: &dyn Harness) {
             for claimed in taken {
                 assert_eq!(claimed.row.owner, Some(member.incarnation));
                 let held = member.held(&claimed.row, &claimed.claimed[0]);
-                assert!(is_done(&member.commit(member.last(&held))));
+                assert_eq!(member.commit(member.last(&held)), DONE);
             }
         }
         for held in members[0].claim_all(1000) {
-            assert!(is_done(&members[0].commit(members[0].last(&held))));
+            assert_eq!(members[0].commit(members[0].last(&held)), DONE);
         }
         for no in waiting {
             assert_eq!(members[0].head(no).status, Status::Completed);

@@ -4,11 +4,10 @@ use windlass_model::{Delivery, Payload, Resumption, Status, TriggerNo, TriggerTy
 
 use super::Harness;
 use super::waiting::{resumed, stimulus};
-use super::world::{Held, Member, batch, is_done, is_fenced};
-use crate::Write;
+use super::world::{DONE, Held, Member, batch_of};
 use crate::letters::LetterBody;
 use crate::rows::{NewTrigger, TriggerRow};
-use crate::write::{Commit, Fence, Removed};
+use crate::write::{Commit, Fence, Fenced, Removed};
 
 /// Two branches of one instance, one of which waits. The other, with what its owner knows of the
 /// first, is what comes back.
@@ -19,7 +18,7 @@ fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
     let mut step = member.suspending(&waits, vec![member.bookmark(&waits, name)]);
     step.release = false;
     step.status = Status::Running;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let rows = member.triggers(waits.fence.instance);
     let row = rows.into_iter().find(TriggerRow::waits).unwrap();
     (after(goes_on, 1), row)
@@ -41,9 +40,9 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     let (held, row) = waiting_beside(&member, "unsent");
     let mut step = member.step(&held);
     step.removed = vec![Removed::unused(row.no)];
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let (held, _) = waiting_beside(&member, "unsent too");
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.letters(), []);
     // Its branch is cancelled, or its instance ends: before the owner has seen the stimulus, or
     // after its claim of the row.
@@ -63,7 +62,7 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
             step = member.step(&held);
             step.removed = vec![Removed::unused(row.no)];
         }
-        assert!(is_done(&member.commit(step)));
+        assert_eq!(member.commit(step), DONE);
         assert_eq!(member.letters().len(), sent);
         let letter = member.letters().pop().unwrap().letter;
         assert_eq!(letter.reason, "stale");
@@ -82,7 +81,7 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     member.send(stimulus("used", Delivery::Resume));
     let mut step = member.step(&held);
     step.removed = vec![Removed::used(row.no)];
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.letters().len(), ways.len());
 }
 
@@ -99,11 +98,11 @@ pub(super) fn a_resumption_that_is_used_has_to_be_there(harness: &dyn Harness) {
         TriggerNo(row.no.0 + 1_000_000),
         member.only_trigger(stranger).no,
     ] {
-        assert!(is_fenced(&member.commit(using(no))));
+        assert_eq!(member.commit(using(no)), Err(Fenced));
     }
     let head = member.head(held.fence.instance);
     assert_eq!(head.version, held.fence.version, "nothing was written");
-    assert!(is_done(&member.commit(using(row.no))));
+    assert_eq!(member.commit(using(row.no)), DONE);
 }
 
 /// A step puts a resumption off, and the next one ends the run, before either is durable.
@@ -116,7 +115,7 @@ pub(super) fn a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter(
     let (waits, late, ends) = (held[0], held[1], held[2]);
     let mut step = member.suspending(&waits, vec![member.bookmark(&waits, "lasts")]);
     (step.release, step.status) = (false, Status::Running);
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let given = Resumption::Resumed {
         bookmark: "lasts".to_owned(),
         input: Payload::json("1"),
@@ -130,9 +129,8 @@ pub(super) fn a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter(
         ..member.trigger(50)
     }];
     let last = member.last(&after(ends, 2));
-    let writes = [put_off, last].map(|commit| Write::Commit(Box::new(commit)));
-    for answer in batch(&*member.store, writes.into()) {
-        assert!(is_done(&answer.unwrap()));
+    for answer in batch_of(&*member.store, [put_off, last]) {
+        assert_eq!(answer.unwrap(), DONE);
     }
     assert_eq!(member.reasons(), ["stale"]);
 }

@@ -2,20 +2,20 @@
 //! payload.
 
 use bytes::Bytes;
-use windlass_model::limits::{CORRELATION_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES};
-use windlass_model::limits::{MATCH_BYTES, WORKFLOW_NAME_BYTES};
+use windlass_model::limits::{
+    CORRELATION_BYTES, MATCH_BYTES, STIMULUS_NAME_BYTES, VARIABLE_NAME_BYTES, WORKFLOW_NAME_BYTES,
+};
 use windlass_model::{
     Class, Delivery, Digest, Failure, LogLine, Payload, ScopeNo, Status, stimulus, valid,
 };
 
 use super::Harness;
 use super::waiting::stimulus;
-use super::world::{Held, Member, is_done};
+use super::world::{DONE, Held, Member};
 use crate::codes;
-use crate::rows::{JournalRow, NewInstance};
+use crate::rows::{Created, JournalRow, NewInstance};
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus};
 use crate::write::{Commit, Finish};
-use crate::{Write, Wrote};
 
 /// Text of exactly so many bytes that no index can compress, with all kinds of characters in it.
 fn text(bytes: usize, seed: &str) -> String {
@@ -71,11 +71,8 @@ pub(super) fn keys_at_their_bounds_are_kept_and_found(harness: &dyn Harness) {
     let (new, held) = born(&member, &correlation);
     let mut rival = member.draft(1);
     (rival.reserves, rival.exclusive) = (new.reserves.clone(), new.exclusive.clone());
-    let refused = member.write(Write::Create(Box::new(rival)));
-    assert!(
-        matches!(refused, Wrote::Reserved { by } if by == new.id),
-        "{refused:?}"
-    );
+    let refused = member.write(rival);
+    assert_eq!(refused, Ok(Created::Reserved { by: new.id }));
 
     let matches = format!(
         "\"{}\"",
@@ -97,7 +94,7 @@ pub(super) fn keys_at_their_bounds_are_kept_and_found(harness: &dyn Harness) {
         vars: vec![(ScopeNo::ROOT, assigned.clone(), odd())],
         ..member.suspending(&held, vec![bookmark])
     };
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let vars = member.store.vars(new.no, ScopeNo::ROOT).unwrap();
     let mut expected = vec![new.vars[0].clone(), (assigned, odd())];
     expected.sort_by(|one, other| one.0.cmp(&other.0));
@@ -154,7 +151,7 @@ pub(super) fn any_text_is_kept_where_people_read_it(harness: &dyn Harness) {
         }),
         ..member.step(&held)
     };
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     assert_eq!(member.head(new.no).failure, Some(odd_failure()));
     assert_eq!(member.store.runs(new.no, None, 9).unwrap(), [run]);
     assert_eq!(member.store.input(new.no).unwrap(), Some(odd()));

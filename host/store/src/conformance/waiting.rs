@@ -10,11 +10,13 @@ use windlass_model::{
 };
 
 use super::Harness;
-use super::world::{Held, Member, is_done};
+use super::world::{DONE, DUE, Held, Member};
+use crate::outside::{Reschedule, Touched};
 use crate::rows::TriggerRow;
-use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, Sent, StimulusQuery};
+use crate::stimuli::{
+    BookmarkQuery, NewBookmark, NewStimulus, Resume, Send, SendOutcome, Sent, StimulusQuery,
+};
 use crate::write::Commit;
-use crate::{Write, Wrote};
 
 /// When what waits without a time is due.
 const NEVER: i64 = i64::MAX;
@@ -65,7 +67,7 @@ impl Member {
     ) -> (InstanceNo, InstanceId) {
         let held = self.born();
         let step = self.suspending(&held, bookmarks(&held));
-        assert!(is_done(&self.commit(step)));
+        assert_eq!(self.commit(step), DONE);
         (held.fence.instance, self.head(held.fence.instance).id)
     }
 
@@ -83,25 +85,24 @@ impl Member {
             taker: None,
             at_ms,
         };
-        self.sent(Write::Send(Box::new(send)))
+        self.sent(send)
     }
 
-    pub(super) fn sent(&self, write: Write) -> Sent {
-        match self.write(write) {
-            Wrote::Sent(sent) => sent,
+    pub(super) fn sent(&self, send: Send) -> Sent {
+        match self.write(send) {
+            SendOutcome::Sent(sent) => sent,
             other => panic!("{other:?}"),
         }
     }
 
     fn resume(&self, bookmark: &NewBookmark, at_ms: i64) -> Sent {
-        let resume = Resume {
+        self.write(Resume {
             token: bookmark.token,
             input: Payload::json("\"token\""),
             blobs: Vec::new(),
             taker: None,
             at_ms,
-        };
-        self.sent(Write::Resume(Box::new(resume)))
+        })
     }
 
     pub(super) fn bookmarks(&self) -> u64 {
@@ -184,7 +185,7 @@ pub(super) fn a_stimulus_resumes_who_waits_for_it(harness: &dyn Harness) {
     assert_eq!(claims.instances.len(), 1);
     assert_eq!(claims.instances[0].claimed[0].payload, after.payload);
     let held = other.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
-    assert!(is_done(&other.commit(other.chained(&held, 3))));
+    assert_eq!(other.commit(other.chained(&held, 3)), DONE);
     assert_eq!(other.only_trigger(no).payload, None, "it was used up");
     assert_eq!(
         other.send(stimulus("ok", Delivery::StartAndResume)),
@@ -210,7 +211,7 @@ pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
     other.token = Digest::of(b"another");
     let mut step = member.suspending(&held, vec![other, member.bookmark(&held, "ok")]);
     step.at_ms = 60;
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let no = held.fence.instance;
     check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 60);
     let counts = member.store.counts().unwrap();
@@ -245,7 +246,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     };
     let mut step = member.suspending(&held, vec![bookmark]);
     step.at_ms = 60;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.store.counts().unwrap().buffered, 3);
     // The oldest of those that it meets.
     let late = member.born();
@@ -263,7 +264,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     };
     let mut step = member.suspending(&late, vec![bookmark]);
     step.at_ms = 60;
-    assert!(matches!(member.commit(step), Wrote::DoneDue));
+    assert_eq!(member.commit(step), DUE);
     let row = member.only_trigger(late.fence.instance);
     check_resumed(&row, "ok", "\"first\"", 60);
     assert_eq!(member.store.counts().unwrap().buffered, 4);
@@ -271,7 +272,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     // Nobody can come any more.
     assert_eq!(member.send(with(None, Some(id), 100)), resumed(id));
     for held in member.claim_all(100) {
-        assert!(is_done(&member.commit(member.last(&held))));
+        assert_eq!(member.commit(member.last(&held)), DONE);
     }
     assert_eq!(member.send(with(None, Some(id), 100)), dropped());
 }
@@ -297,7 +298,7 @@ pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
     // The next outcome replaces the group.
     let held = member.claim_all(60)[0];
     let step = member.suspending(&held, vec![member.bookmark(&held, "yes")]);
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let held = Held {
         fence: crate::write::Fence {
             version: windlass_model::Version(2),
@@ -312,7 +313,7 @@ pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
     let held = member.claim_all(80)[0];
     let mut step = member.suspending(&held, vec![member.bookmark(&held, "no")]);
     step.burned = vec![Seq(1)];
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let rows = member.store.bookmarks(&BookmarkQuery {
         instance: Some(no),
         limit: 10,
@@ -350,7 +351,7 @@ pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {
     }
     // They keep nothing open.
     let held = member.claim_all(60)[0];
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
     let counts = member.store.counts().unwrap();
     assert_eq!((counts.triggers, counts.bookmarks), (0, 0));
 }
@@ -364,19 +365,16 @@ pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
     });
     // Its time was moved up, so that it is claimed as expired.
     let row = member.only_trigger(no);
-    let touched = member.write(Write::Reschedule {
+    let touched = member.write(Reschedule {
         target: crate::outside::TriggerTarget::Row(no, row.seq),
         due_ms: 45,
     });
-    assert!(
-        matches!(touched, Wrote::Touched(crate::outside::Touched::Waiting)),
-        "only what it waits for moves it: {touched:?}"
-    );
+    assert_eq!(touched, Touched::Waiting, "only what it waits for moves it");
     let held = member.claim_all(NEVER)[0];
     assert_eq!(member.send(stimulus("ok", Delivery::Resume)), resumed(id));
     let rows = member.triggers(no);
     assert_eq!(rows.len(), 2);
-    assert!(is_done(&member.commit(member.step(&held))));
+    assert_eq!(member.commit(member.step(&held)), DONE);
     check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 50);
     assert_eq!(member.bookmarks(), 0);
 }
@@ -423,7 +421,7 @@ pub(super) fn private_bookmarks_are_resumed_by_their_token(harness: &dyn Harness
     bookmark.hash = stimulus::hash("mine", &bookmark.matches, Some((id, Seq(1))));
     bookmark.expires_ms = Some(80);
     let step = member.suspending(&held, vec![bookmark.clone()]);
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     assert_eq!(member.send(stimulus("mine", Delivery::Resume)), dropped());
     let read = member.store.bookmark_by_token(bookmark.token).unwrap();
     let read = read.unwrap();
@@ -475,7 +473,7 @@ pub(super) fn what_expires_is_claimed_without_a_payload(harness: &dyn Harness) {
     bookmark.expires_ms = Some(50);
     let mut step = member.suspending(&held, vec![bookmark]);
     step.triggers[0].due_ms = 50;
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     let claims = member.claim(49, 10, 10);
     assert_eq!((claims.instances.len(), claims.next_due_ms), (0, Some(50)));
     assert_eq!(member.send(stimulus("ok", Delivery::Resume)), dropped());

@@ -13,11 +13,14 @@ use windlass_model::{
 use super::Harness;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, NewInstance, NewTrigger, PinsRow, RunRow,
-    TriggerRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, InstanceRow, NewInstance, NewTrigger,
+    PinsRow, RunRow, TriggerRow,
 };
-use crate::write::{Claim, ClaimScope, Claims, Commit, Fence, Finish, NewMember, TriggerFence};
-use crate::{Error, Result, Sink, Store, Ticket, Write, Wrote};
+use crate::write::{
+    Bury, Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced,
+    TriggerFence,
+};
+use crate::{Error, Result, Sink, Store, Ticket, Verb, Write, Writer as _, Wrote};
 
 /// How long the members of the cases are trusted, in milliseconds.
 pub(crate) const LEASE_MS: u64 = 30_000;
@@ -42,9 +45,7 @@ impl Member {
             lease_ms: LEASE_MS,
             joined_ms: 5,
         };
-        let Wrote::Joined(incarnation) = store.write(Write::Join(new)).unwrap() else {
-            panic!("a join is answered by an incarnation")
-        };
+        let incarnation = store.write(new).unwrap();
         Self {
             store,
             incarnation,
@@ -52,8 +53,8 @@ impl Member {
         }
     }
 
-    pub(crate) fn write(&self, write: Write) -> Wrote {
-        self.store.write(write).unwrap()
+    pub(crate) fn write<V: Verb>(&self, verb: V) -> V::Answer {
+        self.store.write(verb).unwrap()
     }
 
     /// Dies, and leaves everything as it is.
@@ -62,14 +63,10 @@ impl Member {
     }
 
     pub(crate) fn bury(&self, limit: u32) -> u32 {
-        let bury = Write::Bury {
+        self.write(Bury {
             incarnation: self.incarnation,
             limit,
-        };
-        let Wrote::Freed(freed) = self.write(bury) else {
-            panic!("a burial frees")
-        };
-        freed
+        })
     }
 
     /// A trigger that is due at 10.
@@ -115,8 +112,7 @@ impl Member {
     /// Creates it and sees that it is there.
     pub(crate) fn create(&self, new: NewInstance) -> InstanceNo {
         let no = new.no;
-        let created = self.write(Write::Create(Box::new(new)));
-        assert!(matches!(created, Wrote::Created), "{created:?}");
+        assert_eq!(self.write(new), Ok(Created::New));
         no
     }
 
@@ -142,17 +138,13 @@ impl Member {
         scope: ClaimScope,
     ) -> Claims {
         let incarnation = self.incarnation;
-        let claim = Claim {
+        self.write(Claim {
             incarnation,
             now_ms,
             instances,
             triggers,
             scope,
-        };
-        let Wrote::Claimed(claims) = self.write(Write::Claim(claim)) else {
-            panic!("a claim is answered by claims")
-        };
-        claims
+        })
     }
 
     /// Claims until nothing more is due, and gives everything that was claimed.
@@ -277,8 +269,8 @@ impl Member {
         }
     }
 
-    pub(crate) fn commit(&self, commit: Commit) -> Wrote {
-        self.write(Write::Commit(Box::new(commit)))
+    pub(crate) fn commit(&self, commit: Commit) -> OrFenced<Committed> {
+        self.write(commit)
     }
 
     pub(crate) fn head(&self, no: InstanceNo) -> InstanceRow {
@@ -353,13 +345,11 @@ pub(crate) fn pins() -> Arc<PinsRow> {
     })
 }
 
-pub(crate) fn is_done(wrote: &Wrote) -> bool {
-    matches!(wrote, Wrote::Done)
-}
+/// A step is durable, and nothing is due by it that a member has to claim.
+pub(crate) const DONE: OrFenced<Committed> = Ok(Committed { due: false });
 
-pub(crate) fn is_fenced(wrote: &Wrote) -> bool {
-    matches!(wrote, Wrote::Fenced)
-}
+/// A step is durable, and something is due by it that a member has to claim.
+pub(crate) const DUE: OrFenced<Committed> = Ok(Committed { due: true });
 
 /// Collects answers, and waits for them.
 #[derive(Default)]
@@ -395,4 +385,13 @@ pub fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
     let tickets: Vec<Ticket> = answers.iter().map(|(ticket, _)| *ticket).collect();
     assert_eq!(tickets, (0..number as Ticket).collect::<Vec<_>>());
     answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Submits verbs of one kind at once and gives their answers.
+pub(crate) fn batch_of<V: Verb>(
+    store: &dyn Store,
+    verbs: impl IntoIterator<Item = V>,
+) -> Vec<Result<V::Answer>> {
+    let writes = verbs.into_iter().map(Into::into).collect();
+    batch(store, writes).into_iter().map(V::answer).collect()
 }

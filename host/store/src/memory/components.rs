@@ -4,9 +4,9 @@ use bytes::Bytes;
 use windlass_model::Digest;
 
 use super::data::Data;
-use crate::components::{ComponentRow, NewComponent, check, check_room};
+use crate::components::{ComponentRow, NewComponent, Stored, SweepComponents, check, check_room};
 use crate::error::Result;
-use crate::write::Wrote;
+use crate::retention::Swept;
 
 /// A component that is kept.
 pub(super) struct Kept {
@@ -52,12 +52,7 @@ impl Data {
         Ok(())
     }
 
-    pub(super) fn sweep_components(
-        &mut self,
-        used: &[Digest],
-        before_ms: i64,
-        at_ms: i64,
-    ) -> Wrote {
+    pub(super) fn sweep_components(&mut self, sweep: &SweepComponents) -> Swept {
         let last = self.components.last().map_or(0, |it| it.row.generation);
         let pins = &self.pins;
         let is_pinned = |digest: Digest| {
@@ -68,16 +63,32 @@ impl Data {
         };
         let before = self.components.len();
         self.components.retain_mut(|kept| {
-            let since_ms = *kept.used_ms.get_or_insert(at_ms);
-            if used.contains(&kept.row.digest) {
-                kept.used_ms = Some(at_ms);
-            } else if since_ms < before_ms && kept.row.generation < last {
-                kept.used_ms = Some(at_ms);
+            let since_ms = *kept.used_ms.get_or_insert(sweep.at_ms);
+            if sweep.used.contains(&kept.row.digest) {
+                kept.used_ms = Some(sweep.at_ms);
+            } else if since_ms < sweep.before_ms && kept.row.generation < last {
+                kept.used_ms = Some(sweep.at_ms);
                 return is_pinned(kept.row.digest);
             }
             true
         });
         let count = u32::try_from(before - self.components.len()).unwrap_or(u32::MAX);
-        Wrote::Swept { count, more: false }
+        Swept { count, more: false }
+    }
+
+    pub(super) fn component(&self, digest: Digest) -> Result<Option<Stored>> {
+        let data = self;
+        let found = data.components.iter().find(|it| it.row.digest == digest);
+        Ok(found.map(|it| Stored {
+            bytes: it.bytes.clone(),
+            signature: it.signature.clone(),
+        }))
+    }
+
+    pub(super) fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
+        let data = self;
+        let rows = data.components.iter().map(|it| it.row.clone());
+        let rows = rows.filter(|row| row.generation > after);
+        Ok(rows.take(limit as usize).collect())
     }
 }

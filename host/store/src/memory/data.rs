@@ -18,13 +18,15 @@ use crate::codes;
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
 use crate::error::{Error, Result};
 use crate::letters::LetterRow;
+use crate::lives::Clear;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
+use crate::retention::Forgotten;
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, DefinitionRow, InstanceRow, JournalRow, MemberRow, NewInstance,
-    NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, InstanceRow, JournalRow, MemberRow,
+    NewInstance, NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
 };
-use crate::settings::check;
-use crate::write::{Commit, Fence, Write, Wrote};
+use crate::settings::Setting;
+use crate::write::{Commit, Committed, Fence, Fenced, Flush, OrFenced, Write, Wrote, with_verbs};
 
 /// A member, and how long others trust in its life.
 pub(super) struct Member {
@@ -104,7 +106,40 @@ pub(super) struct Data {
     pub(super) letters: BTreeMap<LetterNo, LetterRow>,
     pub(super) scans: BTreeMap<Incarnation, Scan>,
     pub(super) made_pending: u64,
+    /// The time of the write that is carried out, on the monotonic clock.
+    pub(super) now_ms: u64,
 }
+
+/// What a verb comes to: its answer, unless the verb is one that can be refused.
+pub(super) trait Answer<T> {
+    fn answer(self) -> Result<T>;
+}
+
+impl<T> Answer<T> for T {
+    fn answer(self) -> Result<T> {
+        Ok(self)
+    }
+}
+
+impl<T> Answer<T> for Result<T> {
+    fn answer(self) -> Self {
+        self
+    }
+}
+
+/// Writes the function that carries out any write: by the method that the list of verbs names.
+macro_rules! carry_out {
+    ($($(#[$doc:meta])* $verb:ident($($new:tt)+) => $answer:ty, by $room:ident::$carry:ident;)+) => {
+        impl Data {
+            pub(super) fn carry_out(&mut self, write: &Write) -> Result<Wrote> {
+                Ok(match write {
+                    $(Write::$verb(new) => Wrote::$verb(self.$carry(new).answer()?),)+
+                })
+            }
+        }
+    };
+}
+with_verbs! { carry_out }
 
 impl Data {
     pub(super) fn next_handle(&mut self) -> u64 {
@@ -119,104 +154,42 @@ impl Data {
         }
     }
 
-    pub(super) fn carry_out(&mut self, write: &Write, now_ms: u64) -> Result<Wrote> {
-        match write {
-            Write::Commit(commit) => self.step(commit),
-            Write::Create(new) => self.create(new),
-            Write::Claim(claim) => Ok(Wrote::Claimed(self.claim(claim))),
-            Write::Join(member) => self.join(member, now_ms),
-            Write::Renew { incarnation } => Ok(self.renew(*incarnation, now_ms)),
-            Write::Leave { incarnation } => Ok(self.leave(*incarnation)),
-            Write::Bury { incarnation, limit } => Ok(self.bury(*incarnation, *limit, now_ms)),
-            Write::Mark { fence, trigger } => Ok(self.mark(fence, trigger)),
-            Write::Release { fence } => Ok(self.release(fence)),
-            Write::Park { fence, trigger, .. } => Ok(self.park(fence, trigger)),
-            Write::Unpark => Ok(self.unpark()),
-            Write::Send(send) => self.send(send),
-            Write::Resume(resume) => Ok(self.resume(resume)),
-            Write::Queue(op) => Ok(self.queue(op)),
-            Write::DeadLetter(op) => self.dead_letter(op),
-            Write::Schedule(new) => self.schedule(new),
-            Write::Fire { target, at_ms } => Ok(self.fire(*target, *at_ms)),
-            Write::Reschedule { target, due_ms } => Ok(self.reschedule(*target, *due_ms)),
-            Write::CancelTrigger { target, at_ms } => Ok(self.cancel_trigger(*target, *at_ms)),
-            Write::Control {
-                instance,
-                no,
-                kind,
-                at_ms,
-            } => self.control(*instance, *no, *kind, *at_ms),
-            Write::Life(op) => self.life(op),
-            Write::Import(import) => self.import(import),
-            Write::Publish(new) => self.publish(new),
-            Write::Retract { name, only, at_ms } => Ok(self.retract(name, *only, *at_ms)),
-            Write::SaveDraft(new) => self.save_draft(new),
-            Write::DiscardDraft { name, revision } => Ok(self.discard_draft(name, *revision)),
-            Write::DropSource {
-                name,
-                retract,
-                at_ms,
-            } => Ok(self.drop_source(name, *retract, *at_ms)),
-            Write::Upkeep(op) => self.upkeep(op),
-            Write::Plan(plan) => self.plan(plan),
-            Write::PutOff(put_off) => Ok(self.put_schedule_off(put_off)),
-            Write::Duty {
-                name,
-                incarnation,
-                every_ms,
-                at_ms,
-            } => Ok(self.duty(name, *incarnation, *every_ms, *at_ms)),
-            Write::Forget {
-                instance,
-                before_ms,
-                at_ms,
-                ..
-            } => Ok(self.forget(*instance, *before_ms, *at_ms)),
-            Write::Sweep {
-                what,
-                before_ms,
-                at_ms,
-                ..
-            } => Ok(self.sweep(*what, *before_ms, *at_ms)),
-            Write::Setting { name, value } => {
-                check(name, value.as_deref())?;
-                match value {
-                    Some(value) => drop(self.settings.insert(name.clone(), value.clone())),
-                    None => drop(self.settings.remove(name)),
-                }
-                Ok(Wrote::Done)
-            }
-            Write::KeepComponent(new) => {
-                self.keep_component(new)?;
-                Ok(Wrote::Done)
-            }
-            Write::SweepComponents {
-                used,
-                before_ms,
-                at_ms,
-            } => Ok(self.sweep_components(used, *before_ms, *at_ms)),
-            Write::Flush => Ok(Wrote::Done),
-        }
+    /// The store has nothing to flush.
+    fn flush(&mut self, _: &Flush) {}
+
+    /// Nothing is left behind a tombstone.
+    fn clear(&mut self, _: &Clear) -> Forgotten {
+        Forgotten { more: false }
     }
 
-    pub(super) fn create(&mut self, new: &NewInstance) -> Result<Wrote> {
+    fn keep_setting(&mut self, setting: &Setting) -> Result<()> {
+        setting.check()?;
+        let name = &setting.name;
+        match &setting.value {
+            Some(value) => drop(self.settings.insert(name.clone(), value.clone())),
+            None => drop(self.settings.remove(name)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn create(&mut self, new: &NewInstance) -> Result<OrFenced<Created>> {
         if new
             .owner
             .is_some_and(|owner| !self.members.contains_key(&owner))
         {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         if self.tombstones.contains_key(&new.id) {
-            return Ok(Wrote::Deleted);
+            return Ok(Ok(Created::Deleted));
         }
         if let Some(no) = self.ids.get(&new.id) {
             let existing = self.instances.get(no).map(|instance| instance.row.clone());
             return existing
-                .map(|row| Wrote::Exists(Box::new(row)))
+                .map(|row| Ok(Created::Exists(Box::new(row))))
                 .ok_or_else(|| Error::corrupt("an id without its instance"));
         }
         if let Some(by) = self.excluded_by(new) {
-            return Ok(Wrote::Reserved { by });
+            return Ok(Ok(Created::Reserved { by }));
         }
         self.check_instance(new)?;
         self.keep_definition(&new.definition);
@@ -265,7 +238,7 @@ impl Data {
                 imported: None,
             },
         );
-        Ok(Wrote::Created)
+        Ok(Ok(Created::New))
     }
 
     /// The numbers of an instance must be new ones.
@@ -281,18 +254,18 @@ impl Data {
             .or_insert_with(|| row.clone());
     }
 
-    fn step(&mut self, commit: &Commit) -> Result<Wrote> {
+    fn commit_step(&mut self, commit: &Commit) -> Result<OrFenced<Committed>> {
         let (fence, used) = (&commit.fence, commit.trigger);
         let version_holds = self
             .instances
             .get(&fence.instance)
             .is_some_and(|instance| instance.row.version == fence.version);
         if !self.holds(fence) || !version_holds || !self.is_claimed(fence, used.no, used.token) {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         let mut used_rows = commit.removed.iter().filter(|removed| removed.used);
         if !used_rows.all(|row| self.of_instance.contains(&(fence.instance, row.no))) {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         let finished = commit.finish.is_some();
         let wanted: &[NewTrigger] = if finished { &[] } else { &commit.triggers };
@@ -347,17 +320,17 @@ impl Data {
         if finished && self.doomed.contains(&fence.instance) {
             self.entomb(fence.instance, commit.at_ms);
         }
-        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+        Ok(Ok(Committed { due }))
     }
 
     /// What few steps do. True if something that somebody has to claim is due now.
     fn put_rare(&mut self, commit: &Commit) -> Result<bool> {
         let mut due = self.put_bookmarks(commit);
         for new in &commit.sends {
-            self.enqueue(new, Some(commit.fence.instance), commit.at_ms);
+            self.add_to_queue(new, Some(commit.fence.instance), commit.at_ms);
         }
         for dead in &commit.dead {
-            self.bury_letter(dead);
+            self.add_letter(dead);
         }
         self.begin_children(commit)?;
         due |= !commit.sends.is_empty() || !commit.children.is_empty();

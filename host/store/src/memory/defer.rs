@@ -45,7 +45,7 @@ impl MemoryStore {
 
     /// Carries out the first of the waiting writes, at most so many.
     pub fn carry_on(&self, most: usize) {
-        self.carry_out_deferred(&mut self.own.lock(), most);
+        self.execute_deferred(&mut self.own.lock(), most);
     }
 
     /// How many steps are among the writes that wait to be carried out.
@@ -65,7 +65,7 @@ impl MemoryStore {
             first.is_none_or(|(_, _, write, _)| matches!(write, Write::Commit(_)))
         };
         while !is_step(&own) {
-            self.carry_out_deferred(&mut own, 1);
+            self.execute_deferred(&mut own, 1);
         }
     }
 
@@ -85,13 +85,13 @@ impl MemoryStore {
         }
     }
 
-    pub(super) fn carry_out_deferred(&self, own: &mut Own, most: usize) {
+    pub(super) fn execute_deferred(&self, own: &mut Own, most: usize) {
         for _ in 0..most {
             let next = own.deferred.as_mut().and_then(|all| all.writes.pop_front());
             let Some((sink, ticket, write, submitted_ms)) = next else {
                 return;
             };
-            let answer = self.carry_out(own, write, submitted_ms);
+            let answer = self.execute(own, write, submitted_ms);
             if let Some(all) = &mut own.deferred {
                 all.answers.push_back((sink, ticket, answer));
             }

@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_model::{Body, Digest, InstanceId, InstanceNo, Payload};
 
 use super::data::Data;
-use crate::retention::{ExpiredRow, Sweep};
+use crate::retention::{ExpiredRow, Forget, Forgotten, Sweep, Sweepable, Swept};
 use crate::rows::NewBlob;
-use crate::write::Wrote;
 
 impl Data {
-    pub(super) fn forget(&mut self, no: InstanceNo, before_ms: i64, at_ms: i64) -> Wrote {
-        let gone = Wrote::Forgotten { more: false };
+    pub(super) fn forget(&mut self, forget: &Forget) -> Forgotten {
+        let (no, before_ms) = (forget.instance, forget.before_ms);
         self.tombstones
             .retain(|_, (of, at_ms)| *of != no || *at_ms >= before_ms);
-        if self.is_over(no, before_ms, at_ms) {
-            self.bury_instance(no, at_ms);
+        if self.is_over(no, before_ms, forget.at_ms) {
+            self.bury_instance(no, forget.at_ms);
         }
-        gone
+        Forgotten { more: false }
     }
 
     /// Takes an instance away with all that hangs on it.
@@ -97,13 +96,13 @@ impl Data {
         }
     }
 
-    pub(super) fn sweep(&mut self, what: Sweep, before_ms: i64, at_ms: i64) -> Wrote {
-        let count = match what {
-            Sweep::Documents => self.sweep_documents(before_ms, at_ms),
-            Sweep::Blobs => self.sweep_blobs(before_ms),
-            Sweep::Pages => 0,
+    pub(super) fn sweep(&mut self, sweep: &Sweep) -> Swept {
+        let count = match sweep.what {
+            Sweepable::Documents => self.sweep_documents(sweep.before_ms, sweep.at_ms),
+            Sweepable::Blobs => self.sweep_blobs(sweep.before_ms),
+            Sweepable::Pages => 0,
         };
-        Wrote::Swept { count, more: false }
+        Swept { count, more: false }
     }
 
     fn sweep_blobs(&mut self, before_ms: i64) -> u32 {

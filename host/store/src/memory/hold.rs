@@ -6,13 +6,15 @@ use super::data::{Data, Member};
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::rows::{MemberRow, Suspicion};
-use crate::write::{Fence, NewMember, TriggerFence, Wrote};
+use crate::write::{
+    Bury, Fenced, Leave, Mark, NewMember, OrFenced, Park, Release, Renew, Renewed, Unpark,
+};
 
 /// Numbers of rows carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
 
 impl Data {
-    pub(super) fn join(&mut self, new: &NewMember, now_ms: u64) -> Result<Wrote> {
+    pub(super) fn join(&mut self, new: &NewMember) -> Result<Incarnation> {
         if self.incarnations >= INCARNATIONS {
             let text = "the store has had more members than it can number";
             return Err(Error::new(codes::NO_INCARNATIONS, text));
@@ -25,7 +27,7 @@ impl Data {
             pid: std::process::id(),
             joined_ms: new.joined_ms,
         };
-        let until_ms = now_ms.saturating_add(new.lease_ms);
+        let until_ms = self.now_ms.saturating_add(new.lease_ms);
         let member = Member {
             row,
             lease_ms: new.lease_ms,
@@ -33,20 +35,19 @@ impl Data {
             alive: true,
         };
         self.members.insert(incarnation, member);
-        Ok(Wrote::Joined(incarnation))
+        Ok(incarnation)
     }
 
-    pub(super) fn renew(&mut self, incarnation: Incarnation, now_ms: u64) -> Wrote {
-        let Some(member) = self.members.get_mut(&incarnation) else {
-            return Wrote::Fenced;
-        };
-        member.until_ms = now_ms.saturating_add(member.lease_ms);
-        Wrote::Renewed {
+    pub(super) fn renew(&mut self, renew: &Renew) -> OrFenced<Renewed> {
+        let member = self.members.get_mut(&renew.incarnation).ok_or(Fenced)?;
+        member.until_ms = self.now_ms.saturating_add(member.lease_ms);
+        Ok(Renewed {
             until_monotonic_ms: member.until_ms,
-        }
+        })
     }
 
-    pub(super) fn leave(&mut self, incarnation: Incarnation) -> Wrote {
+    pub(super) fn leave(&mut self, leave: &Leave) {
+        let incarnation = leave.incarnation;
         // Of one that was buried before, the rest is freed as of the dead.
         if self.members.remove(&incarnation).is_some() {
             self.scans.remove(&incarnation);
@@ -55,17 +56,17 @@ impl Data {
                 self.disown(no);
             }
         }
-        Wrote::Done
     }
 
-    pub(super) fn bury(&mut self, asking: Incarnation, limit: u32, now_ms: u64) -> Wrote {
+    pub(super) fn bury(&mut self, bury: &Bury) -> u32 {
+        let now_ms = self.now_ms;
         self.members.retain(|incarnation, member| {
-            *incarnation == asking || (member.alive && now_ms < member.until_ms)
+            *incarnation == bury.incarnation || (member.alive && now_ms < member.until_ms)
         });
         let members: Vec<Incarnation> = self.members.keys().copied().collect();
         self.scans
             .retain(|incarnation, _| members.contains(incarnation));
-        let orphans = self.held_by(|owner| !members.contains(&owner), limit);
+        let orphans = self.held_by(|owner| !members.contains(&owner), bury.limit);
         for no in &orphans {
             for trigger in self.triggers_of(*no) {
                 self.change(trigger, |row| {
@@ -81,35 +82,38 @@ impl Data {
             }
             self.disown(*no);
         }
-        Wrote::Freed(u32::try_from(orphans.len()).unwrap_or(u32::MAX))
+        u32::try_from(orphans.len()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn mark(&mut self, fence: &Fence, trigger: &TriggerFence) -> Wrote {
+    pub(super) fn mark(&mut self, mark: &Mark) -> OrFenced<()> {
+        let (fence, trigger) = (&mark.fence, &mark.trigger);
         if !self.holds(fence) || !self.is_claimed(fence, trigger.no, trigger.token) {
-            return Wrote::Fenced;
+            return Err(Fenced);
         }
         self.change(trigger.no, |row| row.suspicion = Suspicion::Marked);
-        Wrote::Done
+        Ok(())
     }
 
-    pub(super) fn release(&mut self, fence: &Fence) -> Wrote {
+    pub(super) fn release(&mut self, release: &Release) -> OrFenced<()> {
+        let fence = &release.fence;
         if !self.holds(fence) {
-            return Wrote::Fenced;
+            return Err(Fenced);
         }
         self.unclaim(fence.instance);
         self.disown(fence.instance);
-        Wrote::Done
+        Ok(())
     }
 
-    pub(super) fn park(&mut self, fence: &Fence, trigger: &TriggerFence) -> Wrote {
+    pub(super) fn park(&mut self, park: &Park) -> OrFenced<()> {
+        let (fence, trigger) = (&park.fence, &park.trigger);
         if !self.holds(fence) || !self.is_claimed(fence, trigger.no, trigger.token) {
-            return Wrote::Fenced;
+            return Err(Fenced);
         }
         self.change(trigger.no, |row| {
             row.state = TriggerState::Parked;
             row.suspicion = without_mark(row.suspicion);
         });
-        Wrote::Done
+        Ok(())
     }
 
     /// Brings what is parked of an instance back. True if there was something.
@@ -139,7 +143,7 @@ impl Data {
         parked
     }
 
-    pub(super) fn unpark(&mut self) -> Wrote {
+    pub(super) fn unpark(&mut self, _: &Unpark) -> u32 {
         self.retry_schedules();
         let parked: Vec<_> = self
             .triggers
@@ -150,7 +154,7 @@ impl Data {
         for no in &parked {
             self.change(*no, |row| row.state = TriggerState::Pending);
         }
-        Wrote::Freed(u32::try_from(parked.len()).unwrap_or(u32::MAX))
+        u32::try_from(parked.len()).unwrap_or(u32::MAX)
     }
 
     /// Makes what is claimed of an instance pending. Suspects stay suspects.

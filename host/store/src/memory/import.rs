@@ -8,18 +8,18 @@ use super::data::{Data, Instance};
 use super::outside::Named;
 use crate::error::{Error, Result};
 use crate::letters::LetterBody;
-use crate::rows::{NewBlob, RunRow};
+use crate::rows::{Created, NewBlob, RunRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName, above};
-use crate::write::{NewItem, Wrote};
+use crate::write::NewItem;
 
 impl Data {
-    pub(super) fn import(&mut self, import: &Import) -> Result<Wrote> {
+    pub(super) fn import(&mut self, import: &Import) -> Result<Imported> {
         let old = match self.place_of(import) {
             Ok(old) => old,
-            Err(imported) => return Ok(Wrote::Imported(imported)),
+            Err(imported) => return Ok(imported),
         };
         if let Some(imported) = self.in_the_way(import, old) {
-            return Ok(Wrote::Imported(imported));
+            return Ok(imported);
         }
         self.check_instance(&import.new)?;
         self.check_new(false, [], import.runs.iter().map(|run| run.no))?;
@@ -30,11 +30,10 @@ impl Data {
         if let Some(old) = old {
             self.displace(old, import);
         }
-        self.create(&import.new)?;
+        let made = self.create(&import.new)?;
+        debug_assert_eq!(made, Ok(Created::New), "nothing that refuses it was there");
         self.write_imported(import, (epoch, version));
-        Ok(Wrote::Imported(
-            old.map_or(Imported::New, |old| Imported::Replaced { old }),
-        ))
+        Ok(old.map_or(Imported::New, |old| Imported::Replaced { old }))
     }
 
     /// The instance whose place is taken, if there is one, or why it cannot be taken.

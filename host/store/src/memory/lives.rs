@@ -5,22 +5,19 @@ use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerState, Tr
 use super::data::Data;
 use crate::error::Result;
 use crate::lives::{LifeOp, Lived, Reopen};
-use crate::write::Wrote;
+use crate::outside::Control;
 
 impl Data {
-    pub(super) fn life(&mut self, op: &LifeOp) -> Result<Wrote> {
-        let lived = match op {
-            LifeOp::Begin { instance, at_ms } => self.begin_waiting(*instance, *at_ms),
+    pub(super) fn life(&mut self, op: &LifeOp) -> Result<Lived> {
+        match op {
+            LifeOp::Begin { instance, at_ms } => Ok(self.begin_waiting(*instance, *at_ms)),
             LifeOp::Delete {
                 instance,
                 no,
                 at_ms,
-            } => self.delete(*instance, *no, *at_ms)?,
-            LifeOp::Reopen(reopen) => self.reopen(reopen)?,
-            // There is nothing behind a tombstone here.
-            LifeOp::Clear { .. } => Lived::Done,
-        };
-        Ok(Wrote::Lived(lived))
+            } => self.delete(*instance, *no, *at_ms),
+            LifeOp::Reopen(reopen) => self.reopen(reopen),
+        }
     }
 
     fn begin_waiting(&mut self, instance: InstanceId, at_ms: i64) -> Lived {
@@ -58,7 +55,12 @@ impl Data {
             self.entomb(no, at_ms);
             return Ok(Lived::Gone(no));
         }
-        self.control(instance, control, TriggerType::Delete, at_ms)?;
+        self.control(&Control {
+            instance,
+            no: control,
+            kind: TriggerType::Delete,
+            at_ms,
+        })?;
         self.doomed.insert(no);
         Ok(Lived::Done)
     }

@@ -133,7 +133,7 @@ impl MemoryStore {
         })
     }
 
-    fn carry_out(&self, own: &mut Own, mut write: Write, submitted_ms: i64) -> Result<Wrote> {
+    fn execute(&self, own: &mut Own, mut write: Write, submitted_ms: i64) -> Result<Wrote> {
         externalise(&mut write);
         if own.closed {
             return Err(Error::closed());
@@ -156,8 +156,12 @@ impl MemoryStore {
             Some(Fault::UnknownWritten) | None => {}
         }
         let now_ms = monotonic_ms(&*self.common.clock);
-        let wrote = self.common.data.lock().carry_out(&write, now_ms);
-        if let Ok(Wrote::Joined(incarnation)) = &wrote {
+        let wrote = {
+            let mut data = self.common.data.lock();
+            data.now_ms = now_ms;
+            data.carry_out(&write)
+        };
+        if let Ok(Wrote::Join(incarnation)) = &wrote {
             own.joined.push(*incarnation);
         }
         if let Some(witness) = &mut own.witness {
@@ -185,7 +189,7 @@ impl Store for MemoryStore {
         }
         let answers: Vec<_> = writes
             .into_iter()
-            .map(|(ticket, write)| (ticket, self.carry_out(&mut own, write, submitted_ms)))
+            .map(|(ticket, write)| (ticket, self.execute(&mut own, write, submitted_ms)))
             .collect();
         drop(own);
         if !answers.is_empty() {
@@ -193,12 +197,12 @@ impl Store for MemoryStore {
         }
     }
 
-    fn write(&self, write: Write) -> Result<Wrote> {
+    fn carry_out(&self, write: Write) -> Result<Wrote> {
         let submitted_ms = self.common.clock.wall_ms();
         let mut own = self.own.lock();
         // What was submitted before comes before.
-        self.carry_out_deferred(&mut own, usize::MAX);
-        self.carry_out(&mut own, write, submitted_ms)
+        self.execute_deferred(&mut own, usize::MAX);
+        self.execute(&mut own, write, submitted_ms)
     }
 
     fn notify(&self) {

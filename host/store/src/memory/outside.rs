@@ -4,14 +4,19 @@ use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
 use windlass_model::resumption::About;
 use windlass_model::{
-    Digest, InstanceId, InstanceNo, LetterNo, Seq, Token, TriggerNo, TriggerState, TriggerType,
+    Digest, InstanceNo, LetterNo, Seq, Token, TriggerNo, TriggerState, TriggerType,
 };
 
 use super::data::Data;
-use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, LetterRow, Lettered, NewDeadLetter};
-use crate::outside::{NewOutside, Scheduled, Touched, TriggerTarget};
+use crate::letters::{
+    DeadTrigger, DeleteLetter, LetterBody, LetterRow, Lettered, NewDeadLetter, PurgeLetters,
+    ReplayLetter,
+};
+use crate::outside::{
+    CancelTrigger, Control, Fire, NewOutside, Reschedule, Scheduled, Touched, TriggerTarget,
+};
 use crate::rows::{NewTrigger, TriggerRow, bounded, control};
-use crate::write::{Commit, Wrote};
+use crate::write::Commit;
 
 /// What a name from outside stands for.
 #[derive(Clone, Copy)]
@@ -28,9 +33,9 @@ fn holder(no: LetterNo) -> InstanceNo {
 }
 
 impl Data {
-    pub(super) fn schedule(&mut self, new: &NewOutside) -> crate::Result<Wrote> {
+    pub(super) fn schedule(&mut self, new: &NewOutside) -> crate::Result<Scheduled> {
         if let Some(named) = self.outside.get(&new.id) {
-            return Ok(Wrote::Scheduled(if named.request != new.request {
+            return Ok(if named.request != new.request {
                 Scheduled::Conflict
             } else if named.closed {
                 Scheduled::Closed
@@ -38,13 +43,13 @@ impl Data {
                 Scheduled::Already
             } else {
                 Scheduled::Finished
-            }));
+            });
         }
         let Some(instance) = self.ids.get(&new.instance).copied() else {
-            return Ok(Wrote::Scheduled(Scheduled::NoInstance));
+            return Ok(Scheduled::NoInstance);
         };
         if self.is_ended(instance) {
-            return Ok(Wrote::Scheduled(Scheduled::Closed));
+            return Ok(Scheduled::Closed);
         }
         self.check_new(false, [new.no], [])?;
         let row = NewTrigger {
@@ -71,22 +76,22 @@ impl Data {
             closed: false,
         };
         self.outside.insert(new.id, named);
-        Ok(Wrote::Scheduled(Scheduled::New))
+        Ok(Scheduled::New)
     }
 
-    pub(super) fn fire(&mut self, target: TriggerTarget, at_ms: i64) -> Wrote {
-        self.touch(target, |row| {
+    pub(super) fn fire(&mut self, fire: &Fire) -> Touched {
+        self.touch(fire.target, |row| {
             row.state = TriggerState::Pending;
-            row.due_ms = row.due_ms.min(at_ms);
+            row.due_ms = row.due_ms.min(fire.at_ms);
         })
     }
 
-    pub(super) fn reschedule(&mut self, target: TriggerTarget, due_ms: i64) -> Wrote {
-        self.touch(target, |row| row.due_ms = due_ms)
+    pub(super) fn reschedule(&mut self, reschedule: &Reschedule) -> Touched {
+        self.touch(reschedule.target, |row| row.due_ms = reschedule.due_ms)
     }
 
-    fn touch(&mut self, target: TriggerTarget, change: impl FnOnce(&mut TriggerRow)) -> Wrote {
-        let touched = match self.find_trigger(target) {
+    fn touch(&mut self, target: TriggerTarget, change: impl FnOnce(&mut TriggerRow)) -> Touched {
+        match self.find_trigger(target) {
             Err(touched) => touched,
             Ok(row) => match row.state {
                 TriggerState::Claimed => Touched::Running,
@@ -101,46 +106,37 @@ impl Data {
                     Touched::Done
                 }
             },
-        };
-        Wrote::Touched(touched)
+        }
     }
 
-    pub(super) fn cancel_trigger(&mut self, target: TriggerTarget, at_ms: i64) -> Wrote {
-        let touched = match self.find_trigger(target) {
+    pub(super) fn cancel_trigger(&mut self, cancel: &CancelTrigger) -> Touched {
+        match self.find_trigger(cancel.target) {
             Err(touched) => touched,
             Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
-                let about = About::Cancel { target: row.seq };
-                self.control_once(row.instance, TriggerType::Alter, about.encode(), at_ms);
+                let about = About::Cancel { target: row.seq }.encode();
+                self.control_once(row.instance, TriggerType::Alter, about, cancel.at_ms);
                 Touched::Running
             }
             Ok(row) => {
                 self.remove_trigger(row.no);
                 Touched::Done
             }
-        };
-        Wrote::Touched(touched)
+        }
     }
 
-    pub(super) fn control(
-        &mut self,
-        instance: InstanceId,
-        no: TriggerNo,
-        kind: TriggerType,
-        at_ms: i64,
-    ) -> crate::Result<Wrote> {
-        let touched = match self.ids.get(&instance).copied() {
-            None => Touched::NotFound,
-            Some(instance) if self.is_ended(instance) => Touched::Closed,
-            Some(instance) => {
-                if let Some(at_ms) = self.control_at(instance, kind, at_ms) {
-                    self.check_new(false, [no], [])?;
-                    let row = control(no, kind, Bytes::new(), at_ms);
-                    self.insert_trigger(instance, &row, false);
-                }
-                Touched::Done
-            }
+    pub(super) fn control(&mut self, new: &Control) -> crate::Result<Touched> {
+        let Some(instance) = self.ids.get(&new.instance).copied() else {
+            return Ok(Touched::NotFound);
         };
-        Ok(Wrote::Touched(touched))
+        if self.is_ended(instance) {
+            return Ok(Touched::Closed);
+        }
+        if let Some(at_ms) = self.control_at(instance, new.kind, new.at_ms) {
+            self.check_new(false, [new.no], [])?;
+            let row = control(new.no, new.kind, Bytes::new(), at_ms);
+            self.insert_trigger(instance, &row, false);
+        }
+        Ok(Touched::Done)
     }
 
     pub(super) fn cancel_all(&mut self, commit: &Commit) -> bool {
@@ -256,33 +252,7 @@ impl Data {
         Err(if dead { Touched::Dead } else { gone })
     }
 
-    pub(super) fn dead_letter(&mut self, op: &DeadLetterOp) -> crate::Result<Wrote> {
-        Ok(match op {
-            DeadLetterOp::Add(new) => {
-                self.bury_letter(new);
-                Wrote::Done
-            }
-            DeadLetterOp::Replay { no, trigger, at_ms } => {
-                Wrote::Letter(self.replay(*no, *trigger, *at_ms)?)
-            }
-            DeadLetterOp::Delete { no } => Wrote::Letter(self.delete_letter(*no)),
-            DeadLetterOp::Purge { before_ms, limit } => {
-                let letters = self.letters.values();
-                let mut old: Vec<_> = letters
-                    .map(|row| (row.letter.at_ms, row.no))
-                    .filter(|(at_ms, _)| at_ms < before_ms)
-                    .collect();
-                old.sort_unstable();
-                old.truncate(*limit as usize);
-                for (_, no) in &old {
-                    self.delete_letter(*no);
-                }
-                Wrote::Freed(u32::try_from(old.len()).unwrap_or(u32::MAX))
-            }
-        })
-    }
-
-    pub(super) fn bury_letter(&mut self, new: &NewDeadLetter) {
+    pub(super) fn add_letter(&mut self, new: &NewDeadLetter) {
         self.last_letter += 1;
         let no = LetterNo(self.last_letter);
         let mut letter = new.clone();
@@ -320,12 +290,13 @@ impl Data {
             })
         });
         if let Some(dead) = dead {
-            self.bury_letter(&NewDeadLetter::stale(dead, at_ms));
+            self.add_letter(&NewDeadLetter::stale(dead, at_ms));
         }
     }
 
-    fn replay(&mut self, no: LetterNo, trigger: TriggerNo, at_ms: i64) -> crate::Result<Lettered> {
-        let Some(row) = self.letters.get(&no).cloned() else {
+    pub(super) fn replay_letter(&mut self, replay: &ReplayLetter) -> crate::Result<Lettered> {
+        let at_ms = replay.at_ms;
+        let Some(row) = self.letters.get(&replay.no).cloned() else {
             return Ok(Lettered::NotFound);
         };
         if row.replayed_ms.is_some() {
@@ -333,16 +304,16 @@ impl Data {
         }
         match row.letter.body {
             LetterBody::Trigger(dead) => {
-                if !self.replay_trigger(dead, trigger, at_ms)? {
+                if !self.replay_trigger(dead, replay.trigger, at_ms)? {
                     return Ok(Lettered::Closed);
                 }
             }
             LetterBody::Stimulus(mut dead) => {
                 dead.at_ms = at_ms;
-                self.enqueue(&dead, None, at_ms);
+                self.add_to_queue(&dead, None, at_ms);
             }
         }
-        if let Some(row) = self.letters.get_mut(&no) {
+        if let Some(row) = self.letters.get_mut(&replay.no) {
             row.replayed_ms = Some(at_ms);
         }
         Ok(Lettered::Done)
@@ -381,7 +352,22 @@ impl Data {
         Ok(true)
     }
 
-    fn delete_letter(&mut self, no: LetterNo) -> Lettered {
+    pub(super) fn purge_letters(&mut self, purge: &PurgeLetters) -> u32 {
+        let letters = self.letters.values();
+        let mut old: Vec<_> = letters
+            .map(|row| (row.letter.at_ms, row.no))
+            .filter(|(at_ms, _)| *at_ms < purge.before_ms)
+            .collect();
+        old.sort_unstable();
+        old.truncate(purge.limit as usize);
+        for (_, no) in &old {
+            self.delete_letter(&DeleteLetter { no: *no });
+        }
+        u32::try_from(old.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn delete_letter(&mut self, delete: &DeleteLetter) -> Lettered {
+        let no = delete.no;
         match self.letters.remove(&no) {
             None => Lettered::NotFound,
             Some(row) => {

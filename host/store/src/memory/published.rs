@@ -1,26 +1,27 @@
 //! Published definitions, schedules, reservations and duties in memory.
 
-use windlass_model::{BindingNo, Incarnation, InstanceId, InstanceNo, ScheduleNo, failpoint};
+use windlass_model::{BindingNo, InstanceId, InstanceNo, ScheduleNo, failpoint};
 
 use super::data::Data;
 use crate::drafts::SourceRow;
 use crate::error::Result;
 use crate::published::{
     BindingRow, NewPublication, NewSchedule, Overlap, Plan, Planned, PublicationQuery,
-    PublicationRow, PutOff, ScheduleQuery, ScheduleRow, has_moved,
+    PublicationRow, Published, PutOff, Retract, ScheduleQuery, ScheduleRow, has_moved,
 };
-use crate::rows::{NewInstance, cancellation};
-use crate::write::Wrote;
+use crate::retention::is_given;
+use crate::rows::{Created, NewInstance, cancellation};
+use crate::write::{Duty, Fenced, OrFenced};
 
 impl Data {
-    pub(super) fn publish(&mut self, new: &NewPublication) -> Result<Wrote> {
+    pub(super) fn publish(&mut self, new: &NewPublication) -> Result<OrFenced<Published>> {
         new.check()?;
         let definition = &new.definition;
         let name = &definition.name;
         let current = self.published(name);
         let moved = has_moved(new.only, current.as_ref().map(|row| row.version));
         if moved || !self.take_draft(name, new.draft) {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         self.keep_definition(definition);
         let unchanged = current.filter(|current| current.definition == definition.digest);
@@ -53,20 +54,26 @@ impl Data {
             };
             self.sources.insert(source.clone(), row);
         }
-        Ok(Wrote::Published { version, unchanged })
+        Ok(Ok(Published { version, unchanged }))
     }
 
-    pub(super) fn retract(&mut self, name: &str, only: Option<u32>, at_ms: i64) -> Wrote {
-        let current = self.published(name);
-        if has_moved(only, current.as_ref().map(|row| row.version)) {
-            return Wrote::Fenced;
+    pub(super) fn retract(&mut self, retract: &Retract) -> OrFenced<Option<u32>> {
+        let name = &retract.name;
+        let version = self.published(name).map(|current| current.version);
+        if has_moved(retract.only, version) {
+            return Err(Fenced);
         }
-        if current.is_some() {
-            self.retire(name, at_ms);
-            self.bindings.retain(|_, (of, _)| of != name);
-            self.schedules.retain(|_, row| row.workflow != name);
+        if version.is_some() {
+            self.take_back(name, retract.at_ms);
         }
-        Wrote::Retracted(current.map(|current| current.version))
+        Ok(version)
+    }
+
+    /// Takes the published version of a workflow back.
+    pub(super) fn take_back(&mut self, name: &str, at_ms: i64) {
+        self.retire(name, at_ms);
+        self.bindings.retain(|_, (of, _)| of != name);
+        self.schedules.retain(|_, row| row.workflow != name);
     }
 
     pub(super) fn published(&self, name: &str) -> Option<PublicationRow> {
@@ -90,7 +97,7 @@ impl Data {
     }
 
     /// Rows of the trigger index, by number.
-    pub(super) fn bindings(&self, wanted: impl Fn(&BindingRow) -> bool) -> Vec<BindingRow> {
+    pub(super) fn bindings_where(&self, wanted: impl Fn(&BindingRow) -> bool) -> Vec<BindingRow> {
         let rows = self
             .bindings
             .iter()
@@ -188,35 +195,35 @@ impl Data {
         self.schedules.insert(row.no, row);
     }
 
-    pub(super) fn plan(&mut self, plan: &Plan) -> Result<Wrote> {
+    pub(super) fn plan(&mut self, plan: &Plan) -> Result<OrFenced<Planned>> {
         let row = self.schedules.get(&plan.schedule);
         let row = row.filter(|row| row.last_planned_ms == plan.expected_last_planned_ms);
         let Some(last) = row.map(|row| row.last_instance) else {
-            return Ok(Wrote::Planned(Planned::Stale));
+            return Ok(Ok(Planned::Stale));
         };
         let Some(new) = &plan.create else {
             self.move_on(plan, None);
-            return Ok(Wrote::Planned(Planned::Skipped));
+            return Ok(Ok(Planned::Skipped));
         };
         let before = last.and_then(|id| self.unfinished(id));
         if before.is_some() && plan.overlap == Overlap::Skip {
             self.move_on(plan, None);
-            return Ok(Wrote::Planned(Planned::Skipped));
+            return Ok(Ok(Planned::Skipped));
         }
         if before.is_some() && plan.overlap == Overlap::Queue {
             if let Some(row) = self.schedules.get_mut(&plan.schedule) {
                 row.next_ms = plan.again_ms;
                 row.troubles = 0;
             }
-            return Ok(Wrote::Planned(Planned::Queued));
+            return Ok(Ok(Planned::Queued));
         }
         match self.create(new)? {
-            Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
-            Wrote::Reserved { .. } => {
+            Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
+            Ok(Created::Reserved { .. }) => {
                 self.move_on(plan, None);
-                return Ok(Wrote::Planned(Planned::Skipped));
+                return Ok(Ok(Planned::Skipped));
             }
-            refused => return Ok(refused),
+            Err(Fenced) => return Ok(Err(Fenced)),
         }
         self.move_on(plan, Some(new.id));
         if let (Some(no), Overlap::CancelPrevious(trigger)) = (before, plan.overlap)
@@ -224,7 +231,7 @@ impl Data {
         {
             self.insert_trigger(no, &cancellation(trigger, plan.at_ms), false);
         }
-        Ok(Wrote::Planned(Planned::Created(new.id)))
+        Ok(Ok(Planned::Created(new.id)))
     }
 
     fn move_on(&mut self, plan: &Plan, made: Option<InstanceId>) {
@@ -239,15 +246,15 @@ impl Data {
         }
     }
 
-    pub(super) fn put_schedule_off(&mut self, put_off: &PutOff) -> Wrote {
+    pub(super) fn put_off(&mut self, put_off: &PutOff) -> Planned {
         let row = self.schedules.get_mut(&put_off.schedule);
         let row = row.filter(|row| row.last_planned_ms == put_off.expected_last_planned_ms);
         let Some(row) = row else {
-            return Wrote::Planned(Planned::Stale);
+            return Planned::Stale;
         };
         row.next_ms = put_off.again_ms;
         row.troubles = row.troubles.saturating_add(1);
-        Wrote::Planned(Planned::Queued)
+        Planned::Queued
     }
 
     /// Lets schedules in trouble be tried again at once.
@@ -276,19 +283,14 @@ impl Data {
         Some(self.instances.get(no)?.row.id)
     }
 
-    pub(super) fn duty(
-        &mut self,
-        name: &str,
-        incarnation: Incarnation,
-        every_ms: Option<u64>,
-        at_ms: i64,
-    ) -> Wrote {
-        let last = self.duties.get(name).copied();
-        let given = crate::retention::is_given(last, incarnation, every_ms, at_ms);
+    pub(super) fn duty(&mut self, duty: &Duty) -> bool {
+        let (incarnation, at_ms) = (duty.incarnation, duty.at_ms);
+        let last = self.duties.get(&duty.name).copied();
+        let given = is_given(last, incarnation, duty.every_ms, at_ms);
         let mine = given && self.members.contains_key(&incarnation);
         if mine {
-            self.duties.insert(name.to_owned(), (incarnation, at_ms));
+            self.duties.insert(duty.name.clone(), (incarnation, at_ms));
         }
-        Wrote::Duty(mine)
+        mine
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use windlass_model::{
     BlobRef, BookmarkNo, Digest, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScopeNo, Seq,
     TriggerId, TriggerState,
 };
 
 use super::MemoryStore;
-use super::data::{Data, Instance};
+use super::data::{Answer as _, Data, Instance};
 use super::stimuli::Kept;
 use crate::codes;
 use crate::components::{ComponentRow, Stored};
@@ -19,21 +20,46 @@ use crate::letters::{LetterBody, LetterQuery, LetterRow};
 use crate::outside::{DuePlace, DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Backlog, Counts, InstanceQuery, Reader};
+use crate::read::{Backlog, Counts, InstanceQuery, Reader, with_readers};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
-impl MemoryStore {
+impl Data {
     fn of<T>(&self, no: InstanceNo, read: impl FnOnce(&Instance) -> T) -> Option<T> {
-        self.common.data.lock().instances.get(&no).map(read)
+        self.instances.get(&no).map(read)
     }
 }
 
-impl Reader for MemoryStore {
+impl MemoryStore {
+    /// What there is, unless a test lets this reader fail.
+    fn reading(&self, reader: &str) -> Result<MutexGuard<'_, Data>> {
+        let mut own = self.own.lock();
+        if reader == "definition" && own.unread > 0 {
+            own.unread -= 1;
+            return Err(Error::new(codes::BUSY, "the definitions are out of reach").transient());
+        }
+        drop(own);
+        Ok(self.common.data.lock())
+    }
+}
+
+/// Reads by the method of [`Data`] with the name of the reader.
+macro_rules! readers {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $kind:ty),*) -> $found:ty, by $room:ident;)+) => {
+        impl Reader for MemoryStore {
+            $(fn $name(&self, $($arg: $kind),*) -> Result<$found> {
+                self.reading(stringify!($name))?.$name($($arg),*).answer()
+            })+
+        }
+    };
+}
+with_readers! { readers }
+
+impl Data {
     fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
-        let no = self.common.data.lock().ids.get(&id).copied();
+        let no = self.ids.get(&id).copied();
         Ok(no.and_then(|no| self.of(no, |instance| instance.row.clone())))
     }
 
@@ -41,23 +67,19 @@ impl Reader for MemoryStore {
         Ok(self.of(no, |instance| instance.row.clone()))
     }
 
-    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
-        self.common.data.lock().snapshot(id, bounds)
-    }
-
     fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {
         let Some((first, last)) = prefix::range(prefix) else {
             return Ok(Vec::new());
         };
         let id = |bytes| InstanceId(uuid::Uuid::from_bytes(bytes));
-        let data = self.common.data.lock();
+        let data = self;
         let found = data.ids.range(id(first)..=id(last)).take(limit as usize);
         let found = found.filter_map(|(_, no)| data.instances.get(no));
         Ok(found.map(|instance| instance.row.clone()).collect())
     }
 
     fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let before = query.before.unwrap_or(InstanceNo(i64::MAX));
         let found = data
             .instances
@@ -111,16 +133,16 @@ impl Reader for MemoryStore {
     }
 
     fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
-        Ok(self.common.data.lock().runs.get(&no).cloned())
+        Ok(self.runs.get(&no).cloned())
     }
 
     fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
-        let data = self.common.data.lock();
+        let data = self;
         Ok(data.runs.get(&no).and_then(|run| run.output.clone()))
     }
 
     fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let mut next = match before {
             None => data
                 .instances
@@ -150,7 +172,7 @@ impl Reader for MemoryStore {
     }
 
     fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let numbers = data.triggers_of(instance);
         let by_seq: BTreeMap<_, _> = numbers
             .iter()
@@ -161,80 +183,27 @@ impl Reader for MemoryStore {
     }
 
     fn definition(&self, digest: Digest) -> Result<Option<DefinitionRow>> {
-        let mut own = self.own.lock();
-        if own.unread > 0 {
-            own.unread -= 1;
-            return Err(Error::new(codes::BUSY, "the definitions are out of reach").transient());
-        }
-        drop(own);
-        Ok(self.common.data.lock().definitions.get(&digest).cloned())
+        Ok(self.definitions.get(&digest).cloned())
     }
 
     fn pins(&self, digest: Digest) -> Result<Option<PinsRow>> {
-        Ok(self.common.data.lock().pins.get(&digest).cloned())
-    }
-
-    fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
-        Ok(self.common.data.lock().published(name))
-    }
-
-    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        Ok(self.common.data.lock().publications(query))
-    }
-
-    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
-        Ok(self.common.data.lock().is_heard(hash, now_ms))
+        Ok(self.pins.get(&digest).cloned())
     }
 
     fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
-        let data = self.common.data.lock();
-        Ok(data.bindings(|row| row.binding.hash == hash))
+        let data = self;
+        Ok(data.bindings_where(|row| row.binding.hash == hash))
     }
 
     fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
-        let data = self.common.data.lock();
-        let mut rows = data.bindings(|row| row.workflow == workflow);
+        let data = self;
+        let mut rows = data.bindings_where(|row| row.workflow == workflow);
         rows.sort_by(|a, b| a.binding.key.cmp(&b.binding.key));
         Ok(rows)
     }
 
-    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        Ok(self.common.data.lock().schedules(query))
-    }
-
-    fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
-        Ok(self.common.data.lock().drafts.get(name).cloned())
-    }
-
-    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
-        let data = self.common.data.lock();
-        let rows = data.drafts.values();
-        let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
-        Ok(rows.take(limit as usize).cloned().collect())
-    }
-
-    fn source(&self, name: &str) -> Result<Option<SourceRow>> {
-        Ok(self.common.data.lock().sources.get(name).cloned())
-    }
-
-    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
-        let data = self.common.data.lock();
-        let rows = data.sources.values();
-        let rows = rows.filter(|row| after.is_none_or(|after| row.name.as_str() > after));
-        Ok(rows.take(limit as usize).cloned().collect())
-    }
-
-    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
-        let data = self.common.data.lock();
-        Ok(data.upkeep.values().take(limit as usize).cloned().collect())
-    }
-
-    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
-        Ok(self.common.data.lock().expired(before_ms, now_ms, limit))
-    }
-
     fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         Ok(match target {
             TriggerTarget::Outside(name) => {
                 let named = data.outside.get(&name);
@@ -245,7 +214,7 @@ impl Reader for MemoryStore {
     }
 
     fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let named = data.outside.get(&id);
         Ok(named.and_then(|named| {
             Some(OutsideRow {
@@ -260,7 +229,7 @@ impl Reader for MemoryStore {
     }
 
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
         let mut rows: Vec<_> = rows
             .filter(|row| row.due_ms <= query.until_ms)
@@ -272,7 +241,7 @@ impl Reader for MemoryStore {
     }
 
     fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.stimuli.bookmarks.values().filter(|row| {
             let bookmark = &row.bookmark;
             query.instance.is_none_or(|no| no == row.instance)
@@ -287,12 +256,12 @@ impl Reader for MemoryStore {
     }
 
     fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         Ok(data.stimuli.bookmarks.get(&no).cloned())
     }
 
     fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let mut rows = data.stimuli.bookmarks.values();
         Ok(rows.find(|row| row.bookmark.token == token).cloned())
     }
@@ -303,7 +272,7 @@ impl Reader for MemoryStore {
     }
 
     fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
             Some(QueuedRow {
                 no: *no,
@@ -333,7 +302,7 @@ impl Reader for MemoryStore {
     }
 
     fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.stimuli.kept.iter().filter_map(|(no, kept)| {
             Some(BufferedRow {
                 no: *no,
@@ -346,7 +315,7 @@ impl Reader for MemoryStore {
     }
 
     fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.letters.values().filter(|row| {
             let of = match &row.letter.body {
                 LetterBody::Trigger(dead) => Some(dead.instance),
@@ -357,12 +326,12 @@ impl Reader for MemoryStore {
                 && query.after.is_none_or(|after| row.no > after)
         });
         let rows = rows.take(query.limit as usize);
-        Ok(rows.map(|row| named(&data, row)).collect())
+        Ok(rows.map(|row| named(data, row)).collect())
     }
 
     fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
-        let data = self.common.data.lock();
-        Ok(data.letters.get(&no).map(|row| named(&data, row)))
+        let data = self;
+        Ok(data.letters.get(&no).map(|row| named(data, row)))
     }
 
     fn children(
@@ -371,7 +340,7 @@ impl Reader for MemoryStore {
         after: Option<InstanceNo>,
         limit: u32,
     ) -> Result<Vec<InstanceRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.instances.values().map(|instance| &instance.row);
         let rows = rows.filter(|row| {
             row.parent.is_some_and(|of| of.instance == parent)
@@ -381,12 +350,12 @@ impl Reader for MemoryStore {
     }
 
     fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
-        let data = self.common.data.lock();
+        let data = self;
         Ok(data.blobs.get(&blob.digest).map(|(_, bytes)| bytes.clone()))
     }
 
     fn members(&self) -> Result<Vec<MemberRow>> {
-        let data = self.common.data.lock();
+        let data = self;
         Ok(data
             .members
             .values()
@@ -395,27 +364,11 @@ impl Reader for MemoryStore {
     }
 
     fn setting(&self, name: &str) -> Result<Option<Bytes>> {
-        Ok(self.common.data.lock().settings.get(name).cloned())
-    }
-
-    fn component(&self, digest: Digest) -> Result<Option<Stored>> {
-        let data = self.common.data.lock();
-        let found = data.components.iter().find(|it| it.row.digest == digest);
-        Ok(found.map(|it| Stored {
-            bytes: it.bytes.clone(),
-            signature: it.signature.clone(),
-        }))
-    }
-
-    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let data = self.common.data.lock();
-        let rows = data.components.iter().map(|it| it.row.clone());
-        let rows = rows.filter(|row| row.generation > after);
-        Ok(rows.take(limit as usize).collect())
+        Ok(self.settings.get(name).cloned())
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
-        let data = self.common.data.lock();
+        let data = self;
         let rows = data.due.iter().filter_map(|due| data.triggers.get(&due.3));
         let due = rows.filter(|row| row.due_ms <= now_ms);
         let dead = data.letters.values();
@@ -427,7 +380,7 @@ impl Reader for MemoryStore {
     }
 
     fn counts(&self) -> Result<Counts> {
-        let data = self.common.data.lock();
+        let data = self;
         let unfinished = data.instances.values();
         let unfinished = unfinished
             .filter(|instance| !instance.row.status.is_final())

@@ -12,11 +12,12 @@ use super::data::Data;
 use crate::children::{ended, refused};
 use crate::error::Result;
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::rows::{NewTrigger, Parent};
+use crate::rows::{Created, NewTrigger, Parent};
 use crate::stimuli::{
-    BookmarkRow, Cursor, NewBookmark, NewStimulus, QueueOp, Resume, Send, Sent, Taker,
+    BookmarkRow, Cursor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, SendOutcome,
+    Sent, Taker,
 };
-use crate::write::{Commit, Finish, Wrote};
+use crate::write::{Commit, Fenced, Finish, OrFenced};
 
 /// Holds the blobs of a stimulus until it is known who else does.
 const IN_HAND: InstanceNo = InstanceNo(i64::MIN);
@@ -175,7 +176,7 @@ impl Data {
         true
     }
 
-    pub(super) fn resume(&mut self, resume: &Resume) -> Wrote {
+    pub(super) fn resume(&mut self, resume: &Resume) -> Sent {
         let mut bookmarks = self.stimuli.bookmarks.values();
         let met = bookmarks
             .find(|met| met.bookmark.token == resume.token && lasts(met, resume.at_ms))
@@ -190,21 +191,21 @@ impl Data {
         }
         sent.dropped = sent.resumed.is_empty();
         self.take_due(resume.taker, resume.at_ms, &due, &mut sent);
-        Wrote::Sent(sent)
+        sent
     }
 
-    pub(super) fn send(&mut self, send: &Send) -> Result<Wrote> {
+    pub(super) fn send(&mut self, send: &Send) -> Result<SendOutcome> {
         let stimulus = &send.stimulus;
         let mut cursor = None;
         if let Some(no) = send.queued {
             match self.stimuli.kept.get(&no) {
                 Some(kept) if kept.ready_ms.is_some() => cursor = kept.cursor,
-                _ => return Ok(Wrote::Fenced),
+                _ => return Ok(SendOutcome::Gone),
             }
         }
         let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send) {
-            return Ok(Wrote::Moved);
+            return Ok(SendOutcome::Moved);
         }
         if starts {
             for (_, new) in &send.starts {
@@ -215,13 +216,13 @@ impl Data {
         let (mut sent, mut due) = (Sent::default(), Vec::new());
         for (_, new) in send.starts.iter().filter(|_| starts) {
             match self.create(new)? {
-                Wrote::Created => {
+                Ok(Created::New) => {
                     sent.started.push(new.id);
                     due.push(new.no);
                 }
-                Wrote::Exists(_) => sent.started.push(new.id),
-                Wrote::Reserved { by } => sent.reserved.push(by),
-                _ => {}
+                Ok(Created::Exists(_)) => sent.started.push(new.id),
+                Ok(Created::Reserved { by }) => sent.reserved.push(by),
+                Ok(Created::Deleted) | Err(Fenced) => {}
             }
         }
         let next = if stimulus.delivery.resumes() {
@@ -235,7 +236,7 @@ impl Data {
             (Some(no), None) => self.remove_stimulus(no, send.at_ms),
             (Some(no), next) => self.note_cursor(no, next),
             (None, next) => {
-                let no = self.enqueue(stimulus, None, send.at_ms);
+                let no = self.add_to_queue(stimulus, None, send.at_ms);
                 self.note_cursor(no, next);
             }
         }
@@ -247,7 +248,7 @@ impl Data {
             self.loosen_blobs(IN_HAND, send.at_ms);
         }
         self.take_due(send.taker, send.at_ms, &due, &mut sent);
-        Ok(Wrote::Sent(sent))
+        Ok(SendOutcome::Sent(sent))
     }
 
     /// Takes what is due of these instances where that is nobody's and goes on.
@@ -263,7 +264,9 @@ impl Data {
     pub(super) fn is_heard(&self, hash: Digest, now_ms: i64) -> bool {
         let mut waits = self.stimuli.bookmarks.values();
         waits.any(|met| met.bookmark.hash == hash && lasts(met, now_ms))
-            || !self.bindings(|row| row.binding.hash == hash).is_empty()
+            || !self
+                .bindings_where(|row| row.binding.hash == hash)
+                .is_empty()
     }
 
     fn bound_as(&self, hash: Digest, send: &Send) -> bool {
@@ -353,7 +356,11 @@ impl Data {
         true
     }
 
-    pub(super) fn enqueue(
+    pub(super) fn enqueue(&mut self, new: &NewStimulus) {
+        self.add_to_queue(new, None, new.at_ms);
+    }
+
+    pub(super) fn add_to_queue(
         &mut self,
         new: &NewStimulus,
         source: Option<InstanceNo>,
@@ -395,13 +402,9 @@ impl Data {
         }
     }
 
-    pub(super) fn queue(&mut self, op: &QueueOp) -> Wrote {
+    pub(super) fn queue(&mut self, op: &QueueOp) -> OrFenced<()> {
         let queued = |kept: &Kept| kept.ready_ms.is_some();
         let done = match op {
-            QueueOp::Add(new) => {
-                self.enqueue(new, None, new.at_ms);
-                true
-            }
             QueueOp::Delay {
                 no,
                 ready_ms,
@@ -424,13 +427,8 @@ impl Data {
             }
             QueueOp::Delete { no } => self.delete_waiting(*no, queued),
             QueueOp::Unbuffer { no } => self.delete_waiting(*no, |kept| kept.expires_ms.is_some()),
-            QueueOp::Expire {
-                queued_before_ms,
-                now_ms,
-                limit,
-            } => return Wrote::Freed(self.expire(*queued_before_ms, *now_ms, *limit)),
         };
-        if done { Wrote::Done } else { Wrote::Fenced }
+        if done { Ok(()) } else { Err(Fenced) }
     }
 
     fn delete_waiting(&mut self, no: StimulusNo, is: impl Fn(&Kept) -> bool) -> bool {
@@ -442,23 +440,23 @@ impl Data {
         true
     }
 
-    fn expire(&mut self, queued_before_ms: i64, now_ms: i64, limit: u32) -> u32 {
+    pub(super) fn expire(&mut self, expire: &Expire) -> u32 {
         let kept = || self.stimuli.kept.iter();
         let mut queued: Vec<_> = kept()
             .filter(|(_, kept)| kept.ready_ms.is_some())
             .map(|(no, kept)| (kept.stimulus.at_ms, *no))
-            .filter(|(at_ms, _)| *at_ms < queued_before_ms)
+            .filter(|(at_ms, _)| *at_ms < expire.queued_before_ms)
             .collect();
         let mut buffered: Vec<_> = kept()
             .filter_map(|(no, kept)| Some((kept.expires_ms?, *no)))
-            .filter(|(expires_ms, _)| *expires_ms <= now_ms)
+            .filter(|(expires_ms, _)| *expires_ms <= expire.now_ms)
             .collect();
         let mut count = 0;
         for old in [&mut queued, &mut buffered] {
             old.sort_unstable();
-            old.truncate(limit as usize);
+            old.truncate(expire.limit as usize);
             for (_, no) in old {
-                self.kill_stimulus(*no, "expired", None, now_ms);
+                self.kill_stimulus(*no, "expired", None, expire.now_ms);
                 count += 1;
             }
         }
@@ -469,7 +467,7 @@ impl Data {
         let Some(kept) = self.stimuli.kept.get(&no).cloned() else {
             return;
         };
-        self.bury_letter(&NewDeadLetter {
+        self.add_letter(&NewDeadLetter {
             reason: reason.to_owned(),
             body: LetterBody::Stimulus(Box::new(kept.stimulus)),
             failure: error.cloned(),
@@ -487,7 +485,7 @@ impl Data {
     /// Begins the children of a step. One that cannot be made has failed.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Result<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child)?, Wrote::Created);
+            let made = matches!(self.create(child)?, Ok(Created::New));
             if let (false, Some(parent)) = (made, &child.parent) {
                 self.tell(parent, refused(child), commit.at_ms);
             }

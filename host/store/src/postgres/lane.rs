@@ -86,13 +86,7 @@ impl Work for Single<'_> {
         let wrote = session.carry_out(self.0).await?;
         #[cfg(test)]
         super::tests::trips::note(session.shared, self.0, &wrote);
-        let idle = match &wrote {
-            Wrote::Claimed(claims) => claims.instances.is_empty(),
-            Wrote::Freed(count) => *count == 0,
-            Wrote::Fenced | Wrote::Renewed { .. } => true,
-            _ => false,
-        };
-        if !idle {
+        if !wrote.is_idle() {
             session.leave_trace(trace).await?;
         }
         Ok(wrote)

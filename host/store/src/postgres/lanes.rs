@@ -1,17 +1,17 @@
-//! What waits for the connections that write: a lane for each, and what crosses them all.
+//! What waits for the connections that write: a lane for each connection, and barriers across all.
 //!
-//! Writes of a line ([`Line`]) wait in its lane, in order. A write of all lines stands in all
-//! lanes at once: each stops before it, the first one carries it out when all have come that
-//! far, and they go on when it is answered. So it comes after all that was submitted before, and
-//! before all that is submitted after it. What stands in none has a lane of its own, the last
-//! one, which nothing crosses.
+//! Keyed writes ([`Order`]) wait in the lane of their key, in order. A barrier stands in all lanes
+//! at once: each lane stops before the barrier, the first lane carries the barrier out when all
+//! lanes have come that far, and the lanes go on when the barrier is answered. So a barrier comes
+//! after every write that was submitted before, and before every write that is submitted after.
+//! Unordered writes have a lane of their own, the last one, in which no barrier stands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::Line;
+use crate::Order;
 use crate::queue::Batch;
 use crate::weight::weight;
 
@@ -20,7 +20,7 @@ pub(super) enum Next {
     /// To carry out these.
     Work(Vec<Batch>),
     /// To meet the other lanes.
-    Meet(Arc<Crossing>),
+    Meet(Arc<Barrier>),
     /// Nothing any more.
     End,
 }
@@ -28,7 +28,7 @@ pub(super) enum Next {
 /// Something in a lane.
 enum Entry {
     Batch(Batch, Weight),
-    Crossing(Arc<Crossing>),
+    Barrier(Arc<Barrier>),
 }
 
 /// How much of the room something takes.
@@ -42,9 +42,9 @@ struct Weight {
 struct Waiting {
     lanes: Vec<VecDeque<Entry>>,
     weight: Weight,
-    /// The newest crossing, as long as nothing stands behind it and nobody carries it out: what
+    /// The newest barrier, as long as nothing stands behind it and nobody carries it out: what
     /// comes now may join it.
-    last: Option<Arc<Crossing>>,
+    last: Option<Arc<Barrier>>,
     closed: bool,
 }
 
@@ -89,7 +89,7 @@ impl Lanes {
 
     /// Waits for room and adds a batch, or gives it back if all is closed.
     pub(super) fn push(&self, batch: Batch) -> Result<(), Batch> {
-        let line = batch.sink.line();
+        let order = batch.sink.order();
         let weight = Weight {
             writes: batch.writes.len(),
             bytes: batch.writes.iter().map(|(_, write)| weight(write)).sum(),
@@ -102,12 +102,12 @@ impl Lanes {
             return Err(batch);
         }
         waiting.weight.add(weight);
-        let lane = match line {
-            Line::None => self.lines,
-            Line::Of(line) => line % self.lines,
-            Line::All if self.lines == 1 => 0,
-            Line::All => {
-                self.cross(&mut waiting, batch, weight);
+        let lane = match order {
+            Order::Unordered => self.lines,
+            Order::Keyed(key) => key % self.lines,
+            Order::Barrier if self.lines == 1 => 0,
+            Order::Barrier => {
+                self.add_barrier(&mut waiting, batch, weight);
                 return Ok(());
             }
         };
@@ -123,23 +123,23 @@ impl Lanes {
         Ok(())
     }
 
-    fn cross(&self, waiting: &mut Waiting, batch: Batch, weight: Weight) {
+    fn add_barrier(&self, waiting: &mut Waiting, batch: Batch, weight: Weight) {
         if let Some(last) = &waiting.last {
             last.batches.lock().push((batch, weight));
             return;
         }
-        let crossing = Arc::new(Crossing::new(self.lines - 1));
-        crossing.batches.lock().push((batch, weight));
+        let barrier = Arc::new(Barrier::new(self.lines - 1));
+        barrier.batches.lock().push((batch, weight));
         for entries in waiting.lanes.iter_mut().take(self.lines) {
-            entries.push_back(Entry::Crossing(Arc::clone(&crossing)));
+            entries.push_back(Entry::Barrier(Arc::clone(&barrier)));
         }
-        waiting.last = Some(crossing);
+        waiting.last = Some(barrier);
         for ready in self.ready.iter().take(self.lines) {
             ready.notify_one();
         }
     }
 
-    /// Waits for something in a lane, and takes all of it up to the next crossing.
+    /// Waits for something in a lane, and takes all of it up to the next barrier.
     pub(super) fn take(&self, lane: usize) -> Next {
         let mut waiting = self.waiting.lock();
         loop {
@@ -154,11 +154,11 @@ impl Lanes {
                         batches.push(batch);
                         taken.add(weight);
                     }
-                    Entry::Crossing(crossing) if batches.is_empty() => {
-                        return Next::Meet(crossing);
+                    Entry::Barrier(barrier) if batches.is_empty() => {
+                        return Next::Meet(barrier);
                     }
-                    crossing @ Entry::Crossing(_) => {
-                        entries.push_front(crossing);
+                    barrier @ Entry::Barrier(_) => {
+                        entries.push_front(barrier);
                         break;
                     }
                 }
@@ -176,16 +176,16 @@ impl Lanes {
         }
     }
 
-    /// What a crossing is about; nothing joins it from now on.
-    pub(super) fn take_crossing(&self, crossing: &Arc<Crossing>) -> Vec<Batch> {
+    /// What a barrier is about; nothing joins it from now on.
+    pub(super) fn take_barrier(&self, barrier: &Arc<Barrier>) -> Vec<Batch> {
         let mut waiting = self.waiting.lock();
         if let Some(last) = &waiting.last
-            && Arc::ptr_eq(last, crossing)
+            && Arc::ptr_eq(last, barrier)
         {
             waiting.last = None;
         }
         let mut taken = Weight::default();
-        let batches = std::mem::take(&mut *crossing.batches.lock());
+        let batches = std::mem::take(&mut *barrier.batches.lock());
         let batches = batches.into_iter().map(|(batch, weight)| {
             taken.add(weight);
             batch
@@ -223,7 +223,7 @@ impl Weight {
 }
 
 /// Where all lanes meet.
-pub(super) struct Crossing {
+pub(super) struct Barrier {
     batches: Mutex<Vec<(Batch, Weight)>>,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -235,7 +235,7 @@ struct Stage {
     over: bool,
 }
 
-impl Crossing {
+impl Barrier {
     fn new(missing: usize) -> Self {
         Self {
             batches: Mutex::default(),
@@ -270,7 +270,7 @@ impl Crossing {
 }
 
 /// All lanes stand still until this is dropped.
-pub(super) struct Held<'c>(&'c Crossing);
+pub(super) struct Held<'c>(&'c Barrier);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {

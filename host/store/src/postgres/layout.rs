@@ -10,17 +10,8 @@ use super::connect::Connection;
 use super::fault::{Fault, explain};
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::sql::layout::{POSTGRES_STEPS, postgres as steps};
 use crate::upkeep::Layout;
-
-/// Each migration ever released, in order, never changed afterwards.
-const STEPS: &[&str] = &[
-    include_str!("schema.sql"),
-    include_str!("schema_components.sql"),
-    include_str!("schema_component_use.sql"),
-    include_str!("schema_snapshots.sql"),
-    include_str!("schema_troubles.sql"),
-    include_str!("schema_component_signatures.sql"),
-];
 
 /// `wlas`: names the lock, with the schema.
 const LOCK: i32 = 0x776c_6173;
@@ -29,7 +20,7 @@ const LOCK: i32 = 0x776c_6173;
 pub(super) async fn layout(connection: &Connection, place: &str, schema: &str) -> Result<Layout> {
     Ok(Layout {
         found: version(connection, place, schema).await?,
-        current: STEPS.len(),
+        current: POSTGRES_STEPS,
     })
 }
 
@@ -77,7 +68,7 @@ async fn migrate(connection: &Connection, place: &str, schema: &str) -> Result<(
             .await
             .map_err(told)?;
     }
-    for (number, step) in (1_i64..).zip(STEPS).skip(version) {
+    for (number, step) in (1_i64..).zip(steps()).skip(version) {
         client.batch_execute(step).await.map_err(told)?;
         failpoint::pass("store-in-migration");
         client
@@ -123,7 +114,7 @@ async fn version(connection: &Connection, place: &str, schema: &str) -> Result<u
         .and_then(|row| row.try_get(0))
         .map_err(told)?;
     let version = usize::try_from(version).unwrap_or(usize::MAX);
-    if version > STEPS.len() {
+    if version > POSTGRES_STEPS {
         let text = format!("a newer Windlass has laid out {place}");
         return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another database."));
     }

@@ -216,8 +216,8 @@ impl Store for PostgresStore {
         queue::submit(sink, writes, |batch| self.shared.lanes.push(batch));
     }
 
-    fn write(&self, write: Write) -> Result<Wrote> {
-        queue::write(self, write)
+    fn carry_out(&self, write: Write) -> Result<Wrote> {
+        queue::wait(self, write)
     }
 
     fn notify(&self) {

@@ -6,10 +6,9 @@ use crate::error::Result;
 use crate::outside::DueQuery;
 use crate::read::Backlog;
 use crate::rows::TriggerRow;
-use crate::sql::read::Tables;
 use crate::sql::row::unsigned;
 use crate::sql::rows::trigger;
-use crate::sql::{Source as _, params, sql};
+use crate::sql::{InTables, Source as _, Tables, params, sql};
 
 /// The priorities of which something is pending, the highest first, as `ranks`. The index that
 /// tells what is due begins with the priority, so each is looked at by itself.
@@ -27,13 +26,15 @@ macro_rules! with_ranks {
     };
 }
 
-impl Tables for PostgresStore {
-    type Source = ReadPool;
+impl InTables for PostgresStore {
+    type Tables = ReadPool;
 
     fn tables(&self) -> &ReadPool {
         &self.pool
     }
+}
 
+impl Tables for ReadPool {
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
         // A page of each priority.
         let sql = with_ranks!(
@@ -49,7 +50,7 @@ impl Tables for PostgresStore {
             (place.due_ms, place.instance.0, place.no.0)
         });
         let key = params![query.until_ms, after.0, after.1, after.2, query.limit];
-        self.pool.all(sql, key, |row| trigger(row))
+        self.all(sql, key, |row| trigger(row))
     }
 
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
@@ -60,7 +61,7 @@ impl Tables for PostgresStore {
                 (SELECT count(*) FROM (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL \
                     LIMIT ?2) AS dead)"
         );
-        let backlog = self.pool.one(sql, params![now_ms, limit], |row| {
+        let backlog = self.one(sql, params![now_ms, limit], |row| {
             Ok(Backlog {
                 due: unsigned(row, 0)?,
                 dead: unsigned(row, 1)?,

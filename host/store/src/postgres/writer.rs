@@ -21,10 +21,10 @@ pub(super) fn run(shared: &Shared, runtime: &Runtime, no: usize, mut lane: Lane)
     loop {
         match shared.lanes.take(no) {
             Next::Work(batches) => work.run(shared, runtime, &mut lane, batches),
-            Next::Meet(crossing) if no > 0 => crossing.pass(),
-            Next::Meet(crossing) => {
-                let _held = crossing.hold();
-                let batches = shared.lanes.take_crossing(&crossing);
+            Next::Meet(barrier) if no > 0 => barrier.pass(),
+            Next::Meet(barrier) => {
+                let _held = barrier.hold();
+                let batches = shared.lanes.take_barrier(&barrier);
                 work.run(shared, runtime, &mut lane, batches);
             }
             Next::End => return,

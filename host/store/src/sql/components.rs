@@ -2,19 +2,21 @@
 
 use windlass_model::Digest;
 
-use super::row::{digest, int};
+use super::row::{bytes, digest, int, text, text_if_any};
 use super::transaction::{Done, Transaction};
-use super::{params, sql};
-use crate::components::{LOOKS, NewComponent, check, check_room};
-use crate::retention::SLICE_BYTES;
-use crate::write::Wrote;
+use super::{Source, params, sql};
+use crate::components::{
+    ComponentRow, LOOKS, NewComponent, Stored, SweepComponents, check, check_room,
+};
+use crate::error::Result;
+use crate::retention::{SLICE_BYTES, Swept};
 
 /// One process at a time adds and forgets: the numbers of components are to be those in which they
 /// become visible, and they are counted.
 const LOCK: &str = "LOCK TABLE component IN SHARE ROW EXCLUSIVE MODE";
 
 /// Keeps a component, unless it is there, and its signature.
-pub(crate) async fn keep<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done<X, Wrote> {
+pub(crate) async fn keep_component<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done<X, ()> {
     check(new)?;
     tx.lock(LOCK, params![]).await?;
     let there = sql!("SELECT 1 FROM component WHERE digest = ?1");
@@ -28,7 +30,7 @@ pub(crate) async fn keep<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done
             tx.later(sql, params![new.digest, signature, new.vouched])
                 .await?;
         }
-        return Ok(Wrote::Done);
+        return Ok(());
     }
     let others = sql!("SELECT count(*), coalesce(sum(octet_length(bytes)), 0) FROM component");
     let (count, bytes) = tx
@@ -46,20 +48,18 @@ pub(crate) async fn keep<X: Transaction>(tx: &mut X, new: &NewComponent) -> Done
         &new.bytes,
         new.signature.as_deref()
     ];
-    tx.later(sql, row).await?;
-    Ok(Wrote::Done)
+    tx.later(sql, row).await
 }
 
 /// Notes what is used, and forgets some of what is not.
-pub(crate) async fn sweep<X: Transaction>(
+pub(crate) async fn sweep_components<X: Transaction>(
     tx: &mut X,
-    used: &[Digest],
-    before_ms: i64,
-    at_ms: i64,
-) -> Done<X, Wrote> {
+    sweep: &SweepComponents,
+) -> Done<X, Swept> {
+    let at_ms = sweep.at_ms;
     tx.lock(LOCK, params![]).await?;
     let note = sql!("UPDATE component SET used_ms = ?2 WHERE digest = ?1");
-    for digest in used {
+    for digest in &sweep.used {
         tx.later(note, params![*digest, at_ms]).await?;
     }
     let new = sql!("UPDATE component SET used_ms = ?1 WHERE used_ms IS NULL");
@@ -69,7 +69,7 @@ pub(crate) async fn sweep<X: Transaction>(
         AND generation < (SELECT max(generation) FROM component) ORDER BY generation LIMIT ?2"
     );
     let due = tx
-        .all(due, params![before_ms, LOOKS], |row| {
+        .all(due, params![sweep.before_ms, LOOKS], |row| {
             Ok((digest(row, 0)?, int(row, 1)?))
         })
         .await?;
@@ -94,5 +94,35 @@ pub(crate) async fn sweep<X: Transaction>(
         }
     }
     let more = bytes > SLICE_BYTES || due.len() >= LOOKS as usize;
-    Ok(Wrote::Swept { count, more })
+    Ok(Swept { count, more })
+}
+
+pub(crate) fn component(tables: &impl Source, digest: Digest) -> Result<Option<Stored>> {
+    let sql = sql!("SELECT bytes, signature FROM component WHERE digest = ?1");
+    tables.one(sql, params![digest], |row| {
+        Ok(Stored {
+            bytes: bytes(row, 0)?,
+            signature: text_if_any(row, 1)?,
+        })
+    })
+}
+
+pub(crate) fn components(
+    tables: &impl Source,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<ComponentRow>> {
+    let sql = sql!(
+        "SELECT digest, name, version, generation, signature FROM component \
+        WHERE generation > ?1 ORDER BY generation LIMIT ?2"
+    );
+    tables.all(sql, params![after, limit], |row| {
+        Ok(ComponentRow {
+            digest: digest(row, 0)?,
+            name: text(row, 1)?,
+            version: text(row, 2)?,
+            generation: int(row, 3)?,
+            signature: text_if_any(row, 4)?.map(|text| Digest::of(text.as_bytes())),
+        })
+    })
 }

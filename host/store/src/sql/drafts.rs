@@ -2,14 +2,17 @@
 
 use windlass_model::UpkeepNo;
 
-use super::publishing::{lock_workflow, published_version, retract};
+use super::publishing::{current, lock_workflow, take_back};
 use super::row::{bytes, digest, int, small, small_if_any, text, text_if_any, unsigned};
 use super::transaction::{Done, Transaction};
 use super::{Row, Source, params, sql};
-use crate::drafts::{DraftRow, NewDraft, SourceRow, UPKEEP_ROWS, Upkeep, UpkeepOp, UpkeepRow};
+use crate::drafts::{
+    DiscardDraft, DraftRow, DropSource, NewDraft, RequestUpkeep, SourceRow, UPKEEP_ROWS, Upkeep,
+    UpkeepDone, UpkeepRow,
+};
 use crate::error::Result;
 use crate::rows::DefinitionRow;
-use crate::write::Wrote;
+use crate::write::{Fenced, OrFenced};
 
 /// The kinds of requests, as they are stored.
 const REFRESH_ALL: i16 = 1;
@@ -103,13 +106,16 @@ pub(crate) fn upkeep(source: &impl Source, limit: u32) -> Result<Vec<UpkeepRow>>
     source.all(sql, params![limit], upkeep_of)
 }
 
-pub(crate) async fn save<X: Transaction>(tx: &mut X, new: &NewDraft) -> Done<X, Wrote> {
+pub(crate) async fn save_draft<X: Transaction>(
+    tx: &mut X,
+    new: &NewDraft,
+) -> Done<X, OrFenced<u64>> {
     new.check()?;
     lock_workflow(tx, &new.name).await?;
     if let Some(expected) = new.expected
         && expected != revision(tx, &new.name).await?
     {
-        return Ok(Wrote::Fenced);
+        return Ok(Err(Fenced));
     }
     let sql = sql!("DELETE FROM draft WHERE name = ?1");
     tx.later(sql, params![&new.name]).await?;
@@ -118,21 +124,22 @@ pub(crate) async fn save<X: Transaction>(tx: &mut X, new: &NewDraft) -> Done<X, 
         RETURNING no"
     );
     let row = params![&new.name, new.based_on, new.at_ms, &new.content];
-    let revision = tx.row(sql, row, |row| unsigned(row, 0)).await?;
-    Ok(Wrote::Drafted { revision })
+    Ok(Ok(tx.row(sql, row, |row| unsigned(row, 0)).await?))
 }
 
-pub(crate) async fn discard<X: Transaction>(
+pub(crate) async fn discard_draft<X: Transaction>(
     tx: &mut X,
-    name: &str,
-    revision: Option<u64>,
-) -> Done<X, Wrote> {
+    draft: &DiscardDraft,
+) -> Done<X, OrFenced<()>> {
+    let gone = remove(tx, &draft.name, draft.revision).await?;
+    Ok(if gone { Ok(()) } else { Err(Fenced) })
+}
+
+/// Removes a draft, or only this revision of it. False if it is not there.
+async fn remove<X: Transaction>(tx: &mut X, name: &str, revision: Option<u64>) -> Done<X, bool> {
     let sql = sql!("DELETE FROM draft WHERE name = ?1 AND (CAST(?2 AS bigint) IS NULL OR no = ?2)");
     let key = params![name, revision.map(u64::cast_signed)];
-    Ok(match tx.execute(sql, key).await? {
-        1 => Wrote::Done,
-        _ => Wrote::Fenced,
-    })
+    Ok(tx.execute(sql, key).await? == 1)
 }
 
 /// Removes the draft that a version was made from. False if it is another one by now.
@@ -143,7 +150,7 @@ pub(crate) async fn take<X: Transaction>(
 ) -> Done<X, bool> {
     Ok(match revision {
         None => true,
-        revision => matches!(discard(tx, name, revision).await?, Wrote::Done),
+        revision => remove(tx, name, revision).await?,
     })
 }
 
@@ -171,48 +178,35 @@ pub(crate) async fn note_source<X: Transaction>(
 
 pub(crate) async fn drop_source<X: Transaction>(
     tx: &mut X,
-    name: &str,
-    retracts: bool,
-    at_ms: i64,
-) -> Done<X, Wrote> {
+    drop: &DropSource,
+) -> Done<X, Option<u32>> {
     let sql = sql!("DELETE FROM source WHERE name = ?1 RETURNING workflow, version");
     let gone = tx
-        .one(sql, params![name], |row| {
+        .one(sql, params![&drop.name], |row| {
             Ok((text(row, 0)?, small(row, 1)?))
         })
         .await?;
-    let Some((workflow, version)) = gone.filter(|_| retracts) else {
-        return Ok(Wrote::Retracted(None));
+    let Some((workflow, version)) = gone.filter(|_| drop.retract) else {
+        return Ok(None);
     };
     lock_workflow(tx, &workflow).await?;
     let sql = sql!("SELECT 1 FROM source WHERE workflow = ?1 AND version = ?2 LIMIT 1");
     let elsewhere = tx.one(sql, params![&workflow, version], |_| Ok(())).await?;
-    let published = published_version(tx, &workflow).await?;
-    if elsewhere.is_some() || published != Some(version) {
-        return Ok(Wrote::Retracted(None));
-    }
-    retract(tx, &workflow, None, at_ms).await
+    let current = current(tx, &workflow).await?;
+    let current = current.filter(|current| current.version == version);
+    let Some(current) = current.filter(|_| elsewhere.is_none()) else {
+        return Ok(None);
+    };
+    take_back(tx, &workflow, &current, drop.at_ms).await?;
+    Ok(Some(version))
 }
 
-pub(crate) async fn request<X: Transaction>(tx: &mut X, op: &UpkeepOp) -> Done<X, Wrote> {
-    match op {
-        UpkeepOp::Request { what, at_ms } => {
-            what.check()?;
-            let no = add_request(tx, what, *at_ms).await?;
-            Ok(Wrote::Requested(UpkeepNo(no)))
-        }
-        UpkeepOp::Done(numbers) => {
-            let numbers: Vec<i64> = numbers.iter().map(|no| no.0).collect();
-            let sql = sql!(
-                "DELETE FROM upkeep WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}"
-            );
-            tx.later(sql, params![numbers]).await?;
-            Ok(Wrote::Done)
-        }
-    }
-}
-
-async fn add_request<X: Transaction>(tx: &mut X, what: &Upkeep, at_ms: i64) -> Done<X, i64> {
+pub(crate) async fn request_upkeep<X: Transaction>(
+    tx: &mut X,
+    new: &RequestUpkeep,
+) -> Done<X, UpkeepNo> {
+    let what = &new.what;
+    what.check()?;
     let (kind, names) = match what {
         Upkeep::Refresh(_) if refreshes(tx).await? >= i64::from(UPKEEP_ROWS) => (REFRESH_ALL, None),
         Upkeep::Refresh(names) => (REFRESH, serde_json::to_string(names).ok()),
@@ -223,8 +217,14 @@ async fn add_request<X: Transaction>(tx: &mut X, what: &Upkeep, at_ms: i64) -> D
     let sql = sql!("DELETE FROM upkeep WHERE kind = ?1 AND ?1 <> ?2 OR kind = ?2 AND ?1 = ?3");
     tx.later(sql, params![kind, REFRESH, REFRESH_ALL]).await?;
     let sql = sql!("INSERT INTO upkeep (kind, names, at_ms) VALUES (?1, ?2, ?3) RETURNING no");
-    tx.row(sql, params![kind, names, at_ms], |row| int(row, 0))
-        .await
+    let no = tx.row(sql, params![kind, names, new.at_ms], |row| int(row, 0));
+    Ok(UpkeepNo(no.await?))
+}
+
+pub(crate) async fn upkeep_done<X: Transaction>(tx: &mut X, done: &UpkeepDone) -> Done<X, ()> {
+    let numbers: Vec<i64> = done.0.iter().map(|no| no.0).collect();
+    let sql = sql!("DELETE FROM upkeep WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}");
+    tx.later(sql, params![numbers]).await
 }
 
 async fn refreshes<X: Transaction>(tx: &mut X) -> Done<X, i64> {

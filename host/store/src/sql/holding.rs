@@ -3,23 +3,20 @@
 use super::planning::retry_schedules;
 use super::transaction::{Done, Transaction};
 use super::{params, sql};
-use crate::write::{Fence, TriggerFence, Wrote};
+use crate::write::{Fenced, Mark, OrFenced, Park, Unpark};
 
 /// Whether the one row was changed that a fence is about.
-fn fenced(changed: u64) -> Wrote {
+fn fenced(changed: u64) -> OrFenced<()> {
     match changed {
-        1 => Wrote::Done,
-        _ => Wrote::Fenced,
+        1 => Ok(()),
+        _ => Err(Fenced),
     }
 }
 
-pub(crate) async fn mark<X: Transaction>(
-    tx: &mut X,
-    fence: &Fence,
-    trigger: &TriggerFence,
-) -> Done<X, Wrote> {
+pub(crate) async fn mark<X: Transaction>(tx: &mut X, mark: &Mark) -> Done<X, OrFenced<()>> {
+    let Mark { fence, trigger } = mark;
     if !tx.holds(fence).await? {
-        return Ok(Wrote::Fenced);
+        return Ok(Err(Fenced));
     }
     let sql = sql!(
         "UPDATE trigger SET suspicion = 2 \
@@ -29,20 +26,22 @@ pub(crate) async fn mark<X: Transaction>(
     Ok(fenced(tx.execute(sql, key).await?))
 }
 
-pub(crate) async fn park<X: Transaction>(
-    tx: &mut X,
-    fence: &Fence,
-    trigger: &TriggerFence,
-    reason: &str,
-) -> Done<X, Wrote> {
+pub(crate) async fn park<X: Transaction>(tx: &mut X, park: &Park) -> Done<X, OrFenced<()>> {
+    let Park {
+        fence,
+        trigger,
+        reason,
+    } = park;
     if !tx.holds(fence).await? {
-        return Ok(Wrote::Fenced);
+        return Ok(Err(Fenced));
     }
     let sql = sql!(
         "UPDATE trigger SET state = 2, \
         suspicion = {min(suspicion, 1)|least(suspicion, 1::smallint)}, reason = ?4 \
         WHERE no = ?1 AND token = ?2 AND instance = ?3 AND state = 1"
     );
+    // PostgreSQL's texts hold no NUL.
+    let reason = reason.replace('\0', "\u{fffd}");
     let key = params![trigger.no.0, trigger.token.0, fence.instance.0, reason];
     Ok(fenced(tx.execute(sql, key).await?))
 }
@@ -55,10 +54,10 @@ pub(crate) async fn unpark_of<X: Transaction>(tx: &mut X, instance: i64) -> Done
     Ok(changed > 0)
 }
 
-pub(crate) async fn unpark<X: Transaction>(tx: &mut X) -> Done<X, Wrote> {
+pub(crate) async fn unpark<X: Transaction>(tx: &mut X, _: &Unpark) -> Done<X, u32> {
     retry_schedules(tx).await?;
     let sql = sql!("UPDATE trigger SET state = 0, reason = NULL WHERE state = 2");
     let changed = tx.execute(sql, params![]).await?;
     tx.made_pending(changed);
-    Ok(Wrote::Freed(u32::try_from(changed).unwrap_or(u32::MAX)))
+    Ok(u32::try_from(changed).unwrap_or(u32::MAX))
 }

@@ -7,10 +7,9 @@ use super::row::{bytes, int_if_any, text, uuid};
 use super::transaction::{Done, Head, Transaction, extras};
 use super::{hot, lives, params, sql};
 use crate::columns::{json, payload};
-use crate::rows::NewTrigger;
+use crate::rows::{Created, NewTrigger};
 use crate::sums::{self, Of};
 use crate::transfer::{Import, Imported, above};
-use crate::write::Wrote;
 
 /// The instance whose place another one takes.
 struct Old {
@@ -18,15 +17,15 @@ struct Old {
     head: Head,
 }
 
-pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, Wrote> {
+pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<X, Imported> {
     tx.lock_import(import).await?;
     let old = match place_of(tx, import).await? {
         Ok(old) => old,
-        Err(imported) => return Ok(Wrote::Imported(imported)),
+        Err(imported) => return Ok(imported),
     };
     let old_no = old.as_ref().map(|old| old.no);
     if let Some(imported) = in_the_way(tx, import, old_no).await? {
-        return Ok(Wrote::Imported(imported));
+        return Ok(imported);
     }
     let mut imported = Imported::New;
     if let Some(old) = old_no {
@@ -35,12 +34,12 @@ pub(crate) async fn import<X: Transaction>(tx: &mut X, import: &Import) -> Done<
         imported = Imported::Replaced { old };
     }
     match tx.create(&import.new).await? {
-        Wrote::Created => {}
+        Ok(Created::New) => {}
         // Nothing that refuses it was there.
         _ => return Err(X::moved()),
     }
     write_imported(tx, import, old.as_ref()).await?;
-    Ok(Wrote::Imported(imported))
+    Ok(imported)
 }
 
 /// The instance whose place is taken, with its head held, if there is one, or why it cannot be

@@ -1,51 +1,25 @@
 //! Dead letters.
 
-use windlass_model::{LetterNo, Seq, TriggerNo};
+use windlass_model::{Seq, TriggerNo};
 
-use super::queueing::enqueue;
 use super::row::{int, text_if_any};
 use super::stimuli::{letter, select_letter};
 use super::transaction::{Done, Transaction, extras};
-use super::{params, sql};
+use super::{params, queueing, sql};
 use crate::columns::{json, payload, stimulus_json};
-use crate::letters::{DeadLetterOp, DeadTrigger, LetterBody, Lettered, NewDeadLetter};
+use crate::letters::{
+    DeadTrigger, DeleteLetter, LetterBody, Lettered, NewDeadLetter, PurgeLetters, ReplayLetter,
+};
 use crate::rows::{NewTrigger, bounded};
 use crate::stimuli::NewStimulus;
-use crate::write::Wrote;
 
 /// The holder of the blobs of a dead letter, where instances have their numbers.
 fn holder(no: i64) -> i64 {
     -2 * no - 1
 }
 
-pub(crate) async fn dead_letter<X: Transaction>(tx: &mut X, op: &DeadLetterOp) -> Done<X, Wrote> {
-    Ok(match op {
-        DeadLetterOp::Add(new) => {
-            bury(tx, new).await?;
-            Wrote::Done
-        }
-        DeadLetterOp::Replay { no, trigger, at_ms } => {
-            Wrote::Letter(replay(tx, *no, *trigger, *at_ms).await?)
-        }
-        DeadLetterOp::Delete { no } => Wrote::Letter(delete(tx, no.0).await?),
-        DeadLetterOp::Purge { before_ms, limit } => {
-            let sql = sql!(
-                "SELECT no FROM dead_letter WHERE at_ms < ?1 ORDER BY at_ms, no \
-                LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
-            );
-            let old = tx
-                .all(sql, params![*before_ms, *limit], |row| int(row, 0))
-                .await?;
-            for no in &old {
-                delete(tx, *no).await?;
-            }
-            Wrote::Freed(u32::try_from(old.len()).unwrap_or(u32::MAX))
-        }
-    })
-}
-
 /// Writes a dead letter.
-pub(crate) async fn bury<X: Transaction>(tx: &mut X, new: &NewDeadLetter) -> Done<X, ()> {
+pub(crate) async fn add_letter<X: Transaction>(tx: &mut X, new: &NewDeadLetter) -> Done<X, ()> {
     let (mut trigger, mut stimulus) = (None, None);
     match &new.body {
         LetterBody::Trigger(dead) => trigger = Some(dead),
@@ -81,12 +55,11 @@ pub(crate) async fn bury<X: Transaction>(tx: &mut X, new: &NewDeadLetter) -> Don
     Ok(())
 }
 
-async fn replay<X: Transaction>(
+pub(crate) async fn replay_letter<X: Transaction>(
     tx: &mut X,
-    no: LetterNo,
-    trigger: TriggerNo,
-    at_ms: i64,
+    replay: &ReplayLetter,
 ) -> Done<X, Lettered> {
+    let ReplayLetter { no, trigger, at_ms } = *replay;
     let sql = select_letter!("WHERE l.no = ?1{| FOR UPDATE OF l}");
     let Some(row) = tx.one(sql, params![no.0], letter).await? else {
         return Ok(Lettered::NotFound);
@@ -101,7 +74,7 @@ async fn replay<X: Transaction>(
                 at_ms,
                 ..(**dead).clone()
             };
-            enqueue(tx, &again, None, at_ms).await?;
+            queueing::add(tx, &again, None, at_ms).await?;
             true
         }
     };
@@ -149,7 +122,14 @@ async fn replay_trigger<X: Transaction>(
     Ok(true)
 }
 
-async fn delete<X: Transaction>(tx: &mut X, no: i64) -> Done<X, Lettered> {
+pub(crate) async fn delete_letter<X: Transaction>(
+    tx: &mut X,
+    delete: &DeleteLetter,
+) -> Done<X, Lettered> {
+    remove(tx, delete.no.0).await
+}
+
+async fn remove<X: Transaction>(tx: &mut X, no: i64) -> Done<X, Lettered> {
     let sql = sql!("DELETE FROM dead_letter WHERE no = ?1 RETURNING input_meta, at_ms");
     let gone = tx
         .one(sql, params![no], |row| {
@@ -163,4 +143,20 @@ async fn delete<X: Transaction>(tx: &mut X, no: i64) -> Done<X, Lettered> {
         tx.loosen_blobs(holder(no), at_ms).await?;
     }
     Ok(Lettered::Done)
+}
+
+pub(crate) async fn purge_letters<X: Transaction>(
+    tx: &mut X,
+    purge: &PurgeLetters,
+) -> Done<X, u32> {
+    let sql = sql!(
+        "SELECT no FROM dead_letter WHERE at_ms < ?1 ORDER BY at_ms, no \
+        LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
+    );
+    let key = params![purge.before_ms, purge.limit];
+    let old = tx.all(sql, key, |row| int(row, 0)).await?;
+    for no in &old {
+        remove(tx, *no).await?;
+    }
+    Ok(u32::try_from(old.len()).unwrap_or(u32::MAX))
 }

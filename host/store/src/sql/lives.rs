@@ -6,26 +6,20 @@ use super::row::int_if_any;
 use super::transaction::{Done, Transaction, extras};
 use super::{hot, outside, params, sql};
 use crate::lives::{LifeOp, Lived, Reopen};
+use crate::outside::Control;
 use crate::rows::JournalRow;
 use crate::sums;
-use crate::write::Wrote;
 
-pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Wrote> {
-    let lived = match op {
-        LifeOp::Begin { instance, at_ms } => begin_waiting(tx, *instance, *at_ms).await?,
+pub(crate) async fn life<X: Transaction>(tx: &mut X, op: &LifeOp) -> Done<X, Lived> {
+    match op {
+        LifeOp::Begin { instance, at_ms } => begin_waiting(tx, *instance, *at_ms).await,
         LifeOp::Delete {
             instance,
             no,
             at_ms,
-        } => delete(tx, *instance, *no, *at_ms).await?,
-        LifeOp::Reopen(new) => reopen(tx, new).await?,
-        LifeOp::Clear {
-            instance,
-            rows,
-            at_ms,
-        } => tx.clear(instance.0, *rows, *at_ms).await?,
-    };
-    Ok(Wrote::Lived(lived))
+        } => delete(tx, *instance, *no, *at_ms).await,
+        LifeOp::Reopen(new) => reopen(tx, new).await,
+    }
 }
 
 async fn begin_waiting<X: Transaction>(
@@ -71,7 +65,13 @@ async fn delete<X: Transaction>(
         return Ok(Lived::Gone(InstanceNo(no)));
     }
     tx.note_extra(no, extras::DOOMED).await?;
-    outside::control(tx, instance, control, TriggerType::Delete, at_ms).await?;
+    let control = Control {
+        instance,
+        no: control,
+        kind: TriggerType::Delete,
+        at_ms,
+    };
+    outside::control(tx, &control).await?;
     Ok(Lived::Done)
 }
 

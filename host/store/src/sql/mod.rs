@@ -3,12 +3,15 @@
 //!
 //! A statement is turned into the words of each database when the host is compiled ([`sql!`]). Both
 //! backends give rows by [`Row`], and [`row`] reads values out of them. Readers run on a [`Source`],
-//! verbs on a [`Transaction`](transaction::Transaction).
+//! verbs on a [`Transaction`].
 //!
 //! Where to put what:
 //!
-//! * a reader: a function over `Source` in the file of its subject, and a method in [`read`];
-//! * a verb: an `async fn` over `Transaction` in the file of its subject, and a line in [`verbs`];
+//! * a reader: a function over `Source` in the file of its subject, and a line in the list of
+//!   `crate::read`;
+//! * a verb: an `async fn` over `Transaction` in the file of its subject, and a line in the list of
+//!   `crate::write`;
+//! * a table, a column or an index: a step in [`layout`];
 //! * a statement of the hot half that both databases run as it is: [`hot`].
 
 pub(crate) mod components;
@@ -16,6 +19,7 @@ pub(crate) mod drafts;
 pub(crate) mod holding;
 pub(crate) mod hot;
 pub(crate) mod importing;
+pub(crate) mod layout;
 pub(crate) mod letters;
 pub(crate) mod lives;
 pub(crate) mod outside;
@@ -28,15 +32,16 @@ pub(crate) mod read;
 pub(crate) mod row;
 pub(crate) mod rows;
 pub(crate) mod settings;
-mod snapshot;
+pub(crate) mod snapshot;
 pub(crate) mod stimuli;
 pub(crate) mod sweeping;
 pub(crate) mod transaction;
-pub(crate) mod verbs;
 pub(crate) mod words;
 
 pub(crate) use self::param::{Param, params};
+pub(crate) use self::read::{InTables, Tables};
 pub(crate) use self::row::Row;
+pub(crate) use self::transaction::Transaction;
 use crate::error::Result;
 
 /// One statement, in the words of each database.

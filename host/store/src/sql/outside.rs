@@ -6,17 +6,18 @@
 use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
 use windlass_model::resumption::About;
-use windlass_model::{
-    Digest, InstanceId, InstanceNo, Seq, TriggerId, TriggerNo, TriggerState, TriggerType,
-};
+use windlass_model::{Digest, InstanceNo, Seq, TriggerId, TriggerNo, TriggerState, TriggerType};
 
 use super::row::{digest, flag, int, variant};
 use super::rows::{select_trigger, trigger};
 use super::transaction::{Done, Transaction, extras};
 use super::{hot, lives, params, sql};
-use crate::outside::{NewOutside, PAUSING, Scheduled, Touched, TriggerTarget};
+use crate::outside::{
+    CancelTrigger, Control, Fire, NewOutside, PAUSING, Reschedule, Scheduled, Touched,
+    TriggerTarget,
+};
 use crate::rows::{self, NewTrigger, TriggerRow};
-use crate::write::{Commit, Wrote};
+use crate::write::Commit;
 
 /// What a name from outside stands for.
 struct Named {
@@ -26,11 +27,7 @@ struct Named {
     closed: bool,
 }
 
-pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Wrote> {
-    Ok(Wrote::Scheduled(schedule_new(tx, new).await?))
-}
-
-async fn schedule_new<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Scheduled> {
+pub(crate) async fn schedule<X: Transaction>(tx: &mut X, new: &NewOutside) -> Done<X, Scheduled> {
     if let Some(named) = named(tx, new.id).await? {
         return scheduled_before(tx, &named, new).await;
     }
@@ -89,12 +86,8 @@ async fn scheduled_before<X: Transaction>(
     })
 }
 
-pub(crate) async fn fire<X: Transaction>(
-    tx: &mut X,
-    target: TriggerTarget,
-    at_ms: i64,
-) -> Done<X, Wrote> {
-    let touched = match touchable(tx, target).await? {
+pub(crate) async fn fire<X: Transaction>(tx: &mut X, fire: &Fire) -> Done<X, Touched> {
+    Ok(match touchable(tx, fire.target).await? {
         Err(touched) => touched,
         Ok(row) => {
             // What was parked is tried again, and parked again if it has to be.
@@ -102,42 +95,40 @@ pub(crate) async fn fire<X: Transaction>(
                 "UPDATE trigger SET state = 0, due_ms = {min|least}(due_ms, ?2), \
                 token = token + 1, reason = NULL WHERE no = ?1"
             );
-            let changed = tx.execute(sql, params![row.no.0, at_ms]).await?;
+            let changed = tx.execute(sql, params![row.no.0, fire.at_ms]).await?;
             tx.made_pending(changed);
             Touched::Done
         }
-    };
-    Ok(Wrote::Touched(touched))
+    })
 }
 
 pub(crate) async fn reschedule<X: Transaction>(
     tx: &mut X,
-    target: TriggerTarget,
-    due_ms: i64,
-) -> Done<X, Wrote> {
-    let touched = match touchable(tx, target).await? {
+    reschedule: &Reschedule,
+) -> Done<X, Touched> {
+    Ok(match touchable(tx, reschedule.target).await? {
         Err(touched) => touched,
         Ok(row) => {
             let sql = sql!("UPDATE trigger SET due_ms = ?2, token = token + 1 WHERE no = ?1");
-            let changed = tx.execute(sql, params![row.no.0, due_ms]).await?;
+            let changed = tx
+                .execute(sql, params![row.no.0, reschedule.due_ms])
+                .await?;
             tx.made_pending(changed);
             Touched::Done
         }
-    };
-    Ok(Wrote::Touched(touched))
+    })
 }
 
 pub(crate) async fn cancel_trigger<X: Transaction>(
     tx: &mut X,
-    target: TriggerTarget,
-    at_ms: i64,
-) -> Done<X, Wrote> {
-    let touched = match find(tx, target).await? {
+    cancel: &CancelTrigger,
+) -> Done<X, Touched> {
+    Ok(match find(tx, cancel.target).await? {
         Err(touched) => touched,
         Ok(row) if row.state == TriggerState::Claimed || !row.seq.is_outside() => {
             let about = About::Cancel { target: row.seq };
             let kind = TriggerType::Alter;
-            control_once(tx, row.instance.0, kind, &about.encode(), at_ms).await?;
+            control_once(tx, row.instance.0, kind, &about.encode(), cancel.at_ms).await?;
             Touched::Running
         }
         Ok(row) => {
@@ -145,18 +136,12 @@ pub(crate) async fn cancel_trigger<X: Transaction>(
             tx.later(hot::REMOVE_TRIGGER, key).await?;
             Touched::Done
         }
-    };
-    Ok(Wrote::Touched(touched))
+    })
 }
 
-pub(crate) async fn control<X: Transaction>(
-    tx: &mut X,
-    instance: InstanceId,
-    no: TriggerNo,
-    kind: TriggerType,
-    at_ms: i64,
-) -> Done<X, Wrote> {
-    let touched = match lives::standing(tx, instance).await? {
+pub(crate) async fn control<X: Transaction>(tx: &mut X, control: &Control) -> Done<X, Touched> {
+    let (no, kind, at_ms) = (control.no, control.kind, control.at_ms);
+    Ok(match lives::standing(tx, control.instance).await? {
         None => Touched::NotFound,
         Some(instance) if tx.is_over(instance).await? => Touched::Closed,
         Some(instance) => {
@@ -165,8 +150,7 @@ pub(crate) async fn control<X: Transaction>(
             }
             Touched::Done
         }
-    };
-    Ok(Wrote::Touched(touched))
+    })
 }
 
 /// Asks the children that a step names to be cancelled. True if one of them goes on.

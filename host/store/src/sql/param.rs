@@ -160,10 +160,6 @@ mod postgres {
                     Type::BOOL => (*value != 0).to_sql(kind, out),
                     _ => value.to_sql_checked(kind, out),
                 },
-                // PostgreSQL's texts hold no NUL.
-                Self::Text(value) if value.contains('\0') => {
-                    value.replace('\0', "\u{fffd}").to_sql_checked(kind, out)
-                }
                 Self::Text(value) => value.to_sql_checked(kind, out),
                 Self::Bytes(value) => (&**value).to_sql_checked(kind, out),
                 Self::Ints(values) if *kind == Type::INT2_ARRAY => {

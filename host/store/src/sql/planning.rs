@@ -6,10 +6,10 @@ use super::row::{instance_if_any, int_if_any};
 use super::transaction::{Done, Transaction};
 use super::{params, sql};
 use crate::published::{Overlap, Plan, Planned, PutOff};
-use crate::rows::cancellation;
-use crate::write::Wrote;
+use crate::rows::{Created, cancellation};
+use crate::write::{Fenced, OrFenced};
 
-pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, Wrote> {
+pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, OrFenced<Planned>> {
     let sql =
         sql!("SELECT last_planned_ms, last_instance FROM schedule WHERE no = ?1{| FOR UPDATE}");
     let row = tx
@@ -19,11 +19,11 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, Wro
         .await?;
     let row = row.filter(|(planned_ms, _)| *planned_ms == plan.expected_last_planned_ms);
     let Some((_, last)) = row else {
-        return Ok(Wrote::Planned(Planned::Stale));
+        return Ok(Ok(Planned::Stale));
     };
     let Some(new) = &plan.create else {
         move_on(tx, plan, None).await?;
-        return Ok(Wrote::Planned(Planned::Skipped));
+        return Ok(Ok(Planned::Skipped));
     };
     let before = match last {
         Some(id) => unfinished(tx, id).await?,
@@ -32,24 +32,24 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, Wro
     match (before, plan.overlap) {
         (Some(_), Overlap::Skip) => {
             move_on(tx, plan, None).await?;
-            return Ok(Wrote::Planned(Planned::Skipped));
+            return Ok(Ok(Planned::Skipped));
         }
         (Some(_), Overlap::Queue) => {
             let sql = sql!("UPDATE schedule SET next_ms = ?2, troubles = 0 WHERE no = ?1");
             tx.later(sql, params![plan.schedule.0, plan.again_ms])
                 .await?;
-            return Ok(Wrote::Planned(Planned::Queued));
+            return Ok(Ok(Planned::Queued));
         }
         _ => {}
     }
     match tx.create(new).await? {
         // That it exists means that this very occurrence was started before.
-        Wrote::Created | Wrote::Exists(_) | Wrote::Deleted => {}
-        Wrote::Reserved { .. } => {
+        Ok(Created::New | Created::Exists(_) | Created::Deleted) => {}
+        Ok(Created::Reserved { .. }) => {
             move_on(tx, plan, None).await?;
-            return Ok(Wrote::Planned(Planned::Skipped));
+            return Ok(Ok(Planned::Skipped));
         }
-        refused => return Ok(refused),
+        Err(Fenced) => return Ok(Err(Fenced)),
     }
     move_on(tx, plan, Some(new.id)).await?;
     if let (Some(no), Overlap::CancelPrevious(trigger)) = (before, plan.overlap)
@@ -58,7 +58,7 @@ pub(crate) async fn plan<X: Transaction>(tx: &mut X, plan: &Plan) -> Done<X, Wro
         tx.insert_trigger(no, &cancellation(trigger, plan.at_ms))
             .await?;
     }
-    Ok(Wrote::Planned(Planned::Created(new.id)))
+    Ok(Ok(Planned::Created(new.id)))
 }
 
 async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<InstanceId>) -> Done<X, ()> {
@@ -73,18 +73,17 @@ async fn move_on<X: Transaction>(tx: &mut X, plan: &Plan, made: Option<InstanceI
     tx.later(sql, row).await
 }
 
-pub(crate) async fn put_off<X: Transaction>(tx: &mut X, put_off: &PutOff) -> Done<X, Wrote> {
+pub(crate) async fn put_off<X: Transaction>(tx: &mut X, put_off: &PutOff) -> Done<X, Planned> {
     let sql = sql!(
         "UPDATE schedule SET next_ms = ?3, troubles = troubles + 1 \
         WHERE no = ?1 AND last_planned_ms IS NOT DISTINCT FROM ?2"
     );
     let expected_ms = put_off.expected_last_planned_ms;
     let row = params![put_off.schedule.0, expected_ms, put_off.again_ms];
-    let planned = match tx.execute(sql, row).await? {
+    Ok(match tx.execute(sql, row).await? {
         0 => Planned::Stale,
         _ => Planned::Queued,
-    };
-    Ok(Wrote::Planned(planned))
+    })
 }
 
 /// Lets schedules in trouble be tried again at once.

@@ -8,13 +8,13 @@ use windlass_model::failpoint;
 use super::row::{int, small, text};
 use super::transaction::{Done, Transaction};
 use super::{drafts, params, published, sql};
-use crate::published::{NewBinding, NewPublication, NewSchedule, has_moved};
-use crate::write::Wrote;
+use crate::published::{NewBinding, NewPublication, NewSchedule, Published, Retract, has_moved};
+use crate::write::{Fenced, OrFenced};
 
 /// The published version of a workflow, by number in its table.
-struct Current {
+pub(crate) struct Current {
     no: i64,
-    version: u32,
+    pub(crate) version: u32,
     definition: i64,
 }
 
@@ -24,7 +24,10 @@ pub(crate) async fn lock_workflow<X: Transaction>(tx: &mut X, name: &str) -> Don
     tx.lock(sql, params![name]).await
 }
 
-pub(crate) async fn publish<X: Transaction>(tx: &mut X, new: &NewPublication) -> Done<X, Wrote> {
+pub(crate) async fn publish<X: Transaction>(
+    tx: &mut X,
+    new: &NewPublication,
+) -> Done<X, OrFenced<Published>> {
     new.check()?;
     let name = &new.definition.name;
     lock_workflow(tx, name).await?;
@@ -32,7 +35,7 @@ pub(crate) async fn publish<X: Transaction>(tx: &mut X, new: &NewPublication) ->
     let version = current.as_ref().map(|current| current.version);
     let moved = has_moved(new.only, version);
     if moved || !drafts::take(tx, name, new.draft).await? {
-        return Ok(Wrote::Fenced);
+        return Ok(Err(Fenced));
     }
     let definition = tx.definition_of(&new.definition).await?;
     let same = current
@@ -50,34 +53,44 @@ pub(crate) async fn publish<X: Transaction>(tx: &mut X, new: &NewPublication) ->
     if let Some(source) = &new.source {
         drafts::note_source(tx, source, &new.definition, version).await?;
     }
-    Ok(Wrote::Published { version, unchanged })
+    Ok(Ok(Published { version, unchanged }))
 }
 
 pub(crate) async fn retract<X: Transaction>(
     tx: &mut X,
-    name: &str,
-    only: Option<u32>,
-    at_ms: i64,
-) -> Done<X, Wrote> {
+    retract: &Retract,
+) -> Done<X, OrFenced<Option<u32>>> {
+    let name = &retract.name;
     lock_workflow(tx, name).await?;
     let current = current(tx, name).await?;
-    if has_moved(only, current.as_ref().map(|current| current.version)) {
-        return Ok(Wrote::Fenced);
+    let version = current.as_ref().map(|current| current.version);
+    if has_moved(retract.only, version) {
+        return Ok(Err(Fenced));
     }
-    let Some(current) = current else {
-        return Ok(Wrote::Retracted(None));
-    };
-    retire(tx, &current, at_ms).await?;
+    if let Some(current) = current {
+        take_back(tx, name, &current, retract.at_ms).await?;
+    }
+    Ok(Ok(version))
+}
+
+/// Takes the published version of a workflow back. The lock of the workflow is held.
+pub(crate) async fn take_back<X: Transaction>(
+    tx: &mut X,
+    name: &str,
+    current: &Current,
+    at_ms: i64,
+) -> Done<X, ()> {
+    retire(tx, current, at_ms).await?;
     for sql in [
         sql!("DELETE FROM binding WHERE workflow = ?1"),
         sql!("DELETE FROM schedule WHERE workflow = ?1"),
     ] {
         tx.later(sql, params![name]).await?;
     }
-    Ok(Wrote::Retracted(Some(current.version)))
+    Ok(())
 }
 
-async fn current<X: Transaction>(tx: &mut X, name: &str) -> Done<X, Option<Current>> {
+pub(crate) async fn current<X: Transaction>(tx: &mut X, name: &str) -> Done<X, Option<Current>> {
     let sql = sql!(
         "SELECT no, version, definition FROM publication \
         WHERE name = ?1 AND retracted_ms IS NULL"
@@ -90,14 +103,6 @@ async fn current<X: Transaction>(tx: &mut X, name: &str) -> Done<X, Option<Curre
         })
     })
     .await
-}
-
-/// The version that is published.
-pub(crate) async fn published_version<X: Transaction>(
-    tx: &mut X,
-    name: &str,
-) -> Done<X, Option<u32>> {
-    Ok(current(tx, name).await?.map(|current| current.version))
 }
 
 async fn retire<X: Transaction>(tx: &mut X, current: &Current, at_ms: i64) -> Done<X, ()> {

@@ -8,20 +8,16 @@ use super::transaction::{Done, Transaction};
 use super::{Param, Sql, letters, params, sql};
 use crate::columns::{json, payload};
 use crate::letters::{LetterBody, NewDeadLetter};
-use crate::stimuli::{NewStimulus, QueueOp};
-use crate::write::Wrote;
+use crate::stimuli::{Expire, NewStimulus, QueueOp};
+use crate::write::{Fenced, OrFenced};
 
 /// The holder of the blobs of a stimulus, where instances have their numbers.
 pub(crate) fn holder(no: i64) -> i64 {
     -2 * no
 }
 
-pub(crate) async fn queue<X: Transaction>(tx: &mut X, op: &QueueOp) -> Done<X, Wrote> {
+pub(crate) async fn queue<X: Transaction>(tx: &mut X, op: &QueueOp) -> Done<X, OrFenced<()>> {
     let done = match op {
-        QueueOp::Add(new) => {
-            enqueue(tx, new, None, new.at_ms).await?;
-            true
-        }
         QueueOp::Delay {
             no,
             ready_ms,
@@ -46,31 +42,19 @@ pub(crate) async fn queue<X: Transaction>(tx: &mut X, op: &QueueOp) -> Done<X, W
             let sql = sql!("SELECT at_ms FROM stimulus WHERE no = ?1 AND expires_ms IS NOT NULL");
             delete(tx, no.0, sql).await?
         }
-        QueueOp::Expire {
-            queued_before_ms,
-            now_ms,
-            limit,
-        } => {
-            let count = expire(tx, *queued_before_ms, *now_ms, *limit).await?;
-            return Ok(Wrote::Freed(count));
-        }
     };
-    Ok(if done { Wrote::Done } else { Wrote::Fenced })
+    Ok(if done { Ok(()) } else { Err(Fenced) })
 }
 
 /// Makes dead letters of stimuli that wait for too long. A stimulus that another process is at is
 /// left to it.
-async fn expire<X: Transaction>(
-    tx: &mut X,
-    queued_before_ms: i64,
-    now_ms: i64,
-    limit: u32,
-) -> Done<X, u32> {
+pub(crate) async fn expire<X: Transaction>(tx: &mut X, expire: &Expire) -> Done<X, u32> {
+    let (limit, now_ms) = (expire.limit, expire.now_ms);
     let sql = select_stimulus!(
         "{INDEXED BY stimulus_at |}WHERE ready_ms IS NOT NULL AND at_ms < ?1 \
          ORDER BY at_ms, no LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
     );
-    let key = params![queued_before_ms, limit];
+    let key = params![expire.queued_before_ms, limit];
     let queued = kill(tx, (sql, key), "expired", None, now_ms).await?;
     let sql = select_stimulus!(
         "{INDEXED BY stimulus_expires |}WHERE expires_ms <= ?1 \
@@ -100,7 +84,7 @@ async fn kill<X: Transaction>(
             failure: error.cloned(),
             at_ms,
         };
-        letters::bury(tx, &letter).await?;
+        letters::add_letter(tx, &letter).await?;
         remove(tx, no, at_ms).await?;
     }
     Ok(count)
@@ -124,8 +108,12 @@ pub(crate) async fn remove<X: Transaction>(tx: &mut X, no: i64, at_ms: i64) -> D
     Ok(())
 }
 
+pub(crate) async fn enqueue<X: Transaction>(tx: &mut X, new: &NewStimulus) -> Done<X, ()> {
+    add(tx, new, None, new.at_ms).await.map(drop)
+}
+
 /// Puts a stimulus into the queue.
-pub(crate) async fn enqueue<X: Transaction>(
+pub(crate) async fn add<X: Transaction>(
     tx: &mut X,
     new: &NewStimulus,
     source: Option<InstanceNo>,

@@ -5,42 +5,35 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo,
-    ScopeNo, Seq, TriggerId, TriggerNo,
+    BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, TriggerId,
+    TriggerNo,
 };
 
-use super::row::{
-    bytes, check, digest, flag, instance_unless_gone, int, small, summed, text, text_if_any,
-    unsigned,
-};
+use super::row::{bytes, check, flag, instance_unless_gone, int, small, summed, text, unsigned};
 use super::rows::{self, select_instance, select_run, select_trigger};
-use super::{Moments, Row, Source, Sql, drafts, params, published, snapshot, sql, stimuli};
-use crate::components::{ComponentRow, Stored};
-use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
+use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
-use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
-use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
-use crate::read::{Backlog, Counts, InstanceQuery, Reader};
+use crate::read::{Backlog, Counts, InstanceQuery};
 use crate::retention::ExpiredRow;
 use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
-use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::sums::Of;
-use crate::transfer::{Bounds, Snapshot};
 
 /// A store that lies in tables.
-pub(crate) trait Tables {
-    /// Where its statements are carried out.
-    type Source: Source + Moments;
+pub(crate) trait InTables {
+    type Tables: Tables;
 
     /// Where its statements are carried out.
-    fn tables(&self) -> &Self::Source;
+    fn tables(&self) -> &Self::Tables;
+}
 
-    /// See [`Reader::due`].
+/// Where the statements of a store are carried out.
+pub(crate) trait Tables: Source + Moments {
+    /// See [`Reader::due`](crate::Reader::due).
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>>;
 
-    /// See [`Reader::backlog`].
+    /// See [`Reader::backlog`](crate::Reader::backlog).
     fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog>;
 }
 
@@ -59,399 +52,297 @@ fn one_payload(source: &impl Source, sql: Sql, of: Of, key: i64) -> Result<Optio
     Ok(found.flatten())
 }
 
-impl<S: Tables> Reader for S {
-    fn instance(&self, id: InstanceId) -> Result<Option<InstanceRow>> {
-        let sql = select_instance!("WHERE i.id = ?1");
-        self.tables()
-            .one(sql, params![id], |row| rows::instance(row))
-    }
+pub(crate) fn output(source: &impl Source, instance: InstanceNo) -> Result<Option<Payload>> {
+    let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
+    one_payload(source, sql, Of::Output, instance.0)
+}
 
-    fn instance_by_no(&self, no: InstanceNo) -> Result<Option<InstanceRow>> {
-        let sql = select_instance!("WHERE i.no = ?1");
-        self.tables()
-            .one(sql, params![no.0], |row| rows::instance(row))
-    }
-
-    fn snapshot(&self, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
-        self.tables()
-            .moment(|moment| snapshot::snapshot(moment, id, bounds))
-    }
-
-    fn instances_by_prefix(&self, prefix: &str, limit: u32) -> Result<Vec<InstanceRow>> {
-        let Some((first, last)) = prefix::range(prefix) else {
-            return Ok(Vec::new());
-        };
-        let sql = select_instance!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
-        let key = params![&first[..], &last[..], limit];
-        self.tables().all(sql, key, |row| rows::instance(row))
-    }
-
-    fn instances(&self, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
-        let statuses = query.statuses.iter().map(|status| i64::from(*status as u8));
-        let statuses: Vec<i64> = statuses.collect();
-        let sql = select_instance!(
-            "WHERE ({json_array_length(?1) = 0|cardinality(CAST(?1 AS smallint[])) = 0} \
-             OR i.status {IN (SELECT value FROM json_each(?1))|= ANY(?1)}) \
-             AND (CAST(?2 AS text) IS NULL OR d.name = ?2) AND i.no < ?3 \
-             ORDER BY i.no DESC LIMIT ?4"
-        );
-        let before = query.before.map_or(i64::MAX, |no| no.0);
-        let key = params![statuses, query.workflow.as_deref(), before, query.limit];
-        self.tables().all(sql, key, |row| rows::instance(row))
-    }
-
-    fn input(&self, instance: InstanceNo) -> Result<Option<Payload>> {
-        let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE instance = ?1");
-        one_payload(self.tables(), sql, Of::Input, instance.0)
-    }
-
-    fn output(&self, instance: InstanceNo) -> Result<Option<Payload>> {
-        let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
-        one_payload(self.tables(), sql, Of::Output, instance.0)
-    }
-
-    fn vars(&self, instance: InstanceNo, scope: ScopeNo) -> Result<Vec<(String, Payload)>> {
-        let sql = sql!(
-            "SELECT name, body, meta{, sum|} FROM var WHERE instance = ?1 AND scope = ?2 \
-            ORDER BY name"
-        );
-        let (instance, scope) = (instance.0, scope.0.cast_signed());
-        self.tables().all(sql, params![instance, scope], |row| {
-            let name = text(row, 0)?;
-            let value = summed(row, 1, Of::Var, [instance, scope, 0], &name)?;
-            Ok((name, value.unwrap_or_else(Payload::null)))
+pub(crate) fn definition(source: &impl Source, wanted: Digest) -> Result<Option<DefinitionRow>> {
+    let sql = sql!("SELECT name, json FROM definition WHERE digest = ?1");
+    source.one(sql, params![wanted], |row| {
+        Ok(DefinitionRow {
+            digest: wanted,
+            name: text(row, 0)?,
+            json: bytes(row, 1)?,
         })
-    }
+    })
+}
 
-    fn scopes(&self, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
-        let sql =
-            sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 ORDER BY scope");
-        self.tables().all(sql, params![instance.0], |row| {
-            let scope = int(row, 0)?;
-            check(row, 1, Of::Scope, [instance.0, scope, 0], "")?;
-            Ok((ScopeNo(scope.cast_unsigned()), bytes(row, 1)?))
+pub(crate) fn pins(source: &impl Source, wanted: Digest) -> Result<Option<PinsRow>> {
+    let sql = sql!("SELECT json FROM pins WHERE digest = ?1");
+    source.one(sql, params![wanted], |row| {
+        Ok(PinsRow {
+            digest: wanted,
+            json: bytes(row, 0)?,
         })
-    }
+    })
+}
 
-    fn items(
-        &self,
-        instance: InstanceNo,
-        list: Seq,
-        from: u32,
-        limit: u32,
-    ) -> Result<Vec<(u32, Payload)>> {
-        let sql = sql!(
-            "SELECT place, body, meta{, sum|} FROM item WHERE instance = ?1 AND list = ?2 \
-            AND place >= ?3 ORDER BY place LIMIT ?4"
-        );
-        let (instance, list) = (instance.0, list.0.cast_signed());
-        let key = params![instance, list, from, limit];
-        self.tables().all(sql, key, |row| {
-            let place = small(row, 0)?;
-            let output = summed(row, 1, Of::Item, [instance, list, i64::from(place)], "")?;
-            Ok((place, output.unwrap_or_else(Payload::null)))
+pub(crate) fn instance(tables: &impl Source, id: InstanceId) -> Result<Option<InstanceRow>> {
+    let sql = select_instance!("WHERE i.id = ?1");
+    tables.one(sql, params![id], |row| rows::instance(row))
+}
+
+pub(crate) fn instance_by_no(tables: &impl Source, no: InstanceNo) -> Result<Option<InstanceRow>> {
+    let sql = select_instance!("WHERE i.no = ?1");
+    tables.one(sql, params![no.0], |row| rows::instance(row))
+}
+
+pub(crate) fn instances_by_prefix(
+    tables: &impl Source,
+    prefix: &str,
+    limit: u32,
+) -> Result<Vec<InstanceRow>> {
+    let Some((first, last)) = prefix::range(prefix) else {
+        return Ok(Vec::new());
+    };
+    let sql = select_instance!("WHERE i.id BETWEEN ?1 AND ?2 ORDER BY i.id LIMIT ?3");
+    let key = params![&first[..], &last[..], limit];
+    tables.all(sql, key, |row| rows::instance(row))
+}
+
+pub(crate) fn instances(tables: &impl Source, query: &InstanceQuery) -> Result<Vec<InstanceRow>> {
+    let statuses = query.statuses.iter().map(|status| i64::from(*status as u8));
+    let statuses: Vec<i64> = statuses.collect();
+    let sql = select_instance!(
+        "WHERE ({json_array_length(?1) = 0|cardinality(CAST(?1 AS smallint[])) = 0} \
+         OR i.status {IN (SELECT value FROM json_each(?1))|= ANY(?1)}) \
+         AND (CAST(?2 AS text) IS NULL OR d.name = ?2) AND i.no < ?3 \
+         ORDER BY i.no DESC LIMIT ?4"
+    );
+    let before = query.before.map_or(i64::MAX, |no| no.0);
+    let key = params![statuses, query.workflow.as_deref(), before, query.limit];
+    tables.all(sql, key, |row| rows::instance(row))
+}
+
+pub(crate) fn input(tables: &impl Source, instance: InstanceNo) -> Result<Option<Payload>> {
+    let sql = sql!("SELECT input, input_meta{, sum|} FROM origin WHERE instance = ?1");
+    one_payload(tables, sql, Of::Input, instance.0)
+}
+
+pub(crate) fn vars(
+    tables: &impl Source,
+    instance: InstanceNo,
+    scope: ScopeNo,
+) -> Result<Vec<(String, Payload)>> {
+    let sql = sql!(
+        "SELECT name, body, meta{, sum|} FROM var WHERE instance = ?1 AND scope = ?2 \
+        ORDER BY name"
+    );
+    let (instance, scope) = (instance.0, scope.0.cast_signed());
+    tables.all(sql, params![instance, scope], |row| {
+        let name = text(row, 0)?;
+        let value = summed(row, 1, Of::Var, [instance, scope, 0], &name)?;
+        Ok((name, value.unwrap_or_else(Payload::null)))
+    })
+}
+
+pub(crate) fn scopes(tables: &impl Source, instance: InstanceNo) -> Result<Vec<(ScopeNo, Bytes)>> {
+    let sql =
+        sql!("SELECT scope, state{, NULL, sum|} FROM scope WHERE instance = ?1 ORDER BY scope");
+    tables.all(sql, params![instance.0], |row| {
+        let scope = int(row, 0)?;
+        check(row, 1, Of::Scope, [instance.0, scope, 0], "")?;
+        Ok((ScopeNo(scope.cast_unsigned()), bytes(row, 1)?))
+    })
+}
+
+pub(crate) fn items(
+    tables: &impl Source,
+    instance: InstanceNo,
+    list: Seq,
+    from: u32,
+    limit: u32,
+) -> Result<Vec<(u32, Payload)>> {
+    let sql = sql!(
+        "SELECT place, body, meta{, sum|} FROM item WHERE instance = ?1 AND list = ?2 \
+        AND place >= ?3 ORDER BY place LIMIT ?4"
+    );
+    let (instance, list) = (instance.0, list.0.cast_signed());
+    let key = params![instance, list, from, limit];
+    tables.all(sql, key, |row| {
+        let place = small(row, 0)?;
+        let output = summed(row, 1, Of::Item, [instance, list, i64::from(place)], "")?;
+        Ok((place, output.unwrap_or_else(Payload::null)))
+    })
+}
+
+pub(crate) fn run(tables: &impl Source, no: RunNo) -> Result<Option<RunRow>> {
+    let sql = select_run!("", "FROM run r WHERE r.no = ?1");
+    tables.one(sql, params![no.0], |row| rows::run(row))
+}
+
+pub(crate) fn run_output(tables: &impl Source, no: RunNo) -> Result<Option<Payload>> {
+    let sql = sql!("SELECT output, output_meta{, sum|} FROM run WHERE no = ?1");
+    one_payload(tables, sql, Of::Run, no.0)
+}
+
+pub(crate) fn runs(
+    tables: &impl Source,
+    instance: InstanceNo,
+    before: Option<RunNo>,
+    limit: u32,
+) -> Result<Vec<RunRow>> {
+    // Each record names the one before it.
+    let sql = select_run!(
+        "WITH RECURSIVE walk (no, place) AS ( \
+            SELECT CASE WHEN CAST(?2 AS bigint) IS NULL \
+                THEN (SELECT last_run FROM instance WHERE no = ?1) \
+                ELSE (SELECT previous FROM run WHERE no = ?2 AND instance = ?1) END, \
+                CAST(1 AS bigint) \
+            UNION ALL \
+            SELECT r.previous, place + 1 FROM walk CROSS JOIN run r ON r.no = walk.no \
+            WHERE place < ?3) ",
+        "FROM walk CROSS JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
+    );
+    let key = params![instance.0, before.map(|no| no.0), limit];
+    tables.all(sql, key, |row| rows::run(row))
+}
+
+pub(crate) fn journal(tables: &impl Source, instance: InstanceNo) -> Result<Vec<JournalRow>> {
+    let sql =
+        sql!("SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 ORDER BY version, place");
+    tables.all(sql, params![instance.0], entry)
+}
+
+pub(crate) fn triggers(tables: &impl Source, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
+    // Those from outside have the top bit set, which is the sign here.
+    let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
+    tables.all(sql, params![instance.0], |row| rows::trigger(row))
+}
+
+pub(crate) fn expired(
+    tables: &impl Source,
+    before_ms: i64,
+    now_ms: i64,
+    limit: u32,
+) -> Result<Vec<ExpiredRow>> {
+    // Each half is read from an index of its own, and no further than the limit.
+    let sql = sql!(
+        "SELECT no, id FROM ( \
+        SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM instance \
+            WHERE finished_ms IS NOT NULL AND extras & 16 = 0 AND finished_ms < ?1 \
+            ORDER BY finished_ms, no LIMIT ?3) AS usual \
+        UNION ALL SELECT * FROM (SELECT i.finished_ms, i.no, i.id \
+            FROM kept k CROSS JOIN instance i ON i.no = k.instance \
+            WHERE k.until_ms < ?2 AND i.finished_ms IS NOT NULL \
+            ORDER BY k.until_ms, k.instance LIMIT ?3) AS longer) AS expired \
+        ORDER BY at_ms, no LIMIT ?3"
+    );
+    tables.all(sql, params![before_ms, now_ms, limit], |row| {
+        Ok(ExpiredRow {
+            no: InstanceNo(int(row, 0)?),
+            // An instance that has begun to be forgotten has no id of 16 bytes any more.
+            id: instance_unless_gone(row, 1)?,
         })
-    }
+    })
+}
 
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
-        let sql = select_run!("", "FROM run r WHERE r.no = ?1");
-        self.tables().one(sql, params![no.0], |row| rows::run(row))
-    }
+pub(crate) fn trigger(tables: &impl Source, target: TriggerTarget) -> Result<Option<TriggerRow>> {
+    let (instance, seq) = match target {
+        TriggerTarget::Outside(name) => {
+            return Ok(outside(tables, name)?.and_then(|named| named.row));
+        }
+        TriggerTarget::Row(instance, seq) => (instance, seq),
+    };
+    let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1");
+    tables.one(sql, params![instance.0, seq.0.cast_signed()], |row| {
+        rows::trigger(row)
+    })
+}
 
-    fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
-        let sql = sql!("SELECT output, output_meta{, sum|} FROM run WHERE no = ?1");
-        one_payload(self.tables(), sql, Of::Run, no.0)
-    }
+pub(crate) fn outside(tables: &impl Source, id: TriggerId) -> Result<Option<OutsideRow>> {
+    // Behind a tombstone there is none.
+    let sql = sql!(
+        "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
+        JOIN instance i ON i.no = o.instance \
+        JOIN origin g ON g.instance = o.instance WHERE o.id = ?1"
+    );
+    let named = tables.one(sql, params![id], |row| {
+        let (trigger, instance) = (TriggerNo(int(row, 0)?), InstanceNo(int(row, 1)?));
+        let instance_id = instance_unless_gone(row, 3)?;
+        Ok((trigger, instance, flag(row, 2)?, instance_id))
+    })?;
+    let Some((no, instance, closed, Some(instance_id))) = named else {
+        return Ok(None);
+    };
+    let seq = Seq::outside(no);
+    let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq = ?3");
+    let key = params![no.0, instance.0, seq.0.cast_signed()];
+    Ok(Some(OutsideRow {
+        id,
+        instance,
+        instance_id,
+        seq,
+        row: tables.one(sql, key, |row| rows::trigger(row))?,
+        closed,
+    }))
+}
 
-    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
-        // Each record names the one before it.
-        let sql = select_run!(
-            "WITH RECURSIVE walk (no, place) AS ( \
-                SELECT CASE WHEN CAST(?2 AS bigint) IS NULL \
-                    THEN (SELECT last_run FROM instance WHERE no = ?1) \
-                    ELSE (SELECT previous FROM run WHERE no = ?2 AND instance = ?1) END, \
-                    CAST(1 AS bigint) \
-                UNION ALL \
-                SELECT r.previous, place + 1 FROM walk CROSS JOIN run r ON r.no = walk.no \
-                WHERE place < ?3) ",
-            "FROM walk CROSS JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
-        );
-        let key = params![instance.0, before.map(|no| no.0), limit];
-        self.tables().all(sql, key, |row| rows::run(row))
-    }
+pub(crate) fn due(tables: &impl Tables, query: &DueQuery) -> Result<Vec<TriggerRow>> {
+    tables.due(query)
+}
 
-    fn journal(&self, instance: InstanceNo) -> Result<Vec<JournalRow>> {
-        let sql = sql!(
-            "SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 ORDER BY version, place"
-        );
-        self.tables().all(sql, params![instance.0], entry)
-    }
+pub(crate) fn children(
+    tables: &impl Source,
+    parent: InstanceNo,
+    after: Option<InstanceNo>,
+    limit: u32,
+) -> Result<Vec<InstanceRow>> {
+    let sql = select_instance!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
+    let key = params![parent.0, after.map_or(i64::MIN, |no| no.0), limit];
+    tables.all(sql, key, |row| rows::instance(row))
+}
 
-    fn triggers(&self, instance: InstanceNo) -> Result<Vec<TriggerRow>> {
-        // Those from outside have the top bit set, which is the sign here.
-        let sql = select_trigger!("WHERE instance = ?1 ORDER BY seq < 0, seq, no");
-        self.tables()
-            .all(sql, params![instance.0], |row| rows::trigger(row))
-    }
+pub(crate) fn blob(tables: &impl Source, blob: BlobRef) -> Result<Option<Bytes>> {
+    let sql = sql!("SELECT content{, digest, sum|} FROM blob WHERE digest = ?1");
+    tables.one(sql, params![blob.digest], |row| {
+        check(row, 0, Of::Blob, [0; 3], "")?;
+        bytes(row, 0)
+    })
+}
 
-    fn definition(&self, wanted: Digest) -> Result<Option<DefinitionRow>> {
-        let sql = sql!("SELECT name, json FROM definition WHERE digest = ?1");
-        self.tables().one(sql, params![wanted], |row| {
-            Ok(DefinitionRow {
-                digest: wanted,
-                name: text(row, 0)?,
-                json: bytes(row, 1)?,
-            })
+pub(crate) fn members(tables: &impl Source) -> Result<Vec<MemberRow>> {
+    let sql = sql!("SELECT incarnation, name, pid, joined_ms FROM member ORDER BY incarnation");
+    tables.all(sql, params![], |row| {
+        Ok(MemberRow {
+            incarnation: Incarnation(int(row, 0)?),
+            name: text(row, 1)?,
+            pid: small(row, 2)?,
+            joined_ms: int(row, 3)?,
         })
-    }
+    })
+}
 
-    fn pins(&self, wanted: Digest) -> Result<Option<PinsRow>> {
-        let sql = sql!("SELECT json FROM pins WHERE digest = ?1");
-        self.tables().one(sql, params![wanted], |row| {
-            Ok(PinsRow {
-                digest: wanted,
-                json: bytes(row, 0)?,
-            })
+pub(crate) fn backlog(tables: &impl Tables, now_ms: i64, limit: u32) -> Result<Backlog> {
+    tables.backlog(now_ms, limit)
+}
+
+pub(crate) fn counts(tables: &impl Source) -> Result<Counts> {
+    let sql = sql!(
+        "SELECT (SELECT count(*) FROM instance), \
+        (SELECT count(*) FROM instance WHERE status < 4), \
+        (SELECT count(*) FROM trigger), \
+        (SELECT count(*) FROM trigger WHERE state = 2), \
+        (SELECT count(*) FROM run), (SELECT count(*) FROM blob), \
+        (SELECT count(*) FROM bookmark), \
+        (SELECT count(*) FROM stimulus WHERE ready_ms IS NOT NULL), \
+        (SELECT count(*) FROM stimulus WHERE expires_ms IS NOT NULL), \
+        (SELECT count(*) FROM dead_letter)"
+    );
+    let counts = tables.one(sql, params![], |row| {
+        Ok(Counts {
+            instances: unsigned(row, 0)?,
+            unfinished: unsigned(row, 1)?,
+            triggers: unsigned(row, 2)?,
+            parked: unsigned(row, 3)?,
+            runs: unsigned(row, 4)?,
+            blobs: unsigned(row, 5)?,
+            bookmarks: unsigned(row, 6)?,
+            queued: unsigned(row, 7)?,
+            buffered: unsigned(row, 8)?,
+            dead_letters: unsigned(row, 9)?,
         })
-    }
-
-    fn published(&self, name: &str) -> Result<Option<PublicationRow>> {
-        published::published(self.tables(), name)
-    }
-
-    fn publications(&self, query: &PublicationQuery) -> Result<Vec<PublicationRow>> {
-        published::publications(self.tables(), query)
-    }
-
-    fn is_heard(&self, hash: Digest, now_ms: i64) -> Result<bool> {
-        stimuli::is_heard(self.tables(), hash, now_ms)
-    }
-
-    fn bindings(&self, hash: Digest) -> Result<Vec<BindingRow>> {
-        published::bindings(self.tables(), hash)
-    }
-
-    fn bindings_of(&self, workflow: &str) -> Result<Vec<BindingRow>> {
-        published::bindings_of(self.tables(), workflow)
-    }
-
-    fn schedules(&self, query: &ScheduleQuery) -> Result<Vec<ScheduleRow>> {
-        published::schedules(self.tables(), query)
-    }
-
-    fn draft(&self, name: &str) -> Result<Option<DraftRow>> {
-        drafts::draft(self.tables(), name)
-    }
-
-    fn drafts(&self, after: Option<&str>, limit: u32) -> Result<Vec<DraftRow>> {
-        drafts::drafts(self.tables(), after, limit)
-    }
-
-    fn source(&self, name: &str) -> Result<Option<SourceRow>> {
-        drafts::source(self.tables(), name)
-    }
-
-    fn sources(&self, after: Option<&str>, limit: u32) -> Result<Vec<SourceRow>> {
-        drafts::sources(self.tables(), after, limit)
-    }
-
-    fn upkeep(&self, limit: u32) -> Result<Vec<UpkeepRow>> {
-        drafts::upkeep(self.tables(), limit)
-    }
-
-    fn expired(&self, before_ms: i64, now_ms: i64, limit: u32) -> Result<Vec<ExpiredRow>> {
-        // Each half is read from an index of its own, and no further than the limit.
-        let sql = sql!(
-            "SELECT no, id FROM ( \
-            SELECT * FROM (SELECT finished_ms AS at_ms, no, id FROM instance \
-                WHERE finished_ms IS NOT NULL AND extras & 16 = 0 AND finished_ms < ?1 \
-                ORDER BY finished_ms, no LIMIT ?3) AS usual \
-            UNION ALL SELECT * FROM (SELECT i.finished_ms, i.no, i.id \
-                FROM kept k CROSS JOIN instance i ON i.no = k.instance \
-                WHERE k.until_ms < ?2 AND i.finished_ms IS NOT NULL \
-                ORDER BY k.until_ms, k.instance LIMIT ?3) AS longer) AS expired \
-            ORDER BY at_ms, no LIMIT ?3"
-        );
-        self.tables()
-            .all(sql, params![before_ms, now_ms, limit], |row| {
-                Ok(ExpiredRow {
-                    no: InstanceNo(int(row, 0)?),
-                    // An instance that has begun to be forgotten has no id of 16 bytes any more.
-                    id: instance_unless_gone(row, 1)?,
-                })
-            })
-    }
-
-    fn trigger(&self, target: TriggerTarget) -> Result<Option<TriggerRow>> {
-        let (instance, seq) = match target {
-            TriggerTarget::Outside(name) => {
-                return Ok(self.outside(name)?.and_then(|named| named.row));
-            }
-            TriggerTarget::Row(instance, seq) => (instance, seq),
-        };
-        let sql = select_trigger!("WHERE instance = ?1 AND seq = ?2 ORDER BY no LIMIT 1");
-        self.tables()
-            .one(sql, params![instance.0, seq.0.cast_signed()], |row| {
-                rows::trigger(row)
-            })
-    }
-
-    fn outside(&self, id: TriggerId) -> Result<Option<OutsideRow>> {
-        // Behind a tombstone there is none.
-        let sql = sql!(
-            "SELECT o.trigger, o.instance, o.closed, i.id FROM outside o \
-            JOIN instance i ON i.no = o.instance \
-            JOIN origin g ON g.instance = o.instance WHERE o.id = ?1"
-        );
-        let named = self.tables().one(sql, params![id], |row| {
-            let (trigger, instance) = (TriggerNo(int(row, 0)?), InstanceNo(int(row, 1)?));
-            let instance_id = instance_unless_gone(row, 3)?;
-            Ok((trigger, instance, flag(row, 2)?, instance_id))
-        })?;
-        let Some((no, instance, closed, Some(instance_id))) = named else {
-            return Ok(None);
-        };
-        let seq = Seq::outside(no);
-        let sql = select_trigger!("WHERE no = ?1 AND instance = ?2 AND seq = ?3");
-        let key = params![no.0, instance.0, seq.0.cast_signed()];
-        Ok(Some(OutsideRow {
-            id,
-            instance,
-            instance_id,
-            seq,
-            row: self.tables().one(sql, key, |row| rows::trigger(row))?,
-            closed,
-        }))
-    }
-
-    fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        Tables::due(self, query)
-    }
-
-    fn bookmarks(&self, query: &BookmarkQuery) -> Result<Vec<BookmarkRow>> {
-        stimuli::bookmarks(self.tables(), query)
-    }
-
-    fn bookmark(&self, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-        stimuli::bookmark_by_no(self.tables(), no)
-    }
-
-    fn bookmark_by_token(&self, token: Digest) -> Result<Option<BookmarkRow>> {
-        stimuli::bookmark_by_token(self.tables(), token)
-    }
-
-    fn secret(&self) -> Result<[u8; 32]> {
-        stimuli::secret(self.tables())
-    }
-
-    fn setting(&self, name: &str) -> Result<Option<Bytes>> {
-        let sql = sql!("SELECT value FROM setting WHERE name = ?1");
-        self.tables().one(sql, params![name], |row| bytes(row, 0))
-    }
-
-    fn component(&self, digest: Digest) -> Result<Option<Stored>> {
-        let sql = sql!("SELECT bytes, signature FROM component WHERE digest = ?1");
-        self.tables().one(sql, params![digest], |row| {
-            Ok(Stored {
-                bytes: bytes(row, 0)?,
-                signature: text_if_any(row, 1)?,
-            })
-        })
-    }
-
-    fn components(&self, after: i64, limit: u32) -> Result<Vec<ComponentRow>> {
-        let sql = sql!(
-            "SELECT digest, name, version, generation, signature FROM component \
-            WHERE generation > ?1 ORDER BY generation LIMIT ?2"
-        );
-        self.tables().all(sql, params![after, limit], |row| {
-            Ok(ComponentRow {
-                digest: digest(row, 0)?,
-                name: text(row, 1)?,
-                version: text(row, 2)?,
-                generation: int(row, 3)?,
-                signature: text_if_any(row, 4)?.map(|text| Digest::of(text.as_bytes())),
-            })
-        })
-    }
-
-    fn queued(&self, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
-        stimuli::queue(self.tables(), query)
-    }
-
-    fn buffered(&self, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
-        stimuli::buffer(self.tables(), query)
-    }
-
-    fn dead_letters(&self, query: &LetterQuery) -> Result<Vec<LetterRow>> {
-        stimuli::letters(self.tables(), query)
-    }
-
-    fn dead_letter(&self, no: LetterNo) -> Result<Option<LetterRow>> {
-        stimuli::letter_by_no(self.tables(), no)
-    }
-
-    fn children(
-        &self,
-        parent: InstanceNo,
-        after: Option<InstanceNo>,
-        limit: u32,
-    ) -> Result<Vec<InstanceRow>> {
-        let sql = select_instance!("WHERE o.parent = ?1 AND i.no > ?2 ORDER BY i.no LIMIT ?3");
-        let key = params![parent.0, after.map_or(i64::MIN, |no| no.0), limit];
-        self.tables().all(sql, key, |row| rows::instance(row))
-    }
-
-    fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>> {
-        let sql = sql!("SELECT content{, digest, sum|} FROM blob WHERE digest = ?1");
-        self.tables().one(sql, params![blob.digest], |row| {
-            check(row, 0, Of::Blob, [0; 3], "")?;
-            bytes(row, 0)
-        })
-    }
-
-    fn members(&self) -> Result<Vec<MemberRow>> {
-        let sql = sql!("SELECT incarnation, name, pid, joined_ms FROM member ORDER BY incarnation");
-        self.tables().all(sql, params![], |row| {
-            Ok(MemberRow {
-                incarnation: Incarnation(int(row, 0)?),
-                name: text(row, 1)?,
-                pid: small(row, 2)?,
-                joined_ms: int(row, 3)?,
-            })
-        })
-    }
-
-    fn backlog(&self, now_ms: i64, limit: u32) -> Result<Backlog> {
-        Tables::backlog(self, now_ms, limit)
-    }
-
-    fn counts(&self) -> Result<Counts> {
-        let sql = sql!(
-            "SELECT (SELECT count(*) FROM instance), \
-            (SELECT count(*) FROM instance WHERE status < 4), \
-            (SELECT count(*) FROM trigger), \
-            (SELECT count(*) FROM trigger WHERE state = 2), \
-            (SELECT count(*) FROM run), (SELECT count(*) FROM blob), \
-            (SELECT count(*) FROM bookmark), \
-            (SELECT count(*) FROM stimulus WHERE ready_ms IS NOT NULL), \
-            (SELECT count(*) FROM stimulus WHERE expires_ms IS NOT NULL), \
-            (SELECT count(*) FROM dead_letter)"
-        );
-        let counts = self.tables().one(sql, params![], |row| {
-            Ok(Counts {
-                instances: unsigned(row, 0)?,
-                unfinished: unsigned(row, 1)?,
-                triggers: unsigned(row, 2)?,
-                parked: unsigned(row, 3)?,
-                runs: unsigned(row, 4)?,
-                blobs: unsigned(row, 5)?,
-                bookmarks: unsigned(row, 6)?,
-                queued: unsigned(row, 7)?,
-                buffered: unsigned(row, 8)?,
-                dead_letters: unsigned(row, 9)?,
-            })
-        })?;
-        Ok(counts.unwrap_or_default())
-    }
+    })?;
+    Ok(counts.unwrap_or_default())
 }

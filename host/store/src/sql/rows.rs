@@ -8,8 +8,8 @@ use windlass_model::{
 
 use super::Row;
 use super::row::{
-    bytes, bytes_if_any, digest, int, int_if_any, json_if_any, short, small, small_if_any, summed,
-    text_if_any, unsigned, uuid, variant,
+    bytes, bytes_if_any, digest, flag, int, int_if_any, json_if_any, short, small, small_if_any,
+    summed, text_if_any, unsigned, uuid, variant,
 };
 use crate::error::Result;
 use crate::rows::{InstanceRow, Parent, RunRow, Suspicion, TriggerRow};
@@ -162,4 +162,21 @@ fn suspicion(number: u8) -> Option<Suspicion> {
     [Suspicion::None, Suspicion::Suspect, Suspicion::Marked]
         .get(usize::from(number))
         .copied()
+}
+
+/// Reads [`super::hot::FORGETTABLE`]: whether forgetting an instance has begun, or the instance is
+/// a tombstone, and its newest record. None: its time is not over.
+pub(crate) fn forgettable(
+    row: &(impl Row + ?Sized),
+    before_ms: i64,
+    at_ms: i64,
+) -> Result<Option<(bool, Option<i64>)>> {
+    let over = match (int_if_any(row, 4)?, int_if_any(row, 1)?) {
+        (Some(until_ms), _) => until_ms < at_ms,
+        (None, ended_ms) => ended_ms.is_some_and(|ended_ms| ended_ms < before_ms),
+    };
+    let over = over && variant(row, 0, Status::from_stored)?.is_final();
+    let begun = !flag(row, 3)?;
+    let last_run = int_if_any(row, 2)?;
+    Ok((over || begun).then_some((begun, last_run)))
 }

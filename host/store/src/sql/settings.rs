@@ -1,18 +1,18 @@
 //! What operators have decided about the system as a whole.
 
+use bytes::Bytes;
+
+use super::row::bytes;
 use super::transaction::{Done, Transaction};
-use super::{params, sql};
-use crate::settings::check;
-use crate::write::Wrote;
+use super::{Source, params, sql};
+use crate::error::Result;
+use crate::settings::Setting;
 
 /// Keeps a decision, or forgets it.
-pub(crate) async fn set<X: Transaction>(
-    tx: &mut X,
-    name: &str,
-    value: Option<&[u8]>,
-) -> Done<X, Wrote> {
-    check(name, value)?;
-    match value {
+pub(crate) async fn keep_setting<X: Transaction>(tx: &mut X, setting: &Setting) -> Done<X, ()> {
+    setting.check()?;
+    let name = &setting.name;
+    match &setting.value {
         Some(value) => {
             let sql = sql!(
                 "INSERT INTO setting (name, value) VALUES (?1, ?2) \
@@ -25,6 +25,10 @@ pub(crate) async fn set<X: Transaction>(
             tx.later(sql, params![name]).await?;
         }
     }
-    tx.turn().await?;
-    Ok(Wrote::Done)
+    tx.turn().await
+}
+
+pub(crate) fn setting(tables: &impl Source, name: &str) -> Result<Option<Bytes>> {
+    let sql = sql!("SELECT value FROM setting WHERE name = ?1");
+    tables.one(sql, params![name], |row| bytes(row, 0))
 }

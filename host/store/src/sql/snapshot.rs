@@ -1,27 +1,31 @@
 //! Reads an instance as a whole. The caller sees to it that all of it is of one moment.
 
 use bytes::Bytes;
-use windlass_model::{Digest, InstanceId, Payload, ScopeNo, Seq, TriggerId, TriggerNo};
+use windlass_model::{InstanceId, Payload, ScopeNo, Seq, TriggerId, TriggerNo};
 
-use super::read::entry;
+use super::read::{Tables, definition, entry, output, pins};
 use super::row::{
     bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
 };
 use super::rows::{self, select_instance, select_run, select_trigger};
-use super::stimuli::{bookmark, select_bookmark};
+use super::stimuli::{bookmark_of, select_bookmark};
 use super::{Row, Source, params, sql};
 use crate::error::{Error, Result};
-use crate::rows::{DefinitionRow, NewBlob, PinsRow, RunRow};
+use crate::rows::{NewBlob, RunRow};
 use crate::sums::Of;
 use crate::transfer::{Bounds, Snapshot, TriggerName};
 use crate::write::NewItem;
 
-/// An instance, unless it is too large.
-pub(super) fn snapshot(
-    moment: &impl Source,
+pub(crate) fn snapshot(
+    tables: &impl Tables,
     id: InstanceId,
     bounds: Bounds,
 ) -> Result<Option<Snapshot>> {
+    tables.moment(|moment| at(moment, id, bounds))
+}
+
+/// An instance, unless it is too large.
+fn at(moment: &impl Source, id: InstanceId, bounds: Bounds) -> Result<Option<Snapshot>> {
     let sql = select_instance!("WHERE i.id = ?1");
     let Some(row) = moment.one(sql, params![id], |row| rows::instance(row))? else {
         return Ok(None);
@@ -30,11 +34,16 @@ pub(super) fn snapshot(
     bounds.admit_bytes(size(moment, no)?)?;
     let limited = || params![no, bounds.limit()];
     let (input, keep_ms) = origin(moment, no)?;
+    let definition = definition(moment, row.definition)?;
+    let definition =
+        definition.ok_or_else(|| Error::corrupt("an instance without its definition"))?;
+    let pins = pins(moment, row.pins)?;
+    let pins = pins.ok_or_else(|| Error::corrupt("an instance without its pins"))?;
     let snapshot = Snapshot {
-        definition: definition(moment, row.definition)?,
-        pins: pins(moment, row.pins)?,
+        definition,
+        pins,
         input,
-        output: output(moment, no)?,
+        output: output(moment, row.no)?,
         keep_ms,
         vars: moment.all(
             sql!(
@@ -77,7 +86,7 @@ pub(super) fn snapshot(
         bookmarks: moment.all(
             select_bookmark!("WHERE b.instance = ?1 ORDER BY b.no LIMIT ?2"),
             limited(),
-            |row| Ok(bookmark(row)?.bookmark),
+            |row| Ok(bookmark_of(row)?.bookmark),
         )?,
         names: moment.all(
             sql!(
@@ -131,35 +140,6 @@ fn origin(moment: &impl Source, no: i64) -> Result<(Payload, Option<u64>)> {
     })?;
     let (input, keep_ms) = origin.unwrap_or_default();
     Ok((input.unwrap_or_else(Payload::null), keep_ms))
-}
-
-fn output(moment: &impl Source, no: i64) -> Result<Option<Payload>> {
-    let sql = sql!("SELECT output, output_meta{, output_sum|} FROM instance WHERE no = ?1");
-    let output = moment.one(sql, params![no], |row| {
-        summed(row, 0, Of::Output, [no, 0, 0], "")
-    })?;
-    Ok(output.flatten())
-}
-
-fn definition(moment: &impl Source, wanted: Digest) -> Result<DefinitionRow> {
-    let sql = sql!("SELECT name, json FROM definition WHERE digest = ?1");
-    let found = moment.one(sql, params![wanted], |row| {
-        Ok(DefinitionRow {
-            digest: wanted,
-            name: text(row, 0)?,
-            json: bytes(row, 1)?,
-        })
-    })?;
-    found.ok_or_else(|| Error::corrupt("an instance without its definition"))
-}
-
-fn pins(moment: &impl Source, wanted: Digest) -> Result<PinsRow> {
-    let sql = sql!("SELECT json FROM pins WHERE digest = ?1");
-    let found = moment.one(sql, params![wanted], |row| {
-        let (digest, json) = (wanted, bytes(row, 0)?);
-        Ok(PinsRow { digest, json })
-    })?;
-    found.ok_or_else(|| Error::corrupt("an instance without its pins"))
 }
 
 fn var(row: &dyn Row, no: i64) -> Result<(ScopeNo, String, Payload)> {

@@ -77,7 +77,7 @@ pub(crate) fn stimulus(row: &dyn Row, column: usize) -> Result<NewStimulus> {
     })
 }
 
-fn queued(row: &dyn Row) -> Result<QueuedRow> {
+fn queued_of(row: &dyn Row) -> Result<QueuedRow> {
     let cursor = int_if_any(row, 15)?.zip(int_if_any(row, 16)?);
     Ok(QueuedRow {
         no: StimulusNo(int(row, 0)?),
@@ -93,7 +93,7 @@ fn queued(row: &dyn Row) -> Result<QueuedRow> {
     })
 }
 
-fn buffered(row: &dyn Row) -> Result<BufferedRow> {
+fn buffered_of(row: &dyn Row) -> Result<BufferedRow> {
     Ok(BufferedRow {
         no: StimulusNo(int(row, 0)?),
         stimulus: stimulus(row, 1)?,
@@ -131,7 +131,7 @@ pub(crate) fn letter(row: &dyn Row) -> Result<LetterRow> {
     })
 }
 
-pub(crate) fn bookmark(row: &dyn Row) -> Result<BookmarkRow> {
+pub(crate) fn bookmark_of(row: &dyn Row) -> Result<BookmarkRow> {
     Ok(BookmarkRow {
         no: BookmarkNo(int(row, 0)?),
         instance: InstanceNo(int(row, 1)?),
@@ -176,11 +176,15 @@ pub(crate) fn bookmarks(source: &impl Source, query: &BookmarkQuery) -> Result<V
         query.after.map_or(0, |no| no.0),
         query.limit,
     ];
-    source.all(sql, key, bookmark)
+    source.all(sql, key, bookmark_of)
 }
 
-pub(crate) fn bookmark_by_no(source: &impl Source, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
-    source.one(select_bookmark!("WHERE b.no = ?1"), params![no.0], bookmark)
+pub(crate) fn bookmark(source: &impl Source, no: BookmarkNo) -> Result<Option<BookmarkRow>> {
+    source.one(
+        select_bookmark!("WHERE b.no = ?1"),
+        params![no.0],
+        bookmark_of,
+    )
 }
 
 pub(crate) fn bookmark_by_token(
@@ -188,7 +192,7 @@ pub(crate) fn bookmark_by_token(
     token: Digest,
 ) -> Result<Option<BookmarkRow>> {
     let sql = select_bookmark!("WHERE b.token = ?1 ORDER BY b.no LIMIT 1");
-    source.one(sql, params![token], bookmark)
+    source.one(sql, params![token], bookmark_of)
 }
 
 pub(crate) fn is_heard(source: &impl Source, hash: Digest, now_ms: i64) -> Result<bool> {
@@ -202,7 +206,7 @@ pub(crate) fn is_heard(source: &impl Source, hash: Digest, now_ms: i64) -> Resul
     Ok(found.unwrap_or_default())
 }
 
-pub(crate) fn queue(source: &impl Source, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
+pub(crate) fn queued(source: &impl Source, query: &StimulusQuery) -> Result<Vec<QueuedRow>> {
     let sql = select_stimulus!(
         "WHERE ready_ms IS NOT NULL AND no > ?1 AND (CAST(?2 AS bigint) IS NULL \
          OR ready_ms <= ?2 AND NOT EXISTS (SELECT 1 FROM stimulus AS earlier \
@@ -210,16 +214,16 @@ pub(crate) fn queue(source: &impl Source, query: &StimulusQuery) -> Result<Vec<Q
          AND earlier.ready_ms > ?2)) ORDER BY no LIMIT ?3"
     );
     let after = query.after.map_or(0, |no| no.0);
-    source.all(sql, params![after, query.ready_ms, query.limit], queued)
+    source.all(sql, params![after, query.ready_ms, query.limit], queued_of)
 }
 
-pub(crate) fn buffer(source: &impl Source, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
+pub(crate) fn buffered(source: &impl Source, query: &StimulusQuery) -> Result<Vec<BufferedRow>> {
     let sql = select_stimulus!("WHERE expires_ms IS NOT NULL AND no > ?1 ORDER BY no LIMIT ?2");
     let after = query.after.map_or(0, |no| no.0);
-    source.all(sql, params![after, query.limit], buffered)
+    source.all(sql, params![after, query.limit], buffered_of)
 }
 
-pub(crate) fn letters(source: &impl Source, query: &LetterQuery) -> Result<Vec<LetterRow>> {
+pub(crate) fn dead_letters(source: &impl Source, query: &LetterQuery) -> Result<Vec<LetterRow>> {
     let sql = select_letter!(
         "WHERE (CAST(?1 AS smallint) IS NULL OR l.kind = ?1) \
          AND (CAST(?2 AS bigint) IS NULL OR l.instance = ?2) AND l.no > ?3 \
@@ -234,7 +238,7 @@ pub(crate) fn letters(source: &impl Source, query: &LetterQuery) -> Result<Vec<L
     source.all(sql, key, letter)
 }
 
-pub(crate) fn letter_by_no(source: &impl Source, no: LetterNo) -> Result<Option<LetterRow>> {
+pub(crate) fn dead_letter(source: &impl Source, no: LetterNo) -> Result<Option<LetterRow>> {
     source.one(select_letter!("WHERE l.no = ?1"), params![no.0], letter)
 }
 

@@ -7,8 +7,7 @@ use super::row::{flag, int, int_if_any};
 use super::transaction::{Done, Transaction};
 use super::{Row, Sql, params, sql};
 use crate::error::Result;
-use crate::retention::SLICE_BYTES;
-use crate::write::Wrote;
+use crate::retention::{SLICE_BYTES, Sweep, Sweepable, Swept};
 
 /// How far a sweep of documents has come: which of the tables, and after which row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,14 +68,18 @@ fn document(row: &dyn Row) -> Result<Document> {
     })
 }
 
+/// Deletes a slice of what has piled up.
+pub(crate) async fn sweep<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> {
+    match sweep.what {
+        Sweepable::Documents => documents(tx, sweep).await,
+        Sweepable::Blobs => blobs(tx, sweep.before_ms, sweep.rows).await,
+        Sweepable::Pages => tx.sweep_pages(sweep.rows).await,
+    }
+}
+
 /// Deletes documents that were unused before a moment.
-pub(crate) async fn documents<X: Transaction>(
-    tx: &mut X,
-    before_ms: i64,
-    rows: u32,
-    at_ms: i64,
-) -> Done<X, Wrote> {
-    let (mut left, mut count, mut bytes) = (rows.max(1), 0, 0);
+async fn documents<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> {
+    let (mut left, mut count, mut bytes) = (sweep.rows.max(1), 0, 0);
     let mut place = tx.documents_place();
     let more = loop {
         let Some(table) = TABLES.get(place.table) else {
@@ -97,7 +100,7 @@ pub(crate) async fn documents<X: Transaction>(
         for found in tx.all(table.look, params![page], document).await? {
             left = left.saturating_sub(1);
             place.after = found.no;
-            if look_after(tx, table, &found, before_ms, at_ms).await? {
+            if look_after(tx, table, &found, sweep).await? {
                 count += 1;
                 bytes += found.length;
             }
@@ -107,7 +110,7 @@ pub(crate) async fn documents<X: Transaction>(
         }
     };
     tx.set_documents_place(place, count > 0);
-    Ok(Wrote::Swept { count, more })
+    Ok(Swept { count, more })
 }
 
 /// Deletes a document that has been unused for long enough, and notes of another one whether it is
@@ -116,17 +119,16 @@ async fn look_after<X: Transaction>(
     tx: &mut X,
     table: &Table,
     found: &Document,
-    before_ms: i64,
-    at_ms: i64,
+    sweep: &Sweep,
 ) -> Done<X, bool> {
     let since_ms = match (found.used, found.unused_ms) {
-        (false, Some(since_ms)) if since_ms < before_ms => {
+        (false, Some(since_ms)) if since_ms < sweep.before_ms => {
             tx.later(table.delete, params![found.no]).await?;
             return Ok(true);
         }
         (true, None) | (false, Some(_)) => return Ok(false),
         (true, Some(_)) => None,
-        (false, None) => Some(at_ms),
+        (false, None) => Some(sweep.at_ms),
     };
     tx.later(table.note, params![found.no, since_ms]).await?;
     Ok(false)
@@ -151,7 +153,7 @@ fn loose(row: &dyn Row) -> Result<Loose> {
 
 /// Deletes large values that nothing refers to since a moment. A transaction that wants to refer to
 /// one of the slice waits until it is known whether that stays.
-pub(crate) async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32) -> Done<X, Wrote> {
+async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32) -> Done<X, Swept> {
     let sql = sql!(
         "SELECT l.blob FROM blob_loose l WHERE l.since_ms < ?1 \
         ORDER BY l.since_ms, l.blob LIMIT ?2{| FOR UPDATE SKIP LOCKED}"
@@ -193,5 +195,5 @@ pub(crate) async fn blobs<X: Transaction>(tx: &mut X, before_ms: i64, rows: u32)
     tx.later(sql, params![tight]).await?;
     let sql = sql!("DELETE FROM blob WHERE no {IN (SELECT value FROM json_each(?1))|= ANY(?1)}");
     tx.later(sql, params![gone]).await?;
-    Ok(Wrote::Swept { count, more })
+    Ok(Swept { count, more })
 }

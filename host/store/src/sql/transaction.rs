@@ -12,16 +12,20 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use windlass_model::{Incarnation, InstanceId, InstanceNo, Payload, ScopeNo, Status, TriggerNo};
+use windlass_model::{Incarnation, InstanceId, Payload, ScopeNo, Status, TriggerNo};
 
 use super::sweeping::Place;
 use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
-use crate::lives::Lived;
-use crate::rows::{DefinitionRow, NewBlob, NewInstance, NewTrigger, RunRow};
-use crate::stimuli::{NewBookmark, Resume, Send};
+use crate::lives::Clear;
+use crate::retention::{Forget, Forgotten, Swept};
+use crate::rows::{Created, DefinitionRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
-use crate::write::{Claim, Commit, Fence, NewItem, NewMember, Wrote};
+use crate::write::{
+    Bury, Claim, Claims, Commit, Committed, Duty, Fence, Flush, Leave, NewItem, NewMember,
+    OrFenced, Release, Renew, Renewed,
+};
 
 /// What a verb comes to in a transaction.
 pub(crate) type Done<X, T> = Result<T, <X as Transaction>::Failed>;
@@ -108,31 +112,25 @@ pub(crate) trait Transaction {
 
     // Verbs whose shape depends on the database.
 
-    async fn step(&mut self, commit: &Commit) -> Done<Self, Wrote>;
-    async fn create(&mut self, new: &NewInstance) -> Done<Self, Wrote>;
-    async fn claim(&mut self, claim: &Claim) -> Done<Self, Wrote>;
-    async fn join(&mut self, member: &NewMember) -> Done<Self, Wrote>;
-    async fn renew(&mut self, incarnation: Incarnation) -> Done<Self, Wrote>;
-    async fn leave(&mut self, incarnation: Incarnation) -> Done<Self, Wrote>;
-    async fn bury(&mut self, incarnation: Incarnation, limit: u32) -> Done<Self, Wrote>;
-    async fn release(&mut self, fence: &Fence) -> Done<Self, Wrote>;
-    async fn send(&mut self, send: &Send) -> Done<Self, Wrote>;
-    async fn resume(&mut self, resume: &Resume) -> Done<Self, Wrote>;
-    async fn duty(
-        &mut self,
-        name: &str,
-        incarnation: Incarnation,
-        every_ms: Option<u64>,
-        at_ms: i64,
-    ) -> Done<Self, Wrote>;
-    async fn forget(
-        &mut self,
-        instance: InstanceNo,
-        before_ms: i64,
-        rows: u32,
-        at_ms: i64,
-    ) -> Done<Self, Wrote>;
-    async fn sweep_pages(&mut self, rows: u32) -> Done<Self, Wrote>;
+    async fn commit_step(&mut self, commit: &Commit) -> Done<Self, OrFenced<Committed>>;
+    async fn create(&mut self, new: &NewInstance) -> Done<Self, OrFenced<Created>>;
+    async fn claim(&mut self, claim: &Claim) -> Done<Self, Claims>;
+    async fn join(&mut self, member: &NewMember) -> Done<Self, Incarnation>;
+    async fn renew(&mut self, renew: &Renew) -> Done<Self, OrFenced<Renewed>>;
+    async fn leave(&mut self, leave: &Leave) -> Done<Self, ()>;
+    async fn bury(&mut self, bury: &Bury) -> Done<Self, u32>;
+    async fn duty(&mut self, duty: &Duty) -> Done<Self, bool>;
+    async fn release(&mut self, release: &Release) -> Done<Self, OrFenced<()>>;
+    async fn send(&mut self, send: &Send) -> Done<Self, SendOutcome>;
+    async fn resume(&mut self, resume: &Resume) -> Done<Self, Sent>;
+    async fn forget(&mut self, forget: &Forget) -> Done<Self, Forgotten>;
+    async fn clear(&mut self, clear: &Clear) -> Done<Self, Forgotten>;
+    async fn sweep_pages(&mut self, rows: u32) -> Done<Self, Swept>;
+
+    /// Does nothing: that it is answered says that every write before is durable.
+    async fn flush(&mut self, _: &Flush) -> Done<Self, ()> {
+        Ok(())
+    }
 
     // What the other verbs share with those.
 
@@ -235,15 +233,59 @@ pub(crate) trait Transaction {
     /// may be remembered.
     fn set_documents_place(&mut self, place: Place, gone: bool);
 
-    /// Deletes at most about `rows` rows of what is left behind a tombstone.
-    async fn clear(&mut self, instance: i64, rows: u32, at_ms: i64) -> Done<Self, Lived>;
-
     /// Whether an instance has ended, or is not there. Its head is held from here on.
     async fn is_over(&mut self, instance: i64) -> Done<Self, bool> {
         let head = self.head(instance).await?;
         Ok(head.is_none_or(|head| head.status.is_final()))
     }
 }
+
+/// Writes the methods of [`Transaction`] that a session has under the same name: `(now)` if they
+/// answer at once, `(wait)` if they are futures.
+macro_rules! forward_to_session {
+    ($how:tt) => {
+        forward_to_session! { $how
+            commit_step(commit: &Commit) -> OrFenced<Committed>;
+            create(new: &NewInstance) -> OrFenced<Created>;
+            claim(claim: &Claim) -> Claims;
+            join(member: &NewMember) -> Incarnation;
+            renew(renew: &Renew) -> OrFenced<Renewed>;
+            leave(leave: &Leave) -> ();
+            bury(bury: &Bury) -> u32;
+            duty(duty: &Duty) -> bool;
+            release(release: &Release) -> OrFenced<()>;
+            send(send: &Send) -> SendOutcome;
+            resume(resume: &Resume) -> Sent;
+            forget(forget: &Forget) -> Forgotten;
+            clear(clear: &Clear) -> Forgotten;
+            instance_no(instance: InstanceId) -> Option<i64>;
+            note_extra(instance: i64, extra: i16) -> ();
+            own_number() -> TriggerNo;
+            put_blobs(instance: i64, blobs: &[NewBlob], at_ms: i64) -> ();
+            refer(instance: i64, payload: &Payload) -> ();
+            put_var(instance: i64, scope: ScopeNo, name: &str, value: &Payload) -> ();
+            put_item(instance: i64, item: &NewItem) -> ();
+            insert_run(run: &RunRow) -> ();
+            definition_of(row: &DefinitionRow) -> i64;
+            reserved_by(key: &str) -> Option<InstanceId>;
+            reserve(instance: i64, keys: &[String]) -> ();
+        }
+    };
+    ($how:tt $($name:ident($($arg:ident: $kind:ty),*) -> $answer:ty;)+) => {
+        $(forward_to_session!(@ $how $name($($arg: $kind),*) -> $answer);)+
+    };
+    (@ (now) $name:ident($($arg:ident: $kind:ty),*) -> $answer:ty) => {
+        async fn $name(&mut self, $($arg: $kind),*) -> Done<Self, $answer> {
+            Session::$name(self, $($arg),*)
+        }
+    };
+    (@ (wait) $name:ident($($arg:ident: $kind:ty),*) -> $answer:ty) => {
+        async fn $name(&mut self, $($arg: $kind),*) -> Done<Self, $answer> {
+            Session::$name(self, $($arg),*).await
+        }
+    };
+}
+pub(crate) use forward_to_session;
 
 /// What a future comes to that waits for nothing.
 ///

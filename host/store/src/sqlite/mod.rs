@@ -22,7 +22,6 @@ mod shared;
 mod tests;
 mod time;
 mod upkeep;
-mod values;
 mod wake;
 mod watch;
 mod writer;
@@ -154,8 +153,8 @@ impl Store for SqliteStore {
         queue::submit(sink, writes, |batch| self.shared.queue.push(batch));
     }
 
-    fn write(&self, write: Write) -> Result<Wrote> {
-        queue::write(self, write)
+    fn carry_out(&self, write: Write) -> Result<Wrote> {
+        queue::wait(self, write)
     }
 
     fn notify(&self) {

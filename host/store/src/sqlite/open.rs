@@ -16,24 +16,10 @@ use super::time::boot;
 use super::watch::{self, Identity};
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::sql::layout;
 
 /// `wlas`: marks the file as a store, for `file` and for us.
 const APPLICATION_ID: i32 = 0x776c_6173;
-
-/// Each migration ever released, in order, never changed afterwards.
-pub(super) const STEPS: &[&str] = &[
-    include_str!("schema.sql"),
-    include_str!("schema_definitions.sql"),
-    include_str!("schema_stimuli.sql"),
-    include_str!("schema_settings.sql"),
-    include_str!("schema_drafts.sql"),
-    include_str!("schema_components.sql"),
-    include_str!("schema_component_use.sql"),
-    include_str!("schema_generation.sql"),
-    include_str!("schema_sums.sql"),
-    include_str!("schema_troubles.sql"),
-    include_str!("schema_component_signatures.sql"),
-];
 
 /// Prepared statements each connection keeps, besides those that the writer holds itself.
 const STATEMENT_CACHE: usize = 64;
@@ -192,7 +178,7 @@ pub(super) fn check_header(path: &Path, connection: &Connection) -> Result<Optio
             .help("Name another file with `--store`; this one is left as it is."));
     }
     let version = usize::try_from(version).unwrap_or(0);
-    if version > STEPS.len() {
+    if version > layout::SQLITE_STEPS {
         let text = format!("a newer Windlass has written {}", path.display());
         return Err(Error::new(codes::NEWER, text).help("Use that Windlass, or another file."));
     }
@@ -205,7 +191,7 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<()> {
         failpoint::pass("store-in-migration");
         Ok(())
     };
-    let steps = STEPS.iter().map(|sql| M::up_with_hook(sql, in_the_middle));
+    let steps = layout::sqlite().map(|sql| M::up_with_hook(sql, in_the_middle));
     Migrations::from_iter(steps)
         .to_latest(connection)
         .map_err(|error| match error {

@@ -1,7 +1,5 @@
 //! The readers that lean on an index which only SQLite's tables have.
 
-use rusqlite::{Connection, OptionalExtension as _};
-
 use super::SqliteStore;
 use super::pool::Pool;
 use super::session::statements::PRIORITY;
@@ -9,32 +7,29 @@ use crate::error::Result;
 use crate::outside::DueQuery;
 use crate::read::Backlog;
 use crate::rows::TriggerRow;
-use crate::sql::read::Tables;
-use crate::sql::row::unsigned;
+use crate::sql::row::{int, unsigned};
 use crate::sql::rows::{select_trigger, trigger};
-use crate::sql::{Source as _, params, sql};
+use crate::sql::{InTables, Moments as _, Source, Tables, params, sql};
 
 /// The priorities of which something is pending, the highest first.
-fn priorities(connection: &Connection) -> rusqlite::Result<Vec<i32>> {
-    let mut statement = connection.prepare_cached(PRIORITY)?;
-    let (mut priority, mut found) = (i32::MAX, Vec::new());
-    while let Some(lower) = statement
-        .query_row([priority], |row| row.get(0))
-        .optional()?
-    {
+fn priorities(moment: &impl Source) -> Result<Vec<i64>> {
+    let (mut priority, mut found) = (i64::MAX, Vec::new());
+    while let Some(lower) = moment.one(PRIORITY, params![priority], |row| int(row, 0))? {
         priority = lower;
         found.push(priority);
     }
     Ok(found)
 }
 
-impl Tables for SqliteStore {
-    type Source = Pool;
+impl InTables for SqliteStore {
+    type Tables = Pool;
 
     fn tables(&self) -> &Pool {
         &self.pool
     }
+}
 
+impl Tables for Pool {
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
         let after = query.after.map_or((i64::MIN, i64::MIN, i64::MIN), |place| {
             (place.due_ms, place.instance.0, place.no.0)
@@ -44,18 +39,21 @@ impl Tables for SqliteStore {
             "INDEXED BY trigger_due WHERE state = 0 AND priority = ?1 AND due_ms <= ?2 \
              AND (due_ms, instance, no) > (?3, ?4, ?5) ORDER BY due_ms, instance, no LIMIT ?6"
         );
-        let mut found = Vec::new();
-        for priority in self.pool.read(priorities)? {
-            let key = params![
-                priority,
-                query.until_ms,
-                after.0,
-                after.1,
-                after.2,
-                query.limit
-            ];
-            found.extend(self.pool.all(sql, key, |row| trigger(row))?);
-        }
+        let mut found = self.moment(|moment| {
+            let mut found = Vec::new();
+            for priority in priorities(moment)? {
+                let key = params![
+                    priority,
+                    query.until_ms,
+                    after.0,
+                    after.1,
+                    after.2,
+                    query.limit
+                ];
+                found.extend(moment.all(sql, key, |row| trigger(row))?);
+            }
+            Ok(found)
+        })?;
         found.sort_by_key(|row: &TriggerRow| (row.due_ms, row.instance, row.no));
         found.truncate(query.limit as usize);
         Ok(found)
@@ -75,18 +73,15 @@ impl Tables for SqliteStore {
                 LIMIT ?2)"
         );
         let dead = sql!(
-            "SELECT count(*) FROM \
-            (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL LIMIT ?1)"
+            "SELECT count(*) FROM (SELECT 1 FROM dead_letter WHERE replayed_ms IS NULL LIMIT ?1)"
         );
-        let due = self
-            .pool
-            .one(due, params![now_ms, limit], |row| unsigned(row, 0))?;
-        let dead = self
-            .pool
-            .one(dead, params![limit], |row| unsigned(row, 0))?;
-        Ok(Backlog {
-            due: due.unwrap_or_default(),
-            dead: dead.unwrap_or_default(),
+        self.moment(|moment| {
+            let due = moment.one(due, params![now_ms, limit], |row| unsigned(row, 0))?;
+            let dead = moment.one(dead, params![limit], |row| unsigned(row, 0))?;
+            Ok(Backlog {
+                due: due.unwrap_or_default(),
+                dead: dead.unwrap_or_default(),
+            })
         })
     }
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
 use super::session::{Failed, Session};
 use super::shared::Shared;
 use crate::round::Item;
+use crate::rows::Created;
 use crate::sql::hot;
 use crate::write::{Commit, Write, Wrote};
 
@@ -56,21 +57,28 @@ pub(super) fn needs_trace(write: &Write) -> bool {
         write,
         Write::Send(_)
             | Write::Resume(_)
+            | Write::Enqueue(_)
             | Write::Queue(_)
-            | Write::DeadLetter(_)
+            | Write::Expire(_)
+            | Write::AddLetter(_)
+            | Write::ReplayLetter(_)
+            | Write::DeleteLetter(_)
+            | Write::PurgeLetters(_)
             | Write::Schedule(_)
-            | Write::Fire { .. }
-            | Write::Reschedule { .. }
-            | Write::CancelTrigger { .. }
-            | Write::Control { .. }
+            | Write::Fire(_)
+            | Write::Reschedule(_)
+            | Write::CancelTrigger(_)
+            | Write::Control(_)
             | Write::Life(_)
+            | Write::Clear(_)
             | Write::Import(_)
             | Write::Publish(_)
-            | Write::Retract { .. }
+            | Write::Retract(_)
             | Write::SaveDraft(_)
-            | Write::DiscardDraft { .. }
-            | Write::DropSource { .. }
-            | Write::Upkeep(_)
+            | Write::DiscardDraft(_)
+            | Write::DropSource(_)
+            | Write::RequestUpkeep(_)
+            | Write::UpkeepDone(_)
             | Write::Plan(_)
             | Write::PutOff(_)
     )
@@ -93,17 +101,17 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
             .and_then(|mut statement| statement.exists([no]))
     };
     match (&item.write, answer) {
-        (Write::Commit(commit), Wrote::Done | Wrote::DoneDue) => match commit.runs.first() {
+        (Write::Commit(commit), Wrote::Commit(Ok(_))) => match commit.runs.first() {
             Some(run) => exists("SELECT 1 FROM run WHERE no = ?1", run.no.0).map(Some),
             None => version_reached(connection, commit),
         },
-        (Write::Create(new), Wrote::Created) => {
+        (Write::Create(new), Wrote::Create(Ok(Created::New))) => {
             exists("SELECT 1 FROM instance WHERE no = ?1", new.no.0).map(Some)
         }
-        (Write::Join(_), Wrote::Joined(incarnation)) => {
+        (Write::Join(_), Wrote::Join(incarnation)) => {
             exists(hot::MEMBER.sqlite, incarnation.0).map(Some)
         }
-        (Write::Claim(_), Wrote::Claimed(claims)) => {
+        (Write::Claim(_), Wrote::Claim(claims)) => {
             let claimed = claims
                 .instances
                 .first()

@@ -9,12 +9,13 @@ use windlass_model::Digest;
 use super::altered::altered;
 use super::fault::explain;
 use super::mark;
-use super::open::{self, STEPS};
+use super::open;
 use super::time::boot;
 use super::watch::{self, check_length};
 use super::{SqliteOptions, SqliteStore};
 use crate::codes;
 use crate::error::{Error, Result};
+use crate::sql::layout;
 use crate::upkeep::{DIGESTED, DIGESTS, Finding, Layout, MARKED, RULES, SUMS, older};
 
 /// Damages that SQLite looks for before it gives up.
@@ -159,7 +160,7 @@ fn layout_of(path: &Path, connection: &Connection) -> Result<Layout> {
     let found = open::check_header(path, connection)?;
     Ok(Layout {
         found: found.unwrap_or(0),
-        current: STEPS.len(),
+        current: layout::SQLITE_STEPS,
     })
 }
 

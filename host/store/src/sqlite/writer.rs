@@ -191,7 +191,7 @@ impl Work {
 
     fn attempt(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> Attempt {
         let group = || self.round.left().iter().take(size);
-        let flush = group().any(|item| matches!(item.write, Write::Flush));
+        let flush = group().any(|item| matches!(item.write, Write::Flush(_)));
         let clock = shared.options.clock.as_ref();
         let asked = clock.monotonic();
         if let Err(failed) = begin(shared, session, flush) {

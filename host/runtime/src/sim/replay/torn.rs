@@ -66,7 +66,7 @@ impl Replay<'_, Torn> {
         // How far a walk through what is due has come is only known to the process's store.
         let still = self.members.values().all(|member| !member.walking);
         // Nobody can read who has a duty, so nobody could tell whether that is there.
-        let duty = |written: &&Written| matches!(written.write, Write::Duty { .. });
+        let duty = |written: &&Written| matches!(written.write, Write::Duty(_));
         if !self.dice.once_in(CUTS) || !still || group.iter().any(duty) {
             return self.change(group);
         }

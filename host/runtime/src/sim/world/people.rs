@@ -9,28 +9,17 @@ use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{
     Clock as _, InstanceId, Payload, StimulusId, TriggerId, TriggerNo, TriggerType,
 };
-use windlass_plugins::Host;
 use windlass_store::lives::LifeOp;
-use windlass_store::outside::TriggerTarget;
-use windlass_store::{MemoryStore, Reader as _, Store as _, Write};
+use windlass_store::outside::{Control, TriggerTarget};
+use windlass_store::{MemoryStore, Reader as _, Verb, Write, Writer as _};
 
 use super::{Mutation, World};
 use crate::catalog::Prepared;
-use crate::client::{self, Resources, WorkflowClient};
-use crate::error::Error;
+use crate::client::{self, Retry, WorkflowClient};
 use crate::sim::graphs::{ALL, OFTEN, ONCE};
 
 /// How long a stimulus is kept for those who come later, in milliseconds: for good.
 const KEPT_MS: u64 = 30 * 24 * 3_600_000;
-
-/// The plugins of a client that is no process.
-struct Plugins(Arc<Host>);
-
-impl Resources for Plugins {
-    fn host(&self) -> Result<Arc<Host>, Error> {
-        Ok(Arc::clone(&self.0))
-    }
-}
 
 impl World {
     /// A handle for those who are no process: every write of theirs is seen as well.
@@ -39,12 +28,18 @@ impl World {
         let (checker, clock) = (Arc::clone(&self.checker), Arc::clone(&self.clock));
         let deaf = self.mutation == Some(Mutation::Unretracted);
         client.set_witness(Some(Box::new(move |seen| {
-            if deaf && matches!(seen.write, Write::Retract { .. }) {
+            if deaf && matches!(seen.write, Write::Retract(_)) {
                 return;
             }
             checker.lock().see(0, seen, clock.now_ms());
         })));
         client
+    }
+
+    /// A client of those who are no process.
+    fn desk(&self) -> WorkflowClient {
+        let (store, clock) = (Arc::clone(&self.client), Arc::clone(&self.clock));
+        WorkflowClient::detached(store, clock, Arc::new(Arc::clone(&ALL.host)))
     }
 
     /// When each of the stimuli is sent that a workflow waits for once, by node.
@@ -79,13 +74,12 @@ impl World {
             delivery,
             ttl_ms: KEPT_MS,
         };
-        let (id, now_ms) = (StimulusId(self.id()), self.clock.wall_ms());
+        let id = StimulusId(self.id());
         self.report.stimuli += 1;
-        if self.send_by_one(id, &stimulus) {
-            return;
+        if !self.send_by_one(id, &stimulus) {
+            let client = self.desk();
+            client.now(|inner| inner.send(id, &stimulus)).unwrap();
         }
-        let store = Arc::clone(&self.client);
-        client::send(&*store, &ALL.host, now_ms, id, &stimulus).unwrap();
     }
 
     /// Sends a stimulus by a process that is there, now and then.
@@ -129,7 +123,7 @@ impl World {
 
     fn control(&mut self, instance: InstanceId, kind: TriggerType) {
         let at_ms = self.clock.wall_ms();
-        self.numbered(|no| Write::Control {
+        self.numbered(|no| Control {
             instance,
             no,
             kind,
@@ -138,11 +132,11 @@ impl World {
     }
 
     /// Writes something that takes a number.
-    fn numbered(&mut self, write: impl FnOnce(TriggerNo) -> Write) {
+    fn numbered<V: Verb>(&mut self, verb: impl FnOnce(TriggerNo) -> V) {
         let store = Arc::clone(&self.client);
         let now_ms = self.clock.wall_ms();
         let written = client::as_member(&*store, now_ms, |numbers| {
-            Ok(store.write(write(numbers.trigger().unwrap()))?)
+            Ok(store.write(verb(numbers.trigger().unwrap()))?)
         });
         written.unwrap();
     }
@@ -172,22 +166,23 @@ impl World {
             }
             (7, _) if row.status.is_final() || self.dice.once_in(4) => {
                 let id = row.id;
-                let delete = |no| LifeOp::Delete {
+                self.numbered(|no| LifeOp::Delete {
                     instance: id,
                     no,
                     at_ms: now_ms,
-                };
-                self.numbered(|no| Write::Life(delete(no)));
+                });
             }
             // Neither would one that is tried again be resumed.
             (8 | 9, _) if !once => {
-                let (host, clock) = (Arc::clone(&ALL.host), Arc::clone(&self.clock));
-                let client = WorkflowClient::detached(store, clock, Arc::new(Plugins(host)));
-                if client.retry_now(id).is_ok() {
+                let client = self.desk();
+                if client
+                    .now(|inner| inner.retry(id, &Retry::default()))
+                    .is_ok()
+                {
                     self.report.retries += 1;
                 }
             }
-            (0, _) => drop(client::cancel_instance(&*store, now_ms, id).unwrap()),
+            (0, _) => self.control(id, TriggerType::Cancel),
             (1, Some(target)) => drop(client::cancel_trigger(&*store, now_ms, target).unwrap()),
             (2, Some(target)) => {
                 let due_ms = now_ms.saturating_add_unsigned(self.dice.below(5_000));
@@ -203,7 +198,7 @@ impl World {
                     payload: None,
                     priority: 1,
                 };
-                client::schedule(&*store, now_ms, &wish).unwrap();
+                self.desk().now(|inner| inner.schedule(wish)).unwrap();
             }
             (_, Some(target)) => drop(client::fire(&*store, now_ms, target).unwrap()),
             (_, None) => {}

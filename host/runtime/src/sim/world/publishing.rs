@@ -38,6 +38,7 @@ impl World {
         let (now_ms, wall_ms) = (self.clock.now_ms(), self.clock.wall_ms());
         let calm = self.calm;
         let store = std::sync::Arc::clone(&self.client);
+        let retract = |name: &str| client::retract_if(&*store, wall_ms, name, |_| true).unwrap();
         let Some(publisher) = &mut self.publisher else {
             return;
         };
@@ -50,12 +51,12 @@ impl World {
         if calm {
             publisher.through = true;
             for version in &ALL.published {
-                client::retract(&*store, wall_ms, &version.definition.name).unwrap();
+                retract(&version.definition.name);
             }
             return;
         }
         match publisher.dice.below(8) {
-            0 => drop(client::retract(&*store, wall_ms, &definition.name).unwrap()),
+            0 => drop(retract(&definition.name)),
             1..5 => {
                 client::publish(&*store, &ALL.host, wall_ms, definition).unwrap();
             }

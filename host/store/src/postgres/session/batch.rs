@@ -16,9 +16,11 @@ use windlass_model::{Body, Digest, Payload, ScopeNo, Status};
 use super::extras;
 use super::facts::Facts;
 use crate::postgres::shared::Known;
-use crate::rows::{BORN_EPOCH, BORN_VERSION, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::rows::{
+    BORN_EPOCH, BORN_VERSION, Created, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow,
+};
 use crate::stimuli::NewBookmark;
-use crate::write::{Commit, Finish, Write, Wrote};
+use crate::write::{Commit, Committed, Fenced, Finish, OrFenced, Write, Wrote};
 
 /// What the tables are to look like.
 #[derive(Default)]
@@ -121,7 +123,7 @@ pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
                 && known.definitions.contains_key(&new.definition.digest)
                 && known.pins.contains_key(&new.pins.digest)
         }
-        Write::Flush => true,
+        Write::Flush(_) => true,
         _ => false,
     }
 }
@@ -133,9 +135,9 @@ impl<'w> Batch<'w> {
             return Added::No;
         }
         let answer = match write {
-            Write::Commit(commit) => self.step(commit, known, facts),
-            Write::Create(new) => self.create(new, known, facts),
-            _ => Some(Wrote::Done),
+            Write::Commit(commit) => self.commit_step(commit, known, facts).map(Wrote::Commit),
+            Write::Create(new) => self.create(new, known, facts).map(Wrote::Create),
+            _ => Some(Wrote::Flush(())),
         };
         match answer {
             Some(answer) => {
@@ -151,7 +153,7 @@ impl<'w> Batch<'w> {
         new: &'w NewInstance,
         known: &Known,
         facts: Option<&Facts>,
-    ) -> Option<Wrote> {
+    ) -> Option<OrFenced<Created>> {
         let id: &[u8] = new.id.0.as_bytes();
         let definition = *known.definitions.get(&new.definition.digest)?;
         let pins = *known.pins.get(&new.pins.digest)?;
@@ -164,7 +166,7 @@ impl<'w> Batch<'w> {
         let owner = new.owner.map(|owner| owner.0);
         if let Some(owner) = owner {
             if facts.is_some_and(|facts| !facts.members.contains(&owner)) {
-                return Some(Wrote::Fenced);
+                return Some(Err(Fenced));
             }
             self.members.insert(owner);
         }
@@ -198,13 +200,18 @@ impl<'w> Batch<'w> {
             rows,
         };
         self.heads.insert(no, head);
-        Some(Wrote::Created)
+        Some(Ok(Created::New))
     }
 
-    fn step(&mut self, commit: &'w Commit, known: &Known, facts: Option<&Facts>) -> Option<Wrote> {
+    fn commit_step(
+        &mut self,
+        commit: &'w Commit,
+        known: &Known,
+        facts: Option<&Facts>,
+    ) -> Option<OrFenced<Committed>> {
         match self.holds(commit, facts) {
             Some(true) => {}
-            Some(false) => return Some(Wrote::Fenced),
+            Some(false) => return Some(Err(Fenced)),
             None => return None,
         }
         let no = commit.fence.instance.0;
@@ -243,7 +250,7 @@ impl<'w> Batch<'w> {
         self.put_scoped(no, commit);
         self.put_bookmarks(no, commit, known);
         self.end(no, commit);
-        Some(Wrote::Done)
+        Some(Ok(Committed { due: false }))
     }
 
     /// Whether the fences of a step hold, as far as is known: what the batch itself does is

@@ -8,15 +8,15 @@ use bytes::Bytes;
 use rustc_hash::FxHashSet;
 use tokio_postgres::Row;
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, JsonText, Payload, Resumption, Seq};
+use windlass_model::{InstanceId, Payload, Seq};
 
 use super::heads::{Params, Standing, hold, standing};
 use super::{Done, Session, extras, get};
 use crate::sql::hot;
 use crate::sql::queueing::holder;
 use crate::sql::row::{bytes_if_any, payload, uuid};
-use crate::stimuli::{NewBookmark, Resume, Sent};
-use crate::write::{Commit, Wrote};
+use crate::stimuli::{NewBookmark, Resume, Sent, resumption};
+use crate::write::Commit;
 
 /// Of these hashes, those of which a stimulus waits for its bookmark.
 pub(super) const BUFFERED: &str = "SELECT DISTINCT u.hash FROM unnest($1::bytea[]) AS u (hash) \
@@ -54,14 +54,7 @@ impl Met {
 
     /// What whoever waits is given.
     fn document(&self, input: &Payload) -> Bytes {
-        let metadata = self.metadata.as_ref();
-        let document = Resumption::Resumed {
-            bookmark: self.name.clone(),
-            input: input.clone(),
-            // What was stored as JSON is JSON.
-            metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
-        };
-        document.encode()
+        resumption(&self.name, input, self.metadata.as_ref())
     }
 }
 
@@ -296,7 +289,7 @@ impl Session<'_> {
     }
 
     /// Resumes by a token.
-    pub(super) async fn resume(&mut self, resume: &Resume) -> Done<Wrote> {
+    pub(super) async fn resume(&mut self, resume: &Resume) -> Done<Sent> {
         self.hold_member(resume.taker).await?;
         let sql = "SELECT no, instance FROM bookmark WHERE token = $1 \
             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY no LIMIT 1";
@@ -320,6 +313,6 @@ impl Session<'_> {
         sent.dropped = sent.resumed.is_empty();
         self.take_due(resume.taker, resume.at_ms, free, &mut sent)
             .await?;
-        Ok(Wrote::Sent(sent))
+        Ok(sent)
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
-use crate::rows::Parent;
+use crate::rows::{Created, Parent};
 use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows;
-use crate::write::{Commit, Finish, Wrote};
+use crate::write::{Commit, Finish};
 use bytes::Bytes;
 use windlass_model::InstanceId;
 
@@ -14,7 +14,7 @@ impl Session<'_> {
     /// Begins the children of a step. One that cannot be made has failed.
     pub(super) async fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child).await?, Wrote::Created);
+            let made = matches!(self.create(child).await?, Ok(Created::New));
             if let (false, Some(parent)) = (made, &child.parent) {
                 self.tell(parent, &refused(child), commit.at_ms).await?;
             }

@@ -15,7 +15,7 @@ use crate::sql::hot;
 use crate::sql::row::bytes;
 use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::stimuli::{Sent, Taker};
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
+use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
 /// The triggers of instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
@@ -121,12 +121,12 @@ pub(super) enum Verdict {
 }
 
 impl Session<'_> {
-    pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
+    pub(super) async fn claim(&mut self, claim: &Claim) -> Done<Claims> {
         let (member, mut taking) = (claim.incarnation.0, Taking::default());
         match &claim.scope {
             ClaimScope::All => {
                 let Some(look) = self.look(claim).await? else {
-                    return Ok(Wrote::Claimed(Claims::default()));
+                    return Ok(Claims::default());
                 };
                 self.walk(claim, &mut taking, look).await?;
             }
@@ -142,7 +142,7 @@ impl Session<'_> {
         let own: Params<'_> = &[&free, &member];
         let take: Params<'_> = &[&chosen, &claim.now_ms];
         let how = [(OWN, own), (TAKE, take)];
-        Ok(Wrote::Claimed(self.take(taking, &free, how).await?))
+        self.take(taking, &free, how).await
     }
 
     /// Takes what is due of these instances, which are held and nobody's, and of each of which

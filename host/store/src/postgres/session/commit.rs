@@ -13,27 +13,27 @@ use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
 use crate::rows::{NewTrigger, RunRow, bounded};
 use crate::sql::{holding, hot, letters, lives, outside, queueing};
-use crate::write::{Commit, Finish, NewItem, Wrote};
+use crate::write::{Commit, Committed, Fenced, Finish, NewItem, OrFenced};
 
 impl Session<'_> {
-    pub(super) async fn step(&mut self, commit: &Commit) -> Done<Wrote> {
+    pub(super) async fn commit_step(&mut self, commit: &Commit) -> Done<OrFenced<Committed>> {
         let hashes: Vec<_> = commit.bookmarks.iter().map(|new| new.hash).collect();
         self.lock_hashes(&hashes).await?;
         let no = commit.fence.instance.0;
         let Some(head) = self.holds(&commit.fence).await? else {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         };
         if head.version != commit.fence.version.0 {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         for row in commit.removed.iter().filter(|removed| removed.used) {
             let sql = hot::TRIGGER_OF.postgres;
             if self.one(sql, &[&row.no.0, &no]).await?.is_none() {
-                return Ok(Wrote::Fenced);
+                return Ok(Err(Fenced));
             }
         }
         let Some(successors) = self.use_up(commit).await? else {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         };
         // The fences hold: from here on everything is written.
         self.put_blobs(no, &commit.blobs, commit.at_ms).await?;
@@ -74,7 +74,7 @@ impl Session<'_> {
             due |= holding::unpark_of(self, no).await?;
         }
         self.move_head_on(commit, &head).await?;
-        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+        Ok(Ok(Committed { due }))
     }
 
     /// What few steps do. True if something that somebody has to claim is due now.
@@ -84,11 +84,11 @@ impl Session<'_> {
             due |= self.put_bookmarks(commit).await?;
         }
         for new in &commit.sends {
-            queueing::enqueue(self, new, Some(commit.fence.instance), commit.at_ms).await?;
+            queueing::add(self, new, Some(commit.fence.instance), commit.at_ms).await?;
             due = true;
         }
         for dead in &commit.dead {
-            letters::bury(self, dead).await?;
+            letters::add_letter(self, dead).await?;
         }
         if !commit.children.is_empty() {
             self.begin_children(commit).await?;

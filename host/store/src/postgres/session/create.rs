@@ -5,29 +5,30 @@ use windlass_model::{Digest, InstanceId, ScopeNo, Status};
 
 use super::{Done, Failed, Session, extras, get};
 use crate::columns::payload;
-use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance, PinsRow};
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewInstance, PinsRow};
 use crate::sql::hot;
 use crate::sql::row::uuid;
 use crate::sql::rows::{self, select_instance};
-use crate::write::Wrote;
+use crate::write::{Fenced, OrFenced};
 
 impl Session<'_> {
-    pub(super) async fn create(&mut self, new: &NewInstance) -> Done<Wrote> {
+    pub(super) async fn create(&mut self, new: &NewInstance) -> Done<OrFenced<Created>> {
         self.lock_reservations(&new.exclusive, &new.reserves)
             .await?;
         if let Some(owner) = new.owner
             && !self.is_member(owner.0).await?
         {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key).await?
         {
             // The same request again is told so, although it excludes itself.
-            return Ok(self.existing(new).await?.unwrap_or(Wrote::Reserved { by }));
+            let exists = self.existing(new).await?;
+            return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
         if let Some(exists) = self.existing(new).await? {
-            return Ok(exists);
+            return Ok(Ok(exists));
         }
         let definition = self.definition_of(&new.definition).await?;
         let pins = self.pins_of(&new.pins).await?;
@@ -55,10 +56,11 @@ impl Session<'_> {
         if inserted == 0 {
             // Somebody else was first by a moment; the documents are kept once in any case.
             let exists = self.existing(new).await?;
-            return exists.ok_or_else(|| crate::Error::corrupt("an id without a row").into());
+            let exists = exists.ok_or_else(|| crate::Error::corrupt("an id without a row"))?;
+            return Ok(Ok(exists));
         }
         self.insert_rest(new).await?;
-        Ok(Wrote::Created)
+        Ok(Ok(Created::New))
     }
 
     /// What is written once the head is.
@@ -143,7 +145,7 @@ impl Session<'_> {
     }
 
     /// What to answer if there is, or was, an instance that has the id of the new one.
-    async fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
+    async fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
         let id: &[u8] = new.id.0.as_bytes();
         if self.one(hot::INSTANCE_NO.postgres, &[&id]).await?.is_none() {
             return Ok(None);
@@ -153,8 +155,8 @@ impl Session<'_> {
             .await?;
         let row = row.map(|row| rows::instance(&row)).transpose()?;
         // Only a tombstone is found by its id and not by its origin.
-        Ok(Some(row.map_or(Wrote::Deleted, |row| {
-            Wrote::Exists(Box::new(row))
+        Ok(Some(row.map_or(Created::Deleted, |row| {
+            Created::Exists(Box::new(row))
         })))
     }
 

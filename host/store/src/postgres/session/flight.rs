@@ -101,7 +101,7 @@ impl Session<'_> {
         let carrying = batch.bookmarks.iter();
         let carrying = carrying.map(|(instance, _)| (*instance, extras::BOOKMARKS));
         self.aftermath.carrying.extend(carrying);
-        let held = self.send(&sent).await?;
+        let held = self.send_all(&sent).await?;
         if held {
             self.put_numbered(batch).await?;
         }
@@ -135,7 +135,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    async fn send(&mut self, sent: &[Sent<'_>]) -> Done<bool> {
+    async fn send_all(&mut self, sent: &[Sent<'_>]) -> Done<bool> {
         let later = std::mem::take(&mut self.later);
         let client = &self.connection.client;
         let all = sent.iter().map(|sent| async move {

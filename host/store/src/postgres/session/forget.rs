@@ -1,13 +1,10 @@
 //! Forgetting, in slices that are bounded by a number of rows.
 
-use windlass_model::{InstanceNo, Status};
-
 use super::{Done, Session, get};
-use crate::lives::Lived;
+use crate::lives::Clear;
+use crate::retention::{Forget, Forgotten};
 use crate::sql::hot;
-use crate::sql::lives;
-use crate::sql::row::variant;
-use crate::write::Wrote;
+use crate::sql::{lives, rows};
 
 /// What hangs on an instance besides its head, its records and its blobs: deletes so many
 /// rows of one.
@@ -30,30 +27,33 @@ const HANGING: &[&str] = &[
 
 impl Session<'_> {
     /// Deletes at most about so many rows of what is left behind a tombstone.
-    pub(super) async fn clear(&mut self, no: i64, rows: u32, at_ms: i64) -> Done<Lived> {
+    pub(super) async fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
+        let Clear {
+            instance,
+            rows,
+            at_ms,
+        } = *clear;
+        let no = instance.0;
         let Some((true, last_run)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
-            return Ok(Lived::Done);
+            return Ok(Forgotten { more: false });
         };
         let more = self.delete_hanging(no, last_run, rows, at_ms).await?;
-        Ok(if more { Lived::More } else { Lived::Done })
+        Ok(Forgotten { more })
     }
 
-    pub(super) async fn forget(
-        &mut self,
-        instance: InstanceNo,
-        before_ms: i64,
-        rows: u32,
-        at_ms: i64,
-    ) -> Done<Wrote> {
-        let no = instance.0;
-        let Some((begun, last_run)) = self.forgettable(no, before_ms, at_ms).await? else {
-            return Ok(Wrote::Forgotten { more: false });
+    pub(super) async fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
+        let (no, at_ms) = (forget.instance.0, forget.at_ms);
+        let Some((begun, last_run)) = self.forgettable(no, forget.before_ms, at_ms).await? else {
+            return Ok(Forgotten { more: false });
         };
         if !begun {
             lives::hide(self, no).await?;
         }
-        if self.delete_hanging(no, last_run, rows, at_ms).await? {
-            return Ok(Wrote::Forgotten { more: true });
+        if self
+            .delete_hanging(no, last_run, forget.rows, at_ms)
+            .await?
+        {
+            return Ok(Forgotten { more: true });
         }
         for sql in [
             hot::RELEASE_RESERVATIONS.postgres,
@@ -62,7 +62,7 @@ impl Session<'_> {
         ] {
             self.later(sql, &[&no]).await?;
         }
-        Ok(Wrote::Forgotten { more: false })
+        Ok(Forgotten { more: false })
     }
 
     /// Deletes at most about so many rows of what hangs on an instance. True if there may be
@@ -97,15 +97,7 @@ impl Session<'_> {
         let Some(row) = self.one(sql, &[&no]).await? else {
             return Ok(None);
         };
-        let status = variant(&row, 0, Status::from_stored)?;
-        let finished_ms: Option<i64> = get(&row, 1)?;
-        let over = match get::<Option<i64>>(&row, 4)? {
-            Some(until_ms) => until_ms < at_ms,
-            None => finished_ms.is_some_and(|ended_ms| ended_ms < before_ms),
-        };
-        let over = over && status.is_final();
-        let begun = !get::<bool>(&row, 3)?;
-        Ok((over || begun).then_some((begun, get(&row, 2)?)))
+        Ok(rows::forgettable(&row, before_ms, at_ms)?)
     }
 
     /// Walks back through the records: no index finds them.

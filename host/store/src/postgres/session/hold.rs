@@ -3,7 +3,7 @@
 use super::heads::Params;
 use super::{Done, HEAD, Head, MEMBER, Session, get, head};
 use crate::sql::hot;
-use crate::write::{Fence, Wrote};
+use crate::write::{Fence, Fenced, OrFenced, Release};
 
 impl Session<'_> {
     /// The head of the instance, if the member that is named still runs it. The version is not
@@ -17,15 +17,16 @@ impl Session<'_> {
         Ok(there.filter(|head| head.owner == Some(incarnation) && head.epoch == fence.epoch.0))
     }
 
-    pub(super) async fn release(&mut self, fence: &Fence) -> Done<Wrote> {
+    pub(super) async fn release(&mut self, release: &Release) -> Done<OrFenced<()>> {
+        let fence = &release.fence;
         if self.holds(fence).await?.is_none() {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         let no = fence.instance.0;
         self.unclaim(no).await?;
         let sql = hot::GIVE_BACK.postgres;
         self.later(sql, &[&no]).await?;
-        Ok(Wrote::Done)
+        Ok(Ok(()))
     }
 
     /// Parks what has come due of paused instances, but for control, which goes on. Gives what

@@ -11,7 +11,7 @@ use super::{Done, Session, get};
 use crate::codes;
 use crate::error::Error;
 use crate::sql::hot;
-use crate::write::{NewMember, Wrote};
+use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
 /// Numbers of rows carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -35,7 +35,7 @@ const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
     ON CONFLICT DO NOTHING";
 
 impl Session<'_> {
-    pub(super) async fn join(&mut self, member: &NewMember) -> Done<Wrote> {
+    pub(super) async fn join(&mut self, member: &NewMember) -> Done<Incarnation> {
         let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
         let sql = "INSERT INTO member (name, pid, lease_ms, until_ms, joined_ms) VALUES ($1, $2, \
             $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3 + $4, $5) \
@@ -56,25 +56,27 @@ impl Session<'_> {
                 .into());
         }
         self.aftermath.joined.push(incarnation);
-        Ok(Wrote::Joined(Incarnation(incarnation)))
+        Ok(Incarnation(incarnation))
     }
 
-    pub(super) async fn renew(&mut self, incarnation: Incarnation) -> Done<Wrote> {
+    pub(super) async fn renew(&mut self, renew: &Renew) -> Done<OrFenced<Renewed>> {
+        let incarnation = renew.incarnation;
         let passed_ms = self.shared.passed_ms();
         let sql = "UPDATE member SET until_ms = \
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint + lease_ms + $2 \
             WHERE incarnation = $1 RETURNING lease_ms";
         let ahead_ms = self.shared.ahead_ms();
         let Some(row) = self.one(sql, &[&incarnation.0, &ahead_ms]).await? else {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         };
         let lease_ms: i64 = get(&row, 0)?;
-        Ok(Wrote::Renewed {
+        Ok(Ok(Renewed {
             until_monotonic_ms: passed_ms.saturating_add(lease_ms.unsigned_abs()),
-        })
+        }))
     }
 
-    pub(super) async fn leave(&mut self, incarnation: Incarnation) -> Done<Wrote> {
+    pub(super) async fn leave(&mut self, leave: &Leave) -> Done<()> {
+        let incarnation = leave.incarnation;
         let sql = hot::REMOVE_MEMBER.postgres;
         // Of one that was buried before, the rest is freed as of the dead.
         if self.execute(sql, &[&incarnation.0]).await? == 1 {
@@ -90,10 +92,11 @@ impl Session<'_> {
                 ON CONFLICT DO NOTHING";
             self.later(sql, &[&incarnation.0]).await?;
         }
-        Ok(Wrote::Done)
+        Ok(())
     }
 
-    pub(super) async fn bury(&mut self, asking: Incarnation, limit: u32) -> Done<Wrote> {
+    pub(super) async fn bury(&mut self, bury: &Bury) -> Done<u32> {
+        let (asking, limit) = (bury.incarnation, bury.limit);
         let sql = "WITH gone AS (DELETE FROM member WHERE incarnation <> $1 \
                 AND until_ms <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $2 \
                 RETURNING incarnation), \
@@ -123,7 +126,7 @@ impl Session<'_> {
                 AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0)";
             self.later(sql, &[&owner]).await?;
         }
-        Ok(Wrote::Freed(freed))
+        Ok(freed)
     }
 
     async fn free_of_dead(&mut self, owner: i64, limit: u32) -> Done<u32> {
@@ -148,18 +151,13 @@ impl Session<'_> {
 
     /// Gives a duty out. That it is free is decided by the row itself, so that of several that
     /// ask at the same moment one gets it.
-    pub(super) async fn duty(
-        &mut self,
-        name: &str,
-        incarnation: Incarnation,
-        every_ms: Option<u64>,
-        at_ms: i64,
-    ) -> Done<Wrote> {
-        let Some(every_ms) = every_ms else {
+    pub(super) async fn duty(&mut self, duty: &Duty) -> Done<bool> {
+        let (name, incarnation, at_ms) = (&duty.name, duty.incarnation, duty.at_ms);
+        let Some(every_ms) = duty.every_ms else {
             let sql = "UPDATE duty SET at_ms = $3 FROM member m \
                 WHERE duty.name = $1 AND duty.incarnation = $2 AND m.incarnation = $2";
-            let again = self.execute(sql, &[&name, &incarnation.0, &at_ms]).await?;
-            return Ok(Wrote::Duty(again == 1));
+            let again = self.execute(sql, &[name, &incarnation.0, &at_ms]).await?;
+            return Ok(again == 1);
         };
         let sql = "INSERT INTO duty (name, incarnation, at_ms) \
             SELECT $1, incarnation, $3 FROM member WHERE incarnation = $2 \
@@ -167,8 +165,8 @@ impl Session<'_> {
             at_ms = excluded.at_ms WHERE abs(excluded.at_ms - duty.at_ms) >= $4";
         let every_ms = i64::try_from(every_ms).unwrap_or(i64::MAX);
         let given = self
-            .execute(sql, &[&name, &incarnation.0, &at_ms, &every_ms])
+            .execute(sql, &[name, &incarnation.0, &at_ms, &every_ms])
             .await?;
-        Ok(Wrote::Duty(given == 1))
+        Ok(given == 1)
     }
 }

@@ -1,6 +1,6 @@
 //! One transaction at a time on a connection that writes.
 //!
-//! Every verb is an `async fn name(&mut self, …) -> Done<Wrote>` in a file of its own here,
+//! Every verb is an `async fn name(&mut self, …) -> Done<Answer>` in a file of its own here,
 //! called between BEGIN and COMMIT. It checks its fences before it changes anything, so that
 //! one that is refused leaves no trace. An error rolls the transaction back; one that the
 //! server gave in favour of another transaction (40001, 40P01) is answered by doing it all
@@ -65,7 +65,6 @@ use crate::sql::hot;
 use crate::sql::row::variant;
 use crate::sql::sweeping::Place;
 use crate::sql::transaction::{Head, extras};
-use crate::sql::verbs;
 use crate::write::{Write, Wrote};
 
 /// Why a transaction could not go on. Whatever it had changed is rolled back.
@@ -291,7 +290,7 @@ impl<'a> Session<'a> {
 
     /// Carries out one write of the transaction that is open.
     pub(super) async fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
-        verbs::carry_out(self, write).await
+        write.carry_out(self).await
     }
 
     /// The first row, if there is one.

@@ -6,10 +6,11 @@ use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, StimulusNo};
 use super::bookmarks::{self, Met, select_met};
 use super::heads::{Params, Standing, hold, id, standing};
 use super::{Done, Failed, MEMBER, Session, get};
+use crate::rows::Created;
 use crate::sql::hot;
 use crate::sql::queueing;
-use crate::stimuli::{Cursor, NewStimulus, Send, Sent, Taker};
-use crate::write::Wrote;
+use crate::stimuli::{Cursor, NewStimulus, Send, SendOutcome, Sent, Taker};
+use crate::write::Fenced;
 
 /// Holds the blobs of a stimulus until it is known who else does.
 const IN_HAND: i64 = i64::MIN;
@@ -51,20 +52,20 @@ macro_rules! of_instance {
 }
 
 impl Session<'_> {
-    pub(super) async fn deliver(&mut self, send: &Send) -> Done<Wrote> {
+    pub(super) async fn send(&mut self, send: &Send) -> Done<SendOutcome> {
         let stimulus = &send.stimulus;
         self.lock_hashes(&[stimulus.hash]).await?;
         self.hold_member(send.taker).await?;
         let cursor = match send.queued {
             None => None,
             Some(no) => match self.cursor(no).await? {
-                None => return Ok(Wrote::Fenced),
+                None => return Ok(SendOutcome::Gone),
                 Some(cursor) => cursor,
             },
         };
         let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send).await? {
-            return Ok(Wrote::Moved);
+            return Ok(SendOutcome::Moved);
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms).await?;
         let (mut sent, mut free) = (Sent::default(), Vec::new());
@@ -83,7 +84,7 @@ impl Session<'_> {
             (Some(no), None) => queueing::remove(self, no.0, send.at_ms).await?,
             (Some(no), Some(next)) => self.note_cursor(no.0, next).await?,
             (None, Some(next)) => {
-                let no = queueing::enqueue(self, stimulus, None, send.at_ms).await?;
+                let no = queueing::add(self, stimulus, None, send.at_ms).await?;
                 self.note_cursor(no, next).await?;
             }
         }
@@ -97,7 +98,7 @@ impl Session<'_> {
         }
         self.take_due(send.taker, send.at_ms, free, &mut sent)
             .await?;
-        Ok(Wrote::Sent(sent))
+        Ok(SendOutcome::Sent(sent))
     }
 
     /// Whoever is to take something stays a member until the transaction has ended, or is none
@@ -129,14 +130,14 @@ impl Session<'_> {
     async fn start_bound(&mut self, send: &Send, sent: &mut Sent, free: &mut Vec<i64>) -> Done<()> {
         for (_, new) in &send.starts {
             match self.create(new).await? {
-                Wrote::Created => {
+                Ok(Created::New) => {
                     sent.started.push(new.id);
                     let due = new.triggers.iter().any(|new| new.due_ms <= send.at_ms);
                     free.extend((due && new.owner.is_none()).then_some(new.no.0));
                 }
-                Wrote::Exists(_) => sent.started.push(new.id),
-                Wrote::Reserved { by } => sent.reserved.push(by),
-                _ => {}
+                Ok(Created::Exists(_)) => sent.started.push(new.id),
+                Ok(Created::Reserved { by }) => sent.reserved.push(by),
+                Ok(Created::Deleted) | Err(Fenced) => {}
             }
         }
         Ok(())

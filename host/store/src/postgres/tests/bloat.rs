@@ -5,9 +5,11 @@ use std::sync::Arc;
 use windlass_test_servers::PostgreSql;
 
 use super::{InDatabase, in_database};
-use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::Store as _;
+use crate::conformance::world::{DONE, Held, Member, batch_of};
 use crate::postgres::PostgresStore;
-use crate::{Store as _, Write, Wrote};
+use crate::rows::Created;
+use crate::write::{Commit, Leave};
 
 /// Changes of the rows of a table, and those of them that wrote no index.
 fn updates(url: &str, table: &str, at_least: u64) -> (u64, u64) {
@@ -40,7 +42,7 @@ fn a_chain_of_steps_writes_no_index() {
         let mut step = member.chained(&held, seq + 2);
         // What comes due later each time is in no index as long as it is claimed.
         step.triggers[0].due_ms = i64::try_from(seq).unwrap();
-        assert!(is_done(&member.commit(step)));
+        assert_eq!(member.commit(step), DONE);
         held = held.next();
     }
     for table in ["trigger", "instance"] {
@@ -58,9 +60,10 @@ const STEPS: u64 = 100;
 /// Takes steps, many in a group.
 fn load(member: &Member, chains: &mut [Held]) {
     for seq in 0..STEPS {
-        let step = |held: &Held| Write::Commit(Box::new(member.chained(held, 2 + seq)));
-        let answers = batch(&*member.store, chains.iter().map(step).collect());
-        assert!(answers.into_iter().all(|answer| is_done(&answer.unwrap())));
+        let steps = chains.iter().map(|held| member.chained(held, 2 + seq));
+        for answer in batch_of(&*member.store, steps) {
+            assert_eq!(answer.unwrap(), DONE);
+        }
         chains.iter_mut().for_each(|held| *held = held.next());
     }
 }
@@ -157,10 +160,9 @@ impl Alone {
         let before = self.buffers();
         let store = self.database.store();
         let member = Member::of(Arc::<PostgresStore>::clone(&store));
-        let all = |writes| {
-            for answer in batch(&*member.store, writes) {
-                let answer = answer.unwrap();
-                assert!(matches!(answer, Wrote::Created | Wrote::Done), "{answer:?}");
+        let commit = |steps: Vec<Commit>| {
+            for answer in batch_of(&*member.store, steps) {
+                assert_eq!(answer.unwrap(), DONE);
             }
         };
         for _ in 0..rounds {
@@ -170,19 +172,19 @@ impl Alone {
                 new.triggers[0].claimed = true;
             }
             let mut held: Vec<Held> = new.iter().map(Held::born).collect();
-            let create = |new| Write::Create(Box::new(new));
-            all(new.into_iter().map(create).collect());
+            for answer in batch_of(&*member.store, new) {
+                assert_eq!(answer.unwrap(), Ok(Created::New));
+            }
             for seq in 0..RUN_STEPS {
-                let step = |held: &Held| Write::Commit(Box::new(member.chained(held, seq + 2)));
-                all(held.iter().map(step).collect());
+                let step = |held: &Held| member.chained(held, seq + 2);
+                commit(held.iter().map(step).collect());
                 held.iter_mut().for_each(|held| *held = held.next());
             }
-            let last = |held: &Held| Write::Commit(Box::new(member.last(held)));
-            all(held.iter().map(last).collect());
+            commit(held.iter().map(|held| member.last(held)).collect());
             assert!(member.claim_all(i64::MAX - 1).is_empty());
             assert_eq!(member.bury(u32::MAX), 0);
         }
-        member.write(Write::Leave {
+        member.write(Leave {
             incarnation: member.incarnation,
         });
         store.close();

@@ -1,12 +1,12 @@
-//! Lines that go on beside each other, and what crosses them.
+//! Writes of several keys, which are carried out beside each other, and barriers between them.
 
 use std::sync::Arc;
 
-use super::{InDatabase, Line, in_database};
-use crate::conformance::world::{Answers, Held, Member, is_done, is_fenced};
+use super::{InDatabase, Keyed, in_database};
+use crate::conformance::world::{Answers, DONE, Held, Member};
 use crate::postgres::{PostgresOptions, PostgresStore};
-use crate::write::{Claim, ClaimScope};
-use crate::{Result, Sink, Store as _, Ticket, Write, Wrote};
+use crate::write::{Claim, ClaimScope, Commit, Fenced, Flush, Leave};
+use crate::{Order, Result, Sink, Store as _, Ticket, Verb as _, Write, Writer as _, Wrote};
 
 const LANES: usize = 4;
 
@@ -19,12 +19,12 @@ fn open(database: &InDatabase) -> Arc<PostgresStore> {
 }
 
 fn step(member: &Member, held: &Held, seq: u64) -> Write {
-    Write::Commit(Box::new(member.chained(held, seq)))
+    member.chained(held, seq).into()
 }
 
 #[test]
-fn lines_are_answered_in_order_whatever_crosses_them() {
-    const LINES: usize = 2 * LANES;
+fn keyed_writes_are_answered_in_order_despite_barriers() {
+    const KEYS: usize = 2 * LANES;
     const RUNS: usize = 3;
     const STEPS: u64 = 60;
     let database = in_database();
@@ -34,10 +34,10 @@ fn lines_are_answered_in_order_whatever_crosses_them() {
     let store = open(&database);
     let member = Member::of(Arc::<PostgresStore>::clone(&store));
     std::thread::scope(|scope| {
-        for no in 0..LINES {
+        for no in 0..KEYS {
             let (store, member) = (&store, &member);
             scope.spawn(move || {
-                let line = Line::new(no);
+                let keyed = Keyed::new(no);
                 let mut held: Vec<Held> = (0..RUNS).map(|_| member.born()).collect();
                 let mut ticket = 0;
                 for seq in 0..STEPS {
@@ -47,17 +47,17 @@ fn lines_are_answered_in_order_whatever_crosses_them() {
                         ticket += 1;
                         (ticket - 1, write)
                     });
-                    line.submit(store, writes.collect());
+                    keyed.submit(store, writes.collect());
                     if seq % 7 == no as u64 % 7 {
-                        assert!(is_done(&store.write(Write::Flush).unwrap()));
+                        store.write(Flush).unwrap();
                     }
                 }
                 let all = usize::try_from(ticket).unwrap();
-                let answers = line.answers.wait(all);
+                let answers = keyed.answers.wait(all);
                 let tickets: Vec<Ticket> = answers.iter().map(|(ticket, _)| *ticket).collect();
                 assert_eq!(tickets, (0..ticket).collect::<Vec<_>>());
                 for (ticket, answer) in answers {
-                    assert!(is_done(answer.as_ref().unwrap()), "{ticket}: {answer:?}");
+                    assert_eq!(Commit::answer(answer).unwrap(), DONE, "{ticket}");
                 }
                 for held in held {
                     let head = member.head(held.fence.instance);
@@ -66,12 +66,12 @@ fn lines_are_answered_in_order_whatever_crosses_them() {
             });
         }
     });
-    let runs = (LINES * RUNS) as u64 * STEPS;
+    let runs = (KEYS * RUNS) as u64 * STEPS;
     assert_eq!(member.store.counts().unwrap().runs, runs);
 }
 
 #[test]
-fn what_stands_in_no_line_comes_after_all_before_it() {
+fn a_barrier_comes_after_all_keyed_writes_before_it() {
     const ROUNDS: usize = 60;
     let database = in_database();
     if database.url.is_none() {
@@ -79,13 +79,13 @@ fn what_stands_in_no_line_comes_after_all_before_it() {
     }
     let store = open(&database);
     let member = Member::of(Arc::<PostgresStore>::clone(&store));
-    let lines: Vec<_> = (0..LANES).map(Line::new).collect();
+    let all_keyed: Vec<_> = (0..LANES).map(Keyed::new).collect();
     for round in 0..ROUNDS {
-        for line in &lines {
+        for keyed in &all_keyed {
             // Of different sizes, so that the lanes come to the claim at different times.
-            let news = (0..=(line.no + round) % LANES * 5).map(|_| member.draft(1));
-            let creates = (0..).zip(news.map(|new| Write::Create(Box::new(new))));
-            line.submit(&store, creates.collect());
+            let news = (0..=(keyed.key + round) % LANES * 5).map(|_| member.draft(1));
+            let creates = (0..).zip(news.map(Write::from));
+            keyed.submit(&store, creates.collect());
         }
         let claims = member.claim(10, 1000, 10);
         let expected: usize = (0..LANES).map(|no| (no + round) % LANES * 5 + 1).sum();
@@ -94,25 +94,25 @@ fn what_stands_in_no_line_comes_after_all_before_it() {
 }
 
 #[test]
-fn what_stands_in_a_line_comes_after_what_stands_in_none_before_it() {
+fn keyed_writes_come_after_a_barrier_before_them() {
     const ROUNDS: usize = 60;
     let database = in_database();
     if database.url.is_none() {
         return;
     }
     let store = open(&database);
-    let lines: Vec<_> = (0..LANES).map(Line::new).collect();
+    let all_keyed: Vec<_> = (0..LANES).map(Keyed::new).collect();
     for round in 0..ROUNDS {
         let member = Member::of(Arc::<PostgresStore>::clone(&store));
-        let held: Vec<Held> = lines.iter().map(|_| member.born()).collect();
-        for (line, held) in lines.iter().zip(&held) {
-            line.submit(&store, vec![(1, step(&member, held, 2))]);
+        let held: Vec<Held> = all_keyed.iter().map(|_| member.born()).collect();
+        for (keyed, held) in all_keyed.iter().zip(&held) {
+            keyed.submit(&store, vec![(1, step(&member, held, 2))]);
         }
-        let none = Arc::new(Answers::default());
-        let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&none);
+        let barrier = Arc::new(Answers::default());
+        let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&barrier);
         let incarnation = member.incarnation;
         // The second joins the crossing of the first.
-        store.submit(&sink, vec![(7, Write::Leave { incarnation })]);
+        store.submit(&sink, vec![(7, Leave { incarnation }.into())]);
         let claim = Claim {
             incarnation,
             now_ms: 10,
@@ -120,30 +120,34 @@ fn what_stands_in_a_line_comes_after_what_stands_in_none_before_it() {
             triggers: 10,
             scope: ClaimScope::All,
         };
-        store.submit(&sink, vec![(8, Write::Claim(claim))]);
-        for (line, held) in lines.iter().zip(&held) {
-            line.submit(&store, vec![(2, step(&member, &held.next(), 3))]);
+        store.submit(&sink, vec![(8, claim.into())]);
+        for (keyed, held) in all_keyed.iter().zip(&held) {
+            keyed.submit(&store, vec![(2, step(&member, &held.next(), 3))]);
         }
-        for line in &lines {
-            let answers = line.answers.wait(2);
-            let [(1, Ok(before)), (2, Ok(after))] = &answers[..] else {
-                panic!("{answers:?} in round {round}")
-            };
-            assert!(is_done(before), "{before:?} in round {round}");
-            assert!(is_fenced(after), "{after:?} in round {round}");
+        for keyed in &all_keyed {
+            let answers = keyed.answers.wait(2);
+            assert!(
+                matches!(
+                    answers[..],
+                    [
+                        (1, Ok(Wrote::Commit(DONE))),
+                        (2, Ok(Wrote::Commit(Err(Fenced))))
+                    ]
+                ),
+                "{answers:?} in round {round}"
+            );
         }
-        let answers = none.wait(2);
-        let [(7, Ok(left)), (8, Ok(Wrote::Claimed(claims)))] = &answers[..] else {
+        let answers = barrier.wait(2);
+        let [(7, Ok(Wrote::Leave(()))), (8, Ok(Wrote::Claim(claims)))] = &answers[..] else {
             panic!("{answers:?} in round {round}")
         };
-        assert!(is_done(left) || matches!(left, Wrote::Freed(_)), "{left:?}");
         assert!(claims.instances.is_empty(), "it is no member any more");
     }
 }
 
 /// Closes the store when it is answered.
 struct Last {
-    line: crate::Line,
+    order: Order,
     store: parking_lot::Mutex<Option<Arc<PostgresStore>>>,
     answers: Answers,
 }
@@ -154,8 +158,8 @@ impl Sink for Last {
         self.answers.answered(answers);
     }
 
-    fn line(&self) -> crate::Line {
-        self.line
+    fn order(&self) -> Order {
+        self.order
     }
 }
 
@@ -165,28 +169,28 @@ fn a_store_may_be_closed_by_whoever_is_answered() {
     if database.url.is_none() {
         return;
     }
-    use crate::Line::{All, None, Of};
-    for line in [All, Of(0), Of(LANES - 1), None] {
+    let keys = [0, LANES - 1].map(Order::Keyed);
+    for order in [Order::Barrier, keys[0], keys[1], Order::Unordered] {
         let store = open(&database);
-        let lines: Vec<_> = (0..LANES).map(Line::new).collect();
+        let all_keyed: Vec<_> = (0..LANES).map(Keyed::new).collect();
         let last = Arc::new(Last {
-            line,
+            order,
             store: parking_lot::Mutex::new(Some(Arc::clone(&store))),
             answers: Answers::default(),
         });
         let sink: Arc<dyn Sink> = Arc::<Last>::clone(&last);
-        store.submit(&sink, vec![(1, Write::Flush)]);
-        for line in &lines {
-            line.submit(&store, vec![(1, Write::Flush)]);
+        store.submit(&sink, vec![(1, Flush.into())]);
+        for keyed in &all_keyed {
+            keyed.submit(&store, vec![(1, Flush.into())]);
         }
-        let (none, answers) = (Arc::new(Answers::default()), lines);
-        let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&none);
-        store.submit(&sink, vec![(1, Write::Flush)]);
+        let barrier = Arc::new(Answers::default());
+        let sink: Arc<dyn Sink> = Arc::<Answers>::clone(&barrier);
+        store.submit(&sink, vec![(1, Flush.into())]);
         drop(store);
         // Closed or not by the time it was their turn: all are answered.
-        for line in &answers {
-            assert_eq!(line.answers.wait(1).len(), 1);
+        for keyed in &all_keyed {
+            assert_eq!(keyed.answers.wait(1).len(), 1);
         }
-        assert_eq!((none.wait(1).len(), last.answers.wait(1).len()), (1, 1));
+        assert_eq!((barrier.wait(1).len(), last.answers.wait(1).len()), (1, 1));
     }
 }

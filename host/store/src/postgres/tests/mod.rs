@@ -22,7 +22,7 @@ use windlass_test_servers::PostgreSql;
 use super::{PostgresOptions, PostgresStore};
 use crate::conformance::world::Answers;
 use crate::conformance::{Harness, TestClock};
-use crate::{Result, Sink, Store, Ticket, Write, Wrote};
+use crate::{Order, Result, Sink, Store, Ticket, Verb, Write, Wrote};
 
 /// A database of its own in the server that all tests of this process share.
 struct InDatabase {
@@ -76,26 +76,26 @@ impl Harness for InDatabase {
     }
 }
 
-/// A sink whose writes stand in a line.
-struct Line {
-    no: usize,
+/// A sink whose writes have a key.
+struct Keyed {
+    key: usize,
     answers: Answers,
 }
 
-impl Sink for Line {
+impl Sink for Keyed {
     fn answered(&self, answers: Vec<(Ticket, Result<Wrote>)>) {
         self.answers.answered(answers);
     }
 
-    fn line(&self) -> crate::Line {
-        crate::Line::Of(self.no)
+    fn order(&self) -> Order {
+        Order::Keyed(self.key)
     }
 }
 
-impl Line {
-    fn new(no: usize) -> Arc<Self> {
+impl Keyed {
+    fn new(key: usize) -> Arc<Self> {
         Arc::new(Self {
-            no,
+            key,
             answers: Answers::default(),
         })
     }
@@ -106,11 +106,11 @@ impl Line {
         store.submit(&sink, writes);
     }
 
-    /// Submits one write, and waits for its answer.
-    fn write(self: &Arc<Self>, store: &PostgresStore, write: Write) -> Result<Wrote> {
-        self.submit(store, vec![(0, write)]);
-        let answer = self.answers.wait(1).pop();
-        answer.map_or_else(|| Err(crate::Error::closed()), |(_, answer)| answer)
+    /// Submits one verb, and waits for its answer.
+    fn write<V: Verb>(self: &Arc<Self>, store: &PostgresStore, verb: V) -> Result<V::Answer> {
+        self.submit(store, vec![(0, verb.into())]);
+        let (_, answer) = self.answers.wait(1).pop().unwrap();
+        V::answer(answer)
     }
 }
 

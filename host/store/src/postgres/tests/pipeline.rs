@@ -5,13 +5,13 @@ use std::sync::Arc;
 use windlass_model::Delivery;
 use windlass_test_servers::PostgreSql;
 
-use super::{Line, in_database};
-use crate::Write;
+use super::{Keyed, in_database};
 use crate::conformance::Harness as _;
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Member, is_done};
+use crate::conformance::world::{DONE, Member};
 use crate::postgres::connect::Target;
-use crate::write::Removed;
+use crate::write::{Commit, Removed};
+use crate::{Verb as _, Writer as _};
 
 #[test]
 fn outside_of_a_transaction_nothing_is_written() {
@@ -53,13 +53,12 @@ fn what_is_put_off_and_fails_takes_everything_with_it() {
     last.removed = vec![Removed::unused(member.born().trigger.no)];
     // Nobody waits for how many reservations are gone.
     ask("ALTER TABLE windlass.reservation RENAME TO elsewhere");
-    let write = Write::Commit(Box::new(last.clone()));
-    let refused = member.store.write(write).unwrap_err();
+    let refused = member.store.write(last.clone()).unwrap_err();
     assert!(refused.message.contains("reservation"), "{refused:?}");
     let row = member.head(held.fence.instance);
     assert_eq!((row.version.0, row.finished_ms), (0, None));
     ask("ALTER TABLE windlass.elsewhere RENAME TO reservation");
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
 }
 
 /// The server's words about a row that breaks a constraint contain the row.
@@ -72,8 +71,7 @@ fn an_error_shows_nothing_of_the_row_that_is_refused() {
     let member = Member::join(&database);
     let held = member.born();
     database.ask("ALTER TABLE windlass.run ADD CONSTRAINT none_at_all CHECK (took_us < 0)");
-    let write = Write::Commit(Box::new(member.last(&held)));
-    let refused = member.store.write(write).unwrap_err();
+    let refused = member.store.write(member.last(&held)).unwrap_err();
     assert!(refused.message.contains("none_at_all"), "{refused:?}");
     let shows = ["Failing row", "\\x"].map(|text| refused.message.contains(text));
     assert_eq!(shows, [false; 2], "{refused:?}");
@@ -111,7 +109,7 @@ fn what_changes_too_few_rows_is_done_again() {
 }
 
 #[test]
-fn what_clients_ask_for_waits_for_no_line() {
+fn unordered_writes_wait_for_no_keyed_ones() {
     let database = in_database();
     if !database.is_there() {
         return;
@@ -121,7 +119,7 @@ fn what_clients_ask_for_waits_for_no_line() {
     let member = Member::of(Arc::clone(&store) as _);
     let held = member.born();
     let url = database.url.as_deref().unwrap();
-    let line = Line::new(0);
+    let keyed = Keyed::new(0);
     std::thread::scope(|scope| {
         // Somebody is at the instance, for as long as nobody has created another one.
         let no = held.fence.instance.0;
@@ -138,13 +136,10 @@ fn what_clients_ask_for_waits_for_no_line() {
             WHERE d.datname = current_database() AND l.relation = 'windlass.setting'::regclass \
             AND l.mode = 'RowExclusiveLock'";
         while server.execute_in(url, held_now).unwrap() == "0" {}
-        line.submit(
-            &store,
-            vec![(0, Write::Commit(Box::new(member.step(&held))))],
-        );
+        keyed.submit(&store, vec![(0, member.step(&held).into())]);
         member.create(member.draft(1));
         holder.join().unwrap();
     });
-    let answers = line.answers.wait(1);
-    assert!(is_done(answers[0].1.as_ref().unwrap()), "{answers:?}");
+    let (_, answer) = keyed.answers.wait(1).pop().unwrap();
+    assert_eq!(Commit::answer(answer).unwrap(), DONE);
 }

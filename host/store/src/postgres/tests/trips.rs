@@ -35,31 +35,42 @@ pub(in crate::postgres) fn begin() {
 
 /// Notes what a verb has taken since then.
 pub(in crate::postgres) fn note(shared: &Shared, write: &Write, wrote: &Wrote) {
-    let verb = format!("{} -> {}", name(write), name(wrote));
+    let mut verb = names(write);
+    verb.truncate(2);
+    verb.dedup();
+    let answer = names(wrote);
+    let answer: Vec<&str> = answer.iter().map(String::as_str).collect();
+    let answer = match answer[..] {
+        [_, "Ok" | "Err", name, ..] if name.starts_with(char::is_alphabetic) => name,
+        [_, "", ..] => "()",
+        [_, name, ..] => name,
+        _ => panic!("{wrote:?}"),
+    };
+    let verb = format!("{} -> {answer}", verb.join(" "));
     let mut known = shared.trips.lock();
     let most = known.entry(verb).or_default();
     *most = TRIPS.get().max(*most);
 }
 
 /// The names of a variant and of those that it holds.
-fn name(value: &dyn std::fmt::Debug) -> String {
+fn names(value: &dyn std::fmt::Debug) -> Vec<String> {
     let text = format!("{value:?}");
     let mut names = Vec::new();
     for part in text.split('(') {
         let end = part.find(|letter: char| !letter.is_alphanumeric());
         let name = part.get(..end.unwrap_or(part.len())).unwrap_or_default();
         names.push(name.to_owned());
-        if end.is_some() || name.is_empty() || names.len() == 2 {
+        if end.is_some() {
             break;
         }
     }
-    names.join(" ")
+    names
 }
 
 /// Verbs whose round trips depend on how much there is, or on what others do meanwhile.
 const OTHERS: &[&str] = &[
-    "Bury", "Claim", "Commit", "Create", "Forget", "Import", "Join", "Leave", "Queue", "Renew",
-    "Resume", "Send", "Sweep",
+    "Bury", "Claim", "Commit", "Create", "Enqueue", "Expire", "Forget", "Import", "Join", "Leave",
+    "Queue", "Renew", "Resume", "Send", "Sweep",
 ];
 
 /// A database whose stores are looked at when the case is over.

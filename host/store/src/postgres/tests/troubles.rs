@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windlass_model::Clock;
 use windlass_test_servers::PostgreSql;
 
-use super::{InDatabase, Line, in_database};
+use super::{InDatabase, Keyed, in_database};
 use crate::conformance::TestClock;
-use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::conformance::world::{DONE, Held, Member, batch_of};
 use crate::postgres::connect::Connection;
 use crate::postgres::session::{Done, Session, Trace};
 use crate::postgres::{PostgresOptions, PostgresStore};
 use crate::read::Reader as _;
-use crate::{Store as _, Write, codes};
+use crate::write::Unpark;
+use crate::{Store as _, Writer as _, codes};
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
                 let (store, member, harmed, done) = (&store, &member, &harmed, &done);
                 let harming = Arc::clone(&harming);
                 scope.spawn(move || {
-                    let line = Line::new(no);
+                    let keyed = Keyed::new(no);
                     let mut held = *first;
                     let mut steps = 0;
                     // Until there was both enough work and enough harm, or whoever does it has
@@ -78,8 +79,8 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
                         || (harmed.load(Ordering::Acquire) < 3 && !harming.is_finished())
                     {
                         let step = member.chained(&held, steps + 2);
-                        let wrote = line.write(store, Write::Commit(Box::new(step))).unwrap();
-                        assert!(is_done(&wrote), "{wrote:?} at {steps}");
+                        let wrote = keyed.write(store, step).unwrap();
+                        assert_eq!(wrote, DONE, "at {steps}");
                         held = held.next();
                         steps += 1;
                         done.fetch_add(1, Ordering::AcqRel);
@@ -130,7 +131,7 @@ fn check_trouble(troubles: &[Trouble]) {
     let held = member.born();
     *store.shared.troubles.lock() = troubles.to_vec();
     let wrote = member.commit(member.chained(&held, 2));
-    assert!(is_done(&wrote), "{troubles:?}: {wrote:?}");
+    assert_eq!(wrote, DONE, "{troubles:?}");
     let head = member.head(held.fence.instance);
     assert_eq!(head.version.0, 1, "{troubles:?}");
     assert_eq!(member.store.counts().unwrap().runs, 1, "{troubles:?}");
@@ -170,11 +171,10 @@ fn what_cannot_be_asked_for_is_answered_as_unknown() {
     let held = member.born();
     *store.shared.before_trouble.lock() = Some(Box::new(move || server.kill().unwrap()));
     *store.shared.troubles.lock() = vec![Trouble::Written];
-    let commit = Write::Commit(Box::new(member.chained(&held, 2)));
-    let error = store.write(commit).unwrap_err();
+    let error = store.write(member.chained(&held, 2)).unwrap_err();
     assert_eq!(error.code, codes::UNKNOWN_OUTCOME, "{error}");
     // From now on nothing was sent, so that is known.
-    let error = store.write(Write::Unpark).unwrap_err();
+    let error = store.write(Unpark).unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
     let error = store.counts().unwrap_err();
     assert_eq!((error.code, error.transient), (codes::UNREACHABLE, true));
@@ -200,7 +200,7 @@ fn a_server_that_is_gone_is_looked_for_once_for_all_that_waits() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    for answer in batch(&*store, vec![Write::Unpark; 200]) {
+    for answer in batch_of(&*store, [Unpark; 200]) {
         assert!(answer.unwrap_err().transient);
     }
     let calls = calls.load(Ordering::SeqCst);
@@ -282,7 +282,7 @@ fn traces_are_swept() {
     let member = Member::of(harness.store());
     let mut held = member.born();
     for seq in 0..STEPS {
-        assert!(is_done(&member.commit(member.chained(&held, seq + 2))));
+        assert_eq!(member.commit(member.chained(&held, seq + 2)), DONE);
         held = held.next();
     }
     let traces = || -> u64 {
@@ -310,6 +310,6 @@ fn a_server_that_is_gone_is_told_until_a_write_reaches_it_again() {
     };
     assert_eq!(error.code, codes::UNREACHABLE, "{error}");
     server.start_again().unwrap();
-    store.write(Write::Unpark).unwrap();
+    store.write(Unpark).unwrap();
     store.probe().unwrap();
 }

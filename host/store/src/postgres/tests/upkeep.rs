@@ -3,7 +3,7 @@
 use super::{InDatabase, in_database};
 use crate::conformance::Harness as _;
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Member, is_done};
+use crate::conformance::world::{DONE, Member};
 use crate::postgres::PostgresStore;
 use crate::upkeep::RULES;
 
@@ -28,7 +28,7 @@ fn what_contradicts_itself_is_found() {
     let member = Member::join(&database);
     member.create(member.draft(2));
     let held = member.born();
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     member.waiting("paid");
     assert!(
         member

@@ -3,15 +3,16 @@
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row};
 use windlass_model::resumption::About;
-use windlass_model::{InstanceId, InstanceNo, JsonText, Payload, Resumption, Seq, TriggerNo};
+use windlass_model::{InstanceId, InstanceNo, Payload, Seq, TriggerNo};
 
 use super::{Done, Session};
+use crate::error::Result;
 use crate::sql::hot;
 use crate::sql::queueing;
+use crate::sql::row::{bytes_if_any, flag, int, payload, text, uuid};
 use crate::sql::transaction::{extras, now};
-use crate::sqlite::values::{bytes, read_payload};
-use crate::stimuli::{NewBookmark, Resume, Sent};
-use crate::write::{Commit, Wrote};
+use crate::stimuli::{NewBookmark, Resume, Sent, resumption};
+use crate::write::Commit;
 
 /// A bookmark that was met.
 pub(super) struct Met {
@@ -39,16 +40,16 @@ macro_rules! select_met {
 }
 pub(super) use select_met;
 
-pub(super) fn met(row: &Row<'_>) -> rusqlite::Result<Met> {
+pub(super) fn met(row: &Row<'_>) -> Result<Met> {
     Ok(Met {
-        no: row.get(0)?,
-        instance: row.get(1)?,
-        instance_id: InstanceId(uuid::Uuid::from_bytes(row.get(2)?)),
-        first: row.get(3)?,
-        trigger: row.get(4)?,
-        name: row.get(5)?,
-        auto_burn: row.get(6)?,
-        metadata: bytes(row, 7)?,
+        no: int(row, 0)?,
+        instance: int(row, 1)?,
+        instance_id: InstanceId(uuid(row, 2)?),
+        first: int(row, 3)?,
+        trigger: int(row, 4)?,
+        name: text(row, 5)?,
+        auto_burn: flag(row, 6)?,
+        metadata: bytes_if_any(row, 7)?,
     })
 }
 
@@ -121,8 +122,9 @@ impl Session<'_> {
             let met = self
                 .connection
                 .prepare_cached(sql)?
-                .query_row((no, &new.hash.0[..]), met)
-                .optional()?;
+                .query_row((no, &new.hash.0[..]), |row| Ok(met(row)))
+                .optional()?
+                .transpose()?;
             let Some(met) = met else { break };
             if new.expires_ms.is_some_and(|expires_ms| expires_ms <= at_ms) {
                 break;
@@ -151,14 +153,9 @@ impl Session<'_> {
         for instance in [None, Some(&met.instance_id.0.as_bytes()[..])] {
             for correlation in [None, new.correlation.as_deref()] {
                 let key = (&new.hash.0[..], instance, correlation, at_ms);
-                let found = statement
-                    .query_row(key, |row| {
-                        Ok((
-                            row.get(0)?,
-                            read_payload(row, 1)?.unwrap_or_else(Payload::null),
-                        ))
-                    })
-                    .optional()?;
+                let read =
+                    |row: &Row<'_>| Ok(int(row, 0).and_then(|no| Ok((no, payload(row, 1)?))));
+                let found = statement.query_row(key, read).optional()?.transpose()?;
                 oldest = oldest.into_iter().chain(found).min_by_key(|(no, _)| *no);
                 if new.correlation.is_none() {
                     break;
@@ -186,14 +183,7 @@ impl Session<'_> {
 
     /// Lets a node run go on. False if there is nothing left of it.
     pub(super) fn go_on(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<bool> {
-        let metadata = met.metadata.as_ref();
-        let document = Resumption::Resumed {
-            bookmark: met.name.clone(),
-            input: input.clone(),
-            // What was stored as JSON is JSON.
-            metadata: metadata.and_then(|json| JsonText::stored(json).ok()),
-        };
-        let document = document.encode();
+        let document = resumption(&met.name, input, met.metadata.as_ref());
         self.refer(met.instance, input)?;
         if met.auto_burn {
             let sql = "UPDATE trigger SET due_ms = ?3, token = token + 1, payload = ?4 \
@@ -237,7 +227,7 @@ impl Session<'_> {
     }
 
     /// Resumes by a token.
-    pub(super) fn resume(&mut self, resume: &Resume) -> Done<Wrote> {
+    pub(super) fn resume(&mut self, resume: &Resume) -> Done<Sent> {
         let sql = select_met!(
             "bookmark_token",
             "b.token = ?1 AND (b.expires_ms IS NULL OR b.expires_ms > ?2) ORDER BY b.no LIMIT 1"
@@ -246,8 +236,9 @@ impl Session<'_> {
         let met = self
             .connection
             .prepare_cached(sql)?
-            .query_row(key, met)
-            .optional()?;
+            .query_row(key, |row| Ok(met(row)))
+            .optional()?
+            .transpose()?;
         let (mut sent, mut due) = (Sent::default(), Vec::new());
         if let Some(met) = met {
             self.put_blobs(met.instance, &resume.blobs, resume.at_ms)?;
@@ -258,7 +249,7 @@ impl Session<'_> {
         }
         sent.dropped = sent.resumed.is_empty();
         self.take_due(resume.taker, resume.at_ms, due, &mut sent)?;
-        Ok(Wrote::Sent(sent))
+        Ok(sent)
     }
 
     /// The next number that the store gives to a trigger itself.

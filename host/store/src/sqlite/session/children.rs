@@ -6,16 +6,16 @@ use windlass_model::InstanceId;
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
-use crate::rows::Parent;
+use crate::rows::{Created, Parent};
 use crate::sql::hot;
 use crate::sql::rows;
-use crate::write::{Commit, Finish, Wrote};
+use crate::write::{Commit, Finish};
 
 impl Session<'_> {
     /// Begins the children of a step. One that cannot be made has failed.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
-            let made = matches!(self.create(child)?, Wrote::Created);
+            let made = matches!(self.create(child)?, Ok(Created::New));
             if let (false, Some(parent)) = (made, &child.parent) {
                 self.tell(parent, &refused(child), commit.at_ms)?;
             }

@@ -13,7 +13,7 @@ use crate::outside::PAUSING;
 use crate::rows::TriggerRow;
 use crate::sql::hot;
 use crate::sql::rows;
-use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims, Wrote};
+use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
 /// Rows of the index read at once.
 const PAGE: usize = 256;
@@ -63,12 +63,7 @@ enum Verdict {
 }
 
 impl Session<'_> {
-    pub(super) fn claim(&mut self, claim: &Claim) -> Done<Wrote> {
-        Ok(Wrote::Claimed(self.claim_for(claim)?))
-    }
-
-    /// What the claim comes to.
-    pub(super) fn claim_for(&mut self, claim: &Claim) -> Done<Claims> {
+    pub(super) fn claim(&mut self, claim: &Claim) -> Done<Claims> {
         if !self.is_member(claim.incarnation.0)? {
             return Ok(Claims::default());
         }

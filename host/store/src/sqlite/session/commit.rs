@@ -6,36 +6,36 @@ use windlass_model::Status;
 use super::cache::Unwritten;
 use super::statements::bind;
 use super::{Done, Session};
+use crate::columns::{json, json_list, payload};
 use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
 use crate::sql::transaction::{extras, now};
 use crate::sql::{holding, letters, lives, outside, queueing};
-use crate::sqlite::values::{json, json_list, payload};
 use crate::sums::{self, Of};
-use crate::write::{Commit, Fence, Finish, Wrote};
+use crate::write::{Commit, Committed, Fence, Fenced, Finish, OrFenced};
 
 impl Session<'_> {
-    pub(super) fn step(&mut self, commit: &Commit) -> Done<Wrote> {
+    pub(super) fn commit_step(&mut self, commit: &Commit) -> Done<OrFenced<Committed>> {
         let no = commit.fence.instance.0;
         if !self.holds(&commit.fence)? {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         let Some(head) = self.head(no)? else {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         };
         let (version, extras) = (head.version, head.extras);
         let paused = head.status == Status::Paused;
         if version != commit.fence.version.0 {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         for row in commit.removed.iter().filter(|removed| removed.used) {
             let sql = "SELECT EXISTS (SELECT 1 FROM trigger WHERE no = ?1 AND instance = ?2)";
             let mut there = self.connection.prepare_cached(sql)?;
             if !there.query_row((row.no.0, no), |row| row.get(0))? {
-                return Ok(Wrote::Fenced);
+                return Ok(Err(Fenced));
             }
         }
         let Some(successors) = self.use_up(commit)? else {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         };
         // The fences hold: from here on everything is written.
         self.put_blobs(no, &commit.blobs, commit.at_ms)?;
@@ -73,7 +73,7 @@ impl Session<'_> {
             due |= now(holding::unpark_of(self, no))?;
         }
         self.move_head_on(commit);
-        Ok(if due { Wrote::DoneDue } else { Wrote::Done })
+        Ok(Ok(Committed { due }))
     }
 
     /// What few steps do. True if something that somebody has to claim is due now.
@@ -83,7 +83,7 @@ impl Session<'_> {
             due |= self.put_bookmarks(commit)?;
         }
         for new in &commit.sends {
-            now(queueing::enqueue(
+            now(queueing::add(
                 self,
                 new,
                 Some(commit.fence.instance),
@@ -92,7 +92,7 @@ impl Session<'_> {
             due = true;
         }
         for dead in &commit.dead {
-            now(letters::bury(self, dead))?;
+            now(letters::add_letter(self, dead))?;
         }
         if !commit.children.is_empty() {
             self.begin_children(commit)?;

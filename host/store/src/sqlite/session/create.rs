@@ -5,26 +5,27 @@ use windlass_model::{Digest, ScopeNo, Status};
 
 use super::cache::{Head, Unwritten};
 use super::{Done, Session};
-use crate::rows::{BORN_EPOCH, BORN_VERSION, DefinitionRow, NewInstance};
+use crate::columns::payload;
+use crate::rows::{BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, NewInstance};
 use crate::sql::hot;
 use crate::sql::rows;
 use crate::sql::transaction::extras;
-use crate::sqlite::values::payload;
 use crate::sums::{self, Of};
-use crate::write::Wrote;
+use crate::write::{Fenced, OrFenced};
 
 impl Session<'_> {
-    pub(super) fn create(&mut self, new: &NewInstance) -> Done<Wrote> {
+    pub(super) fn create(&mut self, new: &NewInstance) -> Done<OrFenced<Created>> {
         if let Some(owner) = new.owner
             && !self.is_member(owner.0)?
         {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key)?
         {
             // The same request again is told so, although it excludes itself.
-            return Ok(self.existing(new)?.unwrap_or(Wrote::Reserved { by }));
+            let exists = self.existing(new)?;
+            return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
         let documents = (
             self.definition(new.definition.digest)?,
@@ -35,7 +36,7 @@ impl Session<'_> {
             (definition, pins) => {
                 // One of them has to be written, which a refused create must not do.
                 if let Some(exists) = self.existing(new)? {
-                    return Ok(exists);
+                    return Ok(Ok(exists));
                 }
                 let definition = match definition {
                     Some(no) => no,
@@ -63,10 +64,10 @@ impl Session<'_> {
         ))?;
         if inserted == 0 {
             let contradiction = rusqlite::Error::StatementChangedRows(0);
-            return self.existing(new)?.ok_or_else(|| contradiction.into());
+            return Ok(Ok(self.existing(new)?.ok_or(contradiction)?));
         }
         self.insert_rest(new)?;
-        Ok(Wrote::Created)
+        Ok(Ok(Created::New))
     }
 
     /// What is written once the head is.
@@ -122,7 +123,7 @@ impl Session<'_> {
     }
 
     /// What to answer if there is, or was, an instance that has the id of the new one.
-    fn existing(&mut self, new: &NewInstance) -> Done<Option<Wrote>> {
+    fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
         let id = &new.id.0.as_bytes()[..];
         let no = self
             .connection
@@ -138,8 +139,8 @@ impl Session<'_> {
             .optional()?
             .transpose()?;
         // Only a tombstone is found by its id and not by its origin.
-        Ok(Some(row.map_or(Wrote::Deleted, |row| {
-            Wrote::Exists(Box::new(row))
+        Ok(Some(row.map_or(Created::Deleted, |row| {
+            Created::Exists(Box::new(row))
         })))
     }
 

@@ -1,18 +1,16 @@
 //! Forgetting, in slices that are bounded by a number of rows.
 
 use rusqlite::OptionalExtension as _;
-use windlass_model::{Body, Digest, InstanceNo, Payload, Status};
+use windlass_model::{Body, Digest, Payload};
 
 use super::{Done, Session};
-use crate::lives::Lived;
-use crate::retention::KEPT_PAGES;
+use crate::lives::Clear;
+use crate::retention::{Forget, Forgotten, KEPT_PAGES, Swept};
 use crate::rows::NewBlob;
 use crate::sql::hot;
-use crate::sql::lives;
 use crate::sql::transaction::now;
-use crate::sqlite::values::variant;
+use crate::sql::{lives, rows};
 use crate::sums::{self, Of};
-use crate::write::Wrote;
 
 /// What hangs on an instance besides its head, its records and its blobs: deletes so many
 /// rows of one.
@@ -31,46 +29,43 @@ const HANGING: &[&str] = &[
 ];
 
 impl Session<'_> {
-    pub(super) fn forget(
-        &mut self,
-        instance: InstanceNo,
-        before_ms: i64,
-        rows: u32,
-        at_ms: i64,
-    ) -> Done<Wrote> {
-        let no = instance.0;
+    pub(super) fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
+        let (no, at_ms) = (forget.instance.0, forget.at_ms);
         self.write_head(no)?;
-        let Some((begun, mut last_run)) = self.to_forget(no, before_ms, at_ms)? else {
-            return Ok(Wrote::Forgotten { more: false });
+        let Some((begun, mut last_run)) = self.to_forget(no, forget.before_ms, at_ms)? else {
+            return Ok(Forgotten { more: false });
         };
         // Whatever is remembered of the head is not true any more.
         self.cache.heads.remove(&no);
         if !begun {
             now(lives::hide(self, no))?;
         }
-        if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
-            return Ok(Wrote::Forgotten { more: true });
+        if self.delete_hanging(no, &mut last_run, forget.rows, at_ms)? {
+            return Ok(Forgotten { more: true });
         }
-        self.release_reservations(instance)?;
+        self.release_reservations(forget.instance)?;
         for sql in [hot::UNKEEP.sqlite, hot::REMOVE_INSTANCE.sqlite] {
             self.connection.prepare_cached(sql)?.execute([no])?;
         }
         self.turn()?;
-        Ok(Wrote::Forgotten { more: false })
+        Ok(Forgotten { more: false })
     }
 
     /// Deletes at most about so many rows of what is left behind a tombstone.
-    pub(super) fn clear(&mut self, no: i64, rows: u32, at_ms: i64) -> Done<Lived> {
+    pub(super) fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
+        let Clear {
+            instance,
+            rows,
+            at_ms,
+        } = *clear;
+        let no = instance.0;
         self.write_head(no)?;
         let Some((true, mut last_run)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
-            return Ok(Lived::Done);
+            return Ok(Forgotten { more: false });
         };
         self.cache.heads.remove(&no);
-        Ok(if self.delete_hanging(no, &mut last_run, rows, at_ms)? {
-            Lived::More
-        } else {
-            Lived::Done
-        })
+        let more = self.delete_hanging(no, &mut last_run, rows, at_ms)?;
+        Ok(Forgotten { more })
     }
 
     /// Deletes at most about so many rows of what hangs on an instance. True if there may be
@@ -99,21 +94,9 @@ impl Session<'_> {
         before_ms: i64,
         at_ms: i64,
     ) -> Done<Option<(bool, Option<i64>)>> {
-        let sql = hot::FORGETTABLE.sqlite;
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let row = statement.query_row([no], |row| {
-            let status = variant(row, 0, Status::from_stored)?;
-            let finished_ms: Option<i64> = row.get(1)?;
-            let until_ms: Option<i64> = row.get(4)?;
-            let over = match until_ms {
-                Some(until_ms) => until_ms < at_ms,
-                None => finished_ms.is_some_and(|ended_ms| ended_ms < before_ms),
-            };
-            let over = over && status.is_final();
-            let begun = !row.get::<_, bool>(3)?;
-            Ok((over || begun).then_some((begun, row.get(2)?)))
-        });
-        Ok(row.optional()?.flatten())
+        let mut statement = self.connection.prepare_cached(hot::FORGETTABLE.sqlite)?;
+        let row = statement.query_row([no], |row| Ok(rows::forgettable(row, before_ms, at_ms)));
+        Ok(row.optional()?.transpose()?.flatten())
     }
 
     fn delete_some(&self, sql: &str, key: (i64, u64)) -> Done<u64> {
@@ -187,7 +170,7 @@ impl Session<'_> {
     }
 
     /// Gives pages back to the system, except for as many as work at a steady pace fills again.
-    pub(super) fn sweep_pages(&self, rows: u32) -> Done<Wrote> {
+    pub(super) fn sweep_pages(&self, rows: u32) -> Done<Swept> {
         let pragma = |name: &str| {
             self.connection
                 .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
@@ -198,7 +181,7 @@ impl Session<'_> {
         let slice = spare.clamp(0, i64::from(rows));
         if slice == 0 {
             let (count, more) = (0, false);
-            return Ok(Wrote::Swept { count, more });
+            return Ok(Swept { count, more });
         }
         // It gives back a page with each step, so that it is to be stepped to its end.
         let mut vacuum = self
@@ -207,7 +190,7 @@ impl Session<'_> {
         let mut steps = vacuum.query([])?;
         while steps.next()?.is_some() {}
         let freed = before - pragma("freelist_count")?;
-        Ok(Wrote::Swept {
+        Ok(Swept {
             count: u32::try_from(freed).unwrap_or_default(),
             more: freed > 0 && spare > slice,
         })

@@ -2,12 +2,13 @@
 
 use super::{Done, Session};
 use crate::sql::hot;
-use crate::write::{Fence, Wrote};
+use crate::write::{Fenced, OrFenced, Release};
 
 impl Session<'_> {
-    pub(super) fn release(&mut self, fence: &Fence) -> Done<Wrote> {
+    pub(super) fn release(&mut self, release: &Release) -> Done<OrFenced<()>> {
+        let fence = &release.fence;
         if !self.holds(fence)? {
-            return Ok(Wrote::Fenced);
+            return Ok(Err(Fenced));
         }
         let no = fence.instance.0;
         self.write_head(no)?;
@@ -18,7 +19,7 @@ impl Session<'_> {
         if let Some(head) = self.head(no)? {
             head.owner = None;
         }
-        Ok(Wrote::Done)
+        Ok(Ok(()))
     }
 
     /// Parks what has come due of a paused instance. False if it is control, which goes on.

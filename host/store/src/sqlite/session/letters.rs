@@ -47,7 +47,10 @@ impl Session<'_> {
             })?
             .collect::<Result<_, _>>()?;
         for dead in unheard {
-            now(letters::bury(self, &NewDeadLetter::stale(dead, at_ms)))?;
+            now(letters::add_letter(
+                self,
+                &NewDeadLetter::stale(dead, at_ms),
+            ))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::error::Error;
 use crate::sql::hot;
 use crate::sqlite::locks;
-use crate::write::{NewMember, Wrote};
+use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
 /// Numbers of rows carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
@@ -17,7 +17,7 @@ const INCARNATIONS: i64 = 0x7fff_ffff;
 const LEASE_MS: u64 = 86_400_000;
 
 impl Session<'_> {
-    pub(super) fn join(&mut self, member: &NewMember) -> Done<Wrote> {
+    pub(super) fn join(&mut self, member: &NewMember) -> Done<Incarnation> {
         let lease_ms = i64::try_from(member.lease_ms.min(LEASE_MS)).unwrap_or(i64::MAX);
         let sql = "INSERT INTO member (name, pid, boot, lease_ms, until_ms, joined_ms) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -42,10 +42,11 @@ impl Session<'_> {
         self.aftermath.joined.push((incarnation, lock));
         self.turn()?;
         self.cache.members.insert(incarnation, true);
-        Ok(Wrote::Joined(windlass_model::Incarnation(incarnation)))
+        Ok(Incarnation(incarnation))
     }
 
-    pub(super) fn renew(&mut self, incarnation: windlass_model::Incarnation) -> Done<Wrote> {
+    pub(super) fn renew(&mut self, renew: &Renew) -> Done<OrFenced<Renewed>> {
+        let incarnation = renew.incarnation;
         let time = &self.shared.time;
         let (now_ms, passed_ms) = (time.now_ms(), time.passed_ms());
         let sql = "UPDATE member SET until_ms = ?2 + lease_ms WHERE incarnation = ?1 \
@@ -56,14 +57,15 @@ impl Session<'_> {
             .query_row((incarnation.0, now_ms), |row| row.get(0))
             .optional()?;
         Ok(match lease_ms {
-            None => Wrote::Fenced,
-            Some(lease_ms) => Wrote::Renewed {
+            None => Err(Fenced),
+            Some(lease_ms) => Ok(Renewed {
                 until_monotonic_ms: passed_ms.saturating_add(lease_ms.unsigned_abs()),
-            },
+            }),
         })
     }
 
-    pub(super) fn leave(&mut self, incarnation: windlass_model::Incarnation) -> Done<Wrote> {
+    pub(super) fn leave(&mut self, leave: &Leave) -> Done<()> {
+        let incarnation = leave.incarnation;
         // Of one that was buried before, the rest is freed as of the dead.
         if self.remove_member(incarnation.0)? {
             self.write_heads()?;
@@ -79,10 +81,11 @@ impl Session<'_> {
             self.cache.heads.clear();
             self.turn()?;
         }
-        Ok(Wrote::Done)
+        Ok(())
     }
 
-    pub(super) fn bury(&mut self, asking: windlass_model::Incarnation, limit: u32) -> Done<Wrote> {
+    pub(super) fn bury(&mut self, bury: &Bury) -> Done<u32> {
+        let (asking, limit) = (bury.incarnation, bury.limit);
         for dead in self.dead_members(asking.0)? {
             self.remove_member(dead)?;
         }
@@ -102,7 +105,7 @@ impl Session<'_> {
                 freed += self.free_of_dead(owner, limit - freed)?;
             }
         }
-        Ok(Wrote::Freed(freed))
+        Ok(freed)
     }
 
     fn dead_members(&self, asking: i64) -> Done<Vec<i64>> {
@@ -163,15 +166,10 @@ impl Session<'_> {
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn duty(
-        &mut self,
-        name: &str,
-        incarnation: Incarnation,
-        every_ms: Option<u64>,
-        at_ms: i64,
-    ) -> Done<Wrote> {
+    pub(super) fn duty(&mut self, duty: &Duty) -> Done<bool> {
+        let (name, incarnation, at_ms) = (&duty.name, duty.incarnation, duty.at_ms);
         if !self.is_member(incarnation.0)? {
-            return Ok(Wrote::Duty(false));
+            return Ok(false);
         }
         let last: Option<(i64, i64)> = self
             .connection
@@ -179,14 +177,14 @@ impl Session<'_> {
             .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
         let last = last.map(|(holder, at_ms)| (Incarnation(holder), at_ms));
-        if !crate::retention::is_given(last, incarnation, every_ms, at_ms) {
-            return Ok(Wrote::Duty(false));
+        if !crate::retention::is_given(last, incarnation, duty.every_ms, at_ms) {
+            return Ok(false);
         }
         let sql = "INSERT INTO duty (name, incarnation, at_ms) VALUES (?1, ?2, ?3) \
             ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, \
             at_ms = excluded.at_ms";
         let row = (name, incarnation.0, at_ms);
         self.connection.prepare_cached(sql)?.execute(row)?;
-        Ok(Wrote::Duty(true))
+        Ok(true)
     }
 }

@@ -38,13 +38,13 @@ use super::log::Log;
 use super::open::Opened;
 use super::options::Durability;
 use super::shared::Shared;
-use super::values::{json, payload, variant};
 use super::watch::Watch;
 use crate::codes;
+use crate::columns::{json, payload};
 use crate::error::Error;
+use crate::sql::row::variant;
 use crate::sql::sweeping::Place;
 use crate::sql::transaction::now;
-use crate::sql::verbs;
 use crate::sums::{self, Of};
 use crate::write::{Write, Wrote};
 
@@ -269,7 +269,7 @@ impl<'c> Session<'c> {
 
     /// Carries out one write of the group that is open.
     pub(super) fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
-        now(verbs::carry_out(self, write))
+        now(write.carry_out(self))
     }
 
     /// Whether this member is still one.
@@ -286,8 +286,12 @@ impl<'c> Session<'c> {
     fn head(&mut self, no: i64) -> Done<Option<&mut Head>> {
         if !self.cache.heads.contains_key(&no) {
             let read = self.statements.head.query_row([no], |row| {
-                Ok(Head {
-                    status: variant(row, 0, Status::from_stored)?,
+                let status = match variant(row, 0, Status::from_stored) {
+                    Ok(status) => status,
+                    Err(error) => return Ok(Err(error)),
+                };
+                Ok(Ok(Head {
+                    status,
                     owner: row.get(1)?,
                     epoch: row.get(2)?,
                     version: row.get(3)?,
@@ -296,9 +300,9 @@ impl<'c> Session<'c> {
                     unwritten: Unwritten::Nothing,
                     state: bytes::Bytes::new(),
                     finish: None,
-                })
+                }))
             });
-            let Some(head) = read.optional()? else {
+            let Some(head) = read.optional()?.transpose()? else {
                 return Ok(None);
             };
             self.cache.heads.insert(no, head);

@@ -6,9 +6,9 @@ use windlass_model::{Payload, ScopeNo, Seq};
 
 use super::cache::Filled;
 use super::{Done, Session};
+use crate::columns::payload;
 use crate::sql::hot;
 use crate::sql::row::{bytes, holds};
-use crate::sqlite::values::payload;
 use crate::sums::{self, Of};
 use crate::write::{ClaimedInstance, Commit, NewItem};
 

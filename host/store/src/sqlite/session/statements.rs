@@ -6,8 +6,8 @@
 
 use rusqlite::{Connection, Error as Fault, Statement};
 
-use crate::sql::hot;
 use crate::sql::rows::{select_instance, select_trigger};
+use crate::sql::{Sql, hot, sql};
 
 /// What is due of one priority, from a place on.
 pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigger INDEXED BY trigger_due WHERE state = 0 \
@@ -15,8 +15,10 @@ pub(in crate::sqlite) const DUE: &str = "SELECT due_ms, instance, no FROM trigge
         ORDER BY due_ms, instance, no LIMIT ?5";
 
 /// The highest priority below another one of which something is pending.
-pub(in crate::sqlite) const PRIORITY: &str = "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
-        AND priority < ?1 ORDER BY priority DESC LIMIT 1";
+pub(in crate::sqlite) const PRIORITY: Sql = sql!(
+    "SELECT priority FROM trigger INDEXED BY trigger_due WHERE state = 0 \
+    AND priority < ?1 ORDER BY priority DESC LIMIT 1"
+);
 
 /// Binds all parameters of a statement of the hot path that has more of them than a tuple may:
 /// each by its own type, which a list of `dyn ToSql` does not.
@@ -112,7 +114,7 @@ statements! {
     /// Answered from the index alone.
     due: DUE,
     /// The highest priority below another one of which something is pending: one look.
-    priority: PRIORITY,
+    priority: PRIORITY.sqlite,
     trigger: select_trigger!("WHERE no = ?1").sqlite,
     claim: "UPDATE trigger SET state = 1, token = token + 1 WHERE no = ?1",
     take: "UPDATE instance SET owner = ?2, epoch = epoch + 1 WHERE no = ?1",

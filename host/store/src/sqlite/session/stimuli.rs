@@ -6,28 +6,29 @@ use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, InstanceNo, Statu
 use super::bookmarks::{Met, met, select_met};
 use super::cache::Head;
 use super::{Done, Session};
+use crate::rows::Created;
 use crate::sql::hot;
 use crate::sql::queueing;
 use crate::sql::transaction::now;
-use crate::stimuli::{Cursor, NewStimulus, Send, Sent, Taker};
-use crate::write::Wrote;
+use crate::stimuli::{Cursor, NewStimulus, Send, SendOutcome, Sent, Taker};
+use crate::write::Fenced;
 
 /// Holds the blobs of a stimulus until it is known who else does.
 const IN_HAND: i64 = i64::MIN;
 
 impl Session<'_> {
-    pub(super) fn send(&mut self, send: &Send) -> Done<Wrote> {
+    pub(super) fn send(&mut self, send: &Send) -> Done<SendOutcome> {
         let stimulus = &send.stimulus;
         let cursor = match send.queued {
             None => None,
             Some(no) => match self.cursor(no)? {
-                None => return Ok(Wrote::Fenced),
+                None => return Ok(SendOutcome::Gone),
                 Some(cursor) => cursor,
             },
         };
         let starts = stimulus.delivery.starts() && stimulus.instance.is_none() && cursor.is_none();
         if starts && !self.bound_as(stimulus.hash, send)? {
-            return Ok(Wrote::Moved);
+            return Ok(SendOutcome::Moved);
         }
         self.put_blobs(IN_HAND, &stimulus.blobs, send.at_ms)?;
         let (mut sent, mut due) = (Sent::default(), Vec::new());
@@ -45,7 +46,7 @@ impl Session<'_> {
             (Some(no), None) => now(queueing::remove(self, no.0, send.at_ms))?,
             (Some(no), Some(next)) => self.note_cursor(no.0, next)?,
             (None, Some(next)) => {
-                let no = now(queueing::enqueue(self, stimulus, None, send.at_ms))?;
+                let no = now(queueing::add(self, stimulus, None, send.at_ms))?;
                 self.note_cursor(no, next)?;
             }
         }
@@ -57,7 +58,7 @@ impl Session<'_> {
             self.loosen_blobs(IN_HAND, u64::from(u32::MAX), send.at_ms)?;
         }
         self.take_due(send.taker, send.at_ms, due, &mut sent)?;
-        Ok(Wrote::Sent(sent))
+        Ok(SendOutcome::Sent(sent))
     }
 
     /// Takes what is due of these instances where that is nobody's and goes on.
@@ -75,7 +76,7 @@ impl Session<'_> {
             let is_free = |head: &mut Head| head.owner.is_none() && head.status != Status::Paused;
             free.extend(head.is_some_and(is_free).then_some(no));
         }
-        sent.taken = self.claim_for(&taker.claim(at_ms, free))?.instances;
+        sent.taken = self.claim(&taker.claim(at_ms, free))?.instances;
         Ok(())
     }
 
@@ -97,13 +98,13 @@ impl Session<'_> {
     fn start_bound(&mut self, send: &Send, sent: &mut Sent, due: &mut Vec<InstanceNo>) -> Done<()> {
         for (_, new) in &send.starts {
             match self.create(new)? {
-                Wrote::Created => {
+                Ok(Created::New) => {
                     sent.started.push(new.id);
                     due.push(new.no);
                 }
-                Wrote::Exists(_) => sent.started.push(new.id),
-                Wrote::Reserved { by } => sent.reserved.push(by),
-                _ => {}
+                Ok(Created::Exists(_)) => sent.started.push(new.id),
+                Ok(Created::Reserved { by }) => sent.reserved.push(by),
+                Ok(Created::Deleted) | Err(Fenced) => {}
             }
         }
         Ok(())
@@ -180,8 +181,11 @@ impl Session<'_> {
             &stimulus.correlation,
         );
         let mut statement = self.connection.prepare_cached(sql)?;
-        let found = statement.query_map(key, met)?;
-        Ok(found.collect::<Result<_, _>>()?)
+        let mut found = Vec::new();
+        for row in statement.query_map(key, |row| Ok(met(row)))? {
+            found.push(row??);
+        }
+        Ok(found)
     }
 
     /// The last number that was given to a bookmark, be it there or burned.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use windlass_model::{Body, InstanceNo, Payload, ScopeNo};
 
 use super::{OnDisk, on_disk};
-use crate::conformance::world::{Held, Member, is_done};
+use crate::conformance::world::{DONE, Held, Member};
 use crate::sqlite::SqliteStore;
 use crate::{Error, Reader as _, Store, codes};
 
@@ -26,7 +26,7 @@ fn filled() -> (OnDisk, Arc<SqliteStore>, Member, [Held; 2]) {
         ];
         step.scopes = vec![(ScopeNo(3), Some(bytes::Bytes::from_static(b"scope")))];
         step.runs[0].output = Some(Payload::json("{\"out\":1}"));
-        assert!(is_done(&member.commit(step)));
+        assert_eq!(member.commit(step), DONE);
         held.next()
     });
     (disk, store, member, held)
@@ -60,7 +60,7 @@ fn a_store_that_nobody_altered_has_no_findings() {
     let (disk, store, member, held) = filled();
     assert_eq!(findings(&disk), [""; 0]);
     let last = member.last(&held[0]);
-    assert!(is_done(&member.commit(last)));
+    assert_eq!(member.commit(last), DONE);
     assert_eq!(findings(&disk), [""; 0]);
     store.close();
     assert_eq!(findings(&disk), [""; 0]);

@@ -10,9 +10,10 @@ use windlass_model::{InstanceNo, Version};
 
 use super::on_disk;
 use crate::conformance::TestClock;
-use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::conformance::world::{DONE, Held, Member, batch_of};
 use crate::sqlite::{SqliteOptions, SqliteStore};
-use crate::{Reader as _, Store, Write};
+use crate::write::Leave;
+use crate::{Reader as _, Store};
 
 const PATH: &str = "WINDLASS_STORE_TEST_CRASH";
 
@@ -33,17 +34,17 @@ fn commit_for_ever(path: &Path) {
     let mut chains: Vec<Held> = (0..8).map(|_| member.born()).collect();
     let mut last_runs = vec![None; chains.len()];
     for seq in 2.. {
-        let mut writes = Vec::new();
+        let mut steps = Vec::new();
         for (held, last_run) in chains.iter().zip(&mut last_runs) {
             let mut step = member.chained(held, seq);
             step.runs[0].previous = *last_run;
             *last_run = Some(step.runs[0].no);
-            writes.push(Write::Commit(Box::new(step)));
+            steps.push(step);
         }
-        let answers = batch(&*member.store, writes);
+        let answers = batch_of(&*member.store, steps);
         let mut out = std::io::stdout().lock();
         for (held, answer) in chains.iter_mut().zip(answers) {
-            assert!(is_done(&answer.unwrap()));
+            assert_eq!(answer.unwrap(), DONE);
             *held = held.next();
             writeln!(out, "ACK {} {}", held.fence.instance, held.fence.version).unwrap();
         }
@@ -96,7 +97,7 @@ fn acknowledged_steps_survive_a_kill() {
             assert_eq!(runs.len() as i64, row.version.0, "each step has its record");
         }
         let incarnation = member.incarnation;
-        assert!(is_done(&member.write(Write::Leave { incarnation })));
+        member.write(Leave { incarnation });
         store.close();
         let check = rusqlite::Connection::open(disk.path()).unwrap();
         let sound: String = check

@@ -11,7 +11,8 @@ use super::{OnDisk, on_disk};
 use crate::conformance::world::Member;
 use crate::sqlite::SqliteStore;
 use crate::sqlite::watch::beside;
-use crate::{Error, Store, Write, codes};
+use crate::write::Unpark;
+use crate::{Error, Store, Writer as _, codes};
 
 /// A store with work in its log, as a process leaves it that was killed.
 fn killed() -> OnDisk {
@@ -81,10 +82,10 @@ fn under_a_process(happens: impl FnOnce(&Path)) -> Error {
     member.create(member.draft(1));
     store.probe().unwrap();
     happens(&disk.path());
-    let error = store.write(Write::Unpark).unwrap_err();
+    let error = store.write(Unpark).unwrap_err();
     assert!(error.help.is_some() && !error.transient, "{error:?}");
     for error in [
-        store.write(Write::Unpark).unwrap_err(),
+        store.write(Unpark).unwrap_err(),
         store.probe().unwrap_err(),
         crate::Reader::counts(&*store).unwrap_err(),
     ] {
@@ -135,14 +136,14 @@ fn nothing_is_acknowledged_into_a_file_that_was_cut_short() {
             member.create(member.draft(5));
         }
         empty_log(&disk.path());
-        store.write(Write::Unpark).unwrap();
+        store.write(Unpark).unwrap();
         File::options()
             .write(true)
             .open(disk.path())
             .unwrap()
             .set_len(keep)
             .unwrap();
-        let error = store.write(Write::Unpark).unwrap_err();
+        let error = store.write(Unpark).unwrap_err();
         assert_eq!(error.code, codes::CORRUPT, "{error}");
         assert_eq!(store.probe().unwrap_err().code, codes::CORRUPT);
     }
@@ -159,11 +160,11 @@ fn one_missing_page_is_noticed_however_long_the_log_is() {
     }
     empty_log(&disk.path());
     for _ in 0..10 {
-        store.write(Write::Unpark).unwrap();
+        store.write(Unpark).unwrap();
     }
     let file = File::options().write(true).open(disk.path()).unwrap();
     file.set_len(file.metadata().unwrap().len() - 4096).unwrap();
-    let error = store.write(Write::Unpark).unwrap_err();
+    let error = store.write(Unpark).unwrap_err();
     assert_eq!(error.code, codes::CORRUPT, "{error}");
 }
 

@@ -4,36 +4,30 @@ use rusqlite::Connection;
 use windlass_model::{Digest, InstanceNo, Payload, ScopeNo};
 
 use super::{OnDisk, on_disk};
+use crate::Reader as _;
 use crate::conformance::forgetting::full;
-use crate::conformance::world::{Member, is_done};
-use crate::retention::Sweep;
+use crate::conformance::world::{DONE, Member};
+use crate::retention::{Forget, Sweep, Sweepable, Swept};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
-use crate::{Reader as _, Write, Wrote};
 
 fn forget_all(member: &Member, at_ms: i64) {
     for row in member.store.expired(i64::MAX, i64::MAX, 10_000).unwrap() {
-        let (instance, before_ms, rows) = (row.no, i64::MAX, 100);
-        while matches!(
-            member.write(Write::Forget {
-                instance,
-                before_ms,
-                rows,
-                at_ms
-            }),
-            Wrote::Forgotten { more: true }
-        ) {}
+        let forget = Forget {
+            instance: row.no,
+            before_ms: i64::MAX,
+            rows: 100,
+            at_ms,
+        };
+        while member.write(forget).more {}
     }
-    for what in Sweep::ALL {
-        let (before_ms, rows) = (i64::MAX, 100);
-        while matches!(
-            member.write(Write::Sweep {
-                what,
-                before_ms,
-                rows,
-                at_ms: 0,
-            }),
-            Wrote::Swept { more: true, .. }
-        ) {}
+    for what in Sweepable::ALL {
+        let sweep = Sweep {
+            what,
+            before_ms: i64::MAX,
+            rows: 100,
+            at_ms: 0,
+        };
+        while member.write(sweep).more {}
     }
 }
 
@@ -81,7 +75,7 @@ fn nothing_is_left_of_the_forgotten_in_any_table() {
     new.reserves = vec!["one".into()];
     member.create(new);
     let held = member.claim_all(10);
-    assert!(is_done(&member.commit(member.last(&held[0]))));
+    assert_eq!(member.commit(member.last(&held[0])), DONE);
     let connection = Connection::open(disk.path()).unwrap();
     let before = rows(&connection);
     for table in [
@@ -144,7 +138,7 @@ fn pages_are_given_back_once_the_load_is_over() {
     let most = pages();
     for row in member.store.expired(i64::MAX, i64::MAX, 1000).unwrap() {
         let (instance, before_ms, rows, at_ms) = (row.no, i64::MAX, 1000, 0);
-        member.write(Write::Forget {
+        member.write(Forget {
             instance,
             before_ms,
             rows,
@@ -153,19 +147,19 @@ fn pages_are_given_back_once_the_load_is_over() {
     }
     let slice = |what| {
         let (before_ms, rows) = (i64::MAX, 40);
-        let sweep = Write::Sweep {
+        member.write(Sweep {
             what,
             before_ms,
             rows,
             at_ms: 0,
-        };
-        match member.write(sweep) {
-            Wrote::Swept { count, more } => (count, more),
-            other => panic!("{other:?}"),
-        }
+        })
     };
-    assert_eq!(slice(Sweep::Blobs), (40, true));
-    assert_eq!(slice(Sweep::Pages), (40, true));
+    let swept = Swept {
+        count: 40,
+        more: true,
+    };
+    assert_eq!(slice(Sweepable::Blobs), swept);
+    assert_eq!(slice(Sweepable::Pages), swept);
     assert_eq!(pages(), most - 40);
     forget_all(&member, 0);
     assert!(

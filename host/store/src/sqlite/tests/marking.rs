@@ -9,10 +9,13 @@ use windlass_model::Code;
 
 use super::{OnDisk, on_disk};
 use crate::conformance::power::Picture;
-use crate::conformance::world::{Member, batch, is_done};
+use crate::conformance::world::{DONE, Member, batch};
+use crate::outside::Control;
+use crate::retention::Forget;
+use crate::settings::Setting;
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore, mark};
 use crate::upkeep::{Finding, MARKED};
-use crate::{Error, Reader as _, Store, Write, codes};
+use crate::{Error, Reader as _, Store, codes};
 
 /// Opens what a picture shows, somewhere else.
 fn opened(picture: &Picture) -> Result<u64, Error> {
@@ -49,15 +52,15 @@ fn a_store_that_lost_the_newest_group_is_refused() {
         }),
         ("a step", |member| {
             let held = member.born();
-            is_done(&member.commit(member.chained(&held, 2)))
+            member.commit(member.chained(&held, 2)) == DONE
         }),
         ("the last step", |member| {
             let held = member.born();
-            is_done(&member.commit(member.last(&held)))
+            member.commit(member.last(&held)) == DONE
         }),
         ("a group with a trace", |member| {
             let pending = member.create(member.draft(1));
-            let control = Write::Control {
+            let control = Control {
                 instance: member.head(pending).id,
                 no: member.trigger(1).no,
                 kind: windlass_model::TriggerType::Cancel,
@@ -69,7 +72,7 @@ fn a_store_that_lost_the_newest_group_is_refused() {
         ("a decision", |member| {
             let value = Some(bytes::Bytes::from_static(b"yes"));
             let name = "pause".to_owned();
-            member.write(Write::Setting { name, value });
+            member.write(Setting { name, value });
             true
         }),
         ("another process", |member| {
@@ -121,7 +124,7 @@ fn killed() -> OnDisk {
     let member = Member::of(from.store() as Arc<dyn Store>);
     for _ in 0..20 {
         let held = member.born();
-        assert!(is_done(&member.commit(member.chained(&held, 2))));
+        assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     }
     Picture::take(&from.path()).hang(&to.path());
     to
@@ -204,29 +207,25 @@ fn what_is_forgotten_is_not_missed() {
     let member = Member::of(disk.store() as Arc<dyn Store>);
     let held = member.born();
     let no = held.fence.instance;
-    assert!(is_done(&member.commit(member.last(&held))));
-    let mut more = true;
-    while more {
-        let forget = Write::Forget {
-            instance: no,
-            before_ms: i64::MAX,
-            rows: 10,
-            at_ms: i64::MAX,
-        };
-        let wrote = member.write(forget);
-        more = matches!(wrote, crate::Wrote::Forgotten { more: true });
-    }
+    assert_eq!(member.commit(member.last(&held)), DONE);
+    let forget = Forget {
+        instance: no,
+        before_ms: i64::MAX,
+        rows: 10,
+        at_ms: i64::MAX,
+    };
+    while member.write(forget).more {}
     assert_eq!(opened(&Picture::take(&disk.path())).unwrap(), 0);
     // Born, ended and forgotten in one group.
     let held = member.born();
-    let forget = Write::Forget {
+    let forget = Forget {
         instance: held.fence.instance,
         before_ms: i64::MAX,
         rows: 100,
         at_ms: i64::MAX,
     };
-    let last = Write::Commit(Box::new(member.last(&held)));
-    for answer in batch(&*member.store, vec![last, forget]) {
+    let writes = vec![member.last(&held).into(), forget.into()];
+    for answer in batch(&*member.store, writes) {
         answer.unwrap();
     }
     assert_eq!(opened(&Picture::take(&disk.path())).unwrap(), 0);
@@ -240,7 +239,7 @@ fn processes_that_take_turns_leave_a_marker_that_holds() {
     for turn in 0..12 {
         let (member, held) = (&members[turn % 3], &mut held[turn % 3]);
         let before = Picture::take(&disk.path());
-        assert!(is_done(&member.commit(member.chained(held, 2))));
+        assert_eq!(member.commit(member.chained(held, 2)), DONE);
         *held = held.next();
         let after = Picture::take(&disk.path());
         assert!(opened(&after).is_ok(), "turn {turn}");

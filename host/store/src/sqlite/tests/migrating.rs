@@ -6,7 +6,7 @@ use windlass_model::{Digest, InstanceId, InstanceNo, Payload, ScopeNo, Status, T
 
 use super::on_disk;
 use crate::Reader as _;
-use crate::conformance::world::{Member, is_done};
+use crate::conformance::world::{DONE, Member};
 use crate::sqlite::session::statements::{DUE, PRIORITY};
 
 /// An instance with three triggers, as the first layout had it: one is pending, one is claimed
@@ -59,7 +59,7 @@ fn a_file_of_the_first_layout_is_brought_up_to_date() {
     assert_eq!(member.bury(10), 1);
     let held = member.claim_all(20);
     assert_eq!(held.len(), 2);
-    assert!(is_done(&member.commit(member.last(&held[0]))));
+    assert_eq!(member.commit(member.last(&held[0])), DONE);
     assert_eq!(store.counts().unwrap().triggers, 0);
     assert_ne!(store.secret().unwrap(), [0; 32]);
     let other = on_disk();
@@ -86,7 +86,7 @@ fn the_due_are_found_in_their_index_alone() {
     };
     for (sql, condition) in [
         (DUE, "(priority=? AND (due_ms,instance)>(?,?) AND due_ms<?)"),
-        (PRIORITY, "(priority<?)"),
+        (PRIORITY.sqlite, "(priority<?)"),
     ] {
         let plan = plan(sql);
         assert_eq!(plan.len(), 1, "nothing is sorted: {plan:?}");

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::super::open::{STEPS, WRITER_WAIT_MS};
+use super::super::open::WRITER_WAIT_MS;
 use super::super::{SqliteOptions, SqliteStore};
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
 use crate::conformance::world::Member;
+use crate::sql::layout::SQLITE_STEPS;
 use crate::{Reader as _, Store, codes};
 
 /// A closed store with something in it.
@@ -54,7 +55,7 @@ fn an_empty_file_is_laid_out() {
             .unwrap()
     };
     // 2 means incremental; the application's number spells `wlas`.
-    let layout = STEPS.len() as i64;
+    let layout = SQLITE_STEPS as i64;
     assert_eq!((pragma("user_version"), pragma("auto_vacuum")), (layout, 2));
     assert_eq!(
         pragma("application_id"),
@@ -101,7 +102,7 @@ fn a_newer_file_is_refused() {
     let disk = filled();
     let connection = Connection::open(disk.path()).unwrap();
     connection
-        .pragma_update(None, "user_version", STEPS.len() as i64 + 1)
+        .pragma_update(None, "user_version", SQLITE_STEPS as i64 + 1)
         .unwrap();
     drop(connection);
     check_refused(&disk, &codes::NEWER);

@@ -11,9 +11,10 @@ use windlass_model::Status;
 use super::crashing::child_of;
 use super::on_disk;
 use crate::conformance::TestClock;
-use crate::conformance::world::{Member, is_done};
+use crate::conformance::world::{DONE, Member};
 use crate::sqlite::{SqliteOptions, SqliteStore};
-use crate::{Listener, Reader as _, Store, Write};
+use crate::write::Leave;
+use crate::{Listener, Reader as _, Store};
 
 const PATH: &str = "WINDLASS_STORE_TEST_PARTNER";
 
@@ -39,7 +40,7 @@ fn partner(path: &Path) {
     let mut finished = 0;
     while finished < 10 {
         for held in member.claim_all(10) {
-            assert!(is_done(&member.commit(member.last(&held))));
+            assert_eq!(member.commit(member.last(&held)), DONE);
             finished += 1;
         }
         if finished < 10 {
@@ -47,17 +48,17 @@ fn partner(path: &Path) {
         }
     }
     let incarnation = member.incarnation;
-    assert!(is_done(&member.write(Write::Leave { incarnation })));
+    member.write(Leave { incarnation });
     store.notify();
 }
 
 fn chain(member: &Member, steps: u64) {
     let mut held = member.born();
     for seq in 0..steps {
-        assert!(is_done(&member.commit(member.chained(&held, seq + 2))));
+        assert_eq!(member.commit(member.chained(&held, seq + 2)), DONE);
         held = held.next();
     }
-    assert!(is_done(&member.commit(member.last(&held))));
+    assert_eq!(member.commit(member.last(&held)), DONE);
 }
 
 #[test]

@@ -14,9 +14,11 @@ use windlass_model::{InstanceNo, Payload, ScopeNo};
 use super::{OnDisk, on_disk};
 use crate::conformance::TestClock;
 use crate::conformance::power::{Picture, cut};
-use crate::conformance::world::{Held, Member, batch, is_done};
+use crate::conformance::world::{DONE, Held, Member, batch};
+use crate::rows::Created;
 use crate::sqlite::{SqliteOptions, SqliteStore};
-use crate::{MemoryStore, Store, Write};
+use crate::write::Unpark;
+use crate::{MemoryStore, Store, Write, Writer as _, Wrote};
 
 /// Histories, changes in each, and power cuts in each change.
 const HISTORIES: u64 = 6;
@@ -76,7 +78,7 @@ impl History {
             new.triggers[0].claimed = true;
             self.instances.push(new.no);
             self.held.push(Held::born(&new));
-            writes.push(Write::Create(Box::new(new)));
+            writes.push(new.into());
         }
         for at in (0..self.held.len()).rev() {
             let held = self.held[at];
@@ -100,7 +102,7 @@ impl History {
                 payload.clone(),
             )];
             step.runs[0].output = Some(payload);
-            writes.push(Write::Commit(Box::new(step)));
+            writes.push(step.into());
         }
         writes
     }
@@ -119,11 +121,10 @@ impl History {
         let mut may_be = vec![self.told(&*self.model)];
         for write in writes.clone() {
             let answer = &batch(&*self.model, vec![write])[0];
-            assert!(
-                answer
-                    .as_ref()
-                    .is_ok_and(|wrote| is_done(wrote) || is_created(wrote))
-            );
+            assert!(matches!(
+                answer,
+                Ok(Wrote::Commit(DONE) | Wrote::Create(Ok(Created::New)))
+            ));
             may_be.push(self.told(&*self.model));
         }
         let answers = batch(&*self.store, writes);
@@ -139,7 +140,7 @@ impl History {
         let options = SqliteOptions::new(Arc::<TestClock>::default());
         let store = SqliteStore::open(&path, options).unwrap();
         let found = self.told(&*store);
-        store.write(Write::Unpark).unwrap();
+        store.write(Unpark).unwrap();
         store.close();
         let connection = rusqlite::Connection::open(&path).unwrap();
         let sound: String = connection
@@ -148,10 +149,6 @@ impl History {
         assert_eq!(sound, "ok");
         found
     }
-}
-
-fn is_created(wrote: &crate::Wrote) -> bool {
-    matches!(wrote, crate::Wrote::Created)
 }
 
 /// A history that has not begun yet.

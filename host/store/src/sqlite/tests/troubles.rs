@@ -8,10 +8,11 @@ use windlass_model::{Delivery, Payload, Token, Version};
 
 use super::{OnDisk, Trouble, on_disk};
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Answers, Held, Member, batch, is_done};
+use crate::conformance::world::{Answers, DONE, Held, Member, batch, batch_of};
+use crate::rows::{Created, NewInstance};
 use crate::sqlite::{Durability, SqliteOptions, SqliteStore};
-use crate::stimuli::QueueOp;
-use crate::{Reader as _, Store, Write, Wrote, codes};
+use crate::write::{Commit, Fenced, Flush, Leave, Mark, Renew};
+use crate::{Reader as _, Store, Verb as _, Write, Writer as _, codes};
 
 fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
     let store = SqliteStore::open(disk.path(), options).unwrap();
@@ -19,7 +20,7 @@ fn member(disk: &OnDisk, options: SqliteOptions) -> (Arc<SqliteStore>, Member) {
 }
 
 /// A step that takes so many bytes.
-fn heavy(member: &Member, held: &Held, bytes: usize) -> Write {
+fn heavy(member: &Member, held: &Held, bytes: usize) -> Commit {
     let mut step = member.chained(held, 2);
     let fill = held
         .fence
@@ -30,7 +31,7 @@ fn heavy(member: &Member, held: &Held, bytes: usize) -> Write {
         .copied()
         .unwrap_or(0);
     step.runs[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
-    Write::Commit(Box::new(step))
+    step
 }
 
 #[test]
@@ -42,17 +43,14 @@ fn a_full_disk_loses_nothing() {
     };
     let (store, member) = member(&disk, bounded);
     let chains: Vec<Held> = (0..40).map(|_| member.born()).collect();
-    let writes = chains
-        .iter()
-        .map(|held| heavy(&member, held, 60_000))
-        .collect();
-    let answers = batch(&*store, writes);
+    let steps = chains.iter().map(|held| heavy(&member, held, 60_000));
+    let answers = batch_of(&*store, steps);
     let mut written = Vec::new();
     let mut refused = Vec::new();
     for (held, answer) in chains.iter().zip(answers) {
         match answer {
             Ok(wrote) => {
-                assert!(is_done(&wrote));
+                assert_eq!(wrote, DONE);
                 written.push(*held);
             }
             Err(error) => {
@@ -91,23 +89,22 @@ fn a_commit_of_unknown_outcome_is_looked_up() {
         let (store, member) = member(&disk, disk.options());
         let chains: Vec<Held> = (0..4).map(|_| member.born()).collect();
         store.shared.troubles.lock().push(trouble);
-        let mut writes: Vec<Write> = chains.iter().map(|held| heavy(&member, held, 10)).collect();
-        writes.push(Write::Create(Box::new(member.draft(1))));
+        let steps = chains.iter().map(|held| heavy(&member, held, 10));
+        let mut writes: Vec<Write> = steps.map(Into::into).collect();
+        writes.push(member.draft(1).into());
         let mut stale = member.chained(&chains[0], 2);
         stale.fence.epoch.0 += 1;
-        writes.push(Write::Commit(Box::new(stale)));
-        let answers: Vec<Wrote> = batch(&*store, writes)
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
-        assert!(answers[..4].iter().all(is_done), "{trouble:?}: {answers:?}");
-        assert!(
-            matches!(answers[4..], [Wrote::Created, Wrote::Fenced]),
-            "{trouble:?}"
-        );
+        writes.push(stale.into());
+        let mut answers = batch(&*store, writes);
+        let stale = Commit::answer(answers.pop().unwrap()).unwrap();
+        let created = NewInstance::answer(answers.pop().unwrap()).unwrap();
+        assert_eq!((created, stale), (Ok(Created::New), Err(Fenced)));
+        for answer in answers {
+            assert_eq!(Commit::answer(answer).unwrap(), DONE, "{trouble:?}");
+        }
         for held in &chains {
             assert_eq!(member.head(held.fence.instance).version, Version(1));
-            assert!(is_done(&member.commit(member.chained(&held.next(), 3))));
+            assert_eq!(member.commit(member.chained(&held.next(), 3)), DONE);
         }
         assert_eq!(store.counts().unwrap().runs, 8);
     }
@@ -126,28 +123,22 @@ fn each_kind_of_write_survives_an_unknown_outcome() {
         let held = member.held(&claims.instances[0].row, &claims.instances[0].claimed[0]);
         trouble();
         let (fence, trigger) = (held.fence, held.trigger);
-        assert!(
-            is_done(&member.write(Write::Mark { fence, trigger })),
-            "a mark"
-        );
+        assert_eq!(member.write(Mark { fence, trigger }), Ok(()), "a mark");
         trouble();
         let mut silent = member.chained(&held, 2);
         silent.runs.clear();
-        assert!(is_done(&member.commit(silent)), "a step without a record");
+        assert_eq!(member.commit(silent), DONE, "a step without a record");
         assert_eq!(member.head(no).version, Version(1));
         trouble();
         let other = Member::of(Arc::clone(&store) as Arc<dyn Store>);
         assert_eq!(store.members().unwrap().len(), 2, "a join");
         trouble();
         let incarnation = other.incarnation;
-        assert!(
-            is_done(&member.write(Write::Leave { incarnation })),
-            "a farewell"
-        );
+        member.write(Leave { incarnation });
         trouble();
         let incarnation = member.incarnation;
-        let renewed = member.write(Write::Renew { incarnation });
-        assert!(matches!(renewed, Wrote::Renewed { .. }), "a renewal");
+        let renewed = member.write(Renew { incarnation });
+        assert!(renewed.is_ok(), "a renewal");
         assert!(store.shared.troubles.lock().is_empty());
     }
 }
@@ -165,7 +156,7 @@ fn a_lock_that_is_held_is_waited_for_and_then_told() {
     let held = member.born();
     let other = Connection::open(disk.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let step = || Write::Commit(Box::new(member.chained(&held, 2)));
+    let step = || member.chained(&held, 2);
     let error = member.store.write(step()).unwrap_err();
     assert_eq!(
         (error.code.clone(), error.transient),
@@ -173,7 +164,7 @@ fn a_lock_that_is_held_is_waited_for_and_then_told() {
         "{error}"
     );
     other.execute_batch("COMMIT").unwrap();
-    assert!(is_done(&member.write(step())));
+    assert_eq!(member.commit(step()), DONE);
 }
 
 #[test]
@@ -196,7 +187,7 @@ fn the_log_is_bounded_under_a_reader_that_stays() {
     for _ in 0..200 {
         match member.store.write(heavy(&member, &held, 60_000)) {
             Ok(wrote) => {
-                assert!(is_done(&wrote));
+                assert_eq!(wrote, DONE);
                 held = held.next();
             }
             Err(error) => refused = Some(error),
@@ -211,7 +202,7 @@ fn the_log_is_bounded_under_a_reader_that_stays() {
     assert!(length() < 4 << 20);
     reader.execute_batch("COMMIT").unwrap();
     for _ in 0..200 {
-        assert!(is_done(&member.write(heavy(&member, &held, 60_000))));
+        assert_eq!(member.commit(heavy(&member, &held, 60_000)), DONE);
         held = held.next();
         assert!(length() < 2 << 20);
     }
@@ -233,11 +224,11 @@ fn a_flush_reaches_the_disk_whatever_the_durability() {
             .unwrap()
     };
     let before = touches();
-    assert!(is_done(&member.commit(member.chained(&held, 2))));
+    assert_eq!(member.commit(member.chained(&held, 2)), DONE);
     assert_eq!(touches(), before);
-    assert!(is_done(&member.write(Write::Flush)));
+    member.write(Flush);
     assert_eq!(touches(), before + 1, "its commit has something to flush");
-    assert!(is_done(&member.commit(member.chained(&held.next(), 3))));
+    assert_eq!(member.commit(member.chained(&held.next(), 3)), DONE);
     store.close();
 }
 
@@ -253,8 +244,7 @@ fn what_leaves_no_record_is_done_once_whatever_the_commit_says() {
             store.shared.troubles.lock().push(trouble);
             assert!(member.send(buffered).buffered);
             store.shared.troubles.lock().push(trouble);
-            let add = Write::Queue(QueueOp::Add(Box::new(queued)));
-            assert!(is_done(&member.write(add)));
+            member.write(queued);
             let counts = store.counts().unwrap();
             assert_eq!(
                 (counts.buffered, counts.queued),
@@ -295,7 +285,7 @@ fn what_waits_is_bounded_by_its_bytes() {
         scope.spawn(move || {
             let sink: Arc<dyn crate::Sink> = sink;
             for (ticket, held) in (0..).zip(chains) {
-                handed.submit(&sink, vec![(ticket, heavy(member, held, 60_000))]);
+                handed.submit(&sink, vec![(ticket, heavy(member, held, 60_000).into())]);
                 sender.send(ticket).unwrap();
             }
         });

@@ -10,7 +10,7 @@ use super::{OnDisk, on_disk};
 use crate::Reader as _;
 use crate::conformance::publishing::{draft, publish};
 use crate::conformance::waiting::stimulus;
-use crate::conformance::world::{Member, is_done};
+use crate::conformance::world::{DONE, DUE, Member};
 use crate::rows::Parent;
 use crate::sqlite::SqliteStore;
 use crate::upkeep::Layout;
@@ -24,10 +24,10 @@ fn furnished() -> OnDisk {
     let held = member.born();
     let mut step = member.chained(&held, 2);
     step.runs[0].output = Some(Payload::json(vec![b'1'; 100_000]));
-    assert!(is_done(&member.commit(step)));
+    assert_eq!(member.commit(step), DONE);
     member.waiting("paid");
     let over = member.born();
-    assert!(is_done(&member.commit(member.last(&over))));
+    assert_eq!(member.commit(member.last(&over)), DONE);
     let parent = member.born();
     let mut child = member.draft(1);
     child.reserves = vec!["key".into()];
@@ -38,11 +38,12 @@ fn furnished() -> OnDisk {
         seq: windlass_model::Seq(1),
         depth: 1,
     });
-    member.commit(Commit {
+    let step = Commit {
         children: vec![child],
         triggers: vec![member.trigger(2)],
         ..member.step(&parent)
-    });
+    };
+    assert_eq!(member.commit(step), DUE);
     assert!(member.send(stimulus("early", Delivery::Buffer)).buffered);
     publish(&member, draft("flow"));
     member.die();
@@ -166,7 +167,7 @@ fn a_copy_is_a_whole_store_while_others_write() {
             let member = Member::join(&disk);
             while !done.load(Ordering::SeqCst) {
                 let held = member.born();
-                assert!(is_done(&member.commit(member.chained(&held, 2))));
+                assert_eq!(member.commit(member.chained(&held, 2)), DONE);
             }
         });
         for number in 0..10 {
@@ -211,7 +212,7 @@ fn an_older_layout_is_told_and_brought_up() {
         .unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
     drop(connection);
-    let current = crate::sqlite::open::STEPS.len();
+    let current = crate::sql::layout::SQLITE_STEPS;
     let before = Layout { found: 1, current };
     assert_eq!(SqliteStore::layout(disk.path()).unwrap(), before);
     let refused = SqliteStore::check(disk.path()).unwrap_err();
