@@ -28,11 +28,11 @@ pub(crate) struct Limits {
     /// Lines from one place in one window.
     most: u32,
     clock: Arc<dyn Clock>,
-    places: Mutex<HashMap<Identifier, Place>>,
+    places: Mutex<HashMap<Identifier, CallSite>>,
 }
 
 /// A place in the code that has written something.
-struct Place {
+struct CallSite {
     metadata: &'static Metadata<'static>,
     /// When its window began.
     since: Duration,
@@ -54,12 +54,14 @@ impl Limits {
     fn takes(&self, metadata: &'static Metadata<'static>) -> bool {
         let now = self.clock.monotonic();
         let mut places = self.places.lock();
-        let place = places.entry(metadata.callsite()).or_insert_with(|| Place {
-            metadata,
-            since: now,
-            lines: 0,
-            suppressed: 0,
-        });
+        let place = places
+            .entry(metadata.callsite())
+            .or_insert_with(|| CallSite {
+                metadata,
+                since: now,
+                lines: 0,
+                suppressed: 0,
+            });
         if now.saturating_sub(place.since) >= WINDOW {
             place.since = now;
             place.lines = 0;

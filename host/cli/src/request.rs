@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value};
 use windlass_model::{InstanceId, Payload};
-use windlass_runtime::{Beside, StartRequest};
+use windlass_runtime::{StartRequest, UnpublishedLookup};
 
 use crate::api::{Api, text, truth};
 use crate::codes;
@@ -74,7 +74,7 @@ impl RequestArguments {
     }
 
     /// Finds workflows that the run calls in files beside its own: `NAME.yaml`.
-    pub(crate) fn beside(&self) -> Beside {
+    pub(crate) fn beside(&self) -> UnpublishedLookup {
         let directory = self.file.parent().map(PathBuf::from).unwrap_or_default();
         Box::new(move |name| {
             let file = directory.join(name).with_extension("yaml");

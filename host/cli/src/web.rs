@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use windlass_runtime::Runtime;
 use windlass_runtime::definitions::Definitions;
-use windlass_server::{Bounds, Callers, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::Store;
 
 use crate::config;
@@ -153,7 +153,7 @@ pub(crate) fn begin(
     store: &Arc<dyn Store>,
     definitions: &Arc<Definitions>,
     runtime: &Arc<Runtime>,
-    hub: Arc<Hub>,
+    live_feed: Arc<LiveFeed>,
 ) -> anyhow::Result<Web> {
     let section = &machine.config.server;
     let connections = connections(section.connections);
@@ -198,7 +198,7 @@ pub(crate) fn begin(
         runtime: Some(Arc::clone(runtime)),
         clock: Arc::clone(&machine.clock),
         metrics: machine.metrics(),
-        hub,
+        live_feed,
         page: |code| explain::page(code).map(|(_, page)| page),
     };
     let server = Server::new(options).map_err(refused)?;

@@ -34,7 +34,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::private;
-use place::Place;
+use place::StoreLocation;
 
 pub(crate) use resources::{OfCommand, OfHost};
 
@@ -109,9 +109,9 @@ impl Setup {
     }
 
     fn store_within(&self, patience_ms: u64) -> anyhow::Result<Arc<dyn Store>> {
-        match Place::of(&self.config)? {
-            Place::Sqlite(path) => self.sqlite(&path),
-            Place::Postgres(url) => {
+        match StoreLocation::of(&self.config)? {
+            StoreLocation::Sqlite(path) => self.sqlite(&path),
+            StoreLocation::Postgres(url) => {
                 let options = PostgresOptions {
                     patience_ms,
                     ..self.postgres()
@@ -157,8 +157,8 @@ impl Setup {
     }
 
     /// Where the store is; a file only if it is there.
-    pub(crate) fn existing_place(&self) -> Result<Place, Expected> {
-        let place = Place::of(&self.config)?;
+    pub(crate) fn existing_place(&self) -> Result<StoreLocation, Expected> {
+        let place = StoreLocation::of(&self.config)?;
         if place.file().is_some_and(|path| !path.exists()) {
             let text = format!("There is no store at {place}");
             return Err(Expected::new(codes::NO_STORE, text)

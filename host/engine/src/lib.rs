@@ -1,6 +1,6 @@
 //! What happens next: pure functions over a workflow's graph and the state of a run.
 //!
-//! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`State`] of a new run,
+//! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`RunState`] of a new run,
 //! and [`apply()`] takes a state and an [`Event`] to the next state and the [`Command`]s that
 //! follow. Time, randomness and values come in from outside, so that doing a step again after
 //! a crash gives the same result.
@@ -19,6 +19,6 @@ pub use graph::{
     Body, BodyIx, EdgeIx, Graph, LOOP_DEPTH, LoopIx, MutexIx, NodeIx, Plan, PlanKind, warnings,
 };
 pub use state::{
-    Collect, Corrupt, Open, OpenRow, Refused, Round, Scope, Section, Sections, State, Visit,
+    Collect, Corrupt, Open, OpenRow, Refused, Round, RunState, Scope, Section, Sections, Visit,
     sections,
 };

@@ -20,9 +20,9 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::sync::watch;
 
 use crate::key::Key;
-use crate::local::{Caller, Local, Place};
+use crate::local::{Caller, Local, LocalHold};
 use crate::parts::{Pace, Parts};
-use crate::provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
 /// What lock files end with.
 const ENDING: &str = ".lock";
@@ -42,10 +42,10 @@ pub struct Options {
 
 /// Gives out locks as files.
 pub(crate) struct Files {
-    inner: Arc<Inner>,
+    inner: Arc<FileInner>,
 }
 
-struct Inner {
+struct FileInner {
     directory: PathBuf,
     parts: Parts,
     local: Arc<Local>,
@@ -58,14 +58,14 @@ struct Locked {
     token: u64,
 }
 
-struct Grip {
+struct FileGuard {
     key: Key,
     token: u64,
-    inner: Arc<Inner>,
+    inner: Arc<FileInner>,
     /// Never raised: what the operating system gave, it takes from the dead only.
     _keeper: watch::Sender<bool>,
     lost: Lost,
-    held: Option<(Locked, Place)>,
+    held: Option<(Locked, LocalHold)>,
 }
 
 impl Files {
@@ -74,7 +74,7 @@ impl Files {
         windlass_files::make_directory(&directory)
             .map_err(|error| trouble("make", &directory, &error))?;
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(FileInner {
                 directory,
                 parts,
                 local: Arc::default(),
@@ -83,25 +83,25 @@ impl Files {
     }
 }
 
-impl Inner {
+impl FileInner {
     async fn take(
         self: &Arc<Self>,
         key: &Key,
-        place: Place,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+        place: LocalHold,
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let (inner, name) = (Arc::clone(self), name_of(key));
         let text = format!("{key}\n{}\n", self.parts.owner);
         let locked = self.parts.block(move || inner.lock(&name, &text)).await?;
         Ok(locked.map(|locked| {
             let (keeper, lost) = Lost::new();
-            Box::new(Grip {
+            Box::new(FileGuard {
                 key: key.clone(),
                 token: locked.token,
                 inner: Arc::clone(self),
                 _keeper: keeper,
                 lost,
                 held: Some((locked, place)),
-            }) as Box<dyn Held>
+            }) as Box<dyn HeldLock>
         }))
     }
 
@@ -149,7 +149,7 @@ impl Inner {
         key: &Key,
         caller: Caller,
         timeout: Duration,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let deadline = self.parts.clock.monotonic().saturating_add(timeout);
         let mut pace = Pace::new();
         loop {
@@ -197,7 +197,7 @@ impl Locked {
     }
 }
 
-impl Grip {
+impl FileGuard {
     fn give_back(&mut self) -> Option<impl Future<Output = Result<(), Error>> + Send + use<>> {
         let (locked, place) = self.held.take()?;
         place.leaving();
@@ -226,7 +226,7 @@ impl LockProvider for Files {
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let place = self.inner.local.enter(key, Caller::current());
         async move {
             match place? {
@@ -241,7 +241,7 @@ impl LockProvider for Files {
         &'a self,
         key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let caller = Caller::current();
         let (inner, key) = (Arc::clone(&self.inner), key.clone());
         let waiting = async move { inner.wait(&key, caller, timeout).await };
@@ -255,7 +255,7 @@ impl LockProvider for Files {
     }
 }
 
-impl Held for Grip {
+impl HeldLock for FileGuard {
     fn key(&self) -> &Key {
         &self.key
     }
@@ -276,7 +276,7 @@ impl Held for Grip {
     }
 }
 
-impl Drop for Grip {
+impl Drop for FileGuard {
     fn drop(&mut self) {
         drop(self.give_back());
     }

@@ -11,37 +11,37 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::key::Key;
-use crate::local::{Caller, Local, Place};
+use crate::local::{Caller, Local, LocalHold};
 use crate::parts::Parts;
-use crate::provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
 /// Gives out locks that only this process sees.
 pub struct InProcess {
-    inner: Arc<Inner>,
+    inner: Arc<InProcessInner>,
 }
 
-struct Inner {
+struct InProcessInner {
     parts: Parts,
     local: Arc<Local>,
     tokens: AtomicU64,
     held: Mutex<BTreeMap<Key, u64>>,
 }
 
-struct Grip {
+struct InProcessGuard {
     key: Key,
     token: u64,
-    inner: Arc<Inner>,
+    inner: Arc<InProcessInner>,
     /// Never raised, and never gone while the lock is held.
     _keeper: watch::Sender<bool>,
     lost: Lost,
-    _place: Place,
+    _place: LocalHold,
 }
 
 impl InProcess {
     /// A provider with locks of its own.
     pub fn new(parts: Parts) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(InProcessInner {
                 parts,
                 local: Arc::default(),
                 tokens: AtomicU64::new(0),
@@ -51,12 +51,12 @@ impl InProcess {
     }
 }
 
-impl Inner {
-    fn grip(self: &Arc<Self>, key: &Key, place: Place) -> Box<dyn Held> {
+impl InProcessInner {
+    fn grip(self: &Arc<Self>, key: &Key, place: LocalHold) -> Box<dyn HeldLock> {
         let token = self.tokens.fetch_add(1, Ordering::Relaxed) + 1;
         self.held.lock().insert(key.clone(), token);
         let (keeper, lost) = Lost::new();
-        Box::new(Grip {
+        Box::new(InProcessGuard {
             key: key.clone(),
             token,
             inner: Arc::clone(self),
@@ -79,7 +79,7 @@ impl LockProvider for InProcess {
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let place = self.inner.local.enter(key, Caller::current());
         let held = place.map(|place| place.map(|place| self.inner.grip(key, place)));
         std::future::ready(held).boxed()
@@ -89,7 +89,7 @@ impl LockProvider for InProcess {
         &'a self,
         key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let caller = Caller::current();
         let inner = Arc::clone(&self.inner);
         let key = key.clone();
@@ -127,7 +127,7 @@ impl LockProvider for InProcess {
     }
 }
 
-impl Held for Grip {
+impl HeldLock for InProcessGuard {
     fn key(&self) -> &Key {
         &self.key
     }
@@ -146,7 +146,7 @@ impl Held for Grip {
     }
 }
 
-impl Drop for Grip {
+impl Drop for InProcessGuard {
     fn drop(&mut self) {
         self.inner.held.lock().remove(&self.key);
     }

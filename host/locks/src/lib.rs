@@ -34,7 +34,7 @@ pub use leased::{LEASE, SHORTEST_LEASE};
 pub use parts::Parts;
 #[cfg(feature = "postgres")]
 pub use postgres::Options as PostgresOptions;
-pub use provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+pub use provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 #[cfg(feature = "redis")]
 pub use redis::Options as RedisOptions;
 pub use retry::{Policy, Retrying, Sleeper};

@@ -45,7 +45,7 @@ struct Slot {
 }
 
 /// A key, held against the rest of this process until it is dropped.
-pub(crate) struct Place {
+pub(crate) struct LocalHold {
     local: Arc<Local>,
     key: Key,
 }
@@ -56,7 +56,7 @@ impl Local {
         self: &Arc<Self>,
         key: &Key,
         caller: Caller,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<LocalHold>, Error> {
         let mut held = self.held.lock();
         if let Some(slot) = held.get(key) {
             if slot.caller == Some(caller) {
@@ -69,7 +69,7 @@ impl Local {
             free: Arc::default(),
         };
         held.insert(key.clone(), slot);
-        Ok(Some(Place {
+        Ok(Some(LocalHold {
             local: Arc::clone(self),
             key: key.clone(),
         }))
@@ -95,7 +95,7 @@ impl Local {
     }
 }
 
-impl Place {
+impl LocalHold {
     /// From here on it is being given back.
     pub(crate) fn leaving(&self) {
         if let Some(slot) = self.local.held.lock().get_mut(&self.key) {
@@ -104,7 +104,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LocalHold {
     fn drop(&mut self) {
         if let Some(slot) = self.local.held.lock().remove(&self.key) {
             slot.free.notify_waiters();

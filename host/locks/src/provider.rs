@@ -27,7 +27,7 @@ pub trait LockProvider: Send + Sync + 'static {
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>>;
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>>;
 
     /// Takes a lock, and waits for it for at most this long; none if it was held all the time, or
     /// if the time was over before the backend had answered.
@@ -39,7 +39,7 @@ pub trait LockProvider: Send + Sync + 'static {
         &'a self,
         key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>>;
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>>;
 
     /// The locks that are held, by key, as far as the backend can tell; at most `limit`.
     ///
@@ -61,7 +61,7 @@ pub enum Reach {
 }
 
 /// A lock that is held. Dropping it releases it too, in the background and without a word.
-pub trait Held: Send + Sync {
+pub trait HeldLock: Send + Sync {
     /// Which.
     fn key(&self) -> &Key;
 

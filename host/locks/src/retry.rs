@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 
 use crate::key::Key;
 use crate::parts::Parts;
-use crate::provider::{Error, Held, Listed, LockProvider, Lost, Reach};
+use crate::provider::{Error, HeldLock, Listed, LockProvider, Lost, Reach};
 
 /// How often and how soon is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ impl Retrying {
         &'a self,
         key: &'a Key,
         end: Option<Duration>,
-        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> + Send,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> + Send,
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let begin = self.parts.clock.monotonic();
         let answer = self.ask_again(key, end, question).await;
         let took = self.parts.clock.monotonic().saturating_sub(begin);
@@ -96,8 +96,8 @@ impl Retrying {
         &'a self,
         key: &'a Key,
         end: Option<Duration>,
-        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> + Send,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+        question: impl Fn() -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> + Send,
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let mut delays = ExponentialBuilder::new()
             .with_min_delay(self.policy.delay)
             .with_factor(2.0)
@@ -108,8 +108,8 @@ impl Retrying {
         loop {
             let error = match question().await {
                 Ok(answer) => {
-                    let kept = answer.map(|held| Kept::new(held, self.parts.clone()));
-                    return Ok(kept.map(|kept| Box::new(kept) as Box<dyn Held>));
+                    let kept = answer.map(|held| KeptLock::new(held, self.parts.clone()));
+                    return Ok(kept.map(|kept| Box::new(kept) as Box<dyn HeldLock>));
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => return Err(error),
@@ -148,7 +148,7 @@ impl LockProvider for Retrying {
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         self.ask(key, None, || self.inner.try_acquire(key)).boxed()
     }
 
@@ -156,7 +156,7 @@ impl LockProvider for Retrying {
         &'a self,
         key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let clock = Arc::clone(&self.parts.clock);
         let end = clock.monotonic().saturating_add(timeout);
         let question = move || {
@@ -172,16 +172,16 @@ impl LockProvider for Retrying {
 }
 
 /// A lock whose release cannot fail anything.
-struct Kept {
+struct KeptLock {
     key: Key,
     token: u64,
     lost: Lost,
-    held: Option<Box<dyn Held>>,
+    held: Option<Box<dyn HeldLock>>,
     parts: Parts,
 }
 
-impl Kept {
-    fn new(held: Box<dyn Held>, parts: Parts) -> Self {
+impl KeptLock {
+    fn new(held: Box<dyn HeldLock>, parts: Parts) -> Self {
         Self {
             key: held.key().clone(),
             token: held.token(),
@@ -211,7 +211,7 @@ impl Kept {
     }
 }
 
-impl Held for Kept {
+impl HeldLock for KeptLock {
     fn key(&self) -> &Key {
         &self.key
     }
@@ -229,7 +229,7 @@ impl Held for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptLock {
     fn drop(&mut self) {
         if self.held.is_some() {
             let released = self.give_back();

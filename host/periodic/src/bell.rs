@@ -8,16 +8,16 @@ use crate::Rest;
 
 /// Wakes and stops a worker. Clones are the same bell.
 #[derive(Clone, Debug, Default)]
-pub struct Bell(Arc<Inner>);
+pub struct Bell(Arc<BellInner>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    state: Mutex<State>,
+struct BellInner {
+    state: Mutex<BellState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BellState {
     rung: bool,
     stopped: bool,
 }
@@ -48,7 +48,7 @@ impl Bell {
 
     /// Waits until a rest is over. Answers false if the worker ends.
     pub(crate) fn rest(&self, rest: Rest) -> bool {
-        let Inner { state, changed } = &*self.0;
+        let BellInner { state, changed } = &*self.0;
         let mut state = state.lock();
         if !rest.pace.is_zero() {
             changed.wait_while_for(&mut state, |it| !it.stopped, rest.pace);

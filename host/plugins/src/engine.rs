@@ -10,7 +10,7 @@ use windlass_periodic::{Periodic, Rest};
 
 use crate::codes;
 use crate::error::{Error, chain};
-use crate::host::Shared;
+use crate::host::HostShared;
 use crate::limiter;
 use crate::options::Options;
 
@@ -91,7 +91,7 @@ fn pool_fits() -> bool {
 
 /// Drives the epochs of a host. The thread ends with the last that uses the host: plugins may
 /// outlive it, and without epochs their deadlines would never come.
-pub(crate) fn tick(host: Weak<Shared>) -> Result<(), Error> {
+pub(crate) fn tick(host: Weak<HostShared>) -> Result<(), Error> {
     let mut ticks = 0_u32;
     let ticker = Periodic::start("epochs", move |bell| {
         match host.upgrade() {

@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 
 /// The turns of one host.
 #[derive(Clone)]
-pub(crate) struct Gate(Arc<Mutex<State>>);
+pub(crate) struct Gate(Arc<Mutex<GateState>>);
 
-struct State {
+struct GateState {
     free: usize,
     /// Plugins with calls that wait; the front one is next.
     ring: VecDeque<Queue>,
@@ -36,7 +36,7 @@ pub(crate) struct Turn(Option<Gate>);
 
 impl Gate {
     pub(crate) fn new(turns: usize) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(GateState {
             free: turns.max(1),
             ring: VecDeque::new(),
         })))

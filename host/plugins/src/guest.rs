@@ -14,16 +14,16 @@ use windlass_model::{BlobRef, Digest};
 
 use crate::budget::{Account, Hold};
 use crate::call::CallContext;
-use crate::host::Shared;
+use crate::host::HostShared;
 use crate::imports::EventWork;
-use crate::lane::{Lane, Pace};
+use crate::lane::{CallMode, Pace};
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::plugin::Terms;
 
 /// The data of a store.
 pub(crate) struct Guest {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<HostShared>,
     pub(crate) terms: Arc<Terms>,
     pub(crate) limiter: Limiter,
     pub(crate) call: Option<Box<Ongoing>>,
@@ -33,7 +33,7 @@ pub(crate) struct Guest {
 /// One call that is going on.
 pub(crate) struct Ongoing {
     pub(crate) cx: CallContext,
-    pub(crate) lane: Lane,
+    pub(crate) lane: CallMode,
     pub(crate) started: Duration,
     /// By the monotonic clock.
     pub(crate) deadline: Duration,
@@ -78,7 +78,12 @@ pub(crate) enum Stop {
 }
 
 impl Ongoing {
-    pub(crate) fn new(cx: CallContext, lane: Lane, started: Duration, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        cx: CallContext,
+        lane: CallMode,
+        started: Duration,
+        timeout: Duration,
+    ) -> Self {
         Self {
             cx,
             lane,
@@ -104,8 +109,8 @@ impl Ongoing {
 }
 
 impl Guest {
-    pub(crate) fn new(shared: Arc<Shared>, terms: Arc<Terms>, hold: Hold) -> Self {
-        let evict = Arc::<Shared>::clone(&shared);
+    pub(crate) fn new(shared: Arc<HostShared>, terms: Arc<Terms>, hold: Hold) -> Self {
+        let evict = Arc::<HostShared>::clone(&shared);
         let limiter = Limiter::new(
             Account::new(hold, evict),
             terms.limits.memory_bytes,
@@ -135,7 +140,7 @@ impl Guest {
         if now >= call.deadline {
             return Err(Stop::Deadline.into());
         }
-        let inline = call.lane == Lane::Inline;
+        let inline = call.lane == CallMode::Inline;
         let pace = match &mut call.pace {
             Some(pace) => {
                 pace.measure();

@@ -34,12 +34,12 @@ const LOOKS_OF_PEAK: u64 = 60;
 
 /// Hosts plugins. One per process is enough.
 pub struct Host {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<HostShared>,
     registry: Registry,
 }
 
 /// What every plugin needs.
-pub(crate) struct Shared {
+pub(crate) struct HostShared {
     pub(crate) engine: Engine,
     /// For components whose imports never wait.
     pub(crate) plain: Linker<Guest>,
@@ -104,7 +104,7 @@ impl Host {
         imports::link_plain(&mut plain).map_err(fault)?;
         let mut waiting = Linker::new(&engine);
         imports::link_waiting(&mut waiting).map_err(fault)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HostShared {
             engine,
             plain,
             waiting,
@@ -256,7 +256,7 @@ impl std::fmt::Debug for Host {
     }
 }
 
-impl Shared {
+impl HostShared {
     /// Refuses what the configuration denies.
     pub(crate) fn permit(&self, digest: &Digest, subject: &str) -> Result<(), Error> {
         if !self.is_denied(digest) {
@@ -322,7 +322,7 @@ impl Shared {
     }
 }
 
-impl Evict for Shared {
+impl Evict for HostShared {
     /// Drops first what is large and has idled for long.
     fn evict(&self, of: Option<PluginNo>, bytes: u64) -> bool {
         let mut living = self.living_plugins();

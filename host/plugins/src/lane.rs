@@ -17,7 +17,7 @@ use crate::gate::{Gate, Turn};
 
 /// How a plugin is to be called now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum CallMode {
     /// By a plain call on the calling thread.
     Inline,
     /// On a fiber, awaited.

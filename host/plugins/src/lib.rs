@@ -2,7 +2,7 @@
 //!
 //! A [`Host`] owns the engine and what all plugins share. It loads bytes into a [`Plugin`],
 //! keeps the loaded ones in a [`Registry`], and takes in what [`Folders`] hold. A plugin is
-//! called through [`Plugin::execute`] and [`Plugin::accept`], or, where its [`Lane`] allows
+//! called through [`Plugin::execute`] and [`Plugin::accept`], or, where its [`CallMode`] allows
 //! it, by the plain functions of the same names with `_inline`.
 //!
 //! Guests return, the host writes: nothing that a guest asks for takes effect here. It comes
@@ -47,7 +47,7 @@ pub use description::{Consumer, Description, NodeType, Resources};
 pub use error::Error;
 pub use folders::{Folders, LoadEvent};
 pub use host::{Host, PoolUse};
-pub use lane::Lane;
+pub use lane::CallMode;
 pub use options::{
     Grant, Grants, HttpPolicy, Isolation, Limits, Options, PoolSize, Secret, Secrets, Settings,
     Source,

@@ -16,8 +16,8 @@ use crate::budget::Peak;
 use crate::codes;
 use crate::description::{Consumer, Description, NodeType};
 use crate::guest::Guest;
-use crate::host::Shared;
-use crate::lane::{Lane, Track};
+use crate::host::HostShared;
+use crate::lane::{CallMode, Track};
 use crate::options::{Grants, Isolation, Limits};
 use crate::proof::{Signed, Standing};
 use crate::quarantine::Quarantine;
@@ -39,7 +39,7 @@ pub struct Plugin {
     /// Whether it can ask for memory or blobs.
     pub reads: bool,
     pub(crate) signature: Mutex<Option<Signed>>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<HostShared>,
     pub(crate) terms: Arc<Terms>,
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) entries: Entries,
@@ -183,7 +183,7 @@ impl Plugin {
     }
 
     /// How it is to be called now. Ask before each call: the answer changes.
-    pub fn lane(&self) -> Lane {
+    pub fn lane(&self) -> CallMode {
         let crowded =
             self.shared.slow_inline.load(Ordering::Relaxed) >= self.shared.options.max_slow_inline;
         // A plain call cannot wait for room.
@@ -191,9 +191,9 @@ impl Plugin {
             || self.shared.budget.is_short()
             || self.shared.waiting_for_instances.load(Ordering::Relaxed) > 0;
         if self.waits || crowded || full || !self.terms.track.trusted() {
-            Lane::Fiber
+            CallMode::Fiber
         } else {
-            Lane::Inline
+            CallMode::Inline
         }
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use windlass_keys::minisign::{self, PublicKey, Signature};
 use windlass_model::Digest;
 
-use crate::host::Shared;
+use crate::host::HostShared;
 use crate::options::Settings;
 
 /// What proves components of one package, besides the library. One of them is enough.
@@ -113,7 +113,7 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     /// What there is beside a file that held these bytes.
-    pub(crate) fn beside(shared: &Shared, file: &Path, bytes: &[u8]) -> Self {
+    pub(crate) fn beside(shared: &HostShared, file: &Path, bytes: &[u8]) -> Self {
         let mut found = Self {
             raw: Some(Digest::of(bytes)),
             ..Self::default()
@@ -136,7 +136,7 @@ impl Evidence {
     }
 
     /// What there is of bytes that came without a file, perhaps with a signature.
-    pub(crate) fn of(shared: &Shared, bytes: &[u8], signature: Option<&str>) -> Self {
+    pub(crate) fn of(shared: &HostShared, bytes: &[u8], signature: Option<&str>) -> Self {
         let mut found = Self {
             raw: Some(Digest::of(bytes)),
             ..Self::default()
@@ -147,7 +147,7 @@ impl Evidence {
         found
     }
 
-    fn sign(&mut self, shared: &Shared, text: &str, bytes: &[u8]) {
+    fn sign(&mut self, shared: &HostShared, text: &str, bytes: &[u8]) {
         let signature: Signature = match text.parse() {
             Ok(signature) => signature,
             Err(error) => {
@@ -207,7 +207,7 @@ fn place(file: &Path) -> PathBuf {
 
 /// How the settings of its package apply to a component.
 pub(crate) fn standing(
-    shared: &Shared,
+    shared: &HostShared,
     digest: &Digest,
     settings: Option<&Settings>,
     evidence: &Evidence,
@@ -269,7 +269,7 @@ fn shown(digest: &Digest, settings: &Settings, evidence: &Evidence) -> Option<Pr
 }
 
 /// The proof that there was once, and that the settings still name.
-fn noted(shared: &Shared, digest: &Digest, settings: &Settings) -> Option<Proof> {
+fn noted(shared: &HostShared, digest: &Digest, settings: &Settings) -> Option<Proof> {
     let proofs = &settings.proofs;
     let digests = proofs.digests.iter().copied().map(Proof::Digest);
     let keys = proofs.keys.iter().cloned().map(Proof::Signature);
@@ -289,7 +289,7 @@ fn noted(shared: &Shared, digest: &Digest, settings: &Settings) -> Option<Proof>
 /// How long a note is, in bytes.
 const TAG_BYTES: u64 = 32;
 
-fn note(shared: &Shared, digest: &Digest, proof: &Proof) {
+fn note(shared: &HostShared, digest: &Digest, proof: &Proof) {
     let text = proof.text();
     let file = note_of(shared, digest, &text);
     let tag = shared.code_key.tag(&[NOTE, &digest.0, &text]);
@@ -302,7 +302,7 @@ fn note(shared: &Shared, digest: &Digest, proof: &Proof) {
     }
 }
 
-fn note_of(shared: &Shared, digest: &Digest, text: &[u8]) -> PathBuf {
+fn note_of(shared: &HostShared, digest: &Digest, text: &[u8]) -> PathBuf {
     let of = Digest::of(text).hex();
     let of = of.get(..16).unwrap_or_default();
     let name = format!("{}.{of}.proved", digest.hex());

@@ -19,8 +19,8 @@ use crate::convert::{self, Reader};
 use crate::engine::TICK;
 use crate::gate::Turn;
 use crate::guest::{Guest, Ongoing, Stop};
-use crate::host::Shared;
-use crate::lane::{Lane, Pace};
+use crate::host::HostShared;
+use crate::lane::{CallMode, Pace};
 use crate::plugin::{Exports, Plugin, Terms};
 use crate::question::{Back, Question};
 use crate::slot::Slot;
@@ -42,7 +42,7 @@ struct Order<Q> {
 
 impl Plugin {
     /// Runs a node by a plain call, on this thread. To be used only while [`Plugin::lane`]
-    /// says [`Lane::Inline`]; refused if the plugin imports what may wait. The thread needs
+    /// says [`CallMode::Inline`]; refused if the plugin imports what may wait. The thread needs
     /// 2 MiB of stack, and is blocked until the call ends.
     pub fn execute_inline(&self, call: Call) -> Returned<Outcome> {
         match self.execution(call) {
@@ -196,7 +196,7 @@ impl Plugin {
                 }
             }
         };
-        let question = match self.begin(&mut slot.store, order, Lane::Inline, None) {
+        let question = match self.begin(&mut slot.store, order, CallMode::Inline, None) {
             Ok(question) => question,
             Err(failure) => return Returned::refused(failure),
         };
@@ -228,7 +228,7 @@ impl Plugin {
             &mut store,
             order.cx.clone(),
             order.timeout,
-            Lane::Inline,
+            CallMode::Inline,
             None,
         );
         let made = self.pre.instantiate(&mut store);
@@ -302,7 +302,7 @@ impl Plugin {
             Err(failure) => return Returned::refused(failure),
         };
         let (key, node, timeout) = (order.slot_key, order.node, order.timeout);
-        let question = match self.begin(&mut slot.store, order, Lane::Fiber, turn) {
+        let question = match self.begin(&mut slot.store, order, CallMode::Fiber, turn) {
             Ok(question) => question,
             Err(failure) => return Returned::refused(failure),
         };
@@ -368,7 +368,7 @@ impl Plugin {
             &mut store,
             order.cx.clone(),
             order.timeout,
-            Lane::Fiber,
+            CallMode::Fiber,
             turn,
         );
         let made = self.pre.instantiate_async(&mut store);
@@ -407,7 +407,7 @@ impl Plugin {
         store: &mut Store<Guest>,
         cx: CallContext,
         timeout: Duration,
-        lane: Lane,
+        lane: CallMode,
         turn: Option<Turn>,
     ) {
         let started = self.shared.clock.monotonic();
@@ -453,7 +453,7 @@ impl Plugin {
         &self,
         store: &mut Store<Guest>,
         order: Order<Q>,
-        lane: Lane,
+        lane: CallMode,
         turn: Option<Turn>,
     ) -> Result<Q, Failure> {
         if store.data().call.is_none() {
@@ -537,7 +537,7 @@ impl Plugin {
             if !denied {
                 self.quarantine.well(&call.cx.workflow);
             }
-            if call.lane == Lane::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
+            if call.lane == CallMode::Fiber && !call.pace.as_ref().is_some_and(Pace::is_slow) {
                 self.terms.track.quick();
             }
             if account.rest() {
@@ -636,7 +636,7 @@ impl<T> Drop for EndWithMe<T> {
 }
 
 /// A store with everything that bounds what happens in it.
-pub(crate) fn store(shared: &Arc<Shared>, terms: &Arc<Terms>, hold: Hold) -> Store<Guest> {
+pub(crate) fn store(shared: &Arc<HostShared>, terms: &Arc<Terms>, hold: Hold) -> Store<Guest> {
     let mut store = Store::new(
         &shared.engine,
         Guest::new(Arc::clone(shared), Arc::clone(terms), hold),

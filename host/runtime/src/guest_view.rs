@@ -10,7 +10,7 @@ use windlass_model::{BlobRef, Body, Digest, InstanceNo, Payload, RunNo, ScopeNo}
 use windlass_plugins::{BlobError, Blobs, Memory, MemoryError};
 use windlass_store::Store;
 
-use crate::shard::Hot;
+use crate::shard::OwnedInstance;
 
 /// Memory as one call sees it.
 struct View {
@@ -22,19 +22,23 @@ struct View {
 }
 
 /// What a guest that is called for this instance can read.
-pub(crate) fn memory(hot: &Hot, scope: ScopeNo, store: &Arc<dyn Store>) -> Arc<dyn Memory> {
-    let graph = &hot.prepared.graph;
+pub(crate) fn memory(
+    owned: &OwnedInstance,
+    scope: ScopeNo,
+    store: &Arc<dyn Store>,
+) -> Arc<dyn Memory> {
+    let graph = &owned.prepared.graph;
     let named = graph.nodes().filter(|(_, plan)| plan.named);
     let latest = named
         .filter_map(|(node, plan)| {
-            let run = hot.state.latest(graph, scope, node)?;
+            let run = owned.state.latest(graph, scope, node)?;
             Some((plan.name.clone(), run))
         })
         .collect();
     Arc::new(View {
         store: Arc::clone(store),
-        instance: hot.no,
-        scopes: hot.state.around(scope).collect(),
+        instance: owned.no,
+        scopes: owned.state.around(scope).collect(),
         latest,
     })
 }

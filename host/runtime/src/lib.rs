@@ -7,7 +7,7 @@
 //! `shard/settle.rs` (the engine), `shard/commit.rs` (the transaction), and `shard/state.rs`
 //! (its acknowledgement, and the next trigger).
 
-mod alone;
+mod burst_locks;
 mod catalog;
 pub mod client;
 mod clock;
@@ -15,8 +15,8 @@ pub mod codes;
 mod components;
 pub mod definitions;
 mod derived;
-mod doorkeeper;
 mod error;
+mod exclusive;
 mod guest_view;
 pub mod keyring;
 mod links;
@@ -48,7 +48,7 @@ pub use clock::{SystemClock, new_instance_id};
 pub use error::Error;
 pub use links::Links;
 pub use observe::{Observed, Observer};
-pub use options::{Beside, BurstBounds, Options, Scope};
+pub use options::{BurstBounds, Options, Scope, UnpublishedLookup};
 pub use pause::Paused;
 pub use request::{StartRequest, Started};
 pub use runtime::{Drained, Runtime, result_of};

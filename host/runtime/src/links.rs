@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Graph, State, Visit};
+use windlass_engine::{Graph, RunState, Visit};
 use windlass_keys::link::{self, Target};
 use windlass_keys::{Keys, KeysError};
 use windlass_model::stimulus::{BookmarkTag, WaitId};
@@ -88,7 +88,7 @@ impl Wait {
     pub(crate) fn of_run(
         id: InstanceId,
         graph: &Graph,
-        state: &State,
+        state: &RunState,
         first: Seq,
         phase: u32,
     ) -> Self {

@@ -17,7 +17,8 @@ use crate::topology::Topology;
 use crate::watching::PluginFolders;
 
 /// Finds a workflow by its name: none if there is none. Called where blocking is allowed.
-pub type Beside = Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
+pub type UnpublishedLookup =
+    Box<dyn Fn(&str) -> Result<Option<DefinitionRow>, Error> + Send + Sync>;
 
 /// How a process takes part. What is not here is decided by the store and the plugin host
 /// that are passed in.
@@ -43,7 +44,7 @@ pub struct Options {
     /// How long an instance is kept before others get their turn.
     pub burst: BurstBounds,
     /// Workflows that a run may call although they are not published.
-    pub beside: Option<Beside>,
+    pub beside: Option<UnpublishedLookup>,
     /// Makes the links by which runs go on.
     pub links: Arc<Links>,
     /// The keys that exports are signed with, and by which imports are known.

@@ -9,20 +9,22 @@ use windlass_periodic::Bell;
 use windlass_store::write::Unpark;
 use windlass_store::{Sink, Writer as _};
 
+use crate::burst_locks::BurstLocks;
 use crate::catalog::Catalog;
-use crate::doorkeeper::Doorkeeper;
 use crate::error::Error;
 use crate::options::{Options, Scope};
 use crate::pause::Pause;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::{Driver, Inbox, Mailbox, Membership, sink};
 use crate::shard::Shard;
-use crate::shared::{Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, Shared, Suspects};
+use crate::shared::{
+    Aside, Base, Bursts, Flow, Intake, Listeners, Overdue, RuntimeShared, Suspects,
+};
 use crate::wait::Waiters;
 
 /// A member of the store, and everything that makes up its process.
 pub(crate) struct Parts {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RuntimeShared>,
     pub(crate) driver: Driver,
     pub(crate) inbox: Inbox,
     pub(crate) membership: Arc<Membership>,
@@ -57,8 +59,8 @@ impl Parts {
         let joined = Membership::join(store.as_ref(), name, lease_ms, clock.wall_ms())?;
         let membership = Arc::new(joined);
         let topology = options.topology;
-        let keeper = |locks| Doorkeeper::new(Arc::clone(locks), io.clone());
-        let doorkeeper = topology.burst_locks().map(keeper);
+        let keeper = |locks| BurstLocks::new(Arc::clone(locks), io.clone());
+        let burst_locks = topology.burst_locks().map(keeper);
         let base = Base {
             store,
             clock,
@@ -82,7 +84,7 @@ impl Parts {
             max_steps: options.max_steps,
             suspects: Suspects::default(),
             overdue: Overdue::new(),
-            doorkeeper,
+            burst_locks,
             beside,
             aside,
         };
@@ -92,7 +94,7 @@ impl Parts {
             observer: options.observer,
             queue: Bell::default(),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RuntimeShared {
             base,
             intake,
             bursts,

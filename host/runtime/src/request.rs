@@ -98,7 +98,7 @@ impl StartRequest {
         numbers: &Numbers,
         owner: Option<Incarnation>,
         now_ms: i64,
-    ) -> Result<(NewInstance, windlass_engine::State), Error> {
+    ) -> Result<(NewInstance, windlass_engine::RunState), Error> {
         let (state, commands) = windlass_engine::begin(&prepared.graph, now_ms);
         let mut triggers = Vec::with_capacity(commands.len());
         for command in commands {

@@ -25,9 +25,9 @@ use crate::request::{StartRequest, Started};
 use crate::retention;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
-use crate::shard::worker::Crew;
+use crate::shard::worker::WorkerPool;
 use crate::shard::{Birth, Message};
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use crate::topology::Topology;
 use crate::wait::{Ended, RunResult};
 use crate::workers::Workers;
@@ -46,8 +46,8 @@ const INTERRUPT: Duration = Duration::from_secs(2);
 
 /// One process that runs workflows.
 pub struct Runtime {
-    pub(crate) shared: Arc<Shared>,
-    crew: Arc<Crew>,
+    pub(crate) shared: Arc<RuntimeShared>,
+    worker_pool: Arc<WorkerPool>,
     pub(crate) membership: Arc<Membership>,
     scheduler: Mutex<Option<JoinHandle<()>>>,
     workers: Workers,
@@ -92,8 +92,8 @@ impl Runtime {
             membership,
             sink,
         } = parts;
-        let crew = Crew::new(threads);
-        crew.start(&shared)?;
+        let worker_pool = WorkerPool::new(threads);
+        worker_pool.start(&shared)?;
         let scheduler = std::thread::Builder::new()
             .name("scheduler".to_owned())
             .spawn(move || driver.run(&inbox))?;
@@ -110,7 +110,7 @@ impl Runtime {
         }
         Ok(Arc::new(Self {
             shared,
-            crew,
+            worker_pool,
             membership,
             scheduler: Mutex::new(Some(scheduler)),
             workers,
@@ -412,7 +412,7 @@ impl Runtime {
         let end = shared.base.clock.monotonic() + within;
         loop {
             // A shard that is empty asks for no lock any more, so the locks come after it.
-            let keeper = shared.bursts.doorkeeper.as_ref();
+            let keeper = shared.bursts.burst_locks.as_ref();
             if shared.shards.iter().all(|shard| shard.is_empty())
                 && keeper.is_none_or(|keeper| keeper.is_idle())
             {
@@ -442,7 +442,7 @@ impl Runtime {
             tracing::warn!(code = %error.code, %error, "could not sign off from the store");
         }
         self.shared.base.store.notify();
-        self.crew.stop(&self.shared);
+        self.worker_pool.stop(&self.shared);
         self.workers.stop_watching();
     }
 

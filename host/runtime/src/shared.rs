@@ -13,11 +13,11 @@ use windlass_model::{Clock, InstanceNo, Seq};
 use windlass_periodic::Bell;
 use windlass_store::Store;
 
+use crate::burst_locks::BurstLocks;
 use crate::catalog::Catalog;
-use crate::doorkeeper::Doorkeeper;
 use crate::links::Links;
 use crate::observe::Observer;
-use crate::options::Beside;
+use crate::options::UnpublishedLookup;
 use crate::pause::Pause;
 use crate::scheduler::core::{Event, Now};
 use crate::scheduler::driver::Mailbox;
@@ -30,7 +30,7 @@ use crate::wait::Waiters;
 pub(crate) type Aside = fn(&Handle, Box<dyn FnOnce() + Send>);
 
 /// What every part of the runtime can reach. Each takes the parts that it needs.
-pub(crate) struct Shared {
+pub(crate) struct RuntimeShared {
     pub(crate) base: Base,
     pub(crate) intake: Intake,
     pub(crate) bursts: Bursts,
@@ -73,9 +73,9 @@ pub(crate) struct Bursts {
     /// Raised when a drain's deadline has passed.
     pub(crate) overdue: Overdue,
     /// Looks after the locks of bursts, where they have any.
-    pub(crate) doorkeeper: Option<Arc<Doorkeeper>>,
+    pub(crate) burst_locks: Option<Arc<BurstLocks>>,
     /// Workflows that are not published, by name.
-    pub(crate) beside: Option<Beside>,
+    pub(crate) beside: Option<UnpublishedLookup>,
     /// Where a shard's thread leaves what would hold it up.
     pub(crate) aside: Aside,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Listeners {
     pub(crate) queue: Bell,
 }
 
-impl Shared {
+impl RuntimeShared {
     /// The shard that an instance belongs to.
     pub(crate) fn shard(&self, instance: InstanceNo) -> Option<&Arc<Shard>> {
         // Numbers count up in their lower half, so consecutive instances alternate.
@@ -239,11 +239,11 @@ impl Flow {
 /// that dies knows whom to blame, and the innocent are not blamed.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    line: Mutex<Line>,
+    line: Mutex<SectionQueue>,
 }
 
 #[derive(Default)]
-struct Line {
+struct SectionQueue {
     running: Option<(InstanceNo, Seq)>,
     waiting: VecDeque<(InstanceNo, Seq)>,
 }

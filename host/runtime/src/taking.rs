@@ -3,22 +3,22 @@
 
 use windlass_model::{InstanceId, Numbers};
 use windlass_store::codes::UNKNOWN_OUTCOME;
-use windlass_store::stimuli::{Sent, Taker};
+use windlass_store::stimuli::{ClaimFor, Sent};
 
 use crate::error::Error;
 use crate::scheduler::core::Event;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// So much of what one delivery resumes is taken at most, in instances and in triggers of each.
 /// The rest is for whoever claims it: there may be others.
 const MOST: u32 = 16;
 
-impl Shared {
+impl RuntimeShared {
     /// Who takes what is delivered now: this process, if it would claim what is due.
-    fn taker(&self, numbers: &Numbers) -> Option<Taker> {
+    fn claim_for(&self, numbers: &Numbers) -> Option<ClaimFor> {
         let room = self.intake.flow.room().min(MOST);
         let claims = room > 0 && !self.intake.begins_nothing() && self.intake.own.is_none();
-        claims.then(|| Taker {
+        claims.then(|| ClaimFor {
             incarnation: numbers.incarnation(),
             instances: room,
             triggers: room,
@@ -30,11 +30,11 @@ impl Shared {
     pub(crate) fn delivered(
         &self,
         numbers: &Numbers,
-        deliver: impl FnOnce(Option<Taker>) -> Result<Sent, Error>,
+        deliver: impl FnOnce(Option<ClaimFor>) -> Result<Sent, Error>,
     ) -> Result<Sent, Error> {
-        let taker = self.taker(numbers);
-        let mut sent = deliver(taker).inspect_err(|error| {
-            if taker.is_some() && error.code() == UNKNOWN_OUTCOME {
+        let claim_for = self.claim_for(numbers);
+        let mut sent = deliver(claim_for).inspect_err(|error| {
+            if claim_for.is_some() && error.code() == UNKNOWN_OUTCOME {
                 // This process may hold what it knows nothing of, and would never run. As a new
                 // member it holds nothing.
                 self.intake.scheduler.send(Event::Lost);

@@ -19,7 +19,7 @@ use crate::pause;
 use crate::queue;
 use crate::scheduler::driver::{Membership, unpark};
 use crate::schedules;
-use crate::shared::{Base, Shared};
+use crate::shared::{Base, RuntimeShared};
 use crate::watching::{PluginFolders, PluginNews, Publisher, Watch};
 
 /// The workers of a process.
@@ -49,7 +49,7 @@ impl Workers {
     ///
     /// The system has no thread to give.
     pub(crate) fn start(
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
         membership: &Arc<Membership>,
         sink: &Arc<dyn Sink>,
         scan_ms: u64,
@@ -99,7 +99,7 @@ impl Workers {
     pub(crate) fn watch_plugins(
         &self,
         folders: PluginFolders,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
         sink: Arc<dyn Sink>,
     ) -> Result<(), Error> {
         let (shared, bells) = (Arc::clone(shared), self.bells.clone());

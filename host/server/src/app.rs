@@ -15,7 +15,7 @@ use windlass_store::Store;
 
 use crate::codes;
 use crate::hooks::Hooks;
-use crate::hub::Hub;
+use crate::live_feed::LiveFeed;
 use crate::options::{Bounds, Options};
 use crate::origin::Names;
 use crate::permissions::Caller;
@@ -32,10 +32,10 @@ const PROBE: Duration = Duration::from_secs(2);
 
 /// What every handler can reach. A clone is the same.
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub(crate) struct App(Arc<AppInner>);
 
 /// What the clones share.
-pub(crate) struct Inner {
+pub(crate) struct AppInner {
     pub(crate) options: Options,
     pub(crate) client: WorkflowClient,
     /// Room for requests.
@@ -61,9 +61,9 @@ pub(crate) struct Inner {
 }
 
 impl std::ops::Deref for App {
-    type Target = Inner;
+    type Target = AppInner;
 
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &AppInner {
         &self.0
     }
 }
@@ -73,7 +73,7 @@ impl App {
         let bounds = options.bounds;
         let token = options.token.as_deref();
         let blocking = Turns::new(bounds.blocking);
-        Self(Arc::new(Inner {
+        Self(Arc::new(AppInner {
             client: client(&options).with_turns(blocking.clone()),
             pools: Pools::new(&bounds, Arc::clone(&options.metrics)),
             hook_rate: options.callers.hook_rate.map(Buckets::new),
@@ -99,7 +99,7 @@ impl App {
     /// goes away, and holds its turn until it is through.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
+        ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         self.ask_by(&self.blocking, ask).await
     }
@@ -107,7 +107,7 @@ impl App {
     /// The same for the metrics, which wait for no other requests.
     pub(crate) async fn count<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
+        ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         self.ask_by(&self.counting, ask).await
     }
@@ -115,7 +115,7 @@ impl App {
     async fn ask_by<T: Send + 'static>(
         &self,
         turns: &Turns,
-        ask: impl FnOnce(&Inner) -> Result<T, Box<Problem>> + Send + 'static,
+        ask: impl FnOnce(&AppInner) -> Result<T, Box<Problem>> + Send + 'static,
     ) -> Result<T, Box<Problem>> {
         let patience = Duration::from_millis(self.bounds().timeout_ms);
         let Ok(turn) = tokio::time::timeout(patience, turns.next()).await else {
@@ -165,7 +165,7 @@ fn silent(detail: String) -> Box<Problem> {
         .help("The log of the host says what has happened, and the page of the code what to do.")
 }
 
-impl Inner {
+impl AppInner {
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.options.bounds
     }
@@ -191,8 +191,8 @@ impl Inner {
         }
     }
 
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
-        &self.options.hub
+    pub(crate) fn live_feed(&self) -> &Arc<LiveFeed> {
+        &self.options.live_feed
     }
 
     /// Takes a call of a hook into account, or refuses it.

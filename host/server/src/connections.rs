@@ -43,13 +43,13 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Open {
     next: u64,
-    lines: HashMap<u64, Arc<Line>>,
+    lines: HashMap<u64, Arc<ConnectionState>>,
     /// Those among them that are told to close.
     closing: usize,
 }
 
 /// One connection.
-struct Line {
+struct ConnectionState {
     no: u64,
     peer: SocketAddr,
     /// The address of this machine that the client connected to.
@@ -69,14 +69,14 @@ struct Line {
 
 /// What a request knows of the connection that it came by.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Line>);
+pub(crate) struct Connection(Arc<ConnectionState>);
 
 /// A connection as its socket has it. Dropping it ends the connection.
-pub(crate) struct Entry(Arc<Line>);
+pub(crate) struct Entry(Arc<ConnectionState>);
 
 /// A request is being worked on.
 pub(crate) struct Busy {
-    line: Arc<Line>,
+    line: Arc<ConnectionState>,
     asks: Asks,
 }
 
@@ -131,7 +131,7 @@ impl Connections {
         let mut open = self.open.lock();
         let no = open.next;
         open.next += 1;
-        let line = Arc::new(Line {
+        let line = Arc::new(ConnectionState {
             no,
             peer,
             local,
@@ -178,7 +178,7 @@ impl Connections {
     }
 }
 
-impl Line {
+impl ConnectionState {
     /// Takes it back that the connection has to close. Answers whether it had to.
     fn stay(&self) -> bool {
         self.closing.swap(false, Ordering::AcqRel)

@@ -17,7 +17,7 @@ use windlass_runtime::client::Resources;
 use windlass_store::Store;
 
 use crate::app::App;
-use crate::hub::Hub;
+use crate::live_feed::LiveFeed;
 use crate::options::{Bounds, Callers, Options};
 use crate::problem::Cause;
 use crate::routes;
@@ -56,7 +56,7 @@ impl InProcess {
             runtime: None,
             clock,
             metrics: Arc::default(),
-            hub: Hub::new(),
+            live_feed: LiveFeed::new(),
             page: |_| None,
         });
         Self {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use windlass_model::{InstanceNo, RunNo};
 use windlass_store::rows::RunRow;
 
-use crate::app::Inner;
+use crate::app::AppInner;
 use crate::problem::Problem;
 
 /// Executions that are read at once.
@@ -19,7 +19,7 @@ const READ: u32 = 200;
 ///
 /// The store is in trouble.
 pub(crate) fn newer(
-    app: &Inner,
+    app: &AppInner,
     instance: InstanceNo,
     last: Option<RunNo>,
     mut take: impl FnMut(RunRow) -> ControlFlow<()>,

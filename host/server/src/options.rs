@@ -10,7 +10,7 @@ use windlass_runtime::Runtime;
 use windlass_runtime::client::Resources;
 use windlass_store::Store;
 
-use crate::hub::Hub;
+use crate::live_feed::LiveFeed;
 use crate::rates::Rate;
 
 /// How the server listens, and on whose behalf.
@@ -38,7 +38,7 @@ pub struct Options {
     /// Where requests are measured.
     pub metrics: Arc<Metrics>,
     /// What live runs are heard by: the observer of the runtime.
-    pub hub: Arc<Hub>,
+    pub live_feed: Arc<LiveFeed>,
     /// The page that explains a code, as Markdown.
     pub page: fn(&str) -> Option<&'static str>,
 }

@@ -107,8 +107,8 @@ impl Server {
             }
         });
         // Word of other processes, which may have moved a run that somebody watches.
-        let hub = std::sync::Arc::clone(app.hub());
-        let heard = app.store().listen(Box::new(move || hub.stir()));
+        let live_feed = std::sync::Arc::clone(app.live_feed());
+        let heard = app.store().listen(Box::new(move || live_feed.stir()));
         Ok(Handle {
             app,
             address,

@@ -20,8 +20,8 @@ use windlass_store::memory::Fault;
 use windlass_store::{MemoryStore, Reader as _};
 
 use crate::app::App;
-use crate::hub::Hub;
 use crate::in_process::{Answer, InProcess};
+use crate::live_feed::LiveFeed;
 use crate::options::{Bounds, Callers, Options};
 use crate::pools::Pool;
 use crate::problem::{Cause, Problem};
@@ -98,7 +98,7 @@ impl Rig {
             runtime: Some(runtime),
             clock: Arc::clone(&clock) as _,
             metrics: Arc::default(),
-            hub: Hub::new(),
+            live_feed: LiveFeed::new(),
             page: |_| None,
         });
         Self {

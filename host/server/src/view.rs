@@ -13,7 +13,7 @@ use windlass_model::{Body, Definition, Digest, Failure as Failed, InstanceNo, Pa
 use windlass_store::rows::{InstanceRow, RunRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
-use crate::app::Inner;
+use crate::app::AppInner;
 use crate::problem::Problem;
 
 /// A moment, for people and for programs alike.
@@ -22,7 +22,7 @@ pub(crate) fn moment(ms: i64) -> String {
 }
 
 /// The value of a payload, wherever its bytes are; what is not JSON is shown as text.
-pub(crate) fn value(app: &Inner, payload: &Payload) -> Result<Value, Box<Problem>> {
+pub(crate) fn value(app: &AppInner, payload: &Payload) -> Result<Value, Box<Problem>> {
     let bytes = match &payload.body {
         Body::Inline(bytes) => bytes.clone(),
         Body::Blob(blob) => app.store().blob(*blob)?.unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(crate) fn value(app: &Inner, payload: &Payload) -> Result<Value, Box<Problem
 
 /// A value that may not be there.
 pub(crate) fn optional(
-    app: &Inner,
+    app: &AppInner,
     payload: Option<&Payload>,
 ) -> Result<Option<Value>, Box<Problem>> {
     payload.map(|payload| value(app, payload)).transpose()
@@ -110,7 +110,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn definition(
         &mut self,
-        app: &Inner,
+        app: &AppInner,
         digest: Digest,
     ) -> Result<Option<&Definition>, Box<Problem>> {
         if let Entry::Vacant(entry) = self.definitions.entry(digest) {
@@ -119,7 +119,7 @@ impl Names {
         Ok(self.definitions.get(&digest).and_then(Option::as_ref))
     }
 
-    fn workflow(&mut self, app: &Inner, digest: Digest) -> Result<String, Box<Problem>> {
+    fn workflow(&mut self, app: &AppInner, digest: Digest) -> Result<String, Box<Problem>> {
         if let Some(Some(definition)) = self.definitions.get(&digest) {
             return Ok(definition.name.clone());
         }
@@ -132,7 +132,7 @@ impl Names {
 
     pub(crate) fn instance(
         &mut self,
-        app: &Inner,
+        app: &AppInner,
         row: &InstanceRow,
     ) -> Result<Instance, Box<Problem>> {
         Ok(Instance {
@@ -150,7 +150,7 @@ impl Names {
 
     pub(crate) fn trigger(
         &mut self,
-        app: &Inner,
+        app: &AppInner,
         row: &TriggerRow,
     ) -> Result<Trigger, Box<Problem>> {
         if let Entry::Vacant(entry) = self.instances.entry(row.instance) {
@@ -273,7 +273,7 @@ impl Run {
 
     /// With everything.
     pub(crate) fn whole(
-        app: &Inner,
+        app: &AppInner,
         definition: Option<&Definition>,
         row: &RunRow,
     ) -> Result<Self, Box<Problem>> {

@@ -120,7 +120,7 @@ pub struct Send {
     /// in the queue to go on, and bookmarks made later do not match.
     pub limit: u32,
     /// Who takes what it starts and resumes.
-    pub taker: Option<Taker>,
+    pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -140,7 +140,7 @@ pub struct Resume {
     /// Blobs that `input` refers to.
     pub blobs: Vec<NewBlob>,
     /// Who takes what it resumes.
-    pub taker: Option<Taker>,
+    pub claim_for: Option<ClaimFor>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
@@ -148,7 +148,7 @@ pub struct Resume {
 /// Takes what it has made due, in the same transaction: what is due of those instances that have
 /// no owner, as by a [`Claim`] right afterwards. The rest is left to claims.
 #[derive(Clone, Copy, Debug)]
-pub struct Taker {
+pub struct ClaimFor {
     /// Who. Takes nothing if it is not a member any more.
     pub incarnation: Incarnation,
     /// Bound on the instances taken.
@@ -157,7 +157,7 @@ pub struct Taker {
     pub triggers: u32,
 }
 
-impl Taker {
+impl ClaimFor {
     /// The claim that it makes, on instances without an owner.
     pub(crate) fn claim(&self, now_ms: i64, free: Vec<InstanceNo>) -> Claim {
         Claim {
@@ -196,7 +196,7 @@ pub struct Sent {
     pub dropped: bool,
     /// There are more bookmarks to resume; it waits in the queue to go on.
     pub more: bool,
-    /// What its [`Taker`] has now, of what it started and resumed.
+    /// What its [`ClaimFor`] has now, of what it started and resumed.
     pub taken: Vec<ClaimedInstance>,
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use windlass_model::{Clock, InstanceId, Status, TriggerType};
 use windlass_runtime::client::WorkflowClient;
 use windlass_runtime::{Observed, Observer, SystemClock};
-use windlass_server::{Bounds, Callers, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::Store;
 
 use super::measure::millis;
@@ -35,7 +35,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// Notes when runs have gone on and ended, and tells the server's own watchers.
 struct Watch {
     clock: Arc<dyn Clock>,
-    hub: Arc<Hub>,
+    live_feed: Arc<LiveFeed>,
     suspended: AtomicU64,
     failed: AtomicU64,
     resumed: Mutex<HashMap<InstanceId, Duration>>,
@@ -45,7 +45,7 @@ struct Watch {
 
 impl Observer for Watch {
     fn observe(&self, event: &Observed<'_>) {
-        self.hub.observe(event);
+        self.live_feed.observe(event);
         match event {
             Observed::Executed {
                 kind: TriggerType::Resume,
@@ -79,10 +79,10 @@ impl Observer for Watch {
 pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let flush_ms = millis(flush::median(&setup.dir, clock.as_ref())?);
-    let hub = Hub::new();
+    let live_feed = LiveFeed::new();
     let watch = Arc::new(Watch {
         clock: Arc::clone(&clock),
-        hub: Arc::clone(&hub),
+        live_feed: Arc::clone(&live_feed),
         suspended: AtomicU64::new(0),
         failed: AtomicU64::new(0),
         resumed: Mutex::default(),
@@ -113,7 +113,7 @@ pub async fn measure(setup: &Setup, count: u64) -> Result<Record> {
             runtime: Some(Arc::clone(&runtime)),
             clock: there,
             metrics: Arc::clone(plugins.metrics()),
-            hub,
+            live_feed,
             page: |_| None,
         };
         anyhow::Ok((runtime, options))

@@ -14,7 +14,7 @@ use crate::app::Context;
 use crate::commands::{plugin, took};
 use crate::exit::Exit;
 use crate::output::Paint;
-use crate::wire::place::Place;
+use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine};
 
 /// Flushes that are measured.
@@ -68,7 +68,10 @@ impl Arguments {
         add("limits", limits());
         add("store", store(&machine));
         // A store that is no file has a disk and locks of its own.
-        if !matches!(Place::of(&machine.config), Ok(Place::Postgres(_))) {
+        if !matches!(
+            StoreLocation::of(&machine.config),
+            Ok(StoreLocation::Postgres(_))
+        ) {
             add("disk", disk(&machine));
             add("locks", locks(&machine));
             add("files", files(&machine));
@@ -132,7 +135,7 @@ fn store(machine: &Machine) -> Checked {
             "`windlass config show --origin` says where it comes from.",
         )
     };
-    let place = Place::of(&machine.config).map_err(|error| bad(error.into()))?;
+    let place = StoreLocation::of(&machine.config).map_err(|error| bad(error.into()))?;
     if place.file().is_some_and(|path| !path.exists()) {
         return Ok(format!("{place} is not there yet; the first run makes it"));
     }
@@ -151,7 +154,7 @@ fn store(machine: &Machine) -> Checked {
 
 /// The directory of the store, or the nearest one above it that is there.
 fn near_store(machine: &Machine) -> Result<std::path::PathBuf, (Health, String, &'static str)> {
-    let place = Place::of(&machine.config).ok();
+    let place = StoreLocation::of(&machine.config).ok();
     let path = place
         .and_then(|place| std::path::absolute(place.file()?).ok())
         .unwrap_or_default();
@@ -286,8 +289,8 @@ fn cache(machine: &Machine) -> Checked {
 
 /// Stores of earlier versions were made as the umask had it.
 fn files(machine: &Machine) -> Checked {
-    let place = Place::of(&machine.config);
-    let place = place.as_ref().ok().and_then(Place::file);
+    let place = StoreLocation::of(&machine.config);
+    let place = place.as_ref().ok().and_then(StoreLocation::file);
     let Some(path) = place.filter(|path| path.exists()) else {
         return Ok("the store is not there yet".to_owned());
     };

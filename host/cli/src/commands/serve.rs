@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use windlass_runtime::{Drained, PluginFolders, Runtime, Scope};
-use windlass_server::Hub;
+use windlass_server::LiveFeed;
 
 use crate::app::Context;
 use crate::exit::Exit;
 use crate::metrics::MetricsArguments;
 use crate::signals::Signals;
 use crate::web::{self, Web};
-use crate::wire::place::Place;
+use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine};
 
 /// The arguments.
@@ -40,10 +40,10 @@ impl Arguments {
             let _inside = machine.tokio.enter();
             Signals::new()?
         };
-        let hub = Hub::new();
+        let live_feed = LiveFeed::new();
         let (for_store, for_host) = (Arc::clone(&store), Arc::clone(&host));
         let mut options = machine.runtime("serve", Scope::All, for_store, for_host)?;
-        options.observer = Some(Arc::<Hub>::clone(&hub));
+        options.observer = Some(Arc::<LiveFeed>::clone(&live_feed));
         options.plugin_folders = Some(folders);
         let served = Runtime::start(options)?;
         let metrics = self.metrics.begin(machine.tokio.handle(), &served)?;
@@ -52,14 +52,14 @@ impl Arguments {
         // The first answer is given after the first look at the definitions.
         let server = match listen {
             Some(listen) => Some(web::begin(
-                &machine, listen, &store, &sources, &served, hub,
+                &machine, listen, &store, &sources, &served, live_feed,
             )?),
             None => None,
         };
         if let Some(paused) = served.paused() {
             tracing::warn!(since_ms = paused.since_ms, "paused: nothing new is begun");
         }
-        let place = Place::of(&machine.config)?;
+        let place = StoreLocation::of(&machine.config)?;
         tracing::info!(store = %place, "serving");
         let drained = machine
             .tokio

@@ -15,7 +15,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Paint;
 use crate::wire::Machine;
-use crate::wire::place::Place;
+use crate::wire::place::StoreLocation;
 
 /// What to do with the store.
 #[derive(Debug, Subcommand)]
@@ -66,10 +66,10 @@ impl Command {
     }
 }
 
-fn check(context: &Context, machine: &Machine, place: &Place) -> anyhow::Result<Exit> {
+fn check(context: &Context, machine: &Machine, place: &StoreLocation) -> anyhow::Result<Exit> {
     let findings = match place {
-        Place::Sqlite(path) => SqliteStore::check(path)?,
-        Place::Postgres(url) => PostgresStore::check(url, &machine.postgres())?,
+        StoreLocation::Sqlite(path) => SqliteStore::check(path)?,
+        StoreLocation::Postgres(url) => PostgresStore::check(url, &machine.postgres())?,
     };
     let items: Vec<_> = findings.iter().map(item).collect();
     context.output.list(&items, || {
@@ -116,8 +116,8 @@ impl Backup {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
         let place = machine.existing_place()?;
         let path = match &place {
-            Place::Sqlite(path) => path,
-            Place::Postgres(_) => return Err(by_the_server(&place, &self.to).into()),
+            StoreLocation::Sqlite(path) => path,
+            StoreLocation::Postgres(_) => return Err(by_the_server(&place, &self.to).into()),
         };
         // Nothing is copied if the keyring cannot be.
         if let Some(to) = &self.keyring {
@@ -158,8 +158,8 @@ fn copy_keyring(machine: &Machine, to: &Path) -> anyhow::Result<()> {
 
 impl Restore {
     fn run(self, context: &Context, machine: &Machine) -> anyhow::Result<Exit> {
-        let place = Place::of(&machine.config)?;
-        let Place::Sqlite(path) = &place else {
+        let place = StoreLocation::of(&machine.config)?;
+        let StoreLocation::Sqlite(path) = &place else {
             return Err(restored_by_the_server(&place).into());
         };
         let options = SqliteOptions::new(Arc::clone(&machine.clock));
@@ -191,7 +191,7 @@ impl Restore {
     }
 }
 
-fn restored_by_the_server(place: &Place) -> Expected {
+fn restored_by_the_server(place: &StoreLocation) -> Expected {
     let text = format!("{place} is restored by PostgreSQL's own tool");
     Expected::new(windlass_store::codes::BACKUP_ELSEWHERE, text)
         .help("Stop every host, and run `pg_restore` with the backup into an empty database.")
@@ -199,7 +199,7 @@ fn restored_by_the_server(place: &Place) -> Expected {
 
 /// Who copies a database is its own tool, which knows its roles, its large values and how to
 /// copy one moment of it.
-fn by_the_server(place: &Place, to: &Path) -> Expected {
+fn by_the_server(place: &StoreLocation, to: &Path) -> Expected {
     let text = format!("{place} is copied by PostgreSQL's own tool");
     let command = format!(
         "Run `pg_dump --format=custom --schema=windlass --file={} URL`, and `pg_restore` to \
@@ -209,12 +209,12 @@ fn by_the_server(place: &Place, to: &Path) -> Expected {
     Expected::new(windlass_store::codes::BACKUP_ELSEWHERE, text).help(command)
 }
 
-fn migrate(context: &Context, machine: &Machine, place: &Place) -> anyhow::Result<Exit> {
+fn migrate(context: &Context, machine: &Machine, place: &StoreLocation) -> anyhow::Result<Exit> {
     let before = match place {
-        Place::Sqlite(path) => {
+        StoreLocation::Sqlite(path) => {
             SqliteStore::migrate(path, &SqliteOptions::new(Arc::clone(&machine.clock)))?
         }
-        Place::Postgres(url) => PostgresStore::migrate(url, &machine.postgres())?,
+        StoreLocation::Postgres(url) => PostgresStore::migrate(url, &machine.postgres())?,
     };
     let (found, current) = (before.found, before.current);
     let value = json!({ "store": place.to_string(), "before": found, "layout": current });

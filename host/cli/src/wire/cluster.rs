@@ -13,7 +13,7 @@ use windlass_runtime::client::Locks;
 use windlass_runtime::{BurstLock, Distribution, Topology};
 
 use super::Setup;
-use super::place::{Place, is_postgres};
+use super::place::{StoreLocation, is_postgres};
 use crate::codes;
 use crate::config::{Config, LockBackend};
 use crate::error::Expected;
@@ -24,7 +24,7 @@ impl Setup {
         if !self.config.cluster.enabled {
             return Ok(Topology::Local);
         }
-        let place = Place::of(&self.config)?;
+        let place = StoreLocation::of(&self.config)?;
         let settings = settings(&self.config, &place)?;
         check_reach(&self.config, &place, &settings)?;
         // Where the store itself is what gives out the locks, ownership in it is the lock.
@@ -40,7 +40,7 @@ impl Setup {
 
     /// The provider of the locks, whether or not this process would use it.
     pub(super) fn locks(&self) -> anyhow::Result<Arc<dyn LockProvider>> {
-        let place = Place::of(&self.config)?;
+        let place = StoreLocation::of(&self.config)?;
         self.open_locks(&settings(&self.config, &place)?)
     }
 
@@ -72,7 +72,7 @@ impl Setup {
 }
 
 /// Which provider, and how it is reached.
-fn settings(config: &Config, place: &Place) -> Result<Settings, Expected> {
+fn settings(config: &Config, place: &StoreLocation) -> Result<Settings, Expected> {
     let locks = &config.locks;
     let lease = locks.lease.duration();
     let directory = || -> PathBuf {
@@ -87,8 +87,8 @@ fn settings(config: &Config, place: &Place) -> Result<Settings, Expected> {
         })
     };
     Ok(match (locks.provider, place) {
-        (LockBackend::Store, Place::Sqlite(_)) => sqlite(place.beside("locks.db")),
-        (LockBackend::Store, Place::Postgres(url)) => postgres(url),
+        (LockBackend::Store, StoreLocation::Sqlite(_)) => sqlite(place.beside("locks.db")),
+        (LockBackend::Store, StoreLocation::Postgres(url)) => postgres(url),
         (LockBackend::InProcess, _) => Settings::InProcess,
         (LockBackend::File, _) => Settings::File(FileOptions {
             directory: directory(),
@@ -96,7 +96,7 @@ fn settings(config: &Config, place: &Place) -> Result<Settings, Expected> {
         (LockBackend::Sqlite, _) => sqlite(directory().join("locks.db")),
         (LockBackend::Postgres, _) => match (&locks.url, place) {
             (Some(url), _) if is_postgres(url) => postgres(url),
-            (None, Place::Postgres(url)) => postgres(url),
+            (None, StoreLocation::Postgres(url)) => postgres(url),
             _ => return Err(no_url("postgres", "postgres://USER@HOST/DATABASE")),
         },
         (LockBackend::Redis, _) => match &locks.url {
@@ -117,7 +117,11 @@ fn no_url(provider: &str, example: &str) -> Expected {
 }
 
 /// Refuses what cannot keep processes on several machines apart.
-fn check_reach(config: &Config, place: &Place, settings: &Settings) -> Result<(), Expected> {
+fn check_reach(
+    config: &Config,
+    place: &StoreLocation,
+    settings: &Settings,
+) -> Result<(), Expected> {
     let reach = match settings {
         Settings::InProcess => Reach::Process,
         Settings::File(_) | Settings::Sqlite(_) => Reach::Machine,
@@ -155,7 +159,7 @@ mod tests {
     /// What a configuration comes to: the settings, or a code.
     fn check(text: &str, expected: Result<&str, &str>) {
         let config = config(text);
-        let place = Place::of(&config).unwrap();
+        let place = StoreLocation::of(&config).unwrap();
         let came = settings(&config, &place).and_then(|settings| {
             check_reach(&config, &place, &settings)?;
             Ok(format!("{settings:?}"))

@@ -9,14 +9,14 @@ use crate::error::Expected;
 
 /// Where a store is. Shown without the password that a URL may have in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     /// A SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL database, by its URL.
     Postgres(String),
 }
 
-impl Place {
+impl StoreLocation {
     /// The place that the configuration names.
     pub(crate) fn of(config: &Config) -> Result<Self, Expected> {
         Self::parse(&config.store.url)
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "{}", path.display()),
@@ -106,10 +106,12 @@ pub(crate) fn without_password(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, without_password};
+    use super::{StoreLocation, without_password};
 
     fn check(url: &str, expected: Option<&str>) {
-        let place = Place::parse(url).ok().map(|place| place.to_string());
+        let place = StoreLocation::parse(url)
+            .ok()
+            .map(|place| place.to_string());
         assert_eq!(place.as_deref(), expected, "{url}");
     }
 

@@ -142,7 +142,7 @@ impl Step<'_> {
     /// no other leads.
     pub(super) fn run_winner(&mut self) {
         let leads_on = |from: &Won, to: &Won| {
-            let upstream = self.graph.rivals(to.node);
+            let upstream = self.graph.race_losers(to.node);
             from.scope == to.scope
                 && from.node != to.node
                 && upstream.is_some_and(|nodes| nodes.contains(from.node))
@@ -152,7 +152,7 @@ impl Step<'_> {
         let first = self.won.iter().position(is_first).unwrap_or_default();
         let won = self.won.remove(first);
         if self.state.peek(won.scope).is_some() {
-            self.cancel_rivals(won.scope, won.node, None);
+            self.cancel_race_losers(won.scope, won.node, None);
             let follows = self.state.next_seq;
             self.raced.push((won.scope, won.node, follows));
             self.open(won.scope, won.node, won.edge, won.from);
@@ -161,11 +161,11 @@ impl Step<'_> {
 
     /// Cancels what began after a race was won in this step, and leads there. Says whether
     /// something did.
-    pub(super) fn cancel_rivals_again(&mut self) -> bool {
+    pub(super) fn cancel_race_losers_again(&mut self) -> bool {
         let raced = self.raced.clone();
         let mut lost = raced
             .iter()
-            .map(|(scope, node, follows)| self.cancel_rivals(*scope, *node, Some(*follows)));
+            .map(|(scope, node, follows)| self.cancel_race_losers(*scope, *node, Some(*follows)));
         lost.any(|lost| lost)
     }
 

@@ -7,8 +7,8 @@ mod joins;
 mod lists;
 mod loops;
 mod mutexes;
+mod race_losers;
 mod reopen;
-mod rivals;
 mod step;
 mod waits;
 
@@ -16,7 +16,7 @@ use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType}
 
 use crate::expr::Values;
 use crate::graph::{BodyIx, Graph, NodeIx};
-use crate::state::{Open, State};
+use crate::state::{Open, RunState};
 
 pub use failing::{verdict, waited_too_long};
 pub use reopen::{Closed, Reopening, reopen};
@@ -247,10 +247,10 @@ pub enum Verdict {
 ///
 /// Nodes that nothing leads to and that are no entries either are skipped, so that no join
 /// waits for them.
-pub fn begin(graph: &Graph, now_ms: i64) -> (State, Vec<Command>) {
-    let mut state = State {
+pub fn begin(graph: &Graph, now_ms: i64) -> (RunState, Vec<Command>) {
+    let mut state = RunState {
         deadline_ms: graph.options().timeout_ms.map(|ms| after(now_ms, ms)),
-        ..State::default()
+        ..RunState::default()
     };
     let mut step = Step::new(graph, &mut state, now_ms);
     step.begin(ScopeNo::ROOT, BodyIx::ROOT);
@@ -261,7 +261,7 @@ pub fn begin(graph: &Graph, now_ms: i64) -> (State, Vec<Command>) {
 
 /// Takes a run from one state to the next.
 ///
-/// All of [`State::open`] has to be there. Doing it again from the same state with the same
+/// All of [`RunState::open`] has to be there. Doing it again from the same state with the same
 /// event and context gives the same state and the same commands.
 ///
 /// # Errors
@@ -269,7 +269,7 @@ pub fn begin(graph: &Graph, now_ms: i64) -> (State, Vec<Command>) {
 /// What the event is about is not open: the state is as before.
 pub fn apply(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     event: Event,
     cx: &Cx<'_>,
 ) -> Result<Vec<Command>, Stale> {
@@ -354,7 +354,7 @@ pub fn apply(
 /// said otherwise.
 pub fn fail_output(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     failure: Failure,
     cx: &Cx<'_>,
 ) -> Vec<Command> {

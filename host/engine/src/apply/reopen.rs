@@ -12,7 +12,7 @@ use windlass_model::{Payload, RunNo, ScopeNo, Status, TriggerType};
 use super::step::Step;
 use super::{Command, Cx, after};
 use crate::graph::{BodyIx, Graph, NodeIx};
-use crate::state::{Decision, Open, Remains, Round, State};
+use crate::state::{Decision, Open, Remains, Round, RunState};
 
 /// How a run is to be taken up again.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +54,7 @@ pub enum Closed {
 /// It cannot be taken up like this: the state is as before.
 pub fn reopen(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     how: Reopening,
     cx: &Cx<'_>,
 ) -> Result<Vec<Command>, Closed> {

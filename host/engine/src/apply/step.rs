@@ -7,13 +7,13 @@ use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 use super::joins::Won;
 use super::{Command, Cx, Stale, failing};
 use crate::graph::{BodyIx, EdgeIx, Graph, LoopIx, MutexIx, NodeIx, PlanKind};
-use crate::state::{Decision, Open, Round, State};
+use crate::state::{Decision, Open, Round, RunState};
 
 /// A step in the making. Decisions about edges queue up in `work` and are carried to their
 /// targets one by one, so that no graph is too deep for it.
 pub(super) struct Step<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) state: &'a mut State,
+    pub(super) state: &'a mut RunState,
     pub(super) now_ms: i64,
     pub(super) commands: Vec<Command>,
     pub(super) work: VecDeque<(ScopeNo, EdgeIx, Decision)>,
@@ -34,7 +34,7 @@ pub(super) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    pub(super) fn new(graph: &'a Graph, state: &'a mut State, now_ms: i64) -> Self {
+    pub(super) fn new(graph: &'a Graph, state: &'a mut RunState, now_ms: i64) -> Self {
         Self {
             graph,
             state,
@@ -365,7 +365,7 @@ impl<'a> Step<'a> {
                 self.arrive(scope, edge, decision);
             } else if !self.won.is_empty() {
                 self.run_winner();
-            } else if self.cancel_rivals_again() {
+            } else if self.cancel_race_losers_again() {
                 // What was cancelled may have let something else begin.
             } else if let Some(mutex) = self.freed.pop_first() {
                 self.admit_next(mutex);

@@ -36,7 +36,7 @@ pub enum InvalidJson {
 /// What expressions see.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
-    inner: Arc<Inner>,
+    inner: Arc<ValuesInner>,
     /// Evaluations from the same values share their work.
     spent: Spent,
     interrupt: Interrupt,
@@ -44,7 +44,7 @@ pub struct Values {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Inner {
+struct ValuesInner {
     input: Option<Value>,
     item: Option<Value>,
     index: Option<u32>,
@@ -196,7 +196,7 @@ impl Values {
         })
     }
 
-    fn inner(&mut self) -> &mut Inner {
+    fn inner(&mut self) -> &mut ValuesInner {
         // Nothing else holds it: evaluation gives its copy back when it ends.
         Arc::make_mut(&mut self.inner)
     }
@@ -234,7 +234,7 @@ fn parsed_size(json: &[u8], room: usize) -> usize {
     size(counts)
 }
 
-impl Object for Inner {
+impl Object for ValuesInner {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         self.get_value_by_str(key.as_str()?)
     }
@@ -286,7 +286,7 @@ impl Table {
 }
 
 #[derive(Debug)]
-struct Vars(Arc<Inner>);
+struct Vars(Arc<ValuesInner>);
 
 impl Object for Vars {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
@@ -307,7 +307,7 @@ impl Object for Vars {
 }
 
 #[derive(Debug)]
-struct Nodes(Arc<Inner>);
+struct Nodes(Arc<ValuesInner>);
 
 impl Object for Nodes {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {

@@ -245,7 +245,7 @@ fn plans(
                 named: needs.all_nodes || needs.nodes.contains(name),
                 linked: needs.links.contains(name),
                 needs: own_needs,
-                rivals: OnceLock::new(),
+                race_losers: OnceLock::new(),
             })
         })
         .collect()

@@ -9,7 +9,7 @@ mod expressions;
 mod flat;
 mod loops;
 mod nesting;
-mod rivals;
+mod race_losers;
 mod table;
 mod warnings;
 
@@ -21,7 +21,7 @@ use windlass_model::{Definition, Diagnostic, limits};
 
 use crate::expr::{Condition, Needs, Template};
 
-pub(crate) use rivals::NodeSet;
+pub(crate) use race_losers::NodeSet;
 pub use warnings::warnings;
 
 /// How deep loops may nest in one another.
@@ -154,7 +154,7 @@ pub struct Plan {
     pub needs: Needs,
     /// For `race`: the nodes from which a way leads to it in the same round. Found when first
     /// asked for.
-    pub(crate) rivals: OnceLock<NodeSet>,
+    pub(crate) race_losers: OnceLock<NodeSet>,
 }
 
 /// What a node does.

@@ -11,7 +11,8 @@ use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
 use super::{
-    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, Scope, State, Undoing, Visits,
+    Corrupt, Listing, Local, Looping, Open, OpenRow, Remains, Round, RunState, Scope, Undoing,
+    Visits,
 };
 use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
@@ -103,8 +104,8 @@ struct WireQueued {
     detail: Vec<u8>,
 }
 
-impl State {
-    /// The head as bytes: without [`State::open`] and the scopes other than the root.
+impl RunState {
+    /// The head as bytes: without [`RunState::open`] and the scopes other than the root.
     pub fn encode(&self) -> Vec<u8> {
         let mut near = Near::default();
         let wire = Wire {
@@ -199,7 +200,7 @@ impl State {
     }
 
     /// The state that these bytes are, with nothing open yet: its head, and what
-    /// [`State::drain_scopes`] gave for the scopes and pages that are stored, in the order of
+    /// [`RunState::drain_scopes`] gave for the scopes and pages that are stored, in the order of
     /// their numbers.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use windlass_model::{RunNo, ScopeNo};
 
 use super::queue::{PAGE, Queue};
-use super::{Decision, State};
+use super::{Decision, RunState};
 use crate::graph::NodeIx;
 
 /// A join in the middle of a round.
@@ -52,7 +52,7 @@ impl Joining {
     }
 }
 
-impl State {
+impl RunState {
     /// Puts away what waits at one edge of a join, if there is much of it.
     pub(crate) fn put_away(&mut self, scope: ScopeNo, node: NodeIx, slot: u32) {
         let local = self.peek(scope);

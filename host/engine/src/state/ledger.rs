@@ -5,7 +5,7 @@
 
 use windlass_model::{RunNo, ScopeNo};
 
-use super::State;
+use super::RunState;
 use crate::graph::NodeIx;
 
 /// Entries in one page.
@@ -36,7 +36,7 @@ impl Ledger {
     }
 }
 
-impl State {
+impl RunState {
     /// Notes that a node completed which can be undone.
     pub(crate) fn note(&mut self, node: NodeIx, run: RunNo) {
         self.ledger.entries.push((node, run));

@@ -29,11 +29,11 @@ pub use sections::{Section, Sections, sections};
 
 /// The state of a run.
 ///
-/// It is stored in three ways: the head by [`State::encode`], each scope other than the root
-/// by [`State::drain_scopes`], and each open run as a trigger row. What else is in here
+/// It is stored in three ways: the head by [`RunState::encode`], each scope other than the root
+/// by [`RunState::drain_scopes`], and each open run as a trigger row. What else is in here
 /// follows from these.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub struct RunState {
     /// Where it is in its life.
     pub status: Status,
     /// The sequence number that the next trigger gets.
@@ -44,7 +44,7 @@ pub struct State {
     pub incidents: u32,
     /// What is going on in all scopes, by sequence number. Not in the encoded head: whoever
     /// decodes that gives what [`Open::decode_detail`] makes of the trigger rows to
-    /// [`State::restore`].
+    /// [`RunState::restore`].
     pub open: BTreeMap<Seq, Open>,
     /// How many of `open` wait for an instant, a bookmark or a child.
     pub waiting: u32,

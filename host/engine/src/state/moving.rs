@@ -5,12 +5,12 @@
 
 use windlass_model::{RunNo, ScopeNo};
 
-use super::{Corrupt, Decision, Local, Open, State};
+use super::{Corrupt, Decision, Local, Open, RunState};
 
 /// The new number of a record; none if there is no such record.
 type Renumber<'a> = dyn FnMut(RunNo) -> Option<RunNo> + 'a;
 
-impl State {
+impl RunState {
     /// Gives the records that the state names their new numbers. What is open is not looked at:
     /// that is what trigger rows say, each by itself ([`Open::renumber`]).
     ///

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 
-use super::{Joining, Looping, Open, Round, State};
+use super::{Joining, Looping, Open, Round, RunState};
 use crate::graph::{EdgeIx, Graph, LoopIx, MutexIx, NodeIx};
 
 /// What every scope has.
@@ -26,7 +26,7 @@ pub(crate) struct Local {
     pub(crate) lists: BTreeMap<Seq, Listing>,
     /// Runs that wait for a critical section. They have no trigger rows.
     pub(crate) queued: BTreeMap<Seq, Open>,
-    /// Which of [`State::open`] are in this scope.
+    /// Which of [`RunState::open`] are in this scope.
     pub(crate) open: BTreeSet<Seq>,
     /// How often each node has been visited that an expression names the link of.
     pub(crate) visits: BTreeMap<NodeIx, Visits>,
@@ -111,7 +111,7 @@ impl Local {
     }
 }
 
-impl State {
+impl RunState {
     /// Puts in an open run that was read back from its trigger row.
     pub fn restore(&mut self, graph: &Graph, open: Open) {
         if open.seq.is_outside() {

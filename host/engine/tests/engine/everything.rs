@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, State, begin};
+use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, RunState, begin};
 use windlass_model::definition::{Join, OnError};
 use windlass_model::{
     Class, Code, Definition, Failure, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
@@ -96,7 +96,7 @@ impl<'a> Watch<'a> {
         Some((open.expect("it was ordered"), run, well))
     }
 
-    fn saw(&mut self, event: &Event, commands: &[Command], state: &State) {
+    fn saw(&mut self, event: &Event, commands: &[Command], state: &RunState) {
         let subject = self.subject(event);
         if let Some((open, run, well)) = subject {
             self.ended(event, &open, run, well, commands);
@@ -154,7 +154,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn command(&mut self, command: &Command, state: &State) {
+    fn command(&mut self, command: &Command, state: &RunState) {
         match command {
             Command::Run(open) | Command::Schedule(open) if open.seq.is_outside() => {}
             Command::Run(open) | Command::Schedule(open) => {
@@ -252,7 +252,7 @@ impl<'a> Watch<'a> {
         });
     }
 
-    fn at_rest(&self, state: &State) {
+    fn at_rest(&self, state: &RunState) {
         let known: Vec<_> = self.open.keys().collect();
         let held: Vec<_> = state.open.keys().collect();
         assert_eq!(
@@ -381,7 +381,7 @@ fn outsider(graph: &Graph, dice: &mut Dice, step: usize) -> Option<Open> {
 
 struct Player<'a> {
     graph: &'a Graph,
-    state: State,
+    state: RunState,
     stored: Stored,
     log: Vec<Played>,
 }
@@ -446,7 +446,7 @@ impl Player<'_> {
     }
 }
 
-fn apply(graph: &Graph, state: &mut State, played: &Played) -> Vec<Command> {
+fn apply(graph: &Graph, state: &mut RunState, played: &Played) -> Vec<Command> {
     if let Some(open) = &played.admitted {
         state.admit(graph, open.clone()).expect("it was let in");
     }
@@ -461,7 +461,7 @@ fn apply(graph: &Graph, state: &mut State, played: &Played) -> Vec<Command> {
 }
 
 /// Everything that a store gets from a step.
-fn written(state: &mut State, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
+fn written(state: &mut RunState, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
     let mut written = vec![(0, state.encode())];
     for (no, bytes) in state.drain_scopes() {
         written.push((no.0, bytes.unwrap_or_default()));
@@ -474,7 +474,7 @@ fn written(state: &mut State, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
     written
 }
 
-fn play(definition: &Definition, seed: u64, mood: Mood) -> State {
+fn play(definition: &Definition, seed: u64, mood: Mood) -> RunState {
     let graph = kit::compile(definition).expect("it compiled before");
     let mut dice = Dice(seed);
     let mut watch = Watch::new(&graph, !mood.meddling);

@@ -1,6 +1,6 @@
 //! What was stored by versions before this one is read as what it was.
 
-use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, State, begin};
+use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
 use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
 
 use crate::kit::{self, Stored, Turn};
@@ -103,7 +103,7 @@ fn row(open: &Open) -> OpenRow {
     }
 }
 
-fn oldest(graph: &Graph, state: &State, name: &str) -> Seq {
+fn oldest(graph: &Graph, state: &RunState, name: &str) -> Seq {
     let node = graph.find(name).expect("a node");
     let open = state.open.values().find(|open| open.node == node);
     open.expect("it is open").seq
@@ -124,7 +124,7 @@ fn what_version_1_stored_is_read_and_goes_on() {
         };
         let values = kit::values(&[].into());
         kit::step(&graph, &mut state, event, 0, 0, &values).expect("it is open");
-        let mut read = State::decode(&graph, &bytes(head), []).expect("the head can be read");
+        let mut read = RunState::decode(&graph, &bytes(head), []).expect("the head can be read");
         assert_eq!(state.open.len(), details.len());
         for (open, detail) in state.open.values().zip(*details) {
             let open = Open::decode_detail(&graph, row(open), &bytes(detail));
@@ -185,7 +185,7 @@ const SECOND: &str = "u:
     f| z -> j";
 
 /// What a store has of it: the head, the scopes, and the details of what is open.
-pub(crate) fn second() -> (Graph, State, Stored) {
+pub(crate) fn second() -> (Graph, RunState, Stored) {
     let graph = kit::graph(SECOND);
     let (mut state, _) = begin(&graph, 0);
     let mut stored = Stored::default();
@@ -217,7 +217,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Rounds of a loop that can be undone, and that wait for another branch.
-fn long() -> (State, Stored) {
+fn long() -> (RunState, Stored) {
     let graph = kit::graph(
         "u:
          l: undo u
@@ -264,7 +264,7 @@ fn what_version_2_stores_stays_as_it_is() {
 }
 
 /// Everything that a store has of a run.
-fn rows(state: &State, stored: &Stored) -> String {
+fn rows(state: &RunState, stored: &Stored) -> String {
     let mut rows = format!("head {}\n", hex(&state.encode()));
     for (no, bytes) in &stored.scopes {
         rows.push_str(&format!("scope {no} {}\n", hex(bytes)));

@@ -1,7 +1,7 @@
 //! Stored bytes that are damaged are errors, whatever they are.
 
 use proptest::prelude::*;
-use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, State, begin};
+use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, RunState, begin};
 use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
 
 use crate::kit;
@@ -16,7 +16,7 @@ const GRAPH: &str = "options: output nodes.b.output
     c -> j";
 
 /// A state in the middle of things.
-fn state() -> State {
+fn state() -> RunState {
     let graph = kit::graph(GRAPH);
     let (mut state, _) = begin(&graph, 0);
     for (seq, run) in [(0, 5 << 32), (1, (5 << 32) + 1)] {
@@ -80,26 +80,26 @@ fn row(open: &Open) -> OpenRow {
 fn cut_off_and_prolonged_bytes_are_refused() {
     let graph = kit::graph(GRAPH);
     let bytes = state().encode();
-    assert!(State::decode(&graph, &bytes, []).is_ok());
+    assert!(RunState::decode(&graph, &bytes, []).is_ok());
     let detail = open().encode_detail();
     assert_eq!(
         Open::decode_detail(&graph, row(&open()), &detail),
         Ok(open())
     );
     for end in 0..bytes.len() {
-        assert!(State::decode(&graph, &bytes[..end], []).is_err());
+        assert!(RunState::decode(&graph, &bytes[..end], []).is_err());
     }
     for end in 1..detail.len() {
         assert!(Open::decode_detail(&graph, row(&open()), &detail[..end]).is_err());
     }
-    assert!(State::decode(&graph, &[bytes, vec![0]].concat(), []).is_err());
+    assert!(RunState::decode(&graph, &[bytes, vec![0]].concat(), []).is_err());
     assert!(Open::decode_detail(&graph, row(&open()), &[detail, vec![0]].concat()).is_err());
 }
 
 #[test]
 fn bytes_of_another_graph_are_refused() {
     let other = kit::graph("a -> b");
-    assert!(State::decode(&other, &state().encode(), []).is_err());
+    assert!(RunState::decode(&other, &state().encode(), []).is_err());
     assert!(Open::decode_detail(&other, row(&open()), &open().encode_detail()).is_err());
 }
 
@@ -143,7 +143,7 @@ proptest! {
         let mut bytes = sound.encode();
         let at_byte = at.index(bytes.len());
         bytes[at_byte] = byte;
-        if let Ok(mut state) = State::decode(&graph, &bytes, []) {
+        if let Ok(mut state) = RunState::decode(&graph, &bytes, []) {
             for open in sound.open.into_values() {
                 state.restore(&graph, open);
             }
@@ -169,7 +169,7 @@ proptest! {
     fn any_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let graph = kit::graph(GRAPH);
         let versioned = [vec![1], bytes].concat();
-        let _ = State::decode(&graph, &versioned, []);
+        let _ = RunState::decode(&graph, &versioned, []);
         let _ = Open::decode_detail(&graph, row(&open()), &versioned);
     }
 
@@ -187,7 +187,7 @@ proptest! {
         rows[row][at] = byte;
         let scopes = stored.scopes.keys().copied();
         let scopes = scopes.zip(rows[1..].iter().map(Vec::as_slice));
-        if let Ok(mut state) = State::decode(&graph, &rows[0], scopes) {
+        if let Ok(mut state) = RunState::decode(&graph, &rows[0], scopes) {
             for open in sound.open.into_values() {
                 state.restore(&graph, open);
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use windlass_engine::expr::Values;
-use windlass_engine::{Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, State};
+use windlass_engine::{Command, Cx, Event, Graph, MAX_STEPS, Open, OpenRow, RunState};
 use windlass_model::definition::{
     Backoff, Body, Edge, ForEach, Incidents, Join, Node, NodeKind, OnError, OnItemError, Options,
     Repeat, Retry, UseRef, When,
@@ -243,7 +243,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Stores what a step changed. Everything of a run that is over goes.
-    pub(crate) fn keep(&mut self, state: &mut State, commands: &[Command]) {
+    pub(crate) fn keep(&mut self, state: &mut RunState, commands: &[Command]) {
         self.written += state.encode().len();
         for (no, bytes) in state.drain_scopes() {
             self.rows += 1;
@@ -278,7 +278,7 @@ pub(crate) struct Turn<'a> {
 /// stored, and makes the outputs of items; `broken` says of which ones that fails.
 pub(crate) fn turn(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     stored: &mut Stored,
     event: Event,
     turn: Turn<'_>,
@@ -302,7 +302,7 @@ pub(crate) fn turn(
 
 /// A state after it was stored where records have other numbers, and where they have their own
 /// again.
-fn moved(graph: &Graph, state: &State, stored: &Stored) -> State {
+fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
     let mut moved = state.clone();
     for by in [1_000_000, -1_000_000] {
         let mut named = 0;
@@ -339,7 +339,7 @@ fn moved(graph: &Graph, state: &State, stored: &Stored) -> State {
 /// One step: an event, and the outputs of items that it asks for.
 pub(crate) fn apply_whole(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     event: Event,
     turn: Turn<'_>,
     broken: &dyn Fn(ScopeNo) -> bool,
@@ -378,7 +378,7 @@ pub(crate) fn apply_whole(
 /// As [`turn`], for runs without for-each.
 pub(crate) fn step(
     graph: &Graph,
-    state: &mut State,
+    state: &mut RunState,
     event: Event,
     now_ms: i64,
     random: u64,
@@ -392,10 +392,10 @@ pub(crate) fn step(
     turn(graph, state, &mut Stored::default(), event, of, &|_| false)
 }
 
-pub(crate) fn reread(graph: &Graph, state: &State, stored: &Stored) -> State {
+pub(crate) fn reread(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
     let scopes = stored.scopes.iter();
     let scopes = scopes.map(|(no, bytes)| (*no, bytes.as_slice()));
-    let mut read = State::decode(graph, &state.encode(), scopes).expect("the state can be read");
+    let mut read = RunState::decode(graph, &state.encode(), scopes).expect("the state can be read");
     for open in state.open.values() {
         let Open {
             seq,

@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::kit;
-use windlass_engine::{Command, Event, Graph, State, begin};
+use windlass_engine::{Command, Event, Graph, RunState, begin};
 use windlass_model::{Class, Code, Failure, Payload, RunNo, Seq};
 
 struct Player {
     graph: Graph,
-    state: State,
+    state: RunState,
     vars: BTreeMap<String, bool>,
     now_ms: i64,
     runs: i64,

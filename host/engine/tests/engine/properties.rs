@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use windlass_engine::{Command, Cx, EdgeIx, Event, Graph, MAX_STEPS, NodeIx, State, begin};
+use windlass_engine::{Command, Cx, EdgeIx, Event, Graph, MAX_STEPS, NodeIx, RunState, begin};
 use windlass_model::definition::{Incidents, Join, Node, OnError, When};
 use windlass_model::{Class, Code, Definition, Failure, RunNo, Seq, Status};
 
@@ -139,7 +139,7 @@ impl<'a> Watch<'a> {
         *self.finished.entry(node).or_default() += 1;
     }
 
-    fn commands(&mut self, event: Option<&Event>, commands: &[Command], state: &State) {
+    fn commands(&mut self, event: Option<&Event>, commands: &[Command], state: &RunState) {
         if let Some(
             Event::Done { seq, .. }
             | Event::Failed { seq, .. }
@@ -363,7 +363,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Something that may happen next.
-fn next(state: &State, dice: &mut Dice, step: usize, plain: bool) -> Event {
+fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
     let at = dice.below(state.open.len());
     let open = state.open.values().nth(at).expect("something is open");
     let seq = open.seq;
@@ -465,7 +465,7 @@ fn play(definition: &Definition, seed: u64, plain: bool) -> Status {
     state.status
 }
 
-fn replay(graph: &Graph, log: &[Played], end: &State) {
+fn replay(graph: &Graph, log: &[Played], end: &RunState) {
     let (mut state, _) = begin(graph, 0);
     for played in log {
         let values = kit::values(&played.vars);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_engine::{
-    Closed, Command, Cx, Event, Graph, MAX_STEPS, NodeIx, Open, Reopening, State, begin, reopen,
+    Closed, Command, Cx, Event, Graph, MAX_STEPS, NodeIx, Open, Reopening, RunState, begin, reopen,
 };
 use windlass_model::{Class, Code, Definition, Failure, Payload, RunNo, Status};
 
@@ -19,7 +19,7 @@ const LIVELY: usize = 60;
 
 struct Play<'a> {
     graph: &'a Graph,
-    state: State,
+    state: RunState,
     stored: kit::Stored,
     runs: i64,
 }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{PATIENCE, bridged};
 use crate::key::Key;
-use crate::provider::{Held, LockProvider};
+use crate::provider::{HeldLock, LockProvider};
 
 /// What its lines begin with, so that others' are not mistaken for them.
 const MARK: &str = "child: ";
@@ -33,7 +33,7 @@ pub async fn main(provider: Arc<dyn LockProvider>) {
             }
         }
     });
-    let mut held: Option<Box<dyn Held>> = None;
+    let mut held: Option<Box<dyn HeldLock>> = None;
     while let Some(line) = told.recv().await {
         let words: Vec<&str> = line.split(' ').collect();
         match words.as_slice() {

@@ -25,7 +25,7 @@ pub use self::stopping::{
 };
 use crate::key::Key;
 use crate::parts::Parts;
-use crate::provider::{Held, LockProvider};
+use crate::provider::{HeldLock, LockProvider};
 use crate::retry::{Policy, Retrying};
 
 /// A lease that passes while a test waits, but not while a machine stands still for a second or
@@ -124,7 +124,7 @@ pub fn run(case: impl Future<Output = ()>) {
 }
 
 /// Takes a lock that is free.
-pub(crate) async fn take(provider: &Arc<dyn LockProvider>, key: &Key) -> Box<dyn Held> {
+pub(crate) async fn take(provider: &Arc<dyn LockProvider>, key: &Key) -> Box<dyn HeldLock> {
     let held = provider
         .try_acquire(key)
         .await
@@ -137,7 +137,7 @@ pub(crate) async fn elsewhere(
     provider: &Arc<dyn LockProvider>,
     key: &Key,
     wait: Duration,
-) -> Option<Box<dyn Held>> {
+) -> Option<Box<dyn HeldLock>> {
     let (provider, key) = (Arc::clone(provider), key.clone());
     let asked = tokio::spawn(async move {
         if wait.is_zero() {

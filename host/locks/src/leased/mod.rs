@@ -3,7 +3,7 @@
 //!
 //! A backend only has to compare and write, each in one atomic step; see [`Backend`].
 
-mod grip;
+mod lease_guard;
 mod renewal;
 
 use std::collections::HashMap;
@@ -15,12 +15,12 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use self::grip::Grip;
+use self::lease_guard::LeaseGuard;
 use self::renewal::Renewals;
 use crate::key::Key;
-use crate::local::{Caller, Local, Place};
+use crate::local::{Caller, Local, LocalHold};
 use crate::parts::{Pace, Parts};
-use crate::provider::{Error, Held, Listed, LockProvider, Reach};
+use crate::provider::{Error, HeldLock, Listed, LockProvider, Reach};
 
 /// A lease that does not say otherwise, in all providers that have leases.
 pub const LEASE: Duration = Duration::from_secs(30);
@@ -68,10 +68,10 @@ pub(crate) trait Backend: Send + Sync + 'static {
 
 /// A provider on a backend with leases.
 pub(crate) struct Leased<B> {
-    inner: Arc<Inner<B>>,
+    inner: Arc<LeasedInner<B>>,
 }
 
-struct Inner<B> {
+struct LeasedInner<B> {
     backend: B,
     parts: Parts,
     lease: Duration,
@@ -92,7 +92,7 @@ impl<B: Backend> Leased<B> {
                  {SHORTEST_LEASE:?}"
             )));
         }
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(LeasedInner {
             backend,
             lease,
             local: Arc::default(),
@@ -107,7 +107,7 @@ impl<B: Backend> Leased<B> {
     }
 }
 
-impl<B: Backend> Inner<B> {
+impl<B: Backend> LeasedInner<B> {
     /// How long a question may take.
     fn patience(&self) -> Duration {
         (self.lease / 2).min(PATIENCE)
@@ -118,9 +118,9 @@ impl<B: Backend> Inner<B> {
     async fn take(
         self: &Arc<Self>,
         key: &Key,
-        place: Place,
+        place: LocalHold,
         left: Duration,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let holder = self.holder(key);
         let begin = self.parts.clock.monotonic();
         let patience = self.patience();
@@ -143,7 +143,7 @@ impl<B: Backend> Inner<B> {
             holder,
             token,
         };
-        Ok(Some(Box::new(Grip::new(self, lease, begin, place))))
+        Ok(Some(Box::new(LeaseGuard::new(self, lease, begin, place))))
     }
 
     fn holder(&self, key: &Key) -> String {
@@ -167,7 +167,7 @@ impl<B: Backend> Inner<B> {
         key: &Key,
         caller: Caller,
         timeout: Duration,
-    ) -> Result<Option<Box<dyn Held>>, Error> {
+    ) -> Result<Option<Box<dyn HeldLock>>, Error> {
         let deadline = self.parts.clock.monotonic().saturating_add(timeout);
         let left = || deadline.saturating_sub(self.parts.clock.monotonic());
         let mut pace = Pace::new();
@@ -219,7 +219,7 @@ impl<B: Backend> LockProvider for Leased<B> {
     fn try_acquire<'a>(
         &'a self,
         key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let place = self.inner.local.enter(key, Caller::current());
         async move {
             let Some(place) = place? else {
@@ -236,7 +236,7 @@ impl<B: Backend> LockProvider for Leased<B> {
         &'a self,
         key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         let caller = Caller::current();
         let (inner, key) = (Arc::clone(&self.inner), key.clone());
         let waiting = async move { inner.wait(&key, caller, timeout).await };
@@ -252,7 +252,7 @@ impl<B: Backend> LockProvider for Leased<B> {
     }
 }
 
-impl<B> Drop for Inner<B> {
+impl<B> Drop for LeasedInner<B> {
     fn drop(&mut self) {
         self.renewals.end();
     }

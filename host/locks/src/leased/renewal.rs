@@ -12,18 +12,18 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::{Backend, Inner, Lease, bounded};
+use super::{Backend, Lease, LeasedInner, bounded};
 use crate::provider::Lost;
 
 /// The locks that are held, and when each was renewed.
 #[derive(Default)]
 pub(super) struct Renewals {
-    state: Mutex<State>,
+    state: Mutex<RenewalState>,
     bell: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct State {
+struct RenewalState {
     next: u64,
     entries: HashMap<u64, Entry>,
 }
@@ -134,7 +134,7 @@ impl Entry {
 }
 
 /// Starts the task of a provider. It ends when the provider and all its locks have gone.
-pub(super) fn start<B: Backend>(inner: &Arc<Inner<B>>) {
+pub(super) fn start<B: Backend>(inner: &Arc<LeasedInner<B>>) {
     let bell = Arc::clone(&inner.renewals.bell);
     let weak = Arc::downgrade(inner);
     inner.parts.runtime.spawn(async move {
@@ -154,13 +154,13 @@ pub(super) fn start<B: Backend>(inner: &Arc<Inner<B>>) {
 }
 
 /// How long to wait; none once the provider has gone.
-fn next<B: Backend>(weak: &Weak<Inner<B>>) -> Option<Option<Duration>> {
+fn next<B: Backend>(weak: &Weak<LeasedInner<B>>) -> Option<Option<Duration>> {
     let inner = weak.upgrade()?;
     let now = inner.parts.clock.monotonic();
     Some(inner.renewals.wait(now, inner.lease))
 }
 
-async fn renew<B: Backend>(inner: &Inner<B>) {
+async fn renew<B: Backend>(inner: &LeasedInner<B>) {
     let now = inner.parts.clock.monotonic();
     let due = inner.renewals.due(now, inner.lease);
     if due.is_empty() {

@@ -11,7 +11,9 @@ use windlass_model::Clock;
 use windlass_model::metrics::Metrics;
 
 use crate::conformance::run;
-use crate::{Error, Held, Key, Listed, LockProvider, Lost, Parts, Policy, Reach, Retrying, codes};
+use crate::{
+    Error, HeldLock, Key, Listed, LockProvider, Lost, Parts, Policy, Reach, Retrying, codes,
+};
 
 /// What the provider says, in order; then that the lock is taken.
 #[derive(Clone, Copy)]
@@ -46,7 +48,7 @@ struct Told {
 }
 
 impl Told {
-    fn answer(&self, timeout: Option<Duration>) -> Result<Option<Box<dyn Held>>, Error> {
+    fn answer(&self, timeout: Option<Duration>) -> Result<Option<Box<dyn HeldLock>>, Error> {
         self.attempts.lock().push(timeout);
         let mut says = self.says.lock();
         if says.is_empty() {
@@ -79,7 +81,7 @@ impl LockProvider for Told {
     fn try_acquire<'a>(
         &'a self,
         _key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         std::future::ready(self.answer(None)).boxed()
     }
 
@@ -87,7 +89,7 @@ impl LockProvider for Told {
         &'a self,
         _key: &'a Key,
         timeout: Duration,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn Held>>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Box<dyn HeldLock>>, Error>> {
         std::future::ready(self.answer(Some(timeout))).boxed()
     }
 
@@ -103,7 +105,7 @@ struct Taken {
     release_fails: bool,
 }
 
-impl Held for Taken {
+impl HeldLock for Taken {
     fn key(&self) -> &Key {
         &self.key
     }

@@ -83,13 +83,13 @@ pub struct Histogram {
     pub(super) scale: u64,
     pub(super) bounds: &'static [u64],
     /// The numbers of each share of the threads, one share behind the other.
-    lines: Box<[Line]>,
+    lines: Box<[CacheLine]>,
 }
 
 /// Numbers that share a line of the processor's cache, and none with others.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Line([AtomicU64; LINE]);
+struct CacheLine([AtomicU64; LINE]);
 
 /// Numbers in a line.
 const LINE: usize = 8;
@@ -123,7 +123,7 @@ impl Histogram {
             scale,
             bounds,
             lines: (0..SHARES * lines_of(bounds))
-                .map(|_| Line::default())
+                .map(|_| CacheLine::default())
                 .collect(),
         }
     }

@@ -42,7 +42,7 @@ struct Plugin {
 
 /// What becomes of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Reservation {
     Granted,
     Waits(Ticket),
 }
@@ -78,10 +78,10 @@ impl Core {
     }
 
     /// Reserves so much for a plugin, [`Core::most`] at the most; waits if it has to.
-    pub(crate) fn ask(&mut self, no: PluginNo, bytes: u64) -> Asked {
+    pub(crate) fn ask(&mut self, no: PluginNo, bytes: u64) -> Reservation {
         let bytes = bytes.min(self.general);
         if self.ask_now(no, 0, bytes) {
-            return Asked::Granted;
+            return Reservation::Granted;
         }
         let ticket = self.next;
         self.next = self.next.wrapping_add(1);
@@ -90,7 +90,7 @@ impl Core {
             self.ring.push_back(no);
         }
         plugin.waiting.push_back((ticket, bytes));
-        Asked::Waits(ticket)
+        Reservation::Waits(ticket)
     }
 
     /// Reserves so much more for one who holds `own`, if that overtakes nobody.

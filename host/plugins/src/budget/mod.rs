@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 use windlass_model::metrics::Metrics;
 
-use self::core::{Asked, Core, Lack, PluginNo, Ticket};
+use self::core::{Core, Lack, PluginNo, Reservation, Ticket};
 
 pub use machine::machine_memory;
 
@@ -30,14 +30,14 @@ const GRAIN: u64 = 256 * 1024;
 
 /// The budget of one host.
 pub(crate) struct Budget {
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     /// Somebody waits.
     short: AtomicBool,
     most: u64,
     metrics: Arc<Metrics>,
 }
 
-struct State {
+struct BudgetState {
     core: Core,
     waiting: FxHashMap<Ticket, oneshot::Sender<()>>,
 }
@@ -55,7 +55,7 @@ impl Budget {
         metrics.plugin_memory_limit.set(total);
         Arc::new(Self {
             most: core.most(),
-            state: Mutex::new(State {
+            state: Mutex::new(BudgetState {
                 core,
                 waiting: FxHashMap::default(),
             }),
@@ -86,8 +86,8 @@ impl Budget {
             let mut state = self.state.lock();
             let asked = state.core.ask(no, bytes);
             let waits = match asked {
-                Asked::Granted => None,
-                Asked::Waits(ticket) => {
+                Reservation::Granted => None,
+                Reservation::Waits(ticket) => {
                     let (sender, granted) = oneshot::channel();
                     state.waiting.insert(ticket, sender);
                     Some((ticket, granted))
@@ -99,7 +99,7 @@ impl Budget {
                 Some(waits) => waits,
             }
         };
-        let mut place = Place {
+        let mut place = QueueEntry {
             budget: Arc::clone(self),
             no,
             ticket,
@@ -190,7 +190,7 @@ impl Budget {
         }
     }
 
-    fn cancel(&self, place: &Place) {
+    fn cancel(&self, place: &QueueEntry) {
         let mut state = self.state.lock();
         state.waiting.remove(&place.ticket);
         let (waited, granted) = state.core.cancel(place.no, place.ticket);
@@ -202,7 +202,7 @@ impl Budget {
         }
     }
 
-    fn tell(&self, state: &mut State, granted: Vec<Ticket>) {
+    fn tell(&self, state: &mut BudgetState, granted: Vec<Ticket>) {
         for ticket in granted {
             if let Some(sender) = state.waiting.remove(&ticket) {
                 // One who is gone gives it back by its place.
@@ -212,7 +212,7 @@ impl Budget {
         self.note(state);
     }
 
-    fn note(&self, state: &State) {
+    fn note(&self, state: &BudgetState) {
         let waiting = state.waiting.len();
         self.short.store(waiting > 0, Ordering::Relaxed);
         self.metrics.plugin_memory.set(state.core.held());
@@ -229,7 +229,7 @@ impl Budget {
 }
 
 /// A place in the line, until it is granted or nobody waits any more.
-struct Place {
+struct QueueEntry {
     budget: Arc<Budget>,
     no: PluginNo,
     ticket: Ticket,
@@ -237,7 +237,7 @@ struct Place {
     waits: bool,
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         if self.waits {
             self.budget.cancel(self);

@@ -55,9 +55,9 @@ pub(crate) enum Unresolved {
 type Found = Result<Arc<[SocketAddr]>, Unresolved>;
 
 /// Looks names up, for all plugins.
-pub(crate) struct Resolver(Arc<Shared>);
+pub(crate) struct Resolver(Arc<ResolverInner>);
 
-struct Shared {
+struct ResolverInner {
     lookup: Box<Lookup>,
     clock: Arc<dyn Clock>,
     /// Taken by lookups that have not ended.
@@ -70,7 +70,7 @@ struct Shared {
 #[derive(Default)]
 struct Names {
     /// Lookups that have not ended: at most one for each slot.
-    asked: HashMap<String, Asked>,
+    asked: HashMap<String, PendingLookup>,
     /// Lookups that were begun.
     begun: u64,
     /// Until when failed lookups are remembered.
@@ -79,14 +79,14 @@ struct Names {
     oldest: VecDeque<(Duration, String)>,
 }
 
-struct Asked {
+struct PendingLookup {
     since: Duration,
     answer: watch::Receiver<Option<Found>>,
 }
 
 /// A lookup that runs. Its end gives the slot back and tells those who wait.
 struct Asking {
-    shared: Arc<Shared>,
+    shared: Arc<ResolverInner>,
     name: String,
     answer: watch::Sender<Option<Found>>,
     _slot: OwnedSemaphorePermit,
@@ -100,7 +100,7 @@ impl Resolver {
         patience: Duration,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ResolverInner {
             lookup,
             clock,
             slots: Arc::new(Semaphore::new(slots.max(1))),
@@ -146,7 +146,7 @@ impl Resolver {
             return Ok(answer);
         }
         let (sender, answer) = watch::channel(None);
-        let asked = Asked {
+        let asked = PendingLookup {
             since: shared.clock.monotonic(),
             answer: answer.clone(),
         };
@@ -169,7 +169,7 @@ impl Resolver {
     }
 }
 
-impl Shared {
+impl ResolverInner {
     fn known(&self, name: &str) -> Result<Option<watch::Receiver<Option<Found>>>, Unresolved> {
         let now = self.clock.monotonic();
         self.names.lock().known(name, now, self.patience)

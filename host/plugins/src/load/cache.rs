@@ -19,11 +19,11 @@ use super::store;
 use crate::codes;
 use crate::description;
 use crate::error::{Error, chain};
-use crate::host::Shared;
+use crate::host::HostShared;
 
 /// The compiled component: from the cache, or compiled now.
 pub(super) fn component(
-    shared: &Shared,
+    shared: &HostShared,
     subject: &str,
     digest: &Digest,
     bytes: &[u8],
@@ -52,7 +52,7 @@ pub(super) fn component(
     component.map_err(|error| fault(chain(&error)))
 }
 
-fn cached(shared: &Shared, digest: &Digest) -> Option<Component> {
+fn cached(shared: &HostShared, digest: &Digest) -> Option<Component> {
     let file = place(shared, digest, "cwasm");
     let tag = std::fs::read(place(shared, digest, "tag")).ok()?;
     let code = std::fs::read(&file).ok()?;
@@ -82,7 +82,7 @@ fn cached(shared: &Shared, digest: &Digest) -> Option<Component> {
     }
 }
 
-fn keep(shared: &Shared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
+fn keep(shared: &HostShared, digest: &Digest, compiled: &[u8]) -> std::io::Result<()> {
     windlass_files::make_directory(&folder(shared))?;
     // The tag goes first away and comes last: what is found with its tag is whole.
     let tag = place(shared, digest, "tag");
@@ -102,7 +102,7 @@ const CODE: &[u8] = b"windlass compiled code 1";
 const DESCRIPTION: &[u8] = b"windlass description 01 ";
 
 /// Whether a host of this user has made this of a component, with this compiler.
-fn verify(shared: &Shared, what: &[u8], digest: &Digest, content: &[u8], tag: &[u8]) -> bool {
+fn verify(shared: &HostShared, what: &[u8], digest: &Digest, content: &[u8], tag: &[u8]) -> bool {
     with_parts(shared, what, digest, content, |parts| {
         shared.code_key.verify(parts, tag)
     })
@@ -110,7 +110,7 @@ fn verify(shared: &Shared, what: &[u8], digest: &Digest, content: &[u8], tag: &[
 
 /// The message of a tag. Every part but the last has a fixed length.
 fn with_parts<T>(
-    shared: &Shared,
+    shared: &HostShared,
     what: &[u8],
     digest: &Digest,
     content: &[u8],
@@ -131,7 +131,7 @@ fn is_own(file: &Path) -> bool {
 const TAG_BYTES: usize = 32;
 
 /// What the component answered when it was asked to describe itself.
-pub(super) fn description(shared: &Shared, digest: &Digest) -> Option<Vec<u8>> {
+pub(super) fn description(shared: &HostShared, digest: &Digest) -> Option<Vec<u8>> {
     let file = std::fs::File::open(place(shared, digest, "json")).ok()?;
     let longest = (TAG_BYTES + description::MAX_BYTES) as u64;
     let mut kept = Vec::new();
@@ -142,7 +142,7 @@ pub(super) fn description(shared: &Shared, digest: &Digest) -> Option<Vec<u8>> {
 }
 
 /// Keeps the answer.
-pub(super) fn keep_description(shared: &Shared, digest: &Digest, json: &[u8]) {
+pub(super) fn keep_description(shared: &HostShared, digest: &Digest, json: &[u8]) {
     let mut kept = with_parts(shared, DESCRIPTION, digest, json, |parts| {
         shared.code_key.tag(parts).to_vec()
     });
@@ -165,7 +165,7 @@ const MARK: &str = "used";
 /// Notes that the folder of this compiler is in use, and removes those of others that nobody
 /// has used for long. Without either, the next start is slower and the disk fuller, nothing
 /// else.
-pub(crate) fn clean(shared: &Shared) {
+pub(crate) fn clean(shared: &HostShared) {
     let own = folder(shared);
     let wall_ms = u64::try_from(shared.clock.wall_ms()).unwrap_or(0);
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(wall_ms);
@@ -212,7 +212,7 @@ fn is_unused(path: &Path, now: SystemTime) -> bool {
 }
 
 /// What tells compilers apart.
-fn compiler(shared: &Shared) -> u64 {
+fn compiler(shared: &HostShared) -> u64 {
     let mut hasher = DefaultHasher::new();
     shared
         .engine
@@ -221,11 +221,11 @@ fn compiler(shared: &Shared) -> u64 {
     hasher.finish()
 }
 
-fn folder(shared: &Shared) -> PathBuf {
+fn folder(shared: &HostShared) -> PathBuf {
     let compiler = compiler(shared);
     shared.options.cache_dir.join(format!("{compiler:016x}"))
 }
 
-fn place(shared: &Shared, digest: &Digest, ending: &str) -> PathBuf {
+fn place(shared: &HostShared, digest: &Digest, ending: &str) -> PathBuf {
     folder(shared).join(format!("{}.{ending}", digest.hex()))
 }

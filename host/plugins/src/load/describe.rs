@@ -15,8 +15,8 @@ use crate::codes;
 use crate::description::MAX_BYTES;
 use crate::error::Error;
 use crate::guest::{Guest, Ongoing, Stop};
-use crate::host::Shared;
-use crate::lane::{Lane, Track};
+use crate::host::HostShared;
+use crate::lane::{CallMode, Track};
 use crate::options::{Grants, Limits};
 use crate::plugin::{Describe, Entries, Exports, Terms};
 use crate::proof::Standing;
@@ -27,7 +27,7 @@ const DEADLINE: Duration = Duration::from_secs(3);
 
 /// The document, with no capabilities and under a deadline. Blocks.
 pub(super) fn ask(
-    shared: &Arc<Shared>,
+    shared: &Arc<HostShared>,
     subject: &str,
     pre: &InstancePre<Guest>,
     entries: &Entries,
@@ -79,14 +79,14 @@ pub(super) fn ask(
 }
 
 async fn ask_in(
-    shared: Arc<Shared>,
+    shared: Arc<HostShared>,
     terms: Arc<Terms>,
     (pre, entries): (InstancePre<Guest>, Entries),
     hold: Hold,
 ) -> Result<Body, (wasmtime::Error, bool)> {
     let mut store = run::store(&shared, &terms, hold);
     let started = shared.clock.monotonic();
-    let call = Ongoing::new(nobody(), Lane::Fiber, started, DEADLINE);
+    let call = Ongoing::new(nobody(), CallMode::Fiber, started, DEADLINE);
     store.data_mut().call = Some(Box::new(call));
     let answer = tokio::time::timeout(DEADLINE, call_describe(&mut store, &pre, &entries)).await;
     let refused = store.data_mut().limiter.take_refused();

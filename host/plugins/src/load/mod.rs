@@ -29,7 +29,7 @@ use crate::budget::{INSTANCE_BYTES, Peak};
 use crate::codes;
 use crate::description::Description;
 use crate::error::{Error, chain};
-use crate::host::Shared;
+use crate::host::HostShared;
 use crate::imports::{self, Imports};
 use crate::lane::Track;
 use crate::options::{Grants, Isolation, Limits, Settings};
@@ -82,7 +82,7 @@ pub(crate) fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
 
 /// Makes a plugin of what a file held.
 pub(crate) fn load(
-    shared: &Arc<Shared>,
+    shared: &Arc<HostShared>,
     file: &Path,
     bytes: Vec<u8>,
     evidence: Evidence,
@@ -120,7 +120,7 @@ pub(crate) fn load(
 
 /// Denies the component of a denied file as well, and says which it is. Nothing else comes of the
 /// file.
-fn deny(shared: &Shared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
+fn deny(shared: &HostShared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
     let is_read = bytes.len() as u64 <= shared.options.max_component_bytes;
     let made = is_read.then(|| {
         let made = shared.compiles.work(|| shape::component(subject, bytes));
@@ -141,18 +141,18 @@ fn deny(shared: &Shared, subject: &str, raw: &Digest, bytes: Vec<u8>) -> Error {
 }
 
 /// What the component store has under a digest.
-pub(crate) fn bytes(shared: &Shared, digest: &Digest) -> Result<Vec<u8>, Error> {
+pub(crate) fn bytes(shared: &HostShared, digest: &Digest) -> Result<Vec<u8>, Error> {
     store::find(&shared.options, digest).map(|(_, bytes)| bytes)
 }
 
 /// Makes a plugin of what the component store has under a digest.
-pub(crate) fn stored(shared: &Arc<Shared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
+pub(crate) fn stored(shared: &Arc<HostShared>, digest: &Digest) -> Result<Arc<Plugin>, Error> {
     let (file, bytes) = store::find(&shared.options, digest)?;
     build(shared, &file, *digest, &bytes, &Evidence::default())
 }
 
 fn build(
-    shared: &Arc<Shared>,
+    shared: &Arc<HostShared>,
     file: &Path,
     digest: Digest,
     bytes: &[u8],
@@ -276,7 +276,7 @@ fn entries(component: &Component) -> Entries {
 }
 
 /// What a component needs before it has done anything has to fit.
-fn check_needs(shared: &Shared, component: &Component, subject: &str) -> Result<(), Error> {
+fn check_needs(shared: &HostShared, component: &Component, subject: &str) -> Result<(), Error> {
     let Some(needs) = component.resources_required() else {
         return Ok(());
     };
@@ -332,7 +332,7 @@ fn share(fibers: u32) -> usize {
 }
 
 /// More than others have only a component that is proved; less every one of the name.
-fn limits(shared: &Shared, settings: &Settings, standing: &Standing) -> Limits {
+fn limits(shared: &HostShared, settings: &Settings, standing: &Standing) -> Limits {
     let default = &shared.options.limits;
     let mut limits = match (&settings.limits, standing) {
         (None, _) => default.clone(),

@@ -73,9 +73,9 @@ pub struct Unreadable {
 
 /// All secrets of a host, by name. Printing them prints the names. A clone is the same.
 #[derive(Clone, Default)]
-pub struct Secrets(Option<Arc<Inner>>);
+pub struct Secrets(Option<Arc<SecretsInner>>);
 
-struct Inner {
+struct SecretsInner {
     secrets: BTreeMap<String, Secret>,
     values: ArcSwap<Values>,
     looked: Mutex<Instant>,
@@ -119,7 +119,7 @@ impl Secrets {
         for (name, secret) in &secrets {
             by_name.insert(name.clone(), read(name, &secret.source)?);
         }
-        Ok(Self(Some(Arc::new(Inner {
+        Ok(Self(Some(Arc::new(SecretsInner {
             secrets,
             values: ArcSwap::from_pointee(Values::of(by_name)),
             looked: Mutex::new(now()),
@@ -242,7 +242,7 @@ impl Secret {
     }
 }
 
-impl Inner {
+impl SecretsInner {
     /// Reads the files again that have changed.
     fn look(&self) {
         let old = self.values.load_full();

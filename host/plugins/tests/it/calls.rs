@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_model::{Body, Class, Outcome, Payload};
-use windlass_plugins::{Disposition, Lane, Memory, MemoryError, Purity, Reason, Resumption};
+use windlass_plugins::{CallMode, Disposition, Memory, MemoryError, Purity, Reason, Resumption};
 
 use crate::rig::{Rig, bare, call, context, earn_trust, failure, output, trigger, vars};
 
@@ -37,11 +37,11 @@ fn the_chain_executor_gets_inline_after_sixteen_triggers() {
     let rig = Rig::new();
     let chain = rig.plugin("chain-executor");
     for _ in 0..16 {
-        assert_eq!(chain.lane(), Lane::Fiber);
+        assert_eq!(chain.lane(), CallMode::Fiber);
         let returned = rig.io.block_on(Arc::clone(&chain).accept(trigger(None)));
         vars(returned.result.unwrap());
     }
-    assert_eq!(chain.lane(), Lane::Inline);
+    assert_eq!(chain.lane(), CallMode::Inline);
     vars(chain.accept_inline(trigger(None)).result.unwrap());
 }
 
@@ -160,7 +160,7 @@ fn memory_is_read_by_path() {
     }
     let rig = Rig::new();
     let steps = rig.plugin("steps");
-    assert_eq!(steps.lane(), Lane::Fiber);
+    assert_eq!(steps.lane(), CallMode::Fiber);
     let get = |path: &str| {
         let mut call = call("steps/memory", &json!({ "path": path }), &Value::Null);
         call.cx.memory = Some(Arc::new(Vars));

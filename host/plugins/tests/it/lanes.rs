@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use windlass_model::Class;
-use windlass_plugins::Lane;
+use windlass_plugins::CallMode;
 
 use crate::rig::{Rig, bare, call, earn_trust, failure, output};
 
@@ -20,7 +20,7 @@ fn a_slow_call_costs_the_trust_and_regaining_it_takes_longer() {
     earn_trust(&rig, &plugin, || slow(0));
     output(plugin.execute_inline(slow(200)));
     for _ in 0..63 {
-        assert_eq!(plugin.lane(), Lane::Fiber);
+        assert_eq!(plugin.lane(), CallMode::Fiber);
         output(rig.fiber(&plugin, slow(0)));
     }
 }
@@ -36,14 +36,14 @@ fn a_slow_call_is_noticed_while_it_runs_and_too_many_close_the_inline_lane() {
         move || output(plugin.execute_inline(slow(1_500)))
     });
     let mut looks = 0;
-    while plugin.lane() == Lane::Inline || echo.lane() == Lane::Inline {
+    while plugin.lane() == CallMode::Inline || echo.lane() == CallMode::Inline {
         looks += 1;
         assert!(looks < 1_000 && !worker.is_finished(), "it was not noticed");
         std::thread::park_timeout(Duration::from_millis(1));
     }
     worker.join().unwrap();
-    assert_eq!(echo.lane(), Lane::Inline);
-    assert_eq!(plugin.lane(), Lane::Fiber);
+    assert_eq!(echo.lane(), CallMode::Inline);
+    assert_eq!(plugin.lane(), CallMode::Fiber);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use windlass_model::Class;
-use windlass_plugins::Lane;
+use windlass_plugins::CallMode;
 
 use crate::rig::{Rig, bare, call, earn_trust, failure, output};
 
@@ -75,7 +75,7 @@ fn a_plain_call_without_room_is_put_off_and_waits_on_a_fiber() {
         output(returned);
     };
     failure(returned, Class::Limit, "WL-R150");
-    assert_eq!(echo.lane(), Lane::Fiber);
+    assert_eq!(echo.lane(), CallMode::Fiber);
     let waits = rig.io.spawn(Arc::clone(&echo).execute(bare("echo/echo")));
     cancel.cancel();
     failure(

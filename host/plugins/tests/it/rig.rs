@@ -295,7 +295,7 @@ pub(crate) fn vars(disposition: Disposition) -> Option<Value> {
 #[track_caller]
 pub(crate) fn earn_trust(rig: &Rig, plugin: &Arc<Plugin>, make: impl Fn() -> Call) {
     for _ in 0..64 {
-        if plugin.lane() == windlass_plugins::Lane::Inline {
+        if plugin.lane() == windlass_plugins::CallMode::Inline {
             return;
         }
         let _ = rig.fiber(plugin, make());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_model::Class;
-use windlass_plugins::{Lane, Purity};
+use windlass_plugins::{CallMode, Purity};
 
 use crate::rig::{Rig, bare, earn_trust, failure, output};
 
@@ -38,7 +38,7 @@ fn a_guest_that_sleeps_is_woken_by_its_deadline() {
         .unwrap();
     assert_eq!(
         (sleeper.lane(), sleeper.purity),
-        (Lane::Fiber, Purity::Pure)
+        (CallMode::Fiber, Purity::Pure)
     );
     let mut call = bare("wat/run");
     call.timeout = Some(Duration::from_millis(100));

@@ -15,7 +15,7 @@ use windlass_store::write::Fenced;
 use super::outcome::Standing;
 use super::starting::ended;
 use super::stimuli::{bookmark_of, send, send_here, written};
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use super::{question, used_up};
 use crate::error::Error;
 
@@ -127,7 +127,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     /// Resumes a bookmark, if it is there, with an answer that fits.
     fn resume(&self, row: Option<BookmarkRow>, input: Payload) -> Result<Sent, Error> {
         let Some(row) = row else {
@@ -137,18 +137,18 @@ impl Inner {
             });
         };
         question::check(&row, &input)?;
-        let resume = |taker| Resume {
+        let resume = |claim_for| Resume {
             token: row.bookmark.token,
             input,
             blobs: Vec::new(),
-            taker,
+            claim_for,
             at_ms: self.clock.wall_ms(),
         };
         let Some(runtime) = self.runtime() else {
             return self.tell(resume(None));
         };
         let numbers = runtime.membership.numbers();
-        let resume = |taker| Ok(self.store.write(resume(taker))?);
+        let resume = |claim_for| Ok(self.store.write(resume(claim_for))?);
         runtime.shared.delivered(&numbers, resume)
     }
 

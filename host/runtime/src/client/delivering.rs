@@ -9,7 +9,7 @@ use windlass_model::{Digest, InstanceId, Payload, TriggerType};
 use windlass_store::Writer as _;
 use windlass_store::rows::Created;
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use crate::derived;
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -65,7 +65,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn deliver(&self, delivery: Delivery) -> Result<Delivered, Error> {
         let Delivery {
             definition,

@@ -4,7 +4,7 @@ use windlass_model::LetterNo;
 use windlass_store::letters::{DeleteLetter, Lettered, PurgeLetters, ReplayLetter};
 use windlass_store::{Store, Writer as _};
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use super::{tell, used_up};
 use crate::error::Error;
 
@@ -22,7 +22,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn replay(&self, no: LetterNo) -> Result<Lettered, Error> {
         let lettered = self.numbered(|numbers| {
             let trigger = numbers.trigger().ok_or_else(used_up)?;

@@ -10,11 +10,11 @@ use windlass_store::Writer as _;
 use windlass_store::rows::{PinsRow, RunRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use crate::catalog::Pins;
 use crate::codes;
 use crate::error::Error;
-use crate::transfer::{self, Accept, Incoming, Place, Seal};
+use crate::transfer::{self, Accept, ImportTarget, Incoming, Seal};
 
 /// What became of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl WorkflowClient {
     pub async fn import(
         &self,
         document: Bytes,
-        place: Place,
+        place: ImportTarget,
         accept: Accept,
     ) -> Result<Imported, Error> {
         let keys = self.exports()?;
@@ -87,7 +87,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn export(&self, id: InstanceId, keys: &ExportKeys) -> Result<Bytes, Error> {
         let store = self.store.as_ref();
         let taken = store
@@ -136,7 +136,7 @@ impl Inner {
         Ok(records)
     }
 
-    fn import(&self, incoming: Incoming, place: Place) -> Result<Imported, Error> {
+    fn import(&self, incoming: Incoming, place: ImportTarget) -> Result<Imported, Error> {
         let seal = incoming.seal();
         let store = self.store.as_ref();
         let (definition, pins) = (incoming.definition.clone(), incoming.pins.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_model::{InstanceId, InstanceNo, Status};
 use windlass_store::rows::InstanceRow;
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use crate::error::Error;
 use crate::runtime::result_of;
 use crate::wait::{RunResult, Waiter};
@@ -92,7 +92,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn look(&self, id: InstanceId) -> Result<(InstanceRow, Option<RunResult>), Error> {
         let store = self.store.as_ref();
         let row = store

@@ -56,14 +56,14 @@ const KEPT_BYTES: usize = 16 * 1024;
 /// The text of the schema of an answer, as it stands in the metadata of a bookmark.
 fn schema_of(row: &BookmarkRow) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Asked<'a> {
+    struct QuestionMetadata<'a> {
         #[serde(borrow, default)]
         schema: Option<&'a RawValue>,
     }
     let metadata = row.bookmark.metadata.as_deref()?;
     // A struct can be read of an array, too.
     if metadata.first() == Some(&b'{')
-        && let Ok(Asked {
+        && let Ok(QuestionMetadata {
             schema: Some(schema),
         }) = serde_json::from_slice(metadata)
     {

@@ -24,7 +24,7 @@ use windlass_store::rows::{InstanceRow, JournalRow, NewBlob, NewTrigger};
 
 use super::outcome::Standing;
 use super::used_up;
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     pub(crate) fn retry(&self, id: InstanceId, retry: &Retry) -> Result<(), Error> {
         self.retry_for(id, retry, None)
     }
@@ -154,7 +154,7 @@ impl Inner {
         let at_ms = self.clock.wall_ms();
         let scopes = store.scopes(row.no)?;
         let scopes = scopes.iter().map(|(no, bytes)| (*no, &**bytes));
-        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
+        let mut state = windlass_engine::RunState::decode(graph, &row.state, scopes)
             .map_err(|error| Error::Unreadable(error.to_string()))?;
         let mut blobs = Vec::new();
         let how = self.how(row.no, graph, retry, &mut blobs)?;

@@ -4,7 +4,7 @@ use windlass_model::InstanceId;
 use windlass_store::Writer as _;
 use windlass_store::lives::{LifeOp, Lived};
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use crate::codes;
 use crate::error::Error;
 use crate::request::{StartRequest, Started};
@@ -78,7 +78,7 @@ impl WorkflowClient {
                 {
                     // Here, because compiling takes a turn.
                     let definition = request.definition.clone();
-                    let compile = |inner: &Inner| {
+                    let compile = |inner: &ClientInner| {
                         let plugins = inner.resources().plugins()?;
                         inner.catalog().prepare(definition, &plugins).map(drop)
                     };
@@ -100,7 +100,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     fn create(&self, request: &StartRequest, due: Due) -> Result<Started, Error> {
         let prepared = self
             .catalog()

@@ -10,7 +10,7 @@ use windlass_model::stimulus::{self, BookmarkTag, Stimulus};
 use windlass_model::{Digest, Numbers, StimulusId, StimulusNo, TriggerType, valid};
 use windlass_store::published::BindingRow;
 use windlass_store::rows::{DefinitionRow, NewInstance};
-use windlass_store::stimuli::{BookmarkRow, NewStimulus, Send, SendOutcome, Sent, Taker};
+use windlass_store::stimuli::{BookmarkRow, ClaimFor, NewStimulus, Send, SendOutcome, Sent};
 use windlass_store::write::Fenced;
 use windlass_store::{Store, Writer as _};
 
@@ -18,7 +18,7 @@ use crate::catalog::Prepared;
 use crate::codes;
 use crate::error::Error;
 use crate::request::StartRequest;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How often what a stimulus starts is looked up again because somebody has published
 /// something in between. Whoever publishes without a pause comes in between every other time.
@@ -32,7 +32,7 @@ pub fn new_stimulus_id() -> StimulusId {
 /// Sends a stimulus in a process that runs workflows: it claims the runs that the stimulus starts
 /// and resumes, if it has room.
 pub(crate) fn send_here(
-    shared: &Shared,
+    shared: &RuntimeShared,
     store: &dyn Store,
     numbers: &Numbers,
     id: StimulusId,
@@ -46,8 +46,15 @@ pub(crate) fn send_here(
             .catalog
             .prepare(definition, &shared.base.plugins)
     };
-    shared.delivered(numbers, |taker| {
-        let sent = send(store, &prepare, numbers, (&stimulus, None), taker, now_ms)?;
+    shared.delivered(numbers, |claim_for| {
+        let sent = send(
+            store,
+            &prepare,
+            numbers,
+            (&stimulus, None),
+            claim_for,
+            now_ms,
+        )?;
         Ok(sent.ok_or(Fenced)?)
     })
 }
@@ -138,7 +145,7 @@ pub(crate) fn send(
     prepare: &Prepare<'_>,
     numbers: &Numbers,
     (stimulus, queued): (&NewStimulus, Option<StimulusNo>),
-    taker: Option<Taker>,
+    claim_for: Option<ClaimFor>,
     now_ms: i64,
 ) -> Result<Option<Sent>, Error> {
     for _ in 0..TRIES {
@@ -157,7 +164,7 @@ pub(crate) fn send(
             starts,
             queued,
             limit: Send::LIMIT,
-            taker,
+            claim_for,
             at_ms: now_ms,
         };
         match store.write(send)? {

@@ -9,7 +9,7 @@ use windlass_store::outside::{
 };
 use windlass_store::{Store, Writer as _};
 
-use super::workflow::{Inner, WorkflowClient};
+use super::workflow::{ClientInner, WorkflowClient};
 use super::{tell, used_up};
 use crate::codes;
 use crate::error::Error;
@@ -42,7 +42,7 @@ impl WorkflowClient {
     }
 }
 
-impl Inner {
+impl ClientInner {
     pub(crate) fn schedule(&self, wish: Schedule) -> Result<(TriggerId, Scheduled), Error> {
         let store = self.store.as_ref();
         let id = wish

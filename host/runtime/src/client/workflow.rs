@@ -26,20 +26,20 @@ use crate::scheduler::core::Event;
 /// client.
 #[derive(Clone)]
 pub struct WorkflowClient {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<ClientInner>,
     turns: Turns,
     exports: Option<Arc<ExportKeys>>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct ClientInner {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
-    place: Place,
+    place: Attachment,
     hints: OnceLock<Hints>,
 }
 
 /// Where the client is.
-enum Place {
+enum Attachment {
     /// In a process that runs workflows: its numbers, waiters and shards are used.
     Local(Arc<Runtime>),
     /// Somewhere else. Definitions are compiled here, on plugins that are loaded when an operation
@@ -64,7 +64,7 @@ impl WorkflowClient {
             Arc::clone(&shared.base.store),
             Arc::clone(&shared.base.clock),
         );
-        Self::new(store, clock, Place::Local(Arc::clone(runtime)))
+        Self::new(store, clock, Attachment::Local(Arc::clone(runtime)))
     }
 
     /// A client in any process on the store. It is a member of that only for as long as it
@@ -74,11 +74,15 @@ impl WorkflowClient {
         clock: Arc<dyn Clock>,
         resources: Arc<dyn Resources>,
     ) -> Self {
-        Self::new(store, clock, Place::Detached(Catalog::default(), resources))
+        Self::new(
+            store,
+            clock,
+            Attachment::Detached(Catalog::default(), resources),
+        )
     }
 
-    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, place: Place) -> Self {
-        let inner = Inner {
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, place: Attachment) -> Self {
+        let inner = ClientInner {
             store,
             clock,
             place,
@@ -116,7 +120,7 @@ impl WorkflowClient {
     /// Does something that blocks, when it is its turn.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&Inner) -> Result<T, Error> + Send + 'static,
+        ask: impl FnOnce(&ClientInner) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let inner = Arc::clone(&self.inner);
         let asked = self.turns.next().await.spend(move || ask(&inner));
@@ -125,31 +129,31 @@ impl WorkflowClient {
 
     /// Does something that blocks, on this thread.
     #[cfg(test)]
-    pub(crate) fn now<T>(&self, ask: impl FnOnce(&Inner) -> T) -> T {
+    pub(crate) fn now<T>(&self, ask: impl FnOnce(&ClientInner) -> T) -> T {
         ask(&self.inner)
     }
 }
 
-impl Inner {
+impl ClientInner {
     pub(super) fn runtime(&self) -> Option<&Arc<Runtime>> {
         match &self.place {
-            Place::Local(runtime) => Some(runtime),
-            Place::Detached(..) => None,
+            Attachment::Local(runtime) => Some(runtime),
+            Attachment::Detached(..) => None,
         }
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
         match &self.place {
-            Place::Local(runtime) => &runtime.shared.base.catalog,
-            Place::Detached(catalog, _) => catalog,
+            Attachment::Local(runtime) => &runtime.shared.base.catalog,
+            Attachment::Detached(catalog, _) => catalog,
         }
     }
 
     /// What only some operations need.
     pub(super) fn resources(&self) -> &dyn Resources {
         match &self.place {
-            Place::Local(runtime) => runtime.as_ref(),
-            Place::Detached(_, resources) => resources.as_ref(),
+            Attachment::Local(runtime) => runtime.as_ref(),
+            Attachment::Detached(_, resources) => resources.as_ref(),
         }
     }
 

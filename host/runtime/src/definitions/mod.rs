@@ -24,8 +24,8 @@ use windlass_model::Clock;
 use windlass_plugins::Host;
 use windlass_store::Store;
 
-use crate::alone::Alone;
 use crate::error::Error;
+use crate::exclusive::Exclusive;
 use crate::topology::Topology;
 
 pub use self::refresh::Refreshed;
@@ -68,7 +68,7 @@ pub struct Definitions {
     clock: Arc<dyn Clock>,
     options: Options,
     /// Only where there are other processes.
-    alone: Option<Alone>,
+    exclusive: Option<Exclusive>,
     files: Mutex<files::Files>,
 }
 
@@ -88,13 +88,13 @@ impl Definitions {
                 *directory = whole;
             }
         }
-        let alone = topology.locks();
+        let locks = topology.locks();
         Self {
             store,
             plugins,
             clock,
             options,
-            alone: alone.map(|locks| Alone::new(Arc::clone(locks), io)),
+            exclusive: locks.map(|locks| Exclusive::new(Arc::clone(locks), io)),
             files: Mutex::default(),
         }
     }
@@ -106,32 +106,34 @@ impl Definitions {
 
     /// Does something that one process at a time does; none if another is at it. On one machine
     /// there is nobody to keep out.
-    fn alone<T>(
+    fn exclusively<T>(
         &self,
         keys: &[Key],
         work: impl FnOnce(&dyn Fn() -> bool) -> T,
     ) -> Result<Option<T>, Error> {
-        self.alone_within(Duration::ZERO, keys, work)
+        self.exclusively_within(Duration::ZERO, keys, work)
     }
 
     /// As [`Self::alone`], but waits so long for each lock.
-    fn alone_within<T>(
+    fn exclusively_within<T>(
         &self,
         at_most: Duration,
         keys: &[Key],
         work: impl FnOnce(&dyn Fn() -> bool) -> T,
     ) -> Result<Option<T>, Error> {
-        match &self.alone {
+        match &self.exclusive {
             None => Ok(Some(work(&|| true))),
-            Some(alone) => alone.try_within(at_most, keys, work),
+            Some(exclusive) => exclusive.try_within(at_most, keys, work),
         }
     }
 
     /// Indexes what starts a workflow, while nobody else does.
     fn index<T>(&self, workflow: &str, work: impl FnOnce() -> T) -> Result<T, Error> {
-        match &self.alone {
+        match &self.exclusive {
             None => Ok(work()),
-            Some(alone) => alone.wait_and_do(&Key::index(workflow), refresh::INDEXING, work),
+            Some(exclusive) => {
+                exclusive.wait_and_do(&Key::index(workflow), refresh::INDEXING, work)
+            }
         }
     }
 }

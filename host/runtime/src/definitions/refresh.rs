@@ -50,7 +50,7 @@ impl Definitions {
             Upkeep::Refresh(names.to_vec())
         };
         let no = self.request(what.clone())?;
-        let done = self.alone(&self.keys(&what)?, |held| {
+        let done = self.exclusively(&self.keys(&what)?, |held| {
             let refreshed = self.refresh_now(&what, held)?;
             self.done(no)?;
             Ok::<_, Error>(refreshed)
@@ -89,7 +89,7 @@ impl Definitions {
             let Some(row) = rows.find(|row| mine(&row.what) && !busy.contains(&row.no)) else {
                 return Ok(());
             };
-            let done = self.alone_within(BRIEFLY, &self.keys(&row.what)?, |held| {
+            let done = self.exclusively_within(BRIEFLY, &self.keys(&row.what)?, |held| {
                 // Whoever had the lock before may have done it.
                 if !self.waits(row.no)? {
                     return Ok(());

@@ -60,7 +60,7 @@ impl Definitions {
     /// next one who looks.
     pub fn reload(&self) -> Result<Upkept<Reloaded>, Error> {
         let no = self.request(Upkeep::Reload)?;
-        let done = self.alone(&[Key::reload()], |held| {
+        let done = self.exclusively(&[Key::reload()], |held| {
             let reloaded = self.reload_now(true, false, held)?;
             self.done(no)?;
             Ok::<_, Error>(reloaded)
@@ -84,7 +84,8 @@ impl Definitions {
         if !self.files.lock().differ(&present, again) {
             return Ok(Upkept::Done(Reloaded::default()));
         }
-        let done = self.alone(&[Key::reload()], |held| self.reload_now(false, again, held))?;
+        let done =
+            self.exclusively(&[Key::reload()], |held| self.reload_now(false, again, held))?;
         let Some(reloaded) = done else {
             return Ok(Upkept::AlreadyInProgress);
         };

@@ -11,7 +11,7 @@ use windlass_periodic::{Bell, Periodic, Rest};
 use super::Turn;
 use crate::scheduler::core::Event;
 use crate::shard::Message;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How long nobody looks again, whatever is heard: under load there is word all the time.
 const BREATH: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const BREATH: Duration = Duration::from_secs(1);
 ///
 /// The system has no thread to give.
 pub(crate) fn watch(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeShared>,
     bell: Bell,
     every: Duration,
 ) -> std::io::Result<Periodic> {
@@ -34,7 +34,7 @@ pub(crate) fn watch(
     })
 }
 
-fn look(shared: &Shared) {
+fn look(shared: &RuntimeShared) {
     let now_ms = shared.base.clock.wall_ms();
     match shared
         .intake
@@ -54,7 +54,7 @@ fn look(shared: &Shared) {
 }
 
 /// Tells the parts of the process whether it is paused now.
-pub(crate) fn tell(shared: &Shared) {
+pub(crate) fn tell(shared: &RuntimeShared) {
     if shared.intake.pause.is_on() {
         shared.intake.scheduler.send(Event::Pause);
         shared.broadcast(|| Message::Drain);

@@ -6,9 +6,9 @@
 //!
 //! The worker wakes when it is rung for, at most every [`PACE`], and otherwise every [`IDLE`].
 //! Then it sends all that there is, page by page. Where several processes share the store, the
-//! same worker is wrapped, so that one at a time is at it ([`exclusive`]).
+//! same worker is wrapped, so that one at a time is at it ([`exclusive_worker`]).
 
-mod exclusive;
+mod exclusive_worker;
 mod sender;
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use windlass_periodic::{Periodic, Rest};
 
-use self::exclusive::Exclusive;
+use self::exclusive_worker::ExclusiveWorker;
 pub(crate) use self::sender::Sender;
-use crate::alone::Alone;
 use crate::error::Error;
+use crate::exclusive::Exclusive;
 use crate::scheduler::driver::Membership;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// Looks at the queue when nobody rang.
 const IDLE: Duration = Duration::from_secs(10);
@@ -76,15 +76,15 @@ pub(crate) enum Round {
 
 /// Starts the worker.
 pub(crate) fn start(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeShared>,
     membership: &Arc<Membership>,
 ) -> std::io::Result<Periodic> {
     let sender = Sender::new(shared, membership);
     let worker: Box<dyn Worker + Send> = match shared.base.topology.locks() {
         None => Box::new(sender),
         Some(locks) => {
-            let alone = Alone::new(Arc::clone(locks), shared.base.io.clone());
-            Box::new(Exclusive::new(sender, alone))
+            let exclusive = Exclusive::new(Arc::clone(locks), shared.base.io.clone());
+            Box::new(ExclusiveWorker::new(sender, exclusive))
         }
     };
     let clock = Arc::clone(&shared.base.clock);

@@ -12,16 +12,16 @@ use crate::client::send;
 use crate::error::Error;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// The worker of a process, as it is on one machine.
 pub(crate) struct Sender {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
     membership: Arc<Membership>,
 }
 
 impl Sender {
-    pub(crate) fn new(shared: &Arc<Shared>, membership: &Arc<Membership>) -> Self {
+    pub(crate) fn new(shared: &Arc<RuntimeShared>, membership: &Arc<Membership>) -> Self {
         Self {
             shared: Arc::clone(shared),
             membership: Arc::clone(membership),

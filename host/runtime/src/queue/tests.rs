@@ -7,10 +7,10 @@ use std::time::Duration;
 use windlass_locks::{InProcess, Key, LockProvider};
 use windlass_periodic::Rest;
 
-use super::exclusive::Exclusive;
+use super::exclusive_worker::ExclusiveWorker;
 use super::{IDLE, PACE, RESIGNAL, Round, Worker, rest};
-use crate::alone::Alone;
 use crate::error::Error;
+use crate::exclusive::Exclusive;
 
 #[track_caller]
 fn check(round: Option<Round>, expected: Rest) {
@@ -58,9 +58,9 @@ fn who_finds_somebody_at_the_queue_skips_it() {
     };
     let locks: Arc<dyn LockProvider> = Arc::new(InProcess::new(parts));
     let counting = Counting::default();
-    let worker = Exclusive::new(
+    let worker = ExclusiveWorker::new(
         &counting,
-        Alone::new(Arc::clone(&locks), tokio.handle().clone()),
+        Exclusive::new(Arc::clone(&locks), tokio.handle().clone()),
     );
     let other = tokio
         .block_on(locks.try_acquire(&Key::queue_worker()))

@@ -14,7 +14,7 @@ use windlass_model::{BlobRef, Body, Payload};
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
 
-use super::line::{Head, Line, Names};
+use super::line::{ArchiveLine, Head, Names};
 use crate::error::Error;
 
 /// Records that are in memory at once.
@@ -40,7 +40,7 @@ impl Archive {
         }
         let failed = |error| self.failed(error);
         let file = self.open(row.finished_ms.unwrap_or_default())?;
-        let mut line = Line::begin(file, &head, &journal).map_err(failed)?;
+        let mut line = ArchiveLine::begin(file, &head, &journal).map_err(failed)?;
         let mut before = None;
         loop {
             let runs = store.runs(row.no, before, PAGE)?;

@@ -126,12 +126,12 @@ impl<'a> Record<'a> {
 }
 
 /// Writes a run, its executions as they come: there may be many.
-pub(super) struct Line<W: Write> {
+pub(super) struct ArchiveLine<W: Write> {
     file: W,
     first: bool,
 }
 
-impl<W: Write> Line<W> {
+impl<W: Write> ArchiveLine<W> {
     /// Begins a line, up to the list of executions.
     pub(super) fn begin(mut file: W, head: &Head, journal: &[JournalRow]) -> io::Result<Self> {
         open(&mut file, head)?;

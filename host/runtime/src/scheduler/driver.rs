@@ -18,7 +18,7 @@ use windlass_store::{Sink, Ticket, Verb as _, Write, Writer as _, Wrote};
 use super::core::{Action, Core, Event, Now};
 use crate::error::Error;
 use crate::shard::{Arrival, Message, REASON_BYTES};
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// Where events for the scheduler are sent.
 #[derive(Clone)]
@@ -81,7 +81,7 @@ pub enum Scope {
 
 /// What the driver needs besides the shared parts.
 pub(crate) struct Driver {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RuntimeShared>,
     pub(crate) core: Core,
     pub(crate) membership: Arc<Membership>,
     pub(crate) sink: Arc<dyn Sink>,
@@ -415,7 +415,7 @@ impl Driver {
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     fn arrive(&self, arrival: Arrival) {
         if let Some(shard) = self.shard(arrival.claimed.row.no) {
             shard.send(Message::Arrived(Box::new(arrival)));

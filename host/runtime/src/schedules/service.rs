@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::scheduler::core::Event;
 use crate::scheduler::driver::Membership;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How long the store is left alone after it was in trouble.
 const TROUBLE: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ const BREATH: Duration = Duration::from_millis(20);
 ///
 /// The system has no thread to give.
 pub(crate) fn start(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeShared>,
     membership: &Arc<Membership>,
     bell: Bell,
     scan_ms: u64,
@@ -68,13 +68,13 @@ fn plan(planner: &mut Planner, maker: &Ready, scan_ms: u64) -> Rest {
 
 /// Makes instances of the definitions that the store has, on the plugins that there are now.
 pub(crate) struct Ready {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
     membership: Arc<Membership>,
 }
 
 impl Ready {
     /// Of a process.
-    pub(crate) fn new(shared: &Arc<Shared>, membership: &Arc<Membership>) -> Self {
+    pub(crate) fn new(shared: &Arc<RuntimeShared>, membership: &Arc<Membership>) -> Self {
         Self {
             shared: Arc::clone(shared),
             membership: Arc::clone(membership),

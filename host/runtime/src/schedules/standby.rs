@@ -17,11 +17,11 @@ const WAITING: usize = 1_000;
 pub(crate) struct Standby {
     /// Whether anybody waits: every run that ends asks.
     awaited: AtomicBool,
-    inner: Mutex<Inner>,
+    inner: Mutex<StandbyInner>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct StandbyInner {
     behind: FxHashMap<InstanceId, ScheduleNo>,
     /// Schedules whose turn it is.
     ready: Vec<ScheduleNo>,

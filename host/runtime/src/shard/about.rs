@@ -5,7 +5,7 @@ use windlass_engine::NodeIx;
 use windlass_model::{InstanceId, Seq};
 use windlass_plugins::CallContext;
 
-use super::hot::Hot;
+use super::owned::OwnedInstance;
 
 /// What a log line about a trigger says besides its message.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl<'a> TriggerContext<'a> {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// Of a trigger of this instance.
     pub(crate) fn about(&self, trigger: Seq) -> TriggerContext<'_> {
         let open = self.state.run_of(trigger);

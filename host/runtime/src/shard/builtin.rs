@@ -5,9 +5,9 @@ use windlass_engine::expr::Template;
 use windlass_model::file::{parse_duration_ms, parse_instant_ms};
 use windlass_model::{Class, Failure, Payload};
 
-use super::hot::Hot;
 use super::memory::Unread;
 use super::outcome::Settled;
+use super::owned::OwnedInstance;
 use super::work::{Address, Patch};
 use crate::codes;
 use crate::shared::Base;
@@ -20,7 +20,7 @@ fn until(text: &str, now_ms: i64) -> Result<i64, String> {
         .ok_or_else(|| format!("`{text}` is neither a duration like `5s` nor an RFC 3339 instant"))
 }
 
-impl Hot {
+impl OwnedInstance {
     /// Until when a `wait` node waits.
     pub(super) fn wait_until(
         &mut self,

@@ -10,8 +10,8 @@ use windlass_model::{Class, Failure, Payload, ScopeNo, Seq, TriggerType, valid};
 use windlass_plugins::{Call, CallContext, Cancel, Resumption};
 use windlass_store::Store;
 
-use super::hot::{Hot, Stage};
 use super::memory::{Unread, json_of};
+use super::owned::{OwnedInstance, Stage};
 use super::work::{Address, Ask, Patch, Work};
 use crate::catalog::Executor;
 use crate::codes;
@@ -19,7 +19,7 @@ use crate::guest_view;
 use crate::shared::Base;
 
 /// What is known of an execution before it begins, whoever made its trigger.
-pub(super) struct Asked {
+pub(super) struct CallFacts {
     pub(super) node: Option<NodeIx>,
     pub(super) scope: ScopeNo,
     pub(super) first: Seq,
@@ -27,11 +27,11 @@ pub(super) struct Asked {
     pub(super) attempt: u32,
 }
 
-impl Hot {
+impl OwnedInstance {
     /// What a trigger asks for. None: it belongs to nothing.
-    pub(super) fn asked(&self, seq: Seq) -> Option<Asked> {
+    pub(super) fn asked(&self, seq: Seq) -> Option<CallFacts> {
         if let Some(open) = self.state.run_of(seq) {
-            return Some(Asked {
+            return Some(CallFacts {
                 node: Some(open.node),
                 scope: open.scope,
                 first: open.first,
@@ -40,7 +40,7 @@ impl Hot {
             });
         }
         let outside = self.held.get(&seq)?.outside.as_ref()?;
-        Some(Asked {
+        Some(CallFacts {
             node: outside.node.map(NodeIx),
             scope: ScopeNo::ROOT,
             first: seq,

@@ -8,17 +8,17 @@ use windlass_store::rows::{NewInstance, Parent};
 
 use super::Message;
 use super::execute::Begun;
-use super::hot::{Hot, Stage};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
-use super::state::State;
+use super::owned::{OwnedInstance, Stage};
+use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::catalog::Prepared;
 use crate::codes;
 use crate::derived;
 use crate::error::Error;
 use crate::request::StartRequest;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How many parents an instance may have above it.
 const DEPTH: u32 = 32;
@@ -31,7 +31,7 @@ pub(crate) struct Resolved {
     found: Result<Arc<Prepared>, Error>,
 }
 
-impl Hot {
+impl OwnedInstance {
     /// Begins a node that runs a workflow, or ends it once that has ended.
     pub(super) fn child(
         &mut self,
@@ -39,7 +39,7 @@ impl Hot {
         open: &Open,
         name: &str,
         patch: &Patch,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Result<Begun, Unread> {
         let again = open.kind == TriggerType::Retry;
         match self.given(open)? {
@@ -121,23 +121,23 @@ impl Hot {
     }
 }
 
-impl State {
+impl ShardState {
     /// What a node run starts has been looked up.
-    pub(super) fn resolved(&mut self, resolved: Resolved, shared: &Arc<Shared>) {
+    pub(super) fn resolved(&mut self, resolved: Resolved, shared: &Arc<RuntimeShared>) {
         let Resolved {
             to,
             input,
             patch,
             found,
         } = resolved;
-        let Some(hot) = self
-            .hots
+        let Some(owned) = self
+            .owned
             .get(&to.instance)
-            .filter(|hot| hot.epoch == to.epoch)
+            .filter(|owned| owned.epoch == to.epoch)
         else {
             return;
         };
-        let held = hot.held.get(&to.seq);
+        let held = owned.held.get(&to.seq);
         if !held.is_some_and(|held| matches!(held.stage, Stage::Running(_))) {
             return;
         }
@@ -145,7 +145,7 @@ impl State {
             return self.interrupted(to, shared);
         }
         let now_ms = shared.base.clock.wall_ms();
-        let child = found.and_then(|prepared| hot.new_child(to, input, &prepared, now_ms));
+        let child = found.and_then(|prepared| owned.new_child(to, input, &prepared, now_ms));
         let settled = match child {
             Ok(child) => Settled::Child(Box::new(child)),
             Err(Error::Store(error)) => {
@@ -161,7 +161,7 @@ impl State {
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     /// The workflow of this name: the published version, or else what lies beside the file that
     /// is being run.
     fn resolve(&self, name: &str) -> Result<Arc<Prepared>, Error> {

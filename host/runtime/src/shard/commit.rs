@@ -14,13 +14,13 @@ use windlass_store::letters::{DeadTrigger, NewDeadLetter};
 use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
-use super::hot::{Asked, Held, Hot, Outside, Stage};
+use super::owned::{Extras, HeldTrigger, Outside, OwnedInstance, Stage};
 use super::settle::Before;
-use super::state::{Pending, State, Then};
+use super::shard_state::{Pending, ShardState, Then};
 use super::work::Address;
 use crate::catalog::is_pure;
 use crate::derived;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use crate::wait::RunResult;
 
 /// What a step did, ready to be committed.
@@ -60,8 +60,8 @@ impl Step {
     }
 
     /// What the consumer asked for comes before what the node did.
-    pub(super) fn ask_first(&mut self, asked: Asked) {
-        let Asked { effects, blobs, .. } = asked;
+    pub(super) fn ask_first(&mut self, asked: Extras) {
+        let Extras { effects, blobs, .. } = asked;
         let by_node = std::mem::replace(&mut self.effects, effects);
         self.effects.sent.extend(by_node.sent);
         self.effects.scheduled.extend(by_node.scheduled);
@@ -99,23 +99,23 @@ pub(super) struct Rows {
 
 /// The trigger that a step uses up, and the node run behind it.
 struct Used {
-    held: Held,
+    held: HeldTrigger,
     before: Option<Before>,
     now_ms: i64,
 }
 
-impl State {
+impl ShardState {
     /// Hands a step over with the next batch.
-    pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<Shared>) {
+    pub(super) fn commit(&mut self, to: Address, step: Step, shared: &Arc<RuntimeShared>) {
         windlass_model::failpoint::pass("before-commit");
         if !step.bookmarks.is_empty() {
             windlass_model::failpoint::pass("before-bookmark");
         }
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
         };
-        let Some((commit, then, ahead)) = hot.commit(to, step, shared) else {
-            tracing::error!(instance = %hot.id, "the numbers of this membership are used up");
+        let Some((commit, then, ahead)) = owned.commit(to, step, shared) else {
+            tracing::error!(instance = %owned.id, "the numbers of this membership are used up");
             shared
                 .intake
                 .scheduler
@@ -134,12 +134,12 @@ impl State {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     fn commit(
         &mut self,
         to: Address,
         mut step: Step,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<(Commit, Then, Vec<Seq>)> {
         let now_ms = step.now_ms;
         let used = Used {
@@ -250,7 +250,7 @@ impl Hot {
         if self.is_halted() {
             !self.is_running()
         } else {
-            !self.held.values().any(Held::is_claimed)
+            !self.held.values().any(HeldTrigger::is_claimed)
         }
     }
 
@@ -259,7 +259,7 @@ impl Hot {
         command: Command,
         used: &Used,
         rows: &mut Rows,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<()> {
         match command {
             Command::Run(open) | Command::Schedule(open) => {
@@ -308,7 +308,7 @@ impl Hot {
     }
 
     /// Something open is not wanted any more, nor is what it waits for.
-    fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &Shared) {
+    fn cancel(&mut self, open: Open, rows: &mut Rows, shared: &RuntimeShared) {
         if let Some(held) = self.held.remove(&open.seq) {
             held.leaves(self.no, open.seq, shared);
             rows.removed.push(Removed::unused(held.no));
@@ -332,7 +332,7 @@ impl Hot {
         open: &Open,
         used: &Used,
         rows: &mut Rows,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<()> {
         let run = used.before.filter(|before| before.first == open.first);
         let same_phase = run.is_some_and(|before| before.phase == open.phase);
@@ -392,7 +392,7 @@ impl Hot {
 
     /// Whether something may begin before what led to it is durable. Commits become durable in
     /// their order, so whatever else follows begins only when all of it is.
-    fn runs_ahead(&self, open: &Open, shared: &Shared) -> bool {
+    fn runs_ahead(&self, open: &Open, shared: &RuntimeShared) -> bool {
         let graph = &self.prepared.graph;
         if graph.options().commit != CommitStrategy::Burst {
             return false;
@@ -404,7 +404,7 @@ impl Hot {
     }
 
     /// Takes a resumption that came while a node run was not waiting.
-    fn take_late(&mut self, first: Seq, rows: &mut Rows, shared: &Shared) -> Option<Bytes> {
+    fn take_late(&mut self, first: Seq, rows: &mut Rows, shared: &RuntimeShared) -> Option<Bytes> {
         let seq = self.late_for(first)?;
         let held = self.held.remove(&seq)?;
         held.leaves(self.no, seq, shared);
@@ -416,7 +416,7 @@ impl Hot {
     fn write_trigger(
         &mut self,
         mut trigger: NewTrigger,
-        used: &Held,
+        used: &HeldTrigger,
         rows: &mut Rows,
     ) -> Option<TriggerNo> {
         // The first successor takes the place of the row that is used up.
@@ -433,9 +433,9 @@ impl Hot {
         } else {
             Stage::Waiting
         };
-        let held = Held {
+        let held = HeldTrigger {
             given: trigger.payload.clone(),
-            ..Held::new(no, token, stage)
+            ..HeldTrigger::new(no, token, stage)
         };
         self.held.insert(trigger.seq, held);
         rows.triggers.push(trigger);
@@ -492,10 +492,10 @@ impl Hot {
             let given = vars.and_then(|vars| vars.inline().cloned());
             let mut trigger = outside_row(&outside, seq, scheduled.at_ms, given);
             trigger.no = no;
-            let held = Held {
+            let held = HeldTrigger {
                 given: trigger.payload.clone(),
                 outside: Some(Box::new(outside)),
-                ..Held::new(no, Token(0), Stage::Waiting)
+                ..HeldTrigger::new(no, Token(0), Stage::Waiting)
             };
             if rows.triggers.is_empty() {
                 // Nothing else takes the place of the row that is used up, and this one has a
@@ -504,7 +504,7 @@ impl Hot {
                 trigger.no = used_no;
                 self.held.insert(
                     seq,
-                    Held {
+                    HeldTrigger {
                         no: used_no,
                         token,
                         ..held
@@ -524,7 +524,7 @@ impl Hot {
         &self,
         step: &mut Step,
         rows: &Rows,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) -> (Vec<windlass_store::stimuli::NewBookmark>, Vec<NewInstance>) {
         let (Some((no, seq)), Some(before)) = (rows.waits, step.before) else {
             return (Vec::new(), Vec::new());
@@ -578,7 +578,7 @@ impl Hot {
     }
 
     /// The run has ended: whatever is left of it is not wanted any more.
-    fn let_go(&mut self, shared: &Shared) {
+    fn let_go(&mut self, shared: &RuntimeShared) {
         for (seq, held) in std::mem::take(&mut self.held) {
             held.leaves(self.no, seq, shared);
         }

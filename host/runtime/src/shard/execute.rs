@@ -10,14 +10,14 @@ use windlass_plugins::Returned as Back;
 
 use super::about::{TriggerContext, log_about};
 use super::call::gone;
-use super::hot::Hot;
 use super::memory::{Unread, json_of, take_apart};
 use super::outcome::{Ran, Settled};
-use super::state::State;
+use super::owned::OwnedInstance;
+use super::shard_state::ShardState;
 use super::suspend;
 use super::work::{Address, Patch, Work};
 use crate::observe::Observed;
-use crate::shared::{Base, Shared};
+use crate::shared::{Base, RuntimeShared};
 
 /// How a node begins.
 #[expect(
@@ -33,29 +33,29 @@ pub(super) enum Begun {
     Elsewhere,
 }
 
-impl State {
+impl ShardState {
     /// Runs the node, with what a consumer assigned.
     pub(super) fn execute(
         &mut self,
         to: Address,
         patch: Patch,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        let hot = self.hots.get_mut(&to.instance)?;
-        let open = hot.state.run_of(to.seq)?.clone();
-        let prepared = Arc::clone(&hot.prepared);
+        let owned = self.owned.get_mut(&to.instance)?;
+        let open = owned.state.run_of(to.seq)?.clone();
+        let prepared = Arc::clone(&owned.prepared);
         let plan = prepared.graph.node(open.node)?;
         if let Some(observer) = &shared.listeners.observer {
             observer.observe(&Observed::Started {
-                instance: hot.id,
+                instance: owned.id,
                 node: &plan.name,
                 attempt: open.attempt,
             });
         }
         windlass_model::failpoint::pass_for("execute", &plan.name);
-        hot.interrupt = shared.bursts.overdue.interrupt();
-        let begun = hot.begin_node(to, &open, &plan.kind, &patch, shared);
-        hot.interrupt = Interrupt::default();
+        owned.interrupt = shared.bursts.overdue.interrupt();
+        let begun = owned.begin_node(to, &open, &plan.kind, &patch, shared);
+        owned.interrupt = Interrupt::default();
         match begun {
             Ok(Begun::Work(work)) => return work,
             Ok(Begun::Elsewhere) => {}
@@ -86,7 +86,7 @@ impl State {
         to: Address,
         back: Back<Outcome>,
         patch: Patch,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) {
         if let Some(after) = back.put_off {
             self.deferred_call(to, after, back.result.err(), shared);
@@ -130,14 +130,14 @@ impl State {
         to: Address,
         after: Duration,
         why: Option<Failure>,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) {
-        if let Some(hot) = self.hots.get_mut(&to.instance) {
+        if let Some(owned) = self.owned.get_mut(&to.instance) {
             // The consumer is asked again when the trigger is due, and asks for effects again.
-            if let Some(held) = hot.held.get_mut(&to.seq) {
+            if let Some(held) = owned.held.get_mut(&to.seq) {
                 held.asked = None;
             }
-            log_put_off(&hot.about(to.seq), after, why.as_ref());
+            log_put_off(&owned.about(to.seq), after, why.as_ref());
         }
         let until_ms = put_off_until(&*shared.base.clock, after);
         self.settle(to, Settled::Later { until_ms }, Ran::default(), shared);
@@ -159,14 +159,14 @@ pub(super) fn log_put_off(about: &TriggerContext<'_>, after: Duration, why: Opti
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     fn begin_node(
         &mut self,
         to: Address,
         open: &Open,
         kind: &PlanKind,
         patch: &Patch,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Result<Begun, Unread> {
         let base = &shared.base;
         self.step = (open.kind, open.attempt);

@@ -7,13 +7,13 @@ use windlass_model::{Payload, RunNo, ScopeNo, Seq, Status};
 use windlass_store::write::NewItem;
 
 use super::commit::{Ending, Step};
-use super::hot::Hot;
 use super::memory::Unread;
+use super::owned::OwnedInstance;
 use super::work::Patch;
 use crate::codes;
 use crate::shared::{Base, Bursts};
 
-impl Hot {
+impl OwnedInstance {
     /// Renders what the items of for-eaches come to, as often as the engine asks for it.
     /// What follows from that is part of the same step.
     pub(super) fn emit(

@@ -3,16 +3,16 @@
 //! With a provider of locks besides the store, an instance that was claimed is not touched
 //! before its lock `workflow-instance:{id}` is there. Asking for it and giving it back are
 //! orders that a shard hands out with its writes, so that no worker waits for them; the
-//! [`Doorkeeper`](crate::doorkeeper::Doorkeeper) carries them out. Where no provider is
+//! [`BurstLocks`](crate::burst_locks::BurstLocks) carries them out. Where no provider is
 //! configured nothing of this happens.
 
 use windlass_model::{Epoch, InstanceId, InstanceNo, Seq};
 
-use super::hot::{Hot, Outside, Stage};
-use super::state::State;
-use crate::doorkeeper::Door;
+use super::owned::{Outside, OwnedInstance, Stage};
+use super::shard_state::ShardState;
+use crate::burst_locks::BurstLock;
 use crate::scheduler::core::Event;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use crate::wait::Ended;
 
 /// After how long an instance that was shut out is claimed again, in milliseconds.
@@ -23,9 +23,9 @@ pub(crate) enum Guard {
     /// Nothing.
     Open,
     /// A lock that was asked for.
-    Asked,
+    Extras,
     /// Nothing, because this is held.
-    Held(Door),
+    HeldLock(BurstLock),
 }
 
 /// What a shard wants of a lock.
@@ -44,29 +44,29 @@ pub(crate) enum Order {
         /// Of which instance.
         no: InstanceNo,
         /// What is held.
-        door: Door,
+        door: BurstLock,
     },
 }
 
 /// What came of asking for a lock.
 pub(crate) enum Taken {
     /// The burst may begin.
-    Held(Door),
+    HeldLock(BurstLock),
     /// Somebody has it, or nobody can tell.
     Refused,
     /// It was held, and is not any more.
     Lost,
 }
 
-impl State {
+impl ShardState {
     /// Asks for the lock of a burst, if it needs one.
-    pub(super) fn ask(&mut self, no: InstanceNo, shared: &Shared) {
+    pub(super) fn ask(&mut self, no: InstanceNo, shared: &RuntimeShared) {
         if shared.base.topology.burst_locks().is_none() {
             return;
         }
-        if let Some(hot) = self.hots.get_mut(&no) {
-            hot.guard = Guard::Asked;
-            let (id, epoch) = (hot.id, hot.epoch);
+        if let Some(owned) = self.owned.get_mut(&no) {
+            owned.guard = Guard::Extras;
+            let (id, epoch) = (owned.id, owned.epoch);
             self.orders.push(Order::Take { no, id, epoch });
         }
     }
@@ -77,23 +77,29 @@ impl State {
     }
 
     /// The lock of a burst has come, or not, or went.
-    pub(super) fn locked(&mut self, no: InstanceNo, epoch: Epoch, taken: Taken, shared: &Shared) {
-        let hot = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch);
-        match (taken, hot) {
-            (Taken::Held(door), Some(hot)) if matches!(hot.guard, Guard::Asked) => {
-                hot.guard = Guard::Held(door);
-                for seq in hot.lined_up() {
+    pub(super) fn locked(
+        &mut self,
+        no: InstanceNo,
+        epoch: Epoch,
+        taken: Taken,
+        shared: &RuntimeShared,
+    ) {
+        let owned = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch);
+        match (taken, owned) {
+            (Taken::HeldLock(door), Some(owned)) if matches!(owned.guard, Guard::Extras) => {
+                owned.guard = Guard::HeldLock(door);
+                for seq in owned.lined_up() {
                     self.make_ready(no, seq, shared);
                 }
             }
             // The burst has ended, or was given up, while the lock was on its way.
-            (Taken::Held(door), _) => self.orders.push(Order::Give { no, door }),
-            (Taken::Refused, Some(hot)) if matches!(hot.guard, Guard::Asked) => {
-                tracing::debug!(instance = %hot.id, "the lock of a run is not to be had: giving it back");
+            (Taken::HeldLock(door), _) => self.orders.push(Order::Give { no, door }),
+            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Extras) => {
+                tracing::debug!(instance = %owned.id, "the lock of a run is not to be had: giving it back");
                 self.shut_out(no, epoch, shared);
             }
-            (Taken::Lost, Some(hot)) if matches!(hot.guard, Guard::Held(_)) => {
-                tracing::warn!(instance = %hot.id, "the lock of a run is lost: interrupting it");
+            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::HeldLock(_)) => {
+                tracing::warn!(instance = %owned.id, "the lock of a run is lost: interrupting it");
                 shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
             }
@@ -103,7 +109,7 @@ impl State {
 
     /// Nothing of an instance may go on here: it is given back, and what its guests still
     /// return is thrown away. What is on its way to the store is decided there.
-    pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
+    pub(super) fn shut_out(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
         let Some((_, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
         };
@@ -115,14 +121,14 @@ impl State {
     }
 
     /// A burst is over: its lock goes.
-    pub(super) fn unlock(&mut self, hot: &mut Hot) {
-        if let Guard::Held(door) = std::mem::replace(&mut hot.guard, Guard::Open) {
-            self.orders.push(Order::Give { no: hot.no, door });
+    pub(super) fn unlock(&mut self, owned: &mut OwnedInstance) {
+        if let Guard::HeldLock(door) = std::mem::replace(&mut owned.guard, Guard::Open) {
+            self.orders.push(Order::Give { no: owned.no, door });
         }
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// What is claimed and has not begun, in order.
     fn lined_up(&self) -> Vec<Seq> {
         let ready = self.held.iter();
@@ -136,7 +142,7 @@ impl Hot {
 
     /// Whether it has to wait for its lock.
     pub(super) fn is_shut(&self) -> bool {
-        matches!(self.guard, Guard::Asked)
+        matches!(self.guard, Guard::Extras)
     }
 }
 

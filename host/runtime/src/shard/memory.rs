@@ -12,7 +12,7 @@ use windlass_model::stimulus::{BookmarkTag, WaitId};
 use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
 use windlass_store::Store;
 
-use super::hot::Hot;
+use super::owned::OwnedInstance;
 use super::work::Patch;
 use crate::codes;
 use crate::links::Links;
@@ -271,7 +271,7 @@ pub(crate) fn json_of(store: &dyn Store, payload: &Payload) -> Result<Bytes, Unr
     Ok(serde_json::to_vec(&text).unwrap_or_default().into())
 }
 
-impl Hot {
+impl OwnedInstance {
     /// The values that compiled expressions name, as a scope sees them, with a consumer's
     /// patch laid over them.
     pub(crate) fn values(

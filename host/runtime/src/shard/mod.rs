@@ -14,15 +14,15 @@ mod early;
 mod execute;
 mod finish;
 mod guard;
-mod hot;
 mod mark;
 mod memory;
 mod outcome;
 mod outside;
+mod owned;
 mod refused;
 mod sends;
 mod settle;
-mod state;
+mod shard_state;
 mod step;
 mod suspend;
 pub(crate) mod work;
@@ -46,9 +46,9 @@ use work::Returned;
 
 pub use burst::BurstBounds;
 pub(crate) use guard::{Order, Taken};
-pub(crate) use hot::Hot;
+pub(crate) use owned::OwnedInstance;
 pub(crate) use sends::INCIDENT;
-pub(crate) use state::State;
+pub(crate) use shard_state::ShardState;
 pub(crate) use step::REASON_BYTES;
 
 /// What other threads hand to a shard.
@@ -99,7 +99,7 @@ pub(crate) type Reply = oneshot::Sender<Result<OrFenced<Created>, Error>>;
 /// A new instance that this process will run.
 pub(crate) struct Birth {
     pub(crate) new: NewInstance,
-    pub(crate) state: windlass_engine::State,
+    pub(crate) state: windlass_engine::RunState,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) reply: Reply,
@@ -110,7 +110,7 @@ pub(crate) struct Shard {
     pub(crate) index: usize,
     inbox: Mutex<Vec<Message>>,
     bell: Condvar,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<ShardState>,
     /// Which thread drives the shard: raised to take it away from one that is stuck in a guest.
     pub(crate) driver: AtomicU64,
     /// Since when the driving thread has been in a guest.
@@ -123,7 +123,7 @@ impl Shard {
             index,
             inbox: Mutex::new(Vec::new()),
             bell: Condvar::new(),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(ShardState::default()),
             driver: AtomicU64::new(0),
             in_guest: GuestMark::default(),
         })

@@ -9,8 +9,8 @@ use windlass_model::{Again, Bookmark, Digest, Failure, LogLine, Payload, RunStat
 use windlass_plugins::call::Effects;
 use windlass_store::rows::{NewInstance, RunRow};
 
-use super::hot::Hot;
 use super::memory::Unread;
+use super::owned::OwnedInstance;
 use super::suspend::expiry;
 use super::work::{Address, Patch};
 use crate::shared::Base;
@@ -97,7 +97,7 @@ impl Prepared {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// Completes the record, and makes an event of it. What is not an execution has no record.
     pub(super) fn prepare(
         &mut self,

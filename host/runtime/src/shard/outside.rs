@@ -12,12 +12,12 @@ use windlass_store::write::Removed;
 
 use super::about::log_about;
 use super::commit::Step;
-use super::hot::{Hot, Outside, Stage};
 use super::outcome::{Ran, Settled};
-use super::state::State;
+use super::owned::{Outside, OwnedInstance, Stage};
+use super::shard_state::ShardState;
 use super::work::{Address, Patch};
 use crate::codes;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How long a late resumption waits for its node run to be suspended again, and a trigger for
 /// a critical section, before it looks again.
@@ -33,13 +33,13 @@ pub(super) enum Fate {
     Dead(&'static str, Option<Failure>),
 }
 
-impl State {
+impl ShardState {
     /// Carries out what needs no consumer. Answers false if the trigger goes to one.
-    pub(super) fn control(&mut self, to: Address, shared: &Arc<Shared>) -> bool {
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+    pub(super) fn control(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return true;
         };
-        let Some(outside) = hot.outside(to.seq) else {
+        let Some(outside) = owned.outside(to.seq) else {
             return false;
         };
         match outside.kind {
@@ -62,15 +62,15 @@ impl State {
         true
     }
 
-    fn cancel_one(&mut self, to: Address, target: Seq, shared: &Arc<Shared>) {
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+    fn cancel_one(&mut self, to: Address, target: Seq, shared: &Arc<RuntimeShared>) {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
         };
-        if hot.state.run_of(target).is_none() && target.is_outside() {
+        if owned.state.run_of(target).is_none() && target.is_outside() {
             let mut step = Step::new(None, shared.base.clock.wall_ms());
-            if let Some(held) = hot.held.remove(&target) {
-                held.leaves(hot.no, target, shared);
-                hot.gone.insert(target);
+            if let Some(held) = owned.held.remove(&target) {
+                held.leaves(owned.no, target, shared);
+                owned.gone.insert(target);
                 step.removed.push(Removed::used(held.no));
             }
             return self.commit(to, step, shared);
@@ -79,17 +79,17 @@ impl State {
     }
 
     /// A resumption that came while its node run was not waiting.
-    fn late(&mut self, to: Address, detail: &Bytes, shared: &Arc<Shared>) {
+    fn late(&mut self, to: Address, detail: &Bytes, shared: &Arc<RuntimeShared>) {
         let Ok(About::Resume { first }) = About::decode(detail) else {
             return self.conclude(to, Fate::Dead("failed", Some(unknown())), shared);
         };
-        let Some(hot) = self.hots.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.instance) else {
             return;
         };
-        let waits = hot.state.open.values().find(|open| open.first == first);
+        let waits = owned.state.open.values().find(|open| open.first == first);
         match waits.map(|open| open.seq) {
             None => self.conclude(to, Fate::Dead("stale", None), shared),
-            Some(seq) if hot.is_unresumed(seq) => self.deliver(to, seq, shared),
+            Some(seq) if owned.is_unresumed(seq) => self.deliver(to, seq, shared),
             Some(_) => {
                 let again_ms = to.started_ms.saturating_add(AGAIN_MS);
                 self.conclude(to, Fate::Again(again_ms), shared);
@@ -99,20 +99,20 @@ impl State {
 
     /// Resumes a node run with a late resumption: its row takes the place of the one that
     /// waits, which goes with it.
-    fn deliver(&mut self, to: Address, waiting: Seq, shared: &Arc<Shared>) {
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+    fn deliver(&mut self, to: Address, waiting: Seq, shared: &Arc<RuntimeShared>) {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
         };
-        let (Some(mut late), Some(row)) = (hot.held.remove(&to.seq), hot.held.remove(&waiting))
+        let (Some(mut late), Some(row)) = (owned.held.remove(&to.seq), owned.held.remove(&waiting))
         else {
             return;
         };
-        hot.gone.insert(to.seq);
+        owned.gone.insert(to.seq);
         late.outside = None;
         late.replaces = Some(Removed::unused(row.no));
         late.stage = Stage::Ready;
         let suspicious = late.suspicion != Suspicion::None;
-        hot.held.insert(waiting, late);
+        owned.held.insert(waiting, late);
         self.make_ready(to.instance, waiting, shared);
         if suspicious {
             // It stands in line under its new name, and the old one would never leave.
@@ -121,13 +121,13 @@ impl State {
     }
 
     /// Ends a trigger from outside without an execution.
-    pub(super) fn conclude(&mut self, to: Address, fate: Fate, shared: &Arc<Shared>) {
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+    pub(super) fn conclude(&mut self, to: Address, fate: Fate, shared: &Arc<RuntimeShared>) {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return;
         };
         let now_ms = shared.base.clock.wall_ms();
         let mut step = Step::new(None, now_ms);
-        let asked = hot.held.get_mut(&to.seq);
+        let asked = owned.held.get_mut(&to.seq);
         if let Some(asked) = asked.and_then(|held| held.asked.take())
             && (matches!(fate, Fate::Used) || asked.rejects)
         {
@@ -137,11 +137,11 @@ impl State {
             Fate::Used => {}
             Fate::Again(again_ms) => step.again_ms = Some(again_ms),
             Fate::Dead(reason, failure) => {
-                let about = hot.about(to.seq);
+                let about = owned.about(to.seq);
                 let why = failure.as_ref().map_or("", |failure| &failure.message);
                 log_about!(warn, about, reason, why, "a trigger is a dead letter");
                 step.dead
-                    .extend(hot.letter(to.seq, reason, failure, now_ms));
+                    .extend(owned.letter(to.seq, reason, failure, now_ms));
             }
         }
         self.commit(to, step, shared);
@@ -149,10 +149,10 @@ impl State {
 
     /// Lets a trigger from outside run its node. If it cannot, says what becomes of it.
     pub(super) fn admit(&mut self, to: Address) -> Result<(), Fate> {
-        let Some(hot) = self.hots.get_mut(&to.instance) else {
+        let Some(owned) = self.owned.get_mut(&to.instance) else {
             return Ok(());
         };
-        let Some(outside) = hot.outside(to.seq) else {
+        let Some(outside) = owned.outside(to.seq) else {
             return Ok(());
         };
         let Some(node) = outside.node.map(NodeIx) else {
@@ -178,8 +178,8 @@ impl State {
             collect: None,
             waiting: false,
         };
-        let prepared = Arc::clone(&hot.prepared);
-        match hot.state.admit(&prepared.graph, open) {
+        let prepared = Arc::clone(&owned.prepared);
+        match owned.state.admit(&prepared.graph, open) {
             Ok(()) => Ok(()),
             Err(Refused::Busy) => Err(Fate::Again(to.started_ms.saturating_add(AGAIN_MS))),
             Err(Refused::Closed) => Err(Fate::Dead("closed", None)),
@@ -188,7 +188,7 @@ impl State {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// What a trigger from outside says, as long as it is not being executed.
     pub(super) fn outside(&self, seq: Seq) -> Option<Outside> {
         if self.state.run_of(seq).is_some() {

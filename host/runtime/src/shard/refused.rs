@@ -24,10 +24,10 @@ use windlass_model::{Class, Failure, InstanceNo, Seq};
 use windlass_store::Error;
 
 use super::outcome::{Ran, Settled};
-use super::state::State;
+use super::shard_state::ShardState;
 use super::work::Address;
 use crate::codes;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// Refusals after which less is asked of the store, each time.
 const TRIES: u32 = 3;
@@ -132,18 +132,18 @@ impl Refusal {
     }
 }
 
-impl State {
+impl ShardState {
     /// Does what is left to be done with a trigger whose step the store has refused too often.
     /// Answers false if the step is to be done.
-    pub(super) fn remedied(&mut self, to: Address, shared: &Arc<Shared>) -> bool {
+    pub(super) fn remedied(&mut self, to: Address, shared: &Arc<RuntimeShared>) -> bool {
         let Some(remedy) = self.refusals.remedy(to.instance, to.seq) else {
             return false;
         };
-        let Some(hot) = self.hots.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.instance) else {
             return true;
         };
-        let is_outside = hot.outside(to.seq).is_some();
-        let is_timeout = hot.state.timeout == Some(to.seq);
+        let is_outside = owned.outside(to.seq).is_some();
+        let is_timeout = owned.state.timeout == Some(to.seq);
         match remedy {
             Remedy::Park(reason) => self.park(to, reason),
             // A run is not broken by what only came to it from outside.

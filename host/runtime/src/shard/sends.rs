@@ -11,7 +11,7 @@ use windlass_store::rows::RunRow;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
-use super::hot::Hot;
+use super::owned::OwnedInstance;
 use super::work::Address;
 use crate::derived;
 
@@ -21,7 +21,7 @@ pub(crate) const INCIDENT: &str = "incident";
 /// How long a stimulus that a node sends is kept if nobody waits for it, in milliseconds.
 const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
 
-impl Hot {
+impl OwnedInstance {
     /// What a step sends.
     pub(super) fn sends(&self, to: Address, step: &Step) -> Vec<NewStimulus> {
         let mut sends: Vec<NewStimulus> = (0..)

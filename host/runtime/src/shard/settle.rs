@@ -8,20 +8,26 @@ use windlass_store::rows::{NewBlob, NewInstance, RunRow};
 
 use super::about::log_about;
 use super::commit::Step;
-use super::hot::Hot;
 use super::memory::Unread;
 use super::outcome::{Prepared, Ran, Settled};
-use super::state::State;
+use super::owned::OwnedInstance;
+use super::shard_state::ShardState;
 use super::work::Address;
 use crate::links::Wait;
 use crate::observe::Observed;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
-impl State {
+impl ShardState {
     /// Applies what came out to the run, and lines up the commit.
-    pub(super) fn settle(&mut self, to: Address, settled: Settled, ran: Ran, shared: &Arc<Shared>) {
-        let step = match self.hots.get_mut(&to.instance) {
-            Some(hot) => hot.settle(to, settled, ran, shared),
+    pub(super) fn settle(
+        &mut self,
+        to: Address,
+        settled: Settled,
+        ran: Ran,
+        shared: &Arc<RuntimeShared>,
+    ) {
+        let step = match self.owned.get_mut(&to.instance) {
+            Some(owned) => owned.settle(to, settled, ran, shared),
             None => return,
         };
         match step {
@@ -44,22 +50,22 @@ pub(super) struct Before {
 
 impl Before {
     /// The wait that the execution comes to, if it comes to one.
-    pub(super) fn wait(&self, hot: &Hot) -> Wait {
-        let plan = hot.prepared.graph.node(self.node);
+    pub(super) fn wait(&self, owned: &OwnedInstance) -> Wait {
+        let plan = owned.prepared.graph.node(self.node);
         let visit = plan
             .zip(self.visit)
             .map(|(plan, visit)| (&*plan.name, visit));
-        Wait::of(hot.id, (self.first, self.phase), visit)
+        Wait::of(owned.id, (self.first, self.phase), visit)
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     fn settle(
         &mut self,
         to: Address,
         settled: Settled,
         ran: Ran,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) -> windlass_store::Result<Option<Step>> {
         let now_ms = shared.base.clock.wall_ms();
         let random = self.spread(to);
@@ -230,7 +236,7 @@ impl Hot {
         }
     }
 
-    fn observe(&self, record: &RunRow, shared: &Shared) {
+    fn observe(&self, record: &RunRow, shared: &RuntimeShared) {
         let Some(observer) = &shared.listeners.observer else {
             return;
         };

@@ -11,14 +11,14 @@ use windlass_store::write::Park;
 use super::about::log_about;
 use super::call::patch_of;
 use super::execute::{log_put_off, put_off_until};
-use super::hot::{Asked, Hot, Stage};
 use super::memory::Unread;
 use super::outcome::{Ran, Settled};
 use super::outside::Fate;
-use super::state::{Pending, State, Then};
+use super::owned::{Extras, OwnedInstance, Stage};
+use super::shard_state::{Pending, ShardState, Then};
 use super::work::{Address, Answer, Ask, Patch, Returned, Work};
 use crate::codes;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// How often a host may die with one trigger.
 const DELIVERIES: u32 = 3;
@@ -29,12 +29,12 @@ pub(crate) const REASON_BYTES: usize = 1024;
 /// How long a trigger waits whose consumer failed.
 const CONSUMER_BACKOFF_MS: i64 = 1_000;
 
-impl State {
+impl ShardState {
     /// The next guest call that is to be made. Everything on the way to it that needs no
     /// guest is done here.
-    pub(crate) fn next(&mut self, shared: &Arc<Shared>) -> Option<Work> {
+    pub(crate) fn next(&mut self, shared: &Arc<RuntimeShared>) -> Option<Work> {
         while let Some((no, epoch, seq)) = self.ready.pop_front() {
-            if self.hots.get(&no).is_none_or(|hot| hot.epoch != epoch) {
+            if self.owned.get(&no).is_none_or(|owned| owned.epoch != epoch) {
                 continue;
             }
             if shared.intake.begins_nothing() {
@@ -50,13 +50,17 @@ impl State {
     }
 
     /// Takes in a guest call that has returned. Answers the call that follows from it.
-    pub(crate) fn returned(&mut self, returned: Returned, shared: &Arc<Shared>) -> Option<Work> {
+    pub(crate) fn returned(
+        &mut self,
+        returned: Returned,
+        shared: &Arc<RuntimeShared>,
+    ) -> Option<Work> {
         let Returned { to, answer } = returned;
-        let hot = self
-            .hots
+        let owned = self
+            .owned
             .get_mut(&to.instance)
-            .filter(|hot| hot.epoch == to.epoch)?;
-        let held = hot.held.get_mut(&to.seq)?;
+            .filter(|owned| owned.epoch == to.epoch)?;
+        let held = owned.held.get_mut(&to.seq)?;
         if !matches!(held.stage, Stage::Running(_)) {
             return None;
         }
@@ -71,20 +75,20 @@ impl State {
     }
 
     /// Offers a claimed trigger to its consumer.
-    fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<Shared>) -> Option<Work> {
-        let hot = self.hots.get_mut(&no)?;
+    fn begin(&mut self, no: InstanceNo, seq: Seq, shared: &Arc<RuntimeShared>) -> Option<Work> {
+        let owned = self.owned.get_mut(&no)?;
         // Of a burst that is over nothing is begun: it goes back with what still runs. Control
         // comes through all the same, as it does to what is paused.
-        if hot.leaving || (hot.is_halted() && !hot.is_control(seq)) {
+        if owned.leaving || (owned.is_halted() && !owned.is_control(seq)) {
             return None;
         }
-        let held = hot
+        let held = owned
             .held
             .get_mut(&seq)
             .filter(|held| matches!(held.stage, Stage::Ready))?;
         let to = Address {
             instance: no,
-            epoch: hot.epoch,
+            epoch: owned.epoch,
             seq,
             started_ms: shared.base.clock.wall_ms(),
         };
@@ -92,27 +96,27 @@ impl State {
         if self.remedied(to, shared) {
             return None;
         }
-        let hot = self.hots.get_mut(&no)?;
-        if hot.state.timeout == Some(seq) {
+        let owned = self.owned.get_mut(&no)?;
+        if owned.state.timeout == Some(seq) {
             self.settle(to, Settled::TimedOut, Ran::default(), shared);
             return None;
         }
         if from_outside && self.control(to, shared) {
             return None;
         }
-        let hot = self.hots.get_mut(&no)?;
-        let Some(asked) = hot.asked(seq) else {
+        let owned = self.owned.get_mut(&no)?;
+        let Some(asked) = owned.asked(seq) else {
             // A row that the state knows nothing of: never run what cannot be accounted for.
-            log_about!(error, hot.about(seq), "a trigger belongs to nothing");
+            log_about!(error, owned.about(seq), "a trigger belongs to nothing");
             return None;
         };
-        if let Some(failure) = hot.too_late(to) {
+        if let Some(failure) = owned.too_late(to) {
             self.give_up(to, failure, shared);
             return None;
         }
-        let plan = asked.node.and_then(|node| hot.prepared.graph.node(node));
+        let plan = asked.node.and_then(|node| owned.prepared.graph.node(node));
         let route = plan.and_then(|plan| plan.route.as_deref());
-        let kind = hot.kind(seq);
+        let kind = owned.kind(seq);
         let Some(consumer) = shared.base.plugins.registry().consumer(kind, route) else {
             let reason = unconsumed(kind, route, &shared.base.plugins);
             self.park(to, reason);
@@ -120,10 +124,10 @@ impl State {
         };
         let node = asked
             .node
-            .and_then(|node| hot.prepared.nodes.get(node.at()))
+            .and_then(|node| owned.prepared.nodes.get(node.at()))
             .map(|node| Arc::clone(&node.name));
         let cancel = Cancel::default();
-        let cx = match hot.context(to, cancel.clone(), consumer.reads, &shared.base) {
+        let cx = match owned.context(to, cancel.clone(), consumer.reads, &shared.base) {
             Ok(cx) => cx,
             Err(Unread::Value(failure)) => {
                 self.give_up(to, failure, shared);
@@ -134,7 +138,7 @@ impl State {
                 return None;
             }
         };
-        let held = hot.held.get_mut(&seq)?;
+        let held = owned.held.get_mut(&seq)?;
         held.stage = Stage::Running(cancel);
         // What resumes a node run is the node's to see.
         let payload = held.given.clone().filter(|_| asked.phase == 0);
@@ -154,11 +158,11 @@ impl State {
     }
 
     /// Ends an execution before it has begun.
-    pub(super) fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<Shared>) {
+    pub(super) fn give_up(&mut self, to: Address, failure: Failure, shared: &Arc<RuntimeShared>) {
         let from_outside = self
-            .hots
+            .owned
             .get(&to.instance)
-            .is_some_and(|hot| hot.outside(to.seq).is_some());
+            .is_some_and(|owned| owned.outside(to.seq).is_some());
         if from_outside {
             self.conclude(to, Fate::Dead("failed", Some(failure)), shared);
         } else {
@@ -171,10 +175,10 @@ impl State {
         &mut self,
         to: Address,
         back: Back<Disposition>,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
-        let hot = self.hots.get_mut(&to.instance)?;
-        if let Some(held) = hot.held.get_mut(&to.seq) {
+        let owned = self.owned.get_mut(&to.instance)?;
+        if let Some(held) = owned.held.get_mut(&to.seq) {
             held.noted = back.logs;
             // What it put off or failed at, it is asked again, and asks for again.
             let decided = match &back.result {
@@ -183,16 +187,16 @@ impl State {
                 Ok(Disposition::Later { .. }) | Err(_) => None,
             };
             held.asked = decided.filter(|_| !back.effects.is_empty()).map(|rejects| {
-                Box::new(Asked {
+                Box::new(Extras {
                     effects: back.effects,
                     blobs: back.blobs,
                     rejects,
                 })
             });
         }
-        let outside = hot.outside(to.seq).is_some();
+        let outside = owned.outside(to.seq).is_some();
         if let Some(after) = back.put_off {
-            log_put_off(&hot.about(to.seq), after, back.result.as_ref().err());
+            log_put_off(&owned.about(to.seq), after, back.result.as_ref().err());
             self.put_off(to, put_off_until(&*shared.base.clock, after), shared);
             return None;
         }
@@ -226,8 +230,8 @@ impl State {
             }
             Err(failure) => {
                 // The trigger is kept: a consumer that fails loses nothing.
-                if let Some(hot) = self.hots.get(&to.instance) {
-                    let about = hot.about(to.seq);
+                if let Some(owned) = self.owned.get(&to.instance) {
+                    let about = owned.about(to.seq);
                     log_about!(warn, about, code = %failure.code, %failure, "a consumer failed; offering the trigger again");
                 }
                 let until_ms = to.started_ms.saturating_add(CONSUMER_BACKOFF_MS);
@@ -242,13 +246,13 @@ impl State {
         &mut self,
         to: Address,
         vars: Option<Payload>,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> Option<Work> {
         if let Err(fate) = self.admit(to) {
             self.conclude(to, fate, shared);
             return None;
         }
-        let patch = self.hots.get(&to.instance)?.patch(to.seq, vars.as_ref());
+        let patch = self.owned.get(&to.instance)?.patch(to.seq, vars.as_ref());
         match patch {
             Ok(patch) => self.execute(to, patch, shared),
             Err(failure) => {
@@ -259,11 +263,11 @@ impl State {
     }
 
     /// Offers a trigger again at this moment.
-    fn put_off(&mut self, to: Address, until_ms: i64, shared: &Arc<Shared>) {
+    fn put_off(&mut self, to: Address, until_ms: i64, shared: &Arc<RuntimeShared>) {
         let outside = self
-            .hots
+            .owned
             .get(&to.instance)
-            .is_some_and(|hot| hot.outside(to.seq).is_some());
+            .is_some_and(|owned| owned.outside(to.seq).is_some());
         if outside {
             self.conclude(to, Fate::Again(until_ms), shared);
         } else {
@@ -273,9 +277,9 @@ impl State {
 
     /// A guest was interrupted because the process shuts down: the trigger stays as it is and
     /// is given back with its instance.
-    pub(super) fn interrupted(&mut self, to: Address, shared: &Shared) {
-        if let Some(hot) = self.hots.get_mut(&to.instance)
-            && let Some(held) = hot.held.get_mut(&to.seq)
+    pub(super) fn interrupted(&mut self, to: Address, shared: &RuntimeShared) {
+        if let Some(owned) = self.owned.get_mut(&to.instance)
+            && let Some(held) = owned.held.get_mut(&to.seq)
         {
             held.stage = Stage::Ready;
         }
@@ -285,15 +289,15 @@ impl State {
     /// Puts a trigger aside that cannot run here now.
     pub(super) fn park(&mut self, to: Address, reason: String) {
         let reason = plain(&reason, REASON_BYTES);
-        let Some(hot) = self.hots.get(&to.instance) else {
+        let Some(owned) = self.owned.get(&to.instance) else {
             return;
         };
-        let Some(held) = hot.held.get(&to.seq) else {
+        let Some(held) = owned.held.get(&to.seq) else {
             return;
         };
-        log_about!(warn, hot.about(to.seq), reason, "parking a trigger");
+        log_about!(warn, owned.about(to.seq), reason, "parking a trigger");
         let park = Park {
-            fence: hot.fence(),
+            fence: owned.fence(),
             trigger: held.fence(),
             reason,
         };
@@ -306,7 +310,7 @@ impl State {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// What brought a trigger about.
     pub(super) fn kind(&self, seq: Seq) -> TriggerType {
         if let Some(open) = self.state.run_of(seq) {

@@ -10,8 +10,8 @@ use windlass_plugins::Reason;
 use windlass_store::Store;
 use windlass_store::stimuli::{BookmarkQuery, NewBookmark};
 
-use super::hot::Hot;
 use super::memory::Unread;
+use super::owned::OwnedInstance;
 use crate::codes;
 use crate::links::Wait;
 
@@ -44,7 +44,7 @@ pub(super) fn expiry(bookmarks: &[Bookmark]) -> Option<i64> {
     bookmarks.iter().filter_map(|mark| mark.expires_ms).min()
 }
 
-impl Hot {
+impl OwnedInstance {
     /// The rows of the bookmarks that an execution of an open run made.
     pub(super) fn bookmarks(
         &self,

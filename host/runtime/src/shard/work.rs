@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::Instrument as _;
 use windlass_model::{Epoch, InstanceNo, Outcome, Seq};
-use windlass_plugins::{Accept, Call, Disposition, Lane, Plugin};
+use windlass_plugins::{Accept, Call, CallMode, Disposition, Plugin};
 
 use super::about::TriggerContext;
 
@@ -52,7 +52,7 @@ pub(crate) enum Answer {
 impl Work {
     /// Whether the call may be made on the calling thread.
     pub(crate) fn is_inline(&self) -> bool {
-        matches!(self.plugin.lane(), Lane::Inline)
+        matches!(self.plugin.lane(), CallMode::Inline)
     }
 
     /// Makes the call on this thread.

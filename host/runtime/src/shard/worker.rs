@@ -18,8 +18,8 @@ use windlass_periodic::{Periodic, Rest};
 
 use super::mark::Since;
 use super::work::Work;
-use super::{Message, Shard, State};
-use crate::shared::Shared;
+use super::{Message, Shard, ShardState};
+use crate::shared::RuntimeShared;
 
 /// How long a guest may hold a shard's thread.
 const PATIENCE_MS: u64 = 20;
@@ -36,7 +36,7 @@ const BATCH: usize = 32;
 const STACK_BYTES: usize = 4 * 1024 * 1024;
 
 /// The threads, and what they wait for.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     orders: Mutex<Orders>,
     bell: Condvar,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -52,7 +52,7 @@ struct Orders {
     idle: usize,
 }
 
-impl Crew {
+impl WorkerPool {
     pub(crate) fn new(max_threads: usize) -> Arc<Self> {
         Arc::new(Self {
             orders: Mutex::new(Orders::default()),
@@ -65,7 +65,7 @@ impl Crew {
     }
 
     /// Starts a thread for every shard, and the watch.
-    pub(crate) fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> std::io::Result<()> {
+    pub(crate) fn start(self: &Arc<Self>, shared: &Arc<RuntimeShared>) -> std::io::Result<()> {
         for shard in &shared.shards {
             let generation = shard.driver.load(Ordering::Acquire);
             self.orders
@@ -74,9 +74,9 @@ impl Crew {
                 .push((Arc::clone(shard), generation));
             self.hire(shared)?;
         }
-        let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
+        let (worker_pool, shared) = (Arc::clone(self), Arc::clone(shared));
         let watch = Periodic::start("guest-watch", move |_| {
-            crew.look(&shared);
+            worker_pool.look(&shared);
             Rest::exactly(LOOK)
         })?;
         *self.watch.lock() = Some(watch);
@@ -84,7 +84,7 @@ impl Crew {
     }
 
     /// Stops all threads that are not inside a guest, and waits for them.
-    pub(crate) fn stop(&self, shared: &Shared) {
+    pub(crate) fn stop(&self, shared: &RuntimeShared) {
         self.stopping.store(true, Ordering::Release);
         drop(self.watch.lock().take());
         for shard in &shared.shards {
@@ -103,23 +103,23 @@ impl Crew {
         }
     }
 
-    fn hire(self: &Arc<Self>, shared: &Arc<Shared>) -> std::io::Result<()> {
+    fn hire(self: &Arc<Self>, shared: &Arc<RuntimeShared>) -> std::io::Result<()> {
         let mut threads = self.threads.lock();
         if threads.len() >= self.max_threads {
             return Ok(());
         }
         let name = format!("worker-{}", threads.len());
-        let (crew, shared) = (Arc::clone(self), Arc::clone(shared));
+        let (worker_pool, shared) = (Arc::clone(self), Arc::clone(shared));
         let thread = std::thread::Builder::new()
             .name(name)
             .stack_size(STACK_BYTES)
-            .spawn(move || crew.serve(&shared))?;
+            .spawn(move || worker_pool.serve(&shared))?;
         threads.push(thread);
         Ok(())
     }
 
     /// The life of a thread: drive a shard until it is taken away, then wait for another.
-    fn serve(&self, shared: &Arc<Shared>) {
+    fn serve(&self, shared: &Arc<RuntimeShared>) {
         while let Some((shard, generation)) = self.next_order() {
             let driven = catch_unwind(AssertUnwindSafe(|| shard.drive(generation, shared)));
             if driven.is_err() {
@@ -152,7 +152,7 @@ impl Crew {
     }
 
     /// Takes shards away from threads that are stuck in a guest.
-    fn look(self: &Arc<Self>, shared: &Arc<Shared>) {
+    fn look(self: &Arc<Self>, shared: &Arc<RuntimeShared>) {
         let now_ms = shared.base.now().monotonic_ms;
         for shard in &shared.shards {
             if let Some(since) = shard.in_guest.beyond(PATIENCE_MS, now_ms) {
@@ -161,7 +161,7 @@ impl Crew {
         }
     }
 
-    fn relieve(self: &Arc<Self>, shard: &Arc<Shard>, since: Since, shared: &Arc<Shared>) {
+    fn relieve(self: &Arc<Self>, shard: &Arc<Shard>, since: Since, shared: &Arc<RuntimeShared>) {
         if self.orders.lock().idle == 0 && self.threads.lock().len() >= self.max_threads {
             return;
         }
@@ -187,13 +187,13 @@ impl Crew {
     }
 }
 
-fn stuck(shared: &Shared) -> bool {
+fn stuck(shared: &RuntimeShared) -> bool {
     shared.shards.iter().any(|shard| shard.in_guest.is_set())
 }
 
 impl Shard {
     /// Drives the shard until it has another driver.
-    fn drive(self: &Arc<Self>, generation: u64, shared: &Arc<Shared>) {
+    fn drive(self: &Arc<Self>, generation: u64, shared: &Arc<RuntimeShared>) {
         let mut messages = Vec::new();
         while self.driver.load(Ordering::Acquire) == generation {
             self.take(&mut messages);
@@ -216,7 +216,7 @@ impl Shard {
         self: &Arc<Self>,
         messages: &mut Vec<Message>,
         generation: u64,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) -> bool {
         let mut state = self.state.lock();
         let mut work = None;
@@ -260,7 +260,7 @@ impl Shard {
     }
 
     /// Gives a call to a fiber unless it may be made here.
-    fn hand_out(self: &Arc<Self>, work: Work, shared: &Arc<Shared>) -> Option<Work> {
+    fn hand_out(self: &Arc<Self>, work: Work, shared: &Arc<RuntimeShared>) -> Option<Work> {
         if work.is_inline() {
             return Some(work);
         }
@@ -272,9 +272,9 @@ impl Shard {
         None
     }
 
-    fn flush(self: &Arc<Self>, state: &mut State, shared: &Arc<Shared>) {
+    fn flush(self: &Arc<Self>, state: &mut ShardState, shared: &Arc<RuntimeShared>) {
         let orders = state.take_orders();
-        if let (false, Some(keeper)) = (orders.is_empty(), &shared.bursts.doorkeeper) {
+        if let (false, Some(keeper)) = (orders.is_empty(), &shared.bursts.burst_locks) {
             keeper.carry_out(self, orders);
         }
         let writes = state.take_out();

@@ -13,7 +13,7 @@ use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
 use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, NewInstance, RunRow};
-use windlass_store::stimuli::{SendOutcome, Sent, Taker};
+use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
 
@@ -155,8 +155,8 @@ impl Checker {
                 started.for_each(|new| self.created(new));
                 let wrong = self.published.sent(send, sent);
                 self.wrong.extend(wrong);
-                if let Some(taker) = &send.taker {
-                    self.took(life, taker, sent, send.at_ms, seen.submitted_ms);
+                if let Some(claim_for) = &send.claim_for {
+                    self.took(life, claim_for, sent, send.at_ms, seen.submitted_ms);
                 }
             }
             (Write::Publish(new), Some(Wrote::Publish(Ok(made)))) => {
@@ -335,7 +335,14 @@ impl Checker {
     }
 
     /// What was delivered was taken, which is a claim.
-    fn took(&mut self, life: Life, taker: &Taker, sent: &Sent, now_ms: i64, submitted_ms: i64) {
+    fn took(
+        &mut self,
+        life: Life,
+        claim_for: &ClaimFor,
+        sent: &Sent,
+        now_ms: i64,
+        submitted_ms: i64,
+    ) {
         let delivered = sent.started.iter().chain(&sent.resumed);
         let delivered: Vec<InstanceId> = delivered.copied().collect();
         for taken in &sent.taken {
@@ -345,14 +352,17 @@ impl Checker {
                 self.note(format!("instance {no} was taken, and not delivered to"));
             }
         }
-        if sent.taken.len() > taker.instances as usize {
-            self.note(format!("{} takes more than it wants", taker.incarnation));
+        if sent.taken.len() > claim_for.instances as usize {
+            self.note(format!(
+                "{} takes more than it wants",
+                claim_for.incarnation
+            ));
         }
         let claim = Claim {
-            incarnation: taker.incarnation,
+            incarnation: claim_for.incarnation,
             now_ms,
-            instances: taker.instances,
-            triggers: taker.triggers,
+            instances: claim_for.instances,
+            triggers: claim_for.triggers,
             scope: ClaimScope::All,
         };
         let claims = Claims {

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use windlass_locks::{Error, Held, Key, Listed, LockProvider, Lost, Reach};
+use windlass_locks::{Error, HeldLock, Key, Listed, LockProvider, Lost, Reach};
 use windlass_model::{Code, Epoch, InstanceId, InstanceNo};
 
 use super::checker::Life;
 use super::clock::SimClock;
-use crate::doorkeeper::Door;
+use crate::burst_locks::BurstLock;
 use crate::shard::{Order, Taken};
 
 /// How long a lock holds whose holder does not renew it, in milliseconds.
@@ -120,10 +120,10 @@ impl LockProvider for Provider {
         Reach::Cluster
     }
 
-    fn try_acquire<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Box<dyn Held>>> {
+    fn try_acquire<'a>(&'a self, key: &'a Key) -> Answer<'a, Option<Box<dyn HeldLock>>> {
         let taken = self.server.lock().take(key.as_str(), self.clock.now_ms());
         let held = taken.map(|token| {
-            token.map(|token| -> Box<dyn Held> {
+            token.map(|token| -> Box<dyn HeldLock> {
                 Box::new(Lock {
                     key: key.clone(),
                     token,
@@ -134,7 +134,7 @@ impl LockProvider for Provider {
         Box::pin(std::future::ready(held))
     }
 
-    fn acquire<'a>(&'a self, key: &'a Key, _: Duration) -> Answer<'a, Option<Box<dyn Held>>> {
+    fn acquire<'a>(&'a self, key: &'a Key, _: Duration) -> Answer<'a, Option<Box<dyn HeldLock>>> {
         self.try_acquire(key)
     }
 
@@ -143,7 +143,7 @@ impl LockProvider for Provider {
     }
 }
 
-impl Held for Lock {
+impl HeldLock for Lock {
     fn key(&self) -> &Key {
         &self.key
     }
@@ -173,12 +173,12 @@ pub(super) struct Errands {
     careless: bool,
     errands: Vec<Errand>,
     /// By instance and epoch.
-    kept: BTreeMap<(InstanceNo, Epoch), Kept>,
+    kept: BTreeMap<(InstanceNo, Epoch), SimulatedLock>,
     renew_ms: u64,
 }
 
 /// A lock that is held.
-struct Kept {
+struct SimulatedLock {
     key: String,
     token: u64,
     /// It is not renewed any more: its shard was told.
@@ -195,11 +195,11 @@ struct Errand {
 enum What {
     Take(InstanceId, Epoch),
     Refuse(Epoch),
-    Give(Door),
+    Give(BurstLock),
 }
 
 /// What a shard is to hear.
-pub(super) struct Told {
+pub(super) struct LockMessage {
     pub(super) no: InstanceNo,
     pub(super) epoch: Epoch,
     pub(super) taken: Taken,
@@ -241,7 +241,7 @@ impl Errands {
         errands.chain(renewal).min()
     }
 
-    /// What nothing about the same lock comes before: as `doorkeeper/line.rs` has it.
+    /// What nothing about the same lock comes before: as `burst_locks/line.rs` has it.
     fn first(&self) -> impl Iterator<Item = (usize, &Errand)> {
         let alone = |errand: &Errand| matches!(errand.what, What::Refuse(_));
         self.errands.iter().enumerate().filter(move |(at, errand)| {
@@ -261,7 +261,7 @@ impl Errands {
     }
 
     /// Does what can be done.
-    pub(super) fn run(&mut self, now_ms: u64) -> Vec<Told> {
+    pub(super) fn run(&mut self, now_ms: u64) -> Vec<LockMessage> {
         let mut told = Vec::new();
         if now_ms >= self.renew_ms {
             self.renew_ms = now_ms + RENEW_MS;
@@ -275,7 +275,7 @@ impl Errands {
         told
     }
 
-    fn do_one(&mut self, errand: Errand, now_ms: u64) -> Option<Told> {
+    fn do_one(&mut self, errand: Errand, now_ms: u64) -> Option<LockMessage> {
         let Errand { no, what, .. } = errand;
         match what {
             What::Take(id, epoch) => {
@@ -283,7 +283,7 @@ impl Errands {
                 match now(self.provider.try_acquire(&key)) {
                     Ok(Some(lock)) => {
                         let (key, token) = (key.to_string(), lock.token());
-                        let kept = Kept {
+                        let kept = SimulatedLock {
                             key,
                             token,
                             lost: false,
@@ -291,8 +291,8 @@ impl Errands {
                         if !self.careless {
                             self.kept.insert((no, epoch), kept);
                         }
-                        let taken = Taken::Held(Door::unwatched(lock));
-                        Some(Told { no, epoch, taken })
+                        let taken = Taken::HeldLock(BurstLock::unwatched(lock));
+                        Some(LockMessage { no, epoch, taken })
                     }
                     refused => {
                         let after = if refused.is_ok() {
@@ -308,7 +308,7 @@ impl Errands {
             }
             What::Refuse(epoch) => {
                 let taken = Taken::Refused;
-                Some(Told { no, epoch, taken })
+                Some(LockMessage { no, epoch, taken })
             }
             What::Give(door) => {
                 let lock = door.into_lock();
@@ -320,13 +320,13 @@ impl Errands {
         }
     }
 
-    fn renew(&mut self, now_ms: u64, told: &mut Vec<Told>) {
+    fn renew(&mut self, now_ms: u64, told: &mut Vec<LockMessage>) {
         let mut server = self.provider.server.lock();
         for ((no, epoch), kept) in self.kept.iter_mut().filter(|(_, kept)| !kept.lost) {
             if !server.renew(&kept.key, kept.token, now_ms) {
                 kept.lost = true;
                 let (no, epoch, taken) = (*no, *epoch, Taken::Lost);
-                told.push(Told { no, epoch, taken });
+                told.push(LockMessage { no, epoch, taken });
             }
         }
     }

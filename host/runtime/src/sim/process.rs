@@ -63,7 +63,7 @@ pub(super) struct Process {
     planning: Option<Planning>,
     /// What forgets what is over, where something does.
     sweeping: Option<Sweeping>,
-    pub(super) births: Vec<Asked>,
+    pub(super) births: Vec<RequestedRun>,
     /// When the store may carry out the next write, on the monotonic clock.
     pub(super) store_ready_ms: u64,
     /// When the stimuli in the queue are looked after, on the monotonic clock.
@@ -90,7 +90,7 @@ pub(super) enum Move {
 }
 
 /// A run that was asked for.
-pub(super) struct Asked {
+pub(super) struct RequestedRun {
     pub(super) id: InstanceId,
     answer: oneshot::Receiver<Result<OrFenced<Created>, Error>>,
 }
@@ -372,7 +372,7 @@ impl Process {
             numbers,
             reply,
         })));
-        self.births.push(Asked { id, answer });
+        self.births.push(RequestedRun { id, answer });
     }
 
     /// Those who asked for runs and were answered since: whether the run is there.

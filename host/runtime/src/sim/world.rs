@@ -84,7 +84,7 @@ pub(super) struct World {
     trouble: Arc<Mutex<Trouble>>,
     slots: Vec<Slot>,
     lives: Life,
-    requests: BTreeMap<InstanceId, Asked>,
+    requests: BTreeMap<InstanceId, WantedRun>,
     settings: Settings,
     workers: usize,
     burst: BurstBounds,
@@ -118,7 +118,7 @@ struct Slot {
 }
 
 /// A run that somebody wants.
-struct Asked {
+struct WantedRun {
     request: StartRequest,
     /// When it is asked for (again), on the monotonic clock; none while it is on its way.
     at_ms: Option<u64>,
@@ -236,7 +236,7 @@ impl World {
                 correlation: None,
             };
             let at_ms = Some(self.clock.now_ms() + self.dice.below(20_000));
-            let asked = Asked {
+            let asked = WantedRun {
                 request,
                 at_ms,
                 acknowledged: false,

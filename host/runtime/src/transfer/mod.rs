@@ -26,7 +26,7 @@ use crate::error::Error;
 pub use self::envelope::Seal;
 pub use self::origin::Origin;
 pub(crate) use self::read::Incoming;
-pub use self::read::{Accept, Place};
+pub use self::read::{Accept, ImportTarget};
 pub(crate) use self::write::{needed, written};
 
 /// How long a document may be, in bytes.

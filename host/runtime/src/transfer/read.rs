@@ -38,7 +38,7 @@ const KIND_BYTES: usize = 64;
 
 /// Where a run goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum ImportTarget {
     /// Where nobody has its id.
     #[default]
     Free,
@@ -117,7 +117,7 @@ impl Incoming {
         self,
         prepared: &Prepared,
         numbers: &Numbers,
-        place: Place,
+        place: ImportTarget,
         now_ms: i64,
     ) -> Result<Import, Error> {
         let head = &self.document.instance;
@@ -128,8 +128,8 @@ impl Incoming {
         plausible::check_id(head.id, place, self.seal)?;
         let (from, signer) = (head.id, self.seal.signer());
         let id = match place {
-            Place::As(id) => id,
-            Place::Free | Place::Replace => from,
+            ImportTarget::As(id) => id,
+            ImportTarget::Free | ImportTarget::Replace => from,
         };
         let keeps_its_name = plausible::keeps_its_name(from, id, self.seal);
         let mut desk = Desk {
@@ -145,7 +145,7 @@ impl Incoming {
             import.names.clear();
             import.new.request = unasked(self.digest);
         }
-        import.replace = place == Place::Replace;
+        import.replace = place == ImportTarget::Replace;
         import.mark.detail = origin::mark(self.digest, from, signer);
         Ok(import)
     }

@@ -1,7 +1,7 @@
 //! What the engine says of a run, with the numbers of another store.
 
 use bytes::Bytes;
-use windlass_engine::{Corrupt, Graph, Open, OpenRow, State};
+use windlass_engine::{Corrupt, Graph, Open, OpenRow, RunState};
 use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
 
 /// The columns of a trigger row that the engine made: sequence number, node, type, attempt and
@@ -13,8 +13,8 @@ pub(super) fn state<'a>(
     graph: &Graph,
     head: &[u8],
     scopes: impl IntoIterator<Item = (ScopeNo, &'a [u8])>,
-) -> Result<State, Corrupt> {
-    State::decode(graph, head, scopes)
+) -> Result<RunState, Corrupt> {
+    RunState::decode(graph, head, scopes)
 }
 
 /// What a trigger row stands for, if the engine made it and it runs a node.
@@ -38,7 +38,7 @@ pub(super) fn open(
 
 /// The state and the scopes of a run as they are stored where records have other numbers.
 pub(super) fn renumbered(
-    state: &mut State,
+    state: &mut RunState,
     scopes: &[ScopeNo],
     to: &mut dyn FnMut(RunNo) -> Option<RunNo>,
 ) -> Result<(Bytes, Vec<(ScopeNo, Bytes)>), Corrupt> {

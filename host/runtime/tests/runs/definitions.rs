@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use windlass_locks::{Held, InProcess, Key, Listed, LockProvider, Parts, Reach};
+use windlass_locks::{HeldLock, InProcess, Key, Listed, LockProvider, Parts, Reach};
 use windlass_runtime::client;
 use windlass_runtime::definitions::{Definitions, OnRemoval, Options, Refreshed, Upkept};
 use windlass_runtime::{BurstLock, Distribution, Topology};
@@ -66,7 +66,7 @@ fn who_finds_another_at_it_is_told_and_nothing_is_forgotten() {
     }
     let locks = locks(&running);
     let definitions = running.definitions(&one_of_several(&locks), Options::default());
-    let take = |key: Key| -> Box<dyn Held> {
+    let take = |key: Key| -> Box<dyn HeldLock> {
         let taken = running.block_on(locks.try_acquire(&key)).unwrap();
         taken.expect("nobody has it")
     };
@@ -172,7 +172,7 @@ impl LockProvider for Contended {
     }
 }
 
-type Taken = Result<Option<Box<dyn Held>>, windlass_locks::Error>;
+type Taken = Result<Option<Box<dyn HeldLock>>, windlass_locks::Error>;
 
 #[test]
 fn who_had_some_of_the_locks_for_a_moment_makes_nobody_forget() {

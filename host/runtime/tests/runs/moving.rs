@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windlass_model::stimulus::{Delivery, Stimulus};
 use windlass_model::{InstanceId, Payload, Status};
 use windlass_runtime::client::{How, Imported};
-use windlass_runtime::transfer::{Accept, Place};
+use windlass_runtime::transfer::{Accept, ImportTarget};
 use windlass_runtime::{Error, StartRequest, Started, WorkflowClient};
 use windlass_store::Reader as _;
 use windlass_store::stimuli::BookmarkQuery;
@@ -92,7 +92,7 @@ fn export(running: &Running, id: InstanceId) -> Bytes {
     running.block_on(client.export(id)).unwrap()
 }
 
-fn import(running: &Running, document: &Bytes, place: Place) -> Result<Imported, Error> {
+fn import(running: &Running, document: &Bytes, place: ImportTarget) -> Result<Imported, Error> {
     let [_, client] = running.clients();
     running.block_on(client.import(document.clone(), place, Accept::Unsigned))
 }
@@ -110,7 +110,7 @@ fn a_run_goes_on_in_another_store() {
     let (here, there) = (Setup::default().start(), Setup::default().start());
     let started = waiting(&here, 7);
     let document = export(&here, started.id);
-    let imported = import(&there, &document, Place::Free).unwrap();
+    let imported = import(&there, &document, ImportTarget::Free).unwrap();
     assert_eq!(
         (imported.id, imported.how, imported.status),
         (started.id, How::New, Status::Suspended)
@@ -129,7 +129,7 @@ fn a_run_goes_on_in_another_store() {
     // What is over can be taken out, too.
     let document = export(&here, started.id);
     let copy = InstanceId(uuid::Uuid::from_u128(70));
-    import(&there, &document, Place::As(copy)).unwrap();
+    import(&there, &document, ImportTarget::As(copy)).unwrap();
     assert_eq!(output(&there, copy), json!(42));
 }
 
@@ -142,7 +142,7 @@ fn whatever_of_a_run_waits_goes_with_it() {
     });
     here.suspended(started.no);
     let document = export(&here, started.id);
-    import(&there, &document, Place::Free).unwrap();
+    import(&there, &document, ImportTarget::Free).unwrap();
     for running in [&here, &there] {
         let mut answered = 0;
         while answered < 3 {
@@ -163,9 +163,9 @@ fn a_bookmark_of_an_imported_run_is_resumed_by_a_token_of_its_store() {
     let document = export(&here, started.id);
     let text = String::from_utf8(document.to_vec()).unwrap();
     assert!(!text.contains("token"), "{text}");
-    import(&there, &document, Place::Free).unwrap();
+    import(&there, &document, ImportTarget::Free).unwrap();
     let copy = InstanceId(uuid::Uuid::from_u128(8));
-    import(&there, &document, Place::As(copy)).unwrap();
+    import(&there, &document, ImportTarget::As(copy)).unwrap();
     let query = BookmarkQuery {
         limit: 10,
         ..BookmarkQuery::default()
@@ -186,14 +186,14 @@ fn a_run_goes_where_it_may() {
     let running = Setup::default().start();
     let started = waiting(&running, 7);
     let document = export(&running, started.id);
-    let taken = import(&running, &document, Place::Free).unwrap_err();
+    let taken = import(&running, &document, ImportTarget::Free).unwrap_err();
     assert_eq!(taken.code().as_str(), "WL-R137", "{taken}");
     let how = |place| import(&running, &document, place).unwrap().how;
-    assert_eq!(how(Place::Replace), How::Replaced);
-    assert_eq!(how(Place::Replace), How::Already);
+    assert_eq!(how(ImportTarget::Replace), How::Replaced);
+    assert_eq!(how(ImportTarget::Replace), How::Already);
     let copy = InstanceId(uuid::Uuid::from_u128(8));
-    assert_eq!(how(Place::As(copy)), How::New);
-    assert_eq!(how(Place::As(copy)), How::Already);
+    assert_eq!(how(ImportTarget::As(copy)), How::New);
+    assert_eq!(how(ImportTarget::As(copy)), How::Already);
     let counts = running.store.counts().unwrap();
     assert_eq!((counts.bookmarks, counts.unfinished), (2, 2));
     assert_eq!(running.send(&answer(None)).resumed.len(), 2);
@@ -201,12 +201,12 @@ fn a_run_goes_where_it_may() {
         assert_eq!(output(&running, id), json!(42));
     }
     // It goes back to where it was, and can be answered again.
-    assert_eq!(how(Place::Replace), How::Replaced);
+    assert_eq!(how(ImportTarget::Replace), How::Replaced);
     assert_eq!(running.send(&answer(None)).resumed, [started.id]);
     assert_eq!(output(&running, started.id), json!(42));
     let [client, _] = running.clients();
     assert!(running.block_on(client.delete(copy, PATIENCE)).unwrap());
-    let deleted = import(&running, &document, Place::As(copy)).unwrap_err();
+    let deleted = import(&running, &document, ImportTarget::As(copy)).unwrap_err();
     assert!(matches!(deleted, Error::Deleted(_)), "{deleted}");
 }
 
@@ -230,7 +230,7 @@ fn families_are_not_torn_apart() {
     for id in [parent.id, child] {
         let document = export(&running, id);
         let client = there.trusting(&running);
-        let imported = client.import(document, Place::Free, Accept::Signed);
+        let imported = client.import(document, ImportTarget::Free, Accept::Signed);
         there.block_on(imported).unwrap();
         assert_eq!(output(&there, id), json!(42));
     }
@@ -240,7 +240,7 @@ fn families_are_not_torn_apart() {
 fn check_refused(document: &Value, code: &str) {
     let running = Setup::default().start();
     let bytes = Bytes::from(document.to_string());
-    for place in [Place::Free, Place::Replace] {
+    for place in [ImportTarget::Free, ImportTarget::Replace] {
         let refused = import(&running, &bytes, place).unwrap_err();
         assert_eq!(refused.code().as_str(), code, "{refused}: {document}");
     }
@@ -267,7 +267,7 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     ] {
         let bytes = Bytes::from_static(bytes.as_bytes());
         let refused = running
-            .block_on(client.import(bytes, Place::Free, Accept::Unsigned))
+            .block_on(client.import(bytes, ImportTarget::Free, Accept::Unsigned))
             .unwrap_err();
         assert_eq!(refused.code().as_str(), "WL-R134", "{refused}");
     }
@@ -344,7 +344,11 @@ fn what_is_no_exported_run_is_refused_and_changes_nothing() {
     set(&mut other["definition"], definition);
     let pins = json!({ "windlass": 1, "uses": { "nobody/has-this": absent } });
     set(&mut other["pins"], pins.to_string());
-    let refused = import(&running, &Bytes::from(other.to_string()), Place::Replace);
+    let refused = import(
+        &running,
+        &Bytes::from(other.to_string()),
+        ImportTarget::Replace,
+    );
     let refused = refused.unwrap_err();
     assert_eq!(refused.code().as_str(), "WL-R136", "{refused}");
     assert_eq!(running.send(&answer(None)).resumed, [started.id]);
@@ -368,7 +372,7 @@ fn any_bytes_in_a_run_never_panic() {
             bad[at] = (seed >> 40) as u8;
         }
         let copy = InstanceId(uuid::Uuid::from_u128(1_000 + round));
-        match import(&here, &Bytes::from(bad), Place::As(copy)) {
+        match import(&here, &Bytes::from(bad), ImportTarget::As(copy)) {
             Ok(_) => {}
             Err(error) => {
                 refused += 1;
@@ -379,7 +383,7 @@ fn any_bytes_in_a_run_never_panic() {
     }
     assert!(refused > 200, "{refused}");
     // Whatever else there is, what is in order goes on.
-    import(&here, &Bytes::from(good), Place::Replace).unwrap();
+    import(&here, &Bytes::from(good), ImportTarget::Replace).unwrap();
     assert!(
         here.send(&answer(Some(started.id)))
             .resumed
@@ -404,7 +408,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
         let (sent, imported) = std::thread::scope(|scope| {
             let sent = scope.spawn(|| running.send(&answer(Some(id))));
             let imported =
-                running.block_on(client.import(document, Place::Replace, Accept::Signed));
+                running.block_on(client.import(document, ImportTarget::Replace, Accept::Signed));
             (sent.join().unwrap(), imported)
         });
         assert_eq!(sent.resumed, [id], "somebody waited all the time");

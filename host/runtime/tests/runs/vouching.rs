@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Builder;
 use windlass_model::{Digest, InstanceId, Payload};
 use windlass_runtime::client::Imported;
-use windlass_runtime::transfer::{Accept, Origin, Place, Seal};
+use windlass_runtime::transfer::{Accept, ImportTarget, Origin, Seal};
 use windlass_runtime::{Error, StartRequest};
 use windlass_store::Reader as _;
 
@@ -58,7 +58,7 @@ fn bare(file: &Bytes) -> Value {
 fn import(
     running: &Running,
     document: &Bytes,
-    place: Place,
+    place: ImportTarget,
     accept: Accept,
 ) -> Result<Imported, Error> {
     let [client, _] = running.clients();
@@ -82,17 +82,17 @@ fn a_signed_run_of_a_known_key_is_imported_and_another_is_refused() {
     let id = drawn();
     let file = exported(&here, id);
     check_code(
-        import(&there, &file, Place::Free, Accept::Signed),
+        import(&there, &file, ImportTarget::Free, Accept::Signed),
         "WL-R162",
     );
     let public = here.exports().own().unwrap();
     let client = there.trusting(&here);
-    let imported = there.block_on(client.import(file.clone(), Place::Free, Accept::Signed));
+    let imported = there.block_on(client.import(file.clone(), ImportTarget::Free, Accept::Signed));
     assert_eq!(imported.unwrap().seal, Seal::Signed(public[0].name()));
     let said = origin(&there, id).unwrap().to_string();
     assert_eq!(said, format!("signed by {}", public[0].name()));
     // A run that goes back to where it was is signed by the key of its own host.
-    import(&here, &file, Place::Replace, Accept::Signed).unwrap();
+    import(&here, &file, ImportTarget::Replace, Accept::Signed).unwrap();
     assert_eq!(origin(&here, id).unwrap().to_string(), said);
 }
 
@@ -107,7 +107,8 @@ fn any_changed_byte_of_a_signed_run_breaks_its_signature() {
         let mut changed = file.to_vec();
         changed[at] ^= 1;
         let changed = Bytes::from(changed);
-        let refused = import(&here, &changed, Place::As(drawn()), Accept::Signed).unwrap_err();
+        let refused =
+            import(&here, &changed, ImportTarget::As(drawn()), Accept::Signed).unwrap_err();
         let code = refused.code();
         assert!(
             ["WL-R162", "WL-R134"].contains(&code.as_str()),
@@ -121,14 +122,14 @@ fn any_changed_byte_of_a_signed_run_breaks_its_signature() {
         let changed = Bytes::from(text.replacen(from, to, 1));
         assert_ne!(changed, file);
         check_code(
-            import(&here, &changed, Place::As(drawn()), Accept::Signed),
+            import(&here, &changed, ImportTarget::As(drawn()), Accept::Signed),
             "WL-R162",
         );
     }
     // Without its envelope a document is one that nobody has signed.
     let bare = Bytes::from(document);
     check_code(
-        import(&here, &bare, Place::Replace, Accept::Signed),
+        import(&here, &bare, ImportTarget::Replace, Accept::Signed),
         "WL-R162",
     );
 }
@@ -146,17 +147,17 @@ fn a_run_that_no_known_key_has_signed_is_marked_for_good() {
         "detail": json!({ "document": Digest::of(b"x"), "from": id, "key": known }).to_string(),
     }]);
     let forged = Bytes::from(document.to_string());
-    let imported = import(&there, &forged, Place::Free, Accept::Unsigned).unwrap();
+    let imported = import(&there, &forged, ImportTarget::Free, Accept::Unsigned).unwrap();
     assert_eq!(imported.seal, Seal::Absent);
     assert_eq!(origin(&there, id), Some(Origin::Unsigned));
     // This host signs the next export, and the mark is in what it signs.
     let [client, _] = there.clients();
     let again = there.block_on(client.export(id)).unwrap();
     let copy = drawn();
-    import(&there, &again, Place::As(copy), Accept::Signed).unwrap();
+    import(&there, &again, ImportTarget::As(copy), Accept::Signed).unwrap();
     assert_eq!(origin(&there, copy), Some(Origin::Unsigned));
     let again = there.block_on(client.export(copy)).unwrap();
-    import(&there, &again, Place::Replace, Accept::Signed).unwrap();
+    import(&there, &again, ImportTarget::Replace, Accept::Signed).unwrap();
     assert_eq!(origin(&there, copy), Some(Origin::Unsigned));
 }
 
@@ -169,10 +170,10 @@ fn an_import_takes_no_id_that_a_start_derives() {
     let child = InstanceId(Builder::from_random_bytes([7; 16]).into_uuid());
     let free = Bytes::from(bare(&exported(&here, drawn())).to_string());
     for (document, place) in [
-        (&forged, Place::Free),
-        (&forged, Place::Replace),
-        (&free, Place::As(key)),
-        (&free, Place::As(child)),
+        (&forged, ImportTarget::Free),
+        (&forged, ImportTarget::Replace),
+        (&free, ImportTarget::As(key)),
+        (&free, ImportTarget::As(child)),
     ] {
         check_code(import(&there, document, place, Accept::Unsigned), "WL-R163");
     }
@@ -180,11 +181,16 @@ fn an_import_takes_no_id_that_a_start_derives() {
     // Nor does a copy of a signed run take the id of a key that it never had.
     let other = exported(&here, drawn());
     check_code(
-        import(&here, &other, Place::As(of_key("order 8")), Accept::Signed),
+        import(
+            &here,
+            &other,
+            ImportTarget::As(of_key("order 8")),
+            Accept::Signed,
+        ),
         "WL-R163",
     );
     // What a known key has signed keeps the key under which it was started.
-    import(&here, &file, Place::Replace, Accept::Signed).unwrap();
+    import(&here, &file, ImportTarget::Replace, Accept::Signed).unwrap();
     let [client, _] = here.clients();
     let again = here.block_on(client.create_and_run(request(key))).unwrap();
     assert!(again.existing.is_some());
@@ -196,14 +202,14 @@ fn a_start_is_never_answered_with_a_run_that_no_known_key_has_signed() {
     let id = drawn();
     let document = bare(&exported(&here, id));
     let forged = Bytes::from(document.to_string());
-    import(&there, &forged, Place::Free, Accept::Unsigned).unwrap();
+    import(&there, &forged, ImportTarget::Free, Accept::Unsigned).unwrap();
     let [client, _] = there.clients();
     let start = there.block_on(client.create_and_run(request(id)));
     assert!(matches!(start, Err(Error::Conflict { .. })), "{start:?}");
     // Nor is it answered with a copy.
     let copy = drawn();
     let file = here.block_on(here.clients()[0].export(id)).unwrap();
-    import(&here, &file, Place::As(copy), Accept::Signed).unwrap();
+    import(&here, &file, ImportTarget::As(copy), Accept::Signed).unwrap();
     let start = here.block_on(here.clients()[0].create_and_run(request(copy)));
     assert!(matches!(start, Err(Error::Conflict { .. })), "{start:?}");
 }
@@ -247,7 +253,7 @@ fn times_that_cannot_be_are_refused_whoever_signs_them() {
             import(
                 &here,
                 &Bytes::from(file),
-                Place::As(drawn()),
+                ImportTarget::As(drawn()),
                 Accept::Signed,
             ),
             "WL-R134",

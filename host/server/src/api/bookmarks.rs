@@ -12,7 +12,7 @@ use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use super::instances::find;
 use crate::app::App;
-use crate::extract::{Asked, Document, Named, check_optional};
+use crate::extract::{Document, Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
@@ -84,8 +84,8 @@ pub(crate) struct Filter {
     responses((status = 200, body = Page<Bookmark>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(filter): QueryParams<Filter>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Page<Bookmark>>, Box<Problem>> {
     if filter.links && !caller.may(Permission::BookmarksResume) {

@@ -14,8 +14,8 @@ use windlass_model::Digest;
 use windlass_runtime::client;
 use windlass_store::published::{PublicationQuery, PublicationRow, ScheduleQuery};
 
-use crate::app::{App, Inner};
-use crate::extract::{Asked, Named, check_optional};
+use crate::app::{App, AppInner};
+use crate::extract::{Named, QueryParams, check_optional};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{moment, read};
@@ -68,8 +68,8 @@ pub(crate) struct Filter {
     responses((status = 200, body = Page<Version>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Version>>, Box<Problem>> {
     app.ask(move |app| {
         if filter.retracted {
@@ -91,7 +91,7 @@ pub(crate) async fn list(
 
 /// Versions behind a place, by name and the newest first.
 fn versions(
-    app: &Inner,
+    app: &AppInner,
     after: Option<String>,
     limit: u32,
 ) -> Result<Vec<PublicationRow>, Box<Problem>> {
@@ -165,14 +165,14 @@ pub(crate) struct Which {
 pub(crate) async fn show(
     State(app): State<App>,
     Named(name): Named,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Response, Box<Problem>> {
     let (shown, digest) = app.ask(move |app| shown(app, &name, which.version)).await?;
     Ok(tagged(digest, Json(shown).into_response()))
 }
 
 fn shown(
-    app: &Inner,
+    app: &AppInner,
     name: &str,
     wanted: Option<u32>,
 ) -> Result<(DefinitionShown, Digest), Box<Problem>> {
@@ -202,7 +202,7 @@ fn shown(
     Ok((shown, row.definition))
 }
 
-fn starts(app: &Inner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
+fn starts(app: &AppInner, name: &str) -> Result<Vec<Starter>, Box<Problem>> {
     let bindings = app.store().bindings_of(name)?;
     let schedules = app.store().schedules(&ScheduleQuery {
         workflow: Some(name.to_owned()),
@@ -281,7 +281,7 @@ pub(crate) struct Times {
 pub(crate) async fn next(
     State(app): State<App>,
     Named(name): Named,
-    Asked(ahead): Asked<Ahead>,
+    QueryParams(ahead): QueryParams<Ahead>,
 ) -> Result<Json<Times>, Box<Problem>> {
     check_optional("`trigger`", ahead.trigger.as_deref())?;
     let count = ahead.count.unwrap_or(COUNT);

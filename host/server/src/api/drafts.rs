@@ -14,7 +14,7 @@ use windlass_store::drafts::DraftRow;
 
 use super::publishing::Published;
 use crate::app::App;
-use crate::extract::{self, Asked, Named, check_media, text_header};
+use crate::extract::{self, Named, QueryParams, check_media, text_header};
 use crate::page::{Page, PageAsked};
 use crate::problem::{Mistake, Problem};
 use crate::view::moment;
@@ -46,7 +46,7 @@ fn item(row: &DraftRow) -> Draft {
     responses((status = 200, body = Page<Draft>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
+    QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Draft>>, Box<Problem>> {
     app.ask(move |app| {
         let after = page.after("drafts")?;

@@ -14,8 +14,8 @@ use windlass_store::read::InstanceQuery;
 use windlass_store::rows::InstanceRow;
 
 use super::lifecycle::patience;
-use crate::app::{App, Inner};
-use crate::extract::{Asked, Named, check_optional};
+use crate::app::{App, AppInner};
+use crate::extract::{Named, QueryParams, check_optional};
 use crate::gate::Room;
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
@@ -40,8 +40,8 @@ pub(crate) struct Filter {
     responses((status = 200, body = Page<Instance>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Instance>>, Box<Problem>> {
     check_optional("`workflow`", filter.workflow.as_deref())?;
     let statuses = filter.status.as_deref().unwrap_or_default();
@@ -71,7 +71,7 @@ pub(crate) async fn list(
 
 /// The runs whose ids begin like this.
 fn beginning(
-    app: &Inner,
+    app: &AppInner,
     prefix: &str,
     page: &PageAsked,
 ) -> Result<Json<Page<Instance>>, Box<Problem>> {
@@ -137,7 +137,7 @@ pub(crate) async fn show(
     app.ask(move |app| shown(app, id)).await.map(Json)
 }
 
-fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
+fn shown(app: &AppInner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
     let (row, store) = (find(app, id)?, app.store());
     let mut names = Names::default();
     let mut vars = Map::new();
@@ -171,7 +171,7 @@ fn shown(app: &Inner, id: InstanceId) -> Result<RunShown, Box<Problem>> {
 }
 
 /// The head of a run.
-pub(crate) fn find(app: &Inner, id: InstanceId) -> Result<InstanceRow, Box<Problem>> {
+pub(crate) fn find(app: &AppInner, id: InstanceId) -> Result<InstanceRow, Box<Problem>> {
     let missing = || windlass_runtime::Error::NotFound(id.to_string());
     Ok(app.store().instance(id)?.ok_or_else(missing)?)
 }
@@ -183,7 +183,7 @@ pub(crate) fn find(app: &Inner, id: InstanceId) -> Result<InstanceRow, Box<Probl
 pub(crate) async fn runs(
     State(app): State<App>,
     id: Named,
-    Asked(page): Asked<PageAsked>,
+    QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Run>>, Box<Problem>> {
     let id = InstanceId(id.uuid()?);
     app.ask(move |app| {
@@ -234,7 +234,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of(app: &Inner, standing: Standing) -> Result<Self, Box<Problem>> {
+    pub(crate) fn of(app: &AppInner, standing: Standing) -> Result<Self, Box<Problem>> {
         let result = standing.result.as_ref();
         let output = result.and_then(|result| result.output.as_ref());
         Ok(Self {
@@ -260,7 +260,7 @@ pub(crate) async fn result(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
 ) -> Result<(StatusCode, Json<Outcome>), Box<Problem>> {
     let id = InstanceId(id.uuid()?);
     let (patience, _stream) = patience(&app, room, &wait)?;

@@ -12,8 +12,8 @@ use windlass_runtime::client;
 use windlass_store::letters::{LetterBody, LetterKind, LetterQuery, LetterRow, Lettered};
 
 use super::instances::find;
-use crate::app::{App, Inner};
-use crate::extract::{Asked, Document, Named};
+use crate::app::{App, AppInner};
+use crate::extract::{Document, Named, QueryParams};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, moment, node_name, read};
@@ -45,7 +45,7 @@ pub(crate) struct Letter {
     body: Value,
 }
 
-fn item(app: &Inner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
+fn item(app: &AppInner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
     let letter = &row.letter;
     let body = match &letter.body {
         LetterBody::Trigger(dead) => json!({
@@ -77,7 +77,7 @@ fn item(app: &Inner, row: &LetterRow) -> Result<Letter, Box<Problem>> {
 }
 
 /// The name of a node of a run, which may be gone.
-fn node_of(app: &Inner, instance: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
+fn node_of(app: &AppInner, instance: InstanceNo, node: u32) -> Result<String, Box<Problem>> {
     let definition = match app.store().instance_by_no(instance)? {
         Some(row) => app.definition(row.definition)?,
         None => None,
@@ -100,8 +100,8 @@ pub(crate) struct Filter {
     responses((status = 200, body = Page<Letter>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Letter>>, Box<Problem>> {
     let kind = filter.kind.as_deref().map(|name| {
         let found = LetterKind::ALL.into_iter().find(|kind| kind.name() == name);

@@ -14,7 +14,7 @@ use windlass_runtime::client::{Retry, Standing, WorkflowClient};
 
 use super::instances::{Outcome, Wait, answer};
 use crate::app::App;
-use crate::extract::{Asked, Document, Named, check_optional, wait_ms};
+use crate::extract::{Document, Named, QueryParams, check_optional, wait_ms};
 use crate::gate::{Room, Waiting};
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -66,7 +66,7 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
     let ask =
         |client: WorkflowClient, id, patience| async move { client.cancel(id, patience).await };
@@ -86,7 +86,7 @@ pub(crate) async fn pause(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
     let ask =
         |client: WorkflowClient, id, patience| async move { client.pause(id, patience).await };
@@ -106,7 +106,7 @@ pub(crate) async fn unpause(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
 ) -> Answer {
     let ask =
         |client: WorkflowClient, id, patience| async move { client.unpause(id, patience).await };
@@ -136,7 +136,7 @@ pub(crate) async fn retry(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
     Document(again): Document<Again>,
 ) -> Answer {
     check_optional("`from`", again.from.as_deref())?;
@@ -161,7 +161,7 @@ pub(crate) async fn delete(
     State(app): State<App>,
     room: Option<Extension<Room>>,
     id: Named,
-    Asked(wait): Asked<Wait>,
+    QueryParams(wait): QueryParams<Wait>,
 ) -> Result<StatusCode, Box<Problem>> {
     let (patience, _stream) = patience(&app, room, &wait)?;
     let gone = app.client.delete(InstanceId(id.uuid()?), patience).await?;

@@ -1,6 +1,6 @@
 //! Live runs: what a run does, as it does it.
 //!
-//! What is sent comes from the history in the store, in its order; the hub only says when to
+//! What is sent comes from the history in the store, in its order; the live feed only says when to
 //! look. So a stream that was broken off goes on where it was, in whatever process, and a slow
 //! client holds up nobody: it is sent no more than it takes, and is told if something was left
 //! out.
@@ -23,10 +23,10 @@ use windlass_model::{Definition, InstanceId, RunNo, Status};
 use windlass_store::rows::{InstanceRow, RunRow};
 
 use super::instances::find;
-use crate::app::{App, Inner};
+use crate::app::{App, AppInner};
 use crate::extract::{Named, text_header};
 use crate::gate::{Room, Waiting};
-use crate::hub::{Beat, Watching};
+use crate::live_feed::{Update, Watching};
 use crate::newer::newer;
 use crate::pools::Pool;
 use crate::problem::Problem;
@@ -47,7 +47,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// One event of the stream.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it only says what is written")]
-pub(crate) struct Told {
+pub(crate) struct StreamEvent {
     /// `node`, `started`, `status`, `gap` or `end`.
     event: String,
     /// JSON, by the kind of event.
@@ -65,7 +65,7 @@ pub(crate) struct Told {
 #[utoipa::path(get, path = "/api/v1/instances/{id}/events", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."),
         ("Last-Event-ID" = Option<String>, Header, description = "What was the last one seen.")),
-    responses((status = 200, content_type = "text/event-stream", body = Told)))]
+    responses((status = 200, content_type = "text/event-stream", body = StreamEvent)))]
 pub(crate) async fn events(
     State(app): State<App>,
     room: Option<Extension<Room>>,
@@ -78,7 +78,7 @@ pub(crate) async fn events(
         .transpose()
         .map_err(|_| Problem::parameter("`Last-Event-ID` is none that this stream has given"))?;
     // Before the first look, so that nothing is missed in between.
-    let watching = app.hub().watch(id);
+    let watching = app.live_feed().watch(id);
     let row = app.ask(move |app| find(app, id)).await?;
     let digest = row.definition;
     let definition = app.ask(move |app| app.definition(digest)).await?;
@@ -200,7 +200,7 @@ impl Follow {
         let mut closing = self.closing.clone();
         tokio::select! {
             beat = tokio::time::timeout(pause, self.watching.next()) => match beat {
-                Ok(Some(Beat::Started { node, attempt })) => {
+                Ok(Some(Update::Started { node, attempt })) => {
                     let started = json!({ "node": &*node, "attempt": attempt });
                     self.push("started", None, &started);
                 }
@@ -214,7 +214,7 @@ impl Follow {
 }
 
 /// What there is of a run behind an execution.
-fn look(app: &Inner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<Problem>> {
+fn look(app: &AppInner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<Problem>> {
     // The head first: what it says has its executions in the store already.
     let row = find(app, id)?;
     let (mut runs, mut gap) = (Vec::new(), false);

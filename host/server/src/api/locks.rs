@@ -9,7 +9,7 @@ use windlass_locks::Listed;
 use windlass_runtime::client;
 
 use crate::app::App;
-use crate::extract::Asked;
+use crate::extract::QueryParams;
 use crate::page::{Page, PageAsked};
 use crate::problem::{Cause, Problem};
 
@@ -35,7 +35,7 @@ pub(crate) struct Lock {
     responses((status = 200, body = Page<Lock>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
+    QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Lock>>, Box<Problem>> {
     let after = page.after("locks")?;
     let locks = app.ask(|app| Ok(app.resources().locks()?)).await?;

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use windlass_plugins::{Plugin as Loaded, Purity};
 
 use crate::app::App;
-use crate::extract::{Asked, Named};
+use crate::extract::{Named, QueryParams};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 
@@ -57,7 +57,7 @@ fn loaded(app: &App) -> Result<Vec<Arc<Loaded>>, Box<Problem>> {
     responses((status = 200, body = Page<Plugin>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
+    QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<Plugin>>, Box<Problem>> {
     let after = page.after("plugins")?;
     let place = |plugin: &Arc<Loaded>| plugin.name().to_owned();

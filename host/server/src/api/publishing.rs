@@ -15,7 +15,7 @@ use windlass_store::published::PublicationRow;
 use windlass_store::rows::DefinitionRow;
 
 use super::definitions::{missing, tag, tagged};
-use crate::app::{App, Inner};
+use crate::app::{App, AppInner};
 use crate::codes;
 use crate::extract::{self, Document, Named, check_media, check_optional};
 use crate::problem::{Mistake, Problem};
@@ -179,7 +179,7 @@ impl Expected {
 }
 
 /// What is published is not what a request expects.
-fn otherwise(app: &Inner, name: &str) -> Box<Problem> {
+fn otherwise(app: &AppInner, name: &str) -> Box<Problem> {
     let detail = match app.store().published(name) {
         Ok(Some(row)) => {
             let now = tag(row.definition);

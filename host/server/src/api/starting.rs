@@ -15,7 +15,7 @@ use windlass_store::rows::DefinitionRow;
 
 use super::publishing::definition;
 use super::triggers::due;
-use crate::app::{App, Inner};
+use crate::app::{App, AppInner};
 use crate::codes;
 use crate::extract::{Document, Named, check_optional, text_header};
 use crate::problem::Problem;
@@ -134,7 +134,7 @@ pub(crate) async fn start(
 /// already, what that was started with, so that a wish made again is answered alike whatever
 /// was published meanwhile.
 fn published(
-    app: &Inner,
+    app: &AppInner,
     workflow: &str,
     id: Option<InstanceId>,
 ) -> Result<DefinitionRow, Box<Problem>> {

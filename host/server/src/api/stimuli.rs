@@ -9,8 +9,8 @@ use uuid::Uuid;
 use windlass_model::{Delivery, InstanceId, Payload, Stimulus, StimulusNo};
 use windlass_runtime::client::{self, Waiting, new_stimulus_id};
 
-use crate::app::{App, Inner};
-use crate::extract::{Asked, Document, check_optional, check_text};
+use crate::app::{App, AppInner};
+use crate::extract::{Document, QueryParams, check_optional, check_text};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Failure, Sent, moment, read, value};
@@ -114,7 +114,7 @@ pub(crate) struct WaitingStimulus {
     failure: Option<Failure>,
 }
 
-fn item(app: &Inner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Problem>> {
+fn item(app: &AppInner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Problem>> {
     let stimulus = waiting.stimulus();
     let (queued, expires_ms) = match waiting {
         Waiting::Queued(row) => (Some(row), None),
@@ -148,7 +148,7 @@ fn item(app: &Inner, waiting: &Waiting) -> Result<WaitingStimulus, Box<Problem>>
     responses((status = 200, body = Page<WaitingStimulus>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
+    QueryParams(page): QueryParams<PageAsked>,
 ) -> Result<Json<Page<WaitingStimulus>>, Box<Problem>> {
     app.ask(move |app| {
         let after = page.after_number("stimuli")?.map(StimulusNo);

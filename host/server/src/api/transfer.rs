@@ -10,10 +10,10 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use windlass_model::InstanceId;
 use windlass_runtime::client::How;
-use windlass_runtime::transfer::{Accept, Place};
+use windlass_runtime::transfer::{Accept, ImportTarget};
 
 use crate::app::App;
-use crate::extract::{Asked, Named, check_media, read};
+use crate::extract::{Named, QueryParams, check_media, read};
 use crate::permissions::{Caller, Permission};
 use crate::problem::Problem;
 
@@ -80,7 +80,7 @@ pub(crate) struct ImportedRun {
     ))]
 pub(crate) async fn import(
     State(app): State<App>,
-    Asked(to): Asked<To>,
+    QueryParams(to): QueryParams<To>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     body: Body,
@@ -94,9 +94,9 @@ pub(crate) async fn import(
         media == "application/json" || media.ends_with("+json")
     })?;
     let place = match (to.replace, to.id) {
-        (false, None) => Place::Free,
-        (true, None) => Place::Replace,
-        (false, Some(id)) => Place::As(InstanceId(id)),
+        (false, None) => ImportTarget::Free,
+        (true, None) => ImportTarget::Replace,
+        (false, Some(id)) => ImportTarget::As(InstanceId(id)),
         (true, Some(_)) => {
             let detail = "`replace` and `as` exclude each other";
             return Err(Problem::parameter(detail));

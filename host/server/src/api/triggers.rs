@@ -13,8 +13,8 @@ use windlass_store::outside::{DuePlace, DueQuery, Scheduled, Touched, TriggerTar
 use windlass_store::rows::TriggerRow;
 
 use super::instances::find;
-use crate::app::{App, Inner};
-use crate::extract::{Asked, Document, Named, check_text};
+use crate::app::{App, AppInner};
+use crate::extract::{Document, Named, QueryParams, check_text};
 use crate::page::{Page, PageAsked};
 use crate::problem::Problem;
 use crate::view::{Names, Trigger, trigger_name};
@@ -103,7 +103,7 @@ pub(crate) async fn schedule(
 
 /// The moment of a request, if it has one, in epoch milliseconds.
 pub(crate) fn due(
-    app: &Inner,
+    app: &AppInner,
     at: Option<&str>,
     after: Option<&str>,
 ) -> Result<Option<i64>, Box<Problem>> {
@@ -136,8 +136,8 @@ pub(crate) struct Filter {
     responses((status = 200, body = Page<Trigger>)))]
 pub(crate) async fn list(
     State(app): State<App>,
-    Asked(page): Asked<PageAsked>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(page): QueryParams<PageAsked>,
+    QueryParams(filter): QueryParams<Filter>,
 ) -> Result<Json<Page<Trigger>>, Box<Problem>> {
     app.ask(move |app| {
         let after = page
@@ -165,7 +165,7 @@ pub(crate) async fn list(
 
 /// The triggers of a run behind a place, soonest first.
 fn of_run(
-    app: &Inner,
+    app: &AppInner,
     run: InstanceId,
     after: Option<DuePlace>,
     limit: u32,
@@ -194,7 +194,7 @@ fn place(text: &str) -> Result<DuePlace, Box<Problem>> {
 
 /// The trigger that is meant: by the UUID that it was scheduled with, or by its run and its
 /// place there.
-fn target(app: &Inner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
+fn target(app: &AppInner, named: &str) -> Result<TriggerTarget, Box<Problem>> {
     let unreadable = || {
         Problem::parameter(format!(
             "`{named}` names no trigger: give its UUID, or RUN:NUMBER"
@@ -276,7 +276,9 @@ async fn touch(
     app: App,
     named: String,
     done: &'static str,
-    ask: impl FnOnce(&Inner, TriggerTarget) -> Result<Touched, windlass_runtime::Error> + Send + 'static,
+    ask: impl FnOnce(&AppInner, TriggerTarget) -> Result<Touched, windlass_runtime::Error>
+    + Send
+    + 'static,
 ) -> Touch {
     app.ask(move |app| {
         let result = match ask(app, target(app, &named)?)? {

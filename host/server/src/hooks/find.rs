@@ -9,7 +9,7 @@ use windlass_runtime::client::stimulus_hash;
 use windlass_store::published::BindingRow;
 
 use super::Rules;
-use crate::app::Inner;
+use crate::app::AppInner;
 use crate::problem::Problem;
 
 /// What a request may start.
@@ -63,7 +63,11 @@ impl Found {
 }
 
 /// What a request may start; none if there is no such hook. Nothing is written for the answer.
-pub(crate) fn find(app: &Inner, method: &str, path: &str) -> Result<Option<Found>, Box<Problem>> {
+pub(crate) fn find(
+    app: &AppInner,
+    method: &str,
+    path: &str,
+) -> Result<Option<Found>, Box<Problem>> {
     let store = app.store();
     let plain = stimulus_hash(http::STIMULUS, &http::matches(method, path))?;
     let rows = store.bindings(http::shape(method, path))?;
@@ -116,7 +120,7 @@ fn pattern(row: &BindingRow, method: &str) -> Option<String> {
 }
 
 /// What a trigger says. None where its definition does not have it, which no publication does.
-fn rules(app: &Inner, row: &BindingRow) -> Result<Option<Arc<Rules>>, Box<Problem>> {
+fn rules(app: &AppInner, row: &BindingRow) -> Result<Option<Arc<Rules>>, Box<Problem>> {
     let key = &row.binding.key;
     if let Some(known) = app.hooks.rules(row.definition, key) {
         return Ok(Some(known));

@@ -15,7 +15,7 @@ use windlass_model::http::Respond;
 use windlass_model::{Digest, InstanceId, RunNo, RunStatus};
 
 use super::Direct;
-use crate::app::{App, Inner};
+use crate::app::{App, AppInner};
 use crate::codes;
 use crate::newer::newer;
 use crate::problem::Problem;
@@ -99,7 +99,7 @@ pub(crate) async fn answer(
     node: &str,
     patience: Duration,
 ) -> Result<Option<Response>, Box<Problem>> {
-    let mut watching = app.hub().watch(id);
+    let mut watching = app.live_feed().watch(id);
     let mut closing = app.closing();
     let clock = &app.options.clock;
     let end = clock.monotonic().saturating_add(patience);
@@ -142,17 +142,17 @@ pub(crate) async fn answer(
 }
 
 /// Where the node is in the run's definition.
-type Place = (Digest, Option<u32>);
+type NodeOfDefinition = (Digest, Option<u32>);
 
 /// Looks for the first execution of a node that has completed, among those that are new. None:
 /// there is no such run any more.
 fn look(
-    app: &Inner,
+    app: &AppInner,
     id: InstanceId,
     node: &str,
-    known: Option<Place>,
+    known: Option<NodeOfDefinition>,
     last: Option<RunNo>,
-) -> Result<Option<(Look, Place)>, Box<Problem>> {
+) -> Result<Option<(Look, NodeOfDefinition)>, Box<Problem>> {
     // The head first: when it says that the run has ended, all executions are in the store.
     let Some(row) = app.store().instance(id)? else {
         return Ok(None);

@@ -7,7 +7,7 @@ use windlass_model::Digest;
 use windlass_model::http::Verify;
 
 use super::Direct;
-use crate::app::Inner;
+use crate::app::AppInner;
 use crate::codes;
 use crate::problem::Problem;
 use crate::verify::{problem_of_secret, verify};
@@ -21,7 +21,7 @@ use crate::verify::{problem_of_secret, verify};
 /// No trigger accepts the request and nothing else hears it: it is not from the sender, or a
 /// secret cannot be used. Which part failed is not told.
 pub(crate) fn accepted(
-    app: &Inner,
+    app: &AppInner,
     direct: &[Direct],
     is_heard: bool,
     headers: &HeaderMap,
@@ -58,7 +58,7 @@ pub(crate) fn accepted(
 
 /// The values of the secrets that can verify, and whether those are all that the trigger names.
 fn secrets(
-    app: &Inner,
+    app: &AppInner,
     trigger: &Direct,
     by: &Verify,
 ) -> Result<(Vec<Arc<str>>, bool), Box<Problem>> {

@@ -118,7 +118,7 @@ pub(super) fn more_than_the_limit_goes_on_later(harness: &dyn Harness) {
             starts: Vec::new(),
             queued: Some(row.no),
             limit: 3,
-            taker: None,
+            claim_for: None,
             at_ms: 60,
         };
         let sent = member.sent(go_on.clone());
@@ -177,7 +177,7 @@ pub(super) fn stimuli_of_nodes_wait_in_the_queue(harness: &dyn Harness) {
         starts: Vec::new(),
         queued: Some(rows[0].no),
         limit: 10,
-        taker: None,
+        claim_for: None,
         at_ms: 60,
     };
     assert_eq!(member.sent(deliver.clone()), resumed(id));

@@ -408,7 +408,7 @@ fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
             starts,
             queued: None,
             limit: Send::LIMIT,
-            taker: None,
+            claim_for: None,
             at_ms: 10,
         };
         match member.write(send) {

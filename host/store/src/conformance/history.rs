@@ -11,8 +11,8 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use windlass_model::{Incarnation, ScopeNo, Status};
 
-use super::history_kept::{self, Kept};
-use super::history_outside::{self, Asked};
+use super::history_kept::{self, PublishingOp};
+use super::history_outside::{self, OutsideOp};
 use super::history_set::{self, Set};
 use super::world::{DUE, Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
@@ -55,8 +55,8 @@ enum Op {
     Release(usize),
     Park(usize),
     Unpark,
-    Kept(usize, Kept),
-    Asked(usize, Asked),
+    PublishingOp(usize, PublishingOp),
+    OutsideOp(usize, OutsideOp),
     Set(Set),
 }
 
@@ -101,8 +101,8 @@ fn op() -> impl Strategy<Value = Op> {
         }),
         16 => (which.clone(), kind, proptest::bool::weighted(0.15), which.clone())
             .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
-        6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Kept(by, op)),
-        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::Asked(by, op)),
+        6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::PublishingOp(by, op)),
+        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::OutsideOp(by, op)),
         4 => history_set::op().prop_map(Op::Set),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
@@ -318,8 +318,10 @@ impl History<'_> {
                 })
             }
             Op::Unpark => Write::Unpark(Unpark),
-            Op::Kept(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
-            Op::Asked(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::PublishingOp(by, op) => {
+                op.write(self.member(*by), &*self.model, &self.instances)?
+            }
+            Op::OutsideOp(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
             Op::Set(op) => op.write(&*self.model),
         })
     }
@@ -388,10 +390,16 @@ impl History<'_> {
             (Write::Send(send), Ok(Wrote::Send(SendOutcome::Sent(sent)))) => {
                 let starts = send.starts.iter().map(|(_, new)| new.clone());
                 self.find(&starts.collect::<Vec<_>>());
-                self.hold(send.taker.map(|taker| taker.incarnation), &sent.taken);
+                self.hold(
+                    send.claim_for.map(|claim_for| claim_for.incarnation),
+                    &sent.taken,
+                );
             }
             (Write::Resume(resume), Ok(Wrote::Resume(sent))) => {
-                self.hold(resume.taker.map(|taker| taker.incarnation), &sent.taken);
+                self.hold(
+                    resume.claim_for.map(|claim_for| claim_for.incarnation),
+                    &sent.taken,
+                );
             }
             (Write::Plan(plan), Ok(Wrote::Plan(Ok(Planned::Created(_))))) => {
                 let new = plan.create.iter().map(|new| (**new).clone());

@@ -19,7 +19,7 @@ use crate::outside::{
 };
 use crate::rows::{NewInstance, Parent};
 use crate::stimuli::{
-    BookmarkQuery, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery, Taker,
+    BookmarkQuery, ClaimFor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, StimulusQuery,
 };
 use crate::write::Commit;
 use crate::{Store, Write};
@@ -39,7 +39,7 @@ fn hash(bits: usize) -> Digest {
 
 /// One thing that somebody outside does. The numbers choose among what there is.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum OutsideOp {
     Send { bits: usize, limit: u32, at_ms: i64 },
     GoOn { bits: usize, at_ms: i64 },
     Resume(usize),
@@ -49,18 +49,18 @@ pub(super) enum Asked {
     Touch { bits: usize, at_ms: i64 },
 }
 
-pub(super) fn op() -> impl Strategy<Value = Asked> {
+pub(super) fn op() -> impl Strategy<Value = OutsideOp> {
     let bits = 0..4096_usize;
     prop_oneof![
-        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| Asked::Send {
+        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| OutsideOp::Send {
             bits, limit, at_ms,
         }),
-        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| Asked::GoOn { bits, at_ms }),
-        1 => bits.clone().prop_map(Asked::Resume),
-        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| Asked::Queue { which, what }),
-        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| Asked::Letter { which, what }),
-        3 => bits.clone().prop_map(Asked::Schedule),
-        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| Asked::Touch { bits, at_ms }),
+        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| OutsideOp::GoOn { bits, at_ms }),
+        1 => bits.clone().prop_map(OutsideOp::Resume),
+        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| OutsideOp::Queue { which, what }),
+        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| OutsideOp::Letter { which, what }),
+        3 => bits.clone().prop_map(OutsideOp::Schedule),
+        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| OutsideOp::Touch { bits, at_ms }),
     ]
 }
 
@@ -76,7 +76,7 @@ fn error() -> Failure {
     Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed")
 }
 
-impl Asked {
+impl OutsideOp {
     /// The write of it, by this member.
     pub(super) fn write(
         &self,
@@ -93,7 +93,7 @@ impl Asked {
                 token: Digest::of(format!("token {}", bits & 7).as_bytes()),
                 input: Payload::json("1"),
                 blobs: Vec::new(),
-                taker: taker(*bits, member),
+                claim_for: claim_for(*bits, member),
                 at_ms: 40,
             })),
             Self::Queue { which, what } => queue(StimulusNo(*which), *what),
@@ -116,8 +116,8 @@ impl Asked {
 }
 
 /// Half of those who send something take what comes of it.
-fn taker(bits: usize, member: &Member) -> Option<Taker> {
-    (bits >> 3 & 1 == 1).then(|| Taker {
+fn claim_for(bits: usize, member: &Member) -> Option<ClaimFor> {
+    (bits >> 3 & 1 == 1).then(|| ClaimFor {
         incarnation: member.incarnation,
         instances: 1 + (bits as u32 >> 4 & 1),
         triggers: 1 + (bits as u32 >> 5 & 1),
@@ -163,7 +163,7 @@ fn send(
         starts,
         queued: None,
         limit,
-        taker: taker(bits, member),
+        claim_for: claim_for(bits, member),
         at_ms,
     }))
 }
@@ -182,7 +182,7 @@ fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
         starts: Vec::new(),
         queued: Some(row.no),
         limit: 1 + (bits as u32 & 1),
-        taker: None,
+        claim_for: None,
         at_ms,
     })))
 }

@@ -10,26 +10,26 @@ use super::waiting::stimulus;
 use super::world::{DONE, Member};
 use crate::outside::Touched;
 use crate::rows::NewInstance;
-use crate::stimuli::{NewStimulus, Resume, Send, Sent, Taker};
+use crate::stimuli::{ClaimFor, NewStimulus, Resume, Send, Sent};
 use crate::write::{Commit, Leave, Release};
 
 impl Member {
-    pub(crate) fn taker(&self, instances: u32, triggers: u32) -> Taker {
-        Taker {
+    pub(crate) fn claim_for(&self, instances: u32, triggers: u32) -> ClaimFor {
+        ClaimFor {
             incarnation: self.incarnation,
             instances,
             triggers,
         }
     }
 
-    pub(crate) fn send_and_take(&self, stimulus: NewStimulus, taker: Taker) -> Sent {
+    pub(crate) fn send_and_take(&self, stimulus: NewStimulus, claim_for: ClaimFor) -> Sent {
         let at_ms = stimulus.at_ms;
         let send = Send {
             stimulus,
             starts: Vec::new(),
             queued: None,
             limit: Send::LIMIT,
-            taker: Some(taker),
+            claim_for: Some(claim_for),
             at_ms,
         };
         self.sent(send)
@@ -57,7 +57,7 @@ pub(super) fn what_is_resumed_is_taken(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let (no, id) = member.waiting("paid");
     let before = member.head(no);
-    let sent = other.send_and_take(stimulus("paid", Delivery::Resume), other.taker(5, 5));
+    let sent = other.send_and_take(stimulus("paid", Delivery::Resume), other.claim_for(5, 5));
     assert_eq!((&sent.resumed, ids(&sent)), (&vec![id], vec![id]));
     let taken = &sent.taken[0];
     assert!(taken.taken && taken.others.is_empty() && taken.scopes.is_empty());
@@ -84,7 +84,7 @@ pub(super) fn what_a_token_resumes_is_taken(harness: &dyn Harness) {
         token,
         input: windlass_model::Payload::json("1"),
         blobs: Vec::new(),
-        taker: Some(member.taker(1, 1)),
+        claim_for: Some(member.claim_for(1, 1)),
         at_ms: 50,
     };
     let sent = member.write(resume.clone());
@@ -113,7 +113,7 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
         starts: starts.collect(),
         queued: None,
         limit: Send::LIMIT,
-        taker: Some(member.taker(5, 1)),
+        claim_for: Some(member.claim_for(5, 1)),
         at_ms: 50,
     };
     let sent = member.sent(send.clone());
@@ -166,7 +166,7 @@ pub(super) fn what_begins_later_takes_no_room(harness: &dyn Harness) {
         starts: starts.collect(),
         queued: None,
         limit: Send::LIMIT,
-        taker: Some(member.taker(1, 1)),
+        claim_for: Some(member.claim_for(1, 1)),
         at_ms: 50,
     };
     let sent = member.sent(send);
@@ -181,7 +181,7 @@ pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
     let incarnation = gone.incarnation;
     gone.write(Leave { incarnation });
     let (no, id) = member.waiting("paid");
-    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), gone.taker(5, 5));
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), gone.claim_for(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
     assert_eq!(member.only_trigger(no).state, TriggerState::Pending);
     assert_eq!(member.claim(1000, 10, 10).instances[0].row.id, id);
@@ -190,7 +190,7 @@ pub(super) fn strangers_take_nothing(harness: &dyn Harness) {
 pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
     let member = Member::join(harness);
     let all: Vec<InstanceId> = (0..4).map(|_| member.waiting("paid").1).collect();
-    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(3, 1));
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(3, 1));
     assert_eq!((&sent.resumed[..], &ids(&sent)[..]), (&all[..], &all[..3]));
     let rest = member.claim(1000, 10, 10);
     assert_eq!(rest.instances.len(), 1);
@@ -198,11 +198,11 @@ pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
     member.end_taken(&sent);
 }
 
-/// What somebody is at, be it the taker himself, gets more to do: that is left to claims, which
+/// An instance that has an owner, the sender included, gets more to do: that is left to claims, which
 /// come after what he has written.
 pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
     let (owner, other) = (Member::join(harness), Member::join(harness));
-    for taker in [&owner, &other] {
+    for claim_for in [&owner, &other] {
         let held = owner.born();
         let step = Commit {
             release: false,
@@ -210,7 +210,10 @@ pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
         };
         assert_eq!(owner.commit(step), DONE);
         let before = owner.head(held.fence.instance);
-        let sent = taker.send_and_take(stimulus("paid", Delivery::Resume), taker.taker(5, 5));
+        let sent = claim_for.send_and_take(
+            stimulus("paid", Delivery::Resume),
+            claim_for.claim_for(5, 5),
+        );
         assert_eq!(sent.resumed, [before.id]);
         assert_eq!(sent.taken, []);
         assert_eq!(owner.head(before.no), before);
@@ -225,7 +228,7 @@ pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
     let (no, id) = member.waiting("paid");
     assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
     member.carry_out(TriggerType::Pause, Status::Paused);
-    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(5, 5));
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
     assert_eq!(member.head(no).owner, None);
     // A claim puts it aside.
@@ -248,7 +251,7 @@ pub(super) fn takers_and_claims_never_get_the_same(harness: &dyn Harness) {
                     0 => member.claim(1000, 10, 10).instances,
                     _ => {
                         let sent = stimulus("paid", Delivery::Resume);
-                        member.send_and_take(sent, member.taker(4, 4)).taken
+                        member.send_and_take(sent, member.claim_for(4, 4)).taken
                     }
                 })
             });

@@ -82,7 +82,7 @@ impl Member {
             starts: Vec::new(),
             queued: None,
             limit,
-            taker: None,
+            claim_for: None,
             at_ms,
         };
         self.sent(send)
@@ -100,7 +100,7 @@ impl Member {
             token: bookmark.token,
             input: Payload::json("\"token\""),
             blobs: Vec::new(),
-            taker: None,
+            claim_for: None,
             at_ms,
         })
     }

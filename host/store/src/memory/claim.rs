@@ -18,13 +18,13 @@ const ROWS: usize = 4096;
 const NEVER: i64 = i64::MAX;
 
 /// A place within one priority.
-type Place = (i64, InstanceNo, TriggerNo);
+type DuePosition = (i64, InstanceNo, TriggerNo);
 
 /// How far a member has come in its walk.
 #[derive(Default)]
 pub(super) struct Scan {
     /// By priority, the highest first.
-    places: BTreeMap<Reverse<i32>, Place>,
+    places: BTreeMap<Reverse<i32>, DuePosition>,
     /// How much had become pending when the walk began.
     made_pending: u64,
     /// Whether work was left because enough of its instance was taken.
@@ -125,10 +125,10 @@ impl Data {
     fn due_after(
         &self,
         priority: Reverse<i32>,
-        after: Option<&Place>,
+        after: Option<&DuePosition>,
         now_ms: i64,
         limit: usize,
-    ) -> Vec<Place> {
+    ) -> Vec<DuePosition> {
         let least = (i64::MIN, InstanceNo(i64::MIN), TriggerNo(i64::MIN));
         let (due_ms, instance, no) = *after.unwrap_or(&least);
         let from = (priority, due_ms, instance, no);

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::retention::Swept;
 
 /// A component that is kept.
-pub(super) struct Kept {
+pub(super) struct KeptComponent {
     pub(super) row: ComponentRow,
     pub(super) bytes: Bytes,
     pub(super) signature: Option<String>,
@@ -37,7 +37,7 @@ impl Data {
         let sizes = self.components.iter().map(|it| it.bytes.len() as u64);
         check_room(new, self.components.len() as u64, sizes.sum())?;
         let last = self.components.last().map_or(0, |it| it.row.generation);
-        self.components.push(Kept {
+        self.components.push(KeptComponent {
             row: ComponentRow {
                 digest: new.digest,
                 name: new.name.clone(),

@@ -10,7 +10,7 @@ use windlass_model::{
 };
 
 use super::claim::Scan;
-use super::components::Kept;
+use super::components::KeptComponent;
 use super::outside::Named;
 use super::scopes::root_vars;
 use super::stimuli::Stimuli;
@@ -99,7 +99,7 @@ pub(super) struct Data {
     pub(super) duties: BTreeMap<String, (Incarnation, i64)>,
     pub(super) settings: BTreeMap<String, Bytes>,
     /// In the order in which they came.
-    pub(super) components: Vec<Kept>,
+    pub(super) components: Vec<KeptComponent>,
     pub(super) stimuli: Stimuli,
     pub(super) outside: BTreeMap<TriggerId, Named>,
     pub(super) last_letter: i64,

@@ -11,7 +11,7 @@ use windlass_model::{
 
 use super::MemoryStore;
 use super::data::{Answer as _, Data, Instance};
-use super::stimuli::Kept;
+use super::stimuli::KeptStimulus;
 use crate::codes;
 use crate::components::{ComponentRow, Stored};
 use crate::drafts::{DraftRow, SourceRow, UpkeepRow};
@@ -389,7 +389,7 @@ impl Data {
         let parked = parked
             .filter(|row| row.state == TriggerState::Parked)
             .count();
-        let kept = |is: fn(&Kept) -> bool| {
+        let kept = |is: fn(&KeptStimulus) -> bool| {
             let kept = data.stimuli.kept.values();
             kept.filter(|kept| is(kept)).count() as u64
         };

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::letters::{LetterBody, NewDeadLetter};
 use crate::rows::{Created, NewTrigger, Parent};
 use crate::stimuli::{
-    BookmarkRow, Cursor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send, SendOutcome,
-    Sent, Taker,
+    BookmarkRow, ClaimFor, Cursor, Expire, NewBookmark, NewStimulus, QueueOp, Resume, Send,
+    SendOutcome, Sent,
 };
 use crate::write::{Commit, Fenced, Finish, OrFenced};
 
@@ -29,7 +29,7 @@ fn holder(no: StimulusNo) -> InstanceNo {
 
 /// A stimulus that waits.
 #[derive(Clone)]
-pub(super) struct Kept {
+pub(super) struct KeptStimulus {
     pub(super) stimulus: NewStimulus,
     pub(super) expires_ms: Option<i64>,
     pub(super) ready_ms: Option<i64>,
@@ -45,7 +45,7 @@ pub(super) struct Stimuli {
     last_bookmark: i64,
     pub(super) bookmarks: BTreeMap<BookmarkNo, BookmarkRow>,
     last_kept: i64,
-    pub(super) kept: BTreeMap<StimulusNo, Kept>,
+    pub(super) kept: BTreeMap<StimulusNo, KeptStimulus>,
     last_own: i64,
 }
 
@@ -190,7 +190,7 @@ impl Data {
             }
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, &due, &mut sent);
+        self.take_due(resume.claim_for, resume.at_ms, &due, &mut sent);
         sent
     }
 
@@ -247,18 +247,24 @@ impl Data {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, send.at_ms);
         }
-        self.take_due(send.taker, send.at_ms, &due, &mut sent);
+        self.take_due(send.claim_for, send.at_ms, &due, &mut sent);
         Ok(SendOutcome::Sent(sent))
     }
 
     /// Takes what is due of these instances where that is nobody's and goes on.
-    fn take_due(&mut self, taker: Option<Taker>, at_ms: i64, due: &[InstanceNo], sent: &mut Sent) {
-        let Some(taker) = taker else { return };
+    fn take_due(
+        &mut self,
+        claim_for: Option<ClaimFor>,
+        at_ms: i64,
+        due: &[InstanceNo],
+        sent: &mut Sent,
+    ) {
+        let Some(claim_for) = claim_for else { return };
         let rows = due.iter().filter_map(|no| self.instances.get(no));
         let rows = rows.map(|instance| &instance.row);
         let free = rows.filter(|row| row.owner.is_none() && row.status != Status::Paused);
         let free = free.map(|row| row.no).collect();
-        sent.taken = self.claim(&taker.claim(at_ms, free)).instances;
+        sent.taken = self.claim(&claim_for.claim(at_ms, free)).instances;
     }
 
     pub(super) fn is_heard(&self, hash: Digest, now_ms: i64) -> bool {
@@ -383,7 +389,7 @@ impl Data {
             blobs: Vec::new(),
             ..new.clone()
         };
-        let kept = Kept {
+        let kept = KeptStimulus {
             stimulus,
             expires_ms: None,
             ready_ms: None,
@@ -403,7 +409,7 @@ impl Data {
     }
 
     pub(super) fn queue(&mut self, op: &QueueOp) -> OrFenced<()> {
-        let queued = |kept: &Kept| kept.ready_ms.is_some();
+        let queued = |kept: &KeptStimulus| kept.ready_ms.is_some();
         let done = match op {
             QueueOp::Delay {
                 no,
@@ -431,7 +437,7 @@ impl Data {
         if done { Ok(()) } else { Err(Fenced) }
     }
 
-    fn delete_waiting(&mut self, no: StimulusNo, is: impl Fn(&Kept) -> bool) -> bool {
+    fn delete_waiting(&mut self, no: StimulusNo, is: impl Fn(&KeptStimulus) -> bool) -> bool {
         let at_ms = match self.stimuli.kept.get(&no) {
             Some(kept) if is(kept) => kept.stimulus.at_ms,
             _ => return false,

@@ -16,7 +16,7 @@ use super::connect::Connection;
 use super::fault::{Fault, explain, is_conflict, is_gone, silent};
 use super::listen::pause;
 use super::session::{Done, Failed, Session, Trace};
-use super::shared::Shared;
+use super::shared::PostgresShared;
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::write::{Write, Wrote};
@@ -129,7 +129,7 @@ enum Attempt<T> {
 }
 
 /// A connection that writes, made as it is needed.
-pub(super) struct Lane {
+pub(super) struct WriteConnection {
     /// Whose rows of `trail` it inserts.
     process: i64,
     connection: Option<Connection>,
@@ -141,7 +141,7 @@ pub(super) struct Lane {
     swept: i64,
 }
 
-impl Lane {
+impl WriteConnection {
     /// One whose transactions are told from those of others by a number of its own.
     pub(super) fn new(process: i64) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Lane {
     /// Carries out a transaction, again where that does no harm.
     pub(super) async fn run<W: Work>(
         &mut self,
-        shared: &Shared,
+        shared: &PostgresShared,
         work: &mut W,
     ) -> std::result::Result<W::Answer, Refused> {
         let place = shared.target.place();
@@ -213,7 +213,7 @@ impl Lane {
     }
 
     /// The connection, made again with growing waits for as long as the options say.
-    async fn connected(&mut self, shared: &Shared) -> Result<&mut Connection> {
+    async fn connected(&mut self, shared: &PostgresShared) -> Result<&mut Connection> {
         let usable = self.connection.take();
         let usable = usable.filter(|connection| !connection.client.is_closed());
         let connection = match usable {
@@ -227,7 +227,7 @@ impl Lane {
         Ok(self.connection.insert(connection))
     }
 
-    async fn connect(&self, shared: &Shared) -> Result<Connection> {
+    async fn connect(&self, shared: &PostgresShared) -> Result<Connection> {
         if self.unreachable {
             return greeted(shared, self.process).await;
         }
@@ -251,7 +251,7 @@ impl Lane {
     /// Looks for the trace of a transaction.
     async fn is_committed(
         &mut self,
-        shared: &Shared,
+        shared: &PostgresShared,
         trace: Option<i64>,
         why: &Fault,
     ) -> std::result::Result<bool, Refused> {
@@ -289,7 +289,7 @@ impl Lane {
 }
 
 /// A new connection, from a server that answers in time.
-async fn greeted(shared: &Shared, process: i64) -> Result<Connection> {
+async fn greeted(shared: &PostgresShared, process: i64) -> Result<Connection> {
     let place = shared.target.place();
     match tokio::time::timeout(GREETING, traced(shared, process)).await {
         Ok(connection) => connection.map_err(|fault| explain(place, &fault)),
@@ -299,7 +299,7 @@ async fn greeted(shared: &Shared, process: i64) -> Result<Connection> {
 
 /// A new connection on which traces can be left: the lane is known, so that its traces are swept
 /// if the process dies.
-async fn traced(shared: &Shared, process: i64) -> std::result::Result<Connection, Fault> {
+async fn traced(shared: &PostgresShared, process: i64) -> std::result::Result<Connection, Fault> {
     let connection = shared.target.writer().await?;
     let sql = format!(
         "BEGIN READ WRITE; INSERT INTO trace (process, last) VALUES ({process}, 0) \
@@ -310,7 +310,7 @@ async fn traced(shared: &Shared, process: i64) -> std::result::Result<Connection
 }
 
 async fn attempt<W: Work>(
-    shared: &Shared,
+    shared: &PostgresShared,
     connection: &mut Connection,
     work: &mut W,
     trace: Trace,
@@ -336,13 +336,13 @@ async fn attempt<W: Work>(
 }
 
 #[cfg(not(test))]
-async fn commit(_shared: &Shared, session: &mut Session<'_>) -> Done<()> {
+async fn commit(_shared: &PostgresShared, session: &mut Session<'_>) -> Done<()> {
     session.commit().await
 }
 
 /// Commits, unless a test lets something else happen.
 #[cfg(test)]
-async fn commit(shared: &Shared, session: &mut Session<'_>) -> Done<()> {
+async fn commit(shared: &PostgresShared, session: &mut Session<'_>) -> Done<()> {
     use super::tests::troubles::Trouble;
     let trouble = shared.troubles.lock().pop();
     if let Some(Trouble::Written) | None = trouble {
@@ -357,7 +357,11 @@ async fn commit(shared: &Shared, session: &mut Session<'_>) -> Done<()> {
     Err(session.connection.cut().await.into())
 }
 
-async fn roll_back<T>(shared: &Shared, connection: &mut Connection, failed: Failed) -> Attempt<T> {
+async fn roll_back<T>(
+    shared: &PostgresShared,
+    connection: &mut Connection,
+    failed: Failed,
+) -> Attempt<T> {
     let place = shared.target.place();
     if let Err(fault) = connection.client.batch_execute("ROLLBACK").await {
         return Attempt::Gone(fault);

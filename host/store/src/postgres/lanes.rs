@@ -39,7 +39,7 @@ struct Weight {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct LaneQueues {
     lanes: Vec<VecDeque<Entry>>,
     weight: Weight,
     /// The newest barrier, as long as nothing stands behind it and nobody carries it out: what
@@ -53,7 +53,7 @@ pub(super) struct Lanes {
     bound: Weight,
     /// How many lanes are for lines.
     lines: usize,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<LaneQueues>,
     /// By lane: something waits, or all is closed.
     ready: Vec<Condvar>,
     /// There is room again, or all is closed.
@@ -66,9 +66,9 @@ impl Lanes {
     pub(super) fn new(lanes: usize, writes: usize, bytes: usize) -> Self {
         let lines = lanes.max(1);
         let lanes = lines + 1;
-        let waiting = Waiting {
+        let waiting = LaneQueues {
             lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
-            ..Waiting::default()
+            ..LaneQueues::default()
         };
         Self {
             bound: Weight {
@@ -123,7 +123,7 @@ impl Lanes {
         Ok(())
     }
 
-    fn add_barrier(&self, waiting: &mut Waiting, batch: Batch, weight: Weight) {
+    fn add_barrier(&self, waiting: &mut LaneQueues, batch: Batch, weight: Weight) {
         if let Some(last) = &waiting.last {
             last.batches.lock().push((batch, weight));
             return;
@@ -195,7 +195,7 @@ impl Lanes {
         batches
     }
 
-    fn make_room(&self, waiting: &mut Waiting, taken: Weight) {
+    fn make_room(&self, waiting: &mut LaneQueues, taken: Weight) {
         waiting.weight.writes -= taken.writes;
         waiting.weight.bytes -= taken.bytes;
         self.room.notify_all();
@@ -260,19 +260,19 @@ impl Barrier {
     }
 
     /// The first lane waits for the others, which wait for the end of what it gets here.
-    pub(super) fn hold(&self) -> Held<'_> {
+    pub(super) fn hold(&self) -> BarrierGuard<'_> {
         let mut stage = self.stage.lock();
         while stage.missing > 0 {
             self.changed.wait(&mut stage);
         }
-        Held(self)
+        BarrierGuard(self)
     }
 }
 
 /// All lanes stand still until this is dropped.
-pub(super) struct Held<'c>(&'c Barrier);
+pub(super) struct BarrierGuard<'c>(&'c Barrier);
 
-impl Drop for Held<'_> {
+impl Drop for BarrierGuard<'_> {
     fn drop(&mut self) {
         self.0.stage.lock().over = true;
         self.0.changed.notify_all();

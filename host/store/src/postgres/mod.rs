@@ -42,11 +42,11 @@ use tokio::runtime::Runtime;
 
 use self::connect::Target;
 use self::fault::explain;
-use self::lane::Lane;
+use self::lane::WriteConnection;
 use self::lanes::Lanes;
 pub use self::options::PostgresOptions;
 use self::pool::ReadPool;
-use self::shared::Shared;
+use self::shared::PostgresShared;
 use crate::error::{Error, Result};
 use crate::health::Health;
 use crate::queue;
@@ -62,7 +62,7 @@ const THREADS: usize = 2;
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    shared: Arc<PostgresShared>,
     pool: ReadPool,
     writers: Mutex<Vec<JoinHandle<()>>>,
     runtime: Mutex<Option<Runtime>>,
@@ -111,7 +111,7 @@ impl PostgresStore {
             handle.clone(),
             Arc::clone(&health),
         )?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PostgresShared {
             target,
             tracers: std::iter::repeat_with(nonce).take(lanes.count()).collect(),
             lanes,
@@ -153,7 +153,7 @@ impl PostgresStore {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
-            let (shared, lane) = (Arc::clone(&self.shared), Lane::new(*tracer));
+            let (shared, lane) = (Arc::clone(&self.shared), WriteConnection::new(*tracer));
             let writer = std::thread::Builder::new()
                 .name(format!("store-writer-{no}"))
                 .spawn(move || writer::run(&shared, &runtime, no, lane))?;
@@ -272,7 +272,7 @@ impl Store for PostgresStore {
 /// What is left to do of a store that takes nothing more.
 struct Closing {
     writers: Vec<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<PostgresShared>,
     pool: ReadPool,
     runtime: Option<Runtime>,
 }
@@ -295,7 +295,7 @@ impl Closing {
 
 /// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
 /// not given back: that is what leaving is for.
-fn end(shared: &Shared, pool: &ReadPool) {
+fn end(shared: &PostgresShared, pool: &ReadPool) {
     let joined = std::mem::take(&mut *shared.joined.lock());
     // Where it fails, the leases run out by themselves.
     if !joined.is_empty() {

@@ -12,7 +12,7 @@ use super::lanes::Lanes;
 use super::options::PostgresOptions;
 use super::session::Scan;
 use crate::health::Health;
-use crate::sql::sweeping::Place;
+use crate::sql::sweeping::SweepCursor;
 use crate::write::Commit;
 
 /// Definitions and pins remembered before all are forgotten.
@@ -21,7 +21,7 @@ const DOCUMENTS: usize = 4096;
 /// Instances remembered as carrying rarer things before all are forgotten.
 const CARRYING: usize = 64 * 1024;
 
-pub(super) struct Shared {
+pub(super) struct PostgresShared {
     pub(super) target: Arc<Target>,
     pub(super) options: PostgresOptions,
     /// Names this store object among those of all processes.
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     /// By incarnation: how far its walk through the due index has come.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
     /// How far the sweep of documents has come.
-    pub(super) documents: Mutex<Place>,
+    pub(super) documents: Mutex<SweepCursor>,
     /// Who joined through this store object and has not left: dead once it is closed.
     pub(super) joined: Mutex<Vec<i64>>,
     /// What a test lets happen to the next commits, the last first.
@@ -95,7 +95,7 @@ impl Known {
     }
 }
 
-impl Shared {
+impl PostgresShared {
     /// What is to be added to the database's clock, in milliseconds: nothing, but in tests.
     pub(super) fn ahead_ms(&self) -> i64 {
         let ahead = self.options.ahead.as_ref();

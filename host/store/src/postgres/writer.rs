@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use super::lane::{Lane, Plain, Refused, Single};
+use super::lane::{Plain, Refused, Single, WriteConnection};
 use super::lanes::Next;
 use super::session::is_plain;
-use super::shared::Shared;
+use super::shared::PostgresShared;
 use crate::codes;
 use crate::error::Error;
 use crate::health::{Lasts, concerns_all};
@@ -16,7 +16,12 @@ use crate::queue::Batch;
 use crate::round::Round;
 
 /// Drives a lane until all are closed and it is empty.
-pub(super) fn run(shared: &Shared, runtime: &Runtime, no: usize, mut lane: Lane) {
+pub(super) fn run(
+    shared: &PostgresShared,
+    runtime: &Runtime,
+    no: usize,
+    mut lane: WriteConnection,
+) {
     let mut work = Work::default();
     loop {
         match shared.lanes.take(no) {
@@ -46,7 +51,13 @@ struct Work {
 
 impl Work {
     /// Carries out all of it, and answers.
-    fn run(&mut self, shared: &Shared, runtime: &Runtime, lane: &mut Lane, batches: Vec<Batch>) {
+    fn run(
+        &mut self,
+        shared: &PostgresShared,
+        runtime: &Runtime,
+        lane: &mut WriteConnection,
+        batches: Vec<Batch>,
+    ) {
         self.round.fill(batches.into_iter());
         self.lost = None;
         while !self.round.left().is_empty() {
@@ -72,7 +83,7 @@ impl Work {
 
     /// Runs the next group, and says how many writes it was: as many plain ones in a row as
     /// there are, or one of another kind.
-    async fn run_group(&mut self, shared: &Shared, lane: &mut Lane) -> usize {
+    async fn run_group(&mut self, shared: &PostgresShared, lane: &mut WriteConnection) -> usize {
         let plain = self.plain(shared);
         if plain == 0 {
             self.run_singly(shared, lane, 1).await;
@@ -109,7 +120,7 @@ impl Work {
     }
 
     /// How many writes from the next on may be one batch.
-    fn plain(&self, shared: &Shared) -> usize {
+    fn plain(&self, shared: &PostgresShared) -> usize {
         let known = shared.known.lock();
         let rest = self.round.left().iter();
         rest.take(shared.options.group_writes.max(1))
@@ -118,7 +129,12 @@ impl Work {
     }
 
     /// Runs writes each in a transaction of its own.
-    async fn run_singly(&mut self, shared: &Shared, lane: &mut Lane, size: usize) {
+    async fn run_singly(
+        &mut self,
+        shared: &PostgresShared,
+        lane: &mut WriteConnection,
+        size: usize,
+    ) {
         for item in self.round.left_mut().iter_mut().take(size) {
             if let Some(error) = &self.lost {
                 item.answer = Some(Err(error.clone()));
@@ -133,7 +149,7 @@ impl Work {
     }
 
     /// Notes whether the database has worked for the next `size` writes.
-    fn tell_health(&self, shared: &Shared, size: usize) {
+    fn tell_health(&self, shared: &PostgresShared, size: usize) {
         let answers = self.round.left().iter().take(size);
         let mut failed = None;
         for answer in answers.filter_map(|item| item.answer.as_ref()) {

@@ -11,7 +11,7 @@ use crate::retention::{SLICE_BYTES, Sweep, Sweepable, Swept};
 
 /// How far a sweep of documents has come: which of the tables, and after which row.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct SweepCursor {
     table: usize,
     after: i64,
 }
@@ -83,7 +83,7 @@ async fn documents<X: Transaction>(tx: &mut X, sweep: &Sweep) -> Done<X, Swept> 
     let mut place = tx.documents_place();
     let more = loop {
         let Some(table) = TABLES.get(place.table) else {
-            place = Place::default();
+            place = SweepCursor::default();
             break false;
         };
         if left == 0 || bytes > SLICE_BYTES {

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use windlass_model::{Incarnation, InstanceId, Payload, ScopeNo, Status, TriggerNo};
 
-use super::sweeping::Place;
+use super::sweeping::SweepCursor;
 use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
 use crate::lives::Clear;
@@ -227,11 +227,11 @@ pub(crate) trait Transaction {
     async fn reserve(&mut self, instance: i64, keys: &[String]) -> Done<Self, ()>;
 
     /// How far the sweep of documents has come.
-    fn documents_place(&self) -> Place;
+    fn documents_place(&self) -> SweepCursor;
 
     /// Notes how far the sweep of documents has come. `gone`: it has deleted some, whose numbers
     /// may be remembered.
-    fn set_documents_place(&mut self, place: Place, gone: bool);
+    fn set_documents_place(&mut self, place: SweepCursor, gone: bool);
 
     /// Whether an instance has ended, or is not there. Its head is held from here on.
     async fn is_over(&mut self, instance: i64) -> Done<Self, bool> {

@@ -2,7 +2,7 @@
 
 /// The rest of a text, and whether it begins inside of braces.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct Position<'t> {
     rest: &'t [u8],
     inside: bool,
 }
@@ -19,18 +19,18 @@ const fn behind(mut text: &[u8], end: u8) -> &[u8] {
 }
 
 /// The next byte for one of the databases, and what comes after it.
-const fn next(place: Place<'_>, postgres: bool) -> Option<(u8, Place<'_>)> {
-    let Place { rest, inside } = place;
+const fn next(place: Position<'_>, postgres: bool) -> Option<(u8, Position<'_>)> {
+    let Position { rest, inside } = place;
     match rest {
         [] => None,
         [b'{', rest @ ..] => {
             let rest = if postgres { behind(rest, b'|') } else { rest };
-            next(Place { rest, inside: true }, postgres)
+            next(Position { rest, inside: true }, postgres)
         }
         [b'|', rest @ ..] if inside && !postgres => {
             let rest = behind(rest, b'}');
             next(
-                Place {
+                Position {
                     rest,
                     inside: false,
                 },
@@ -38,22 +38,22 @@ const fn next(place: Place<'_>, postgres: bool) -> Option<(u8, Place<'_>)> {
             )
         }
         [b'}', rest @ ..] if inside => next(
-            Place {
+            Position {
                 rest,
                 inside: false,
             },
             postgres,
         ),
         [b'C', b'R', b'O', b'S', b'S', b' ', rest @ ..] if postgres => {
-            next(Place { rest, inside }, postgres)
+            next(Position { rest, inside }, postgres)
         }
-        [b'?', rest @ ..] if postgres => Some((b'$', Place { rest, inside })),
-        [other, rest @ ..] => Some((*other, Place { rest, inside })),
+        [b'?', rest @ ..] if postgres => Some((b'$', Position { rest, inside })),
+        [other, rest @ ..] => Some((*other, Position { rest, inside })),
     }
 }
 
-const fn beginning(text: &str) -> Place<'_> {
-    Place {
+const fn beginning(text: &str) -> Position<'_> {
+    Position {
         rest: text.as_bytes(),
         inside: false,
     }

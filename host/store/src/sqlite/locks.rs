@@ -47,9 +47,9 @@ pub(super) fn opening(store: &Path) -> Result<File> {
 
 /// The lock of a member, held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held(File);
+pub(super) struct MemberLock(File);
 
-impl Drop for Held {
+impl Drop for MemberLock {
     fn drop(&mut self) {
         // Said aloud, not left to closing the file: a child that is being started at this
         // moment has a copy of it, and would keep the lock until it runs its own program.
@@ -58,7 +58,7 @@ impl Drop for Held {
 }
 
 /// Takes the lock of a new member.
-pub(super) fn join(store: &Path, incarnation: i64) -> Result<Held> {
+pub(super) fn join(store: &Path, incarnation: i64) -> Result<MemberLock> {
     let path = member(store, incarnation);
     let failed = |error: &dyn std::fmt::Display| {
         Error::new(
@@ -69,7 +69,7 @@ pub(super) fn join(store: &Path, incarnation: i64) -> Result<Held> {
     };
     let file = windlass_files::open_lock(&path).map_err(|error| failed(&error))?;
     file.try_lock().map_err(|error| failed(&error))?;
-    Ok(Held(file))
+    Ok(MemberLock(file))
 }
 
 /// Removes the lock file of a member that is gone. A file left behind does no harm: numbers

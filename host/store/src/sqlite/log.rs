@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use super::open;
-use super::shared::Shared;
+use super::shared::SqliteShared;
 use super::watch::Watch;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn new(shared: &Shared) -> Self {
+    pub(super) fn new(shared: &SqliteShared) -> Self {
         Self {
             next_bytes: shared.options.log_bytes,
         }
@@ -29,7 +29,7 @@ impl Log {
     /// Starts the log over if it was long when it was looked at last.
     pub(super) fn keep_short(
         &mut self,
-        shared: &Shared,
+        shared: &SqliteShared,
         watch: &mut Watch,
         connection: &Connection,
     ) {
@@ -41,7 +41,7 @@ impl Log {
     /// Refuses to go on if the log is too long in spite of everything.
     pub(super) fn check(
         &mut self,
-        shared: &Shared,
+        shared: &SqliteShared,
         watch: &mut Watch,
         connection: &Connection,
     ) -> Result<()> {
@@ -63,7 +63,7 @@ impl Log {
     }
 
     /// Waits a moment for the readers that are in the way.
-    fn start_over(&mut self, shared: &Shared, watch: &mut Watch, connection: &Connection) {
+    fn start_over(&mut self, shared: &SqliteShared, watch: &mut Watch, connection: &Connection) {
         let busy: rusqlite::Result<i64> = open::wait_for_readers(connection).and_then(|()| {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         });

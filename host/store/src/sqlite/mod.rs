@@ -36,7 +36,7 @@ use self::mark::Mark;
 pub use self::options::{Durability, SqliteOptions};
 use self::pool::Pool;
 pub use self::restore::Restored;
-use self::shared::{Shared, Trace};
+use self::shared::{SqliteShared, Trace};
 use self::time::MachineTime;
 use self::wake::Wake;
 use crate::error::{Error, Result};
@@ -47,7 +47,7 @@ use crate::{Listener, Reader as _, Store, codes};
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
-    shared: Arc<Shared>,
+    shared: Arc<SqliteShared>,
     pool: Pool,
     wake: Wake,
     /// Those that it has begun: what keeps the marker, and then the writer.
@@ -73,7 +73,7 @@ impl SqliteStore {
             time.boot(),
             &options,
         )?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SqliteShared {
             path: path.to_owned(),
             time,
             queue: Queue::new(options.queue_writes.max(1), options.queue_bytes.max(1)),

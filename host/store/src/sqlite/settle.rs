@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rusqlite::{Connection, Error as Fault, OptionalExtension as _, Params};
 
 use super::session::{Failed, Session};
-use super::shared::Shared;
+use super::shared::SqliteShared;
 use crate::round::Item;
 use crate::rows::Created;
 use crate::sql::hot;
@@ -22,7 +22,7 @@ pub(super) enum Settled {
 /// Looks for traces that only this group can have left. A group is in the file as a whole or
 /// not at all, so one trace decides.
 pub(super) fn settle<'a>(
-    shared: &Shared,
+    shared: &SqliteShared,
     connection: &Connection,
     session: &mut Session<'_>,
     group: impl Iterator<Item = &'a Item> + Clone,
@@ -84,7 +84,7 @@ pub(super) fn needs_trace(write: &Write) -> bool {
     )
 }
 
-fn trace_left(shared: &Shared, connection: &Connection) -> Result<bool, Fault> {
+fn trace_left(shared: &SqliteShared, connection: &Connection) -> Result<bool, Fault> {
     let sql = "SELECT last FROM trace WHERE process = ?1";
     let last = one(connection, sql, [shared.trace.process])?;
     Ok(last == Some(shared.trace.last.load(Ordering::Relaxed)))

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicI64;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::locks::Held;
+use super::locks::MemberLock;
 use super::mark::Mark;
 use super::options::SqliteOptions;
 use super::time::MachineTime;
@@ -32,7 +32,7 @@ impl Trace {
     }
 }
 
-pub(super) struct Shared {
+pub(super) struct SqliteShared {
     pub(super) path: PathBuf,
     pub(super) options: SqliteOptions,
     pub(super) time: MachineTime,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) mark: Arc<Mark>,
     /// By incarnation: the lock files of the members that joined through this store object.
     /// Letting go of one tells everybody that its member is dead.
-    pub(super) locks: Mutex<FxHashMap<i64, Held>>,
+    pub(super) locks: Mutex<FxHashMap<i64, MemberLock>>,
     /// What a test lets happen to the next commits.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::Trouble>>,

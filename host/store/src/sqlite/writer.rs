@@ -13,7 +13,7 @@ use super::fault::{self, explain, primary};
 use super::open::{self, Opened};
 use super::session::{Failed, Session};
 use super::settle::{self, Settled, settle};
-use super::shared::Shared;
+use super::shared::SqliteShared;
 use super::watch;
 use crate::codes;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ enum Attempt {
 }
 
 /// Runs until the queue is closed and empty.
-pub(super) fn run(shared: &Shared, opened: Opened) {
+pub(super) fn run(shared: &SqliteShared, opened: Opened) {
     let mut opened = Some(opened);
     let mut work = Work::default();
     loop {
@@ -60,7 +60,7 @@ pub(super) fn run(shared: &Shared, opened: Opened) {
 }
 
 /// Another connection to the same file.
-fn open_again(shared: &Shared) -> Result<Opened> {
+fn open_again(shared: &SqliteShared) -> Result<Opened> {
     shared.health.check_stopped()?;
     let opened = open::writer(&shared.path, &shared.options).inspect_err(|error| {
         let lasts = if error.code == codes::LEFT_BEHIND {
@@ -81,7 +81,7 @@ fn open_again(shared: &Shared) -> Result<Opened> {
 }
 
 /// Works with one connection for as long as that is good. False if there is no more to come.
-fn with_connection(shared: &Shared, opened: &Opened, work: &mut Work) -> bool {
+fn with_connection(shared: &SqliteShared, opened: &Opened, work: &mut Work) -> bool {
     let mut session = match Session::new(opened, shared) {
         Ok(session) => session,
         Err(failed) => {
@@ -109,7 +109,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn told(shared: &Shared, failed: Failed) -> Error {
+fn told(shared: &SqliteShared, failed: Failed) -> Error {
     match failed {
         Failed::Sql(error) => fault::note(&shared.health, &shared.path, &error),
         Failed::Store(error) => {
@@ -134,7 +134,7 @@ struct Work {
 
 impl Work {
     /// Waits for work. False once there is none any more.
-    fn fill(&mut self, shared: &Shared) -> bool {
+    fn fill(&mut self, shared: &SqliteShared) -> bool {
         self.tried_again = None;
         let taken = shared.queue.take(&mut self.batches);
         self.round.fill(self.batches.drain(..));
@@ -142,7 +142,7 @@ impl Work {
     }
 
     /// Runs the next group and answers it. False if the connection is of no use any more.
-    fn run_group(&mut self, shared: &Shared, session: &mut Session<'_>) -> bool {
+    fn run_group(&mut self, shared: &SqliteShared, session: &mut Session<'_>) -> bool {
         let size = self
             .round
             .left()
@@ -169,7 +169,12 @@ impl Work {
     }
 
     /// Runs the writes of a group that failed each in a transaction of its own.
-    fn run_singly(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> bool {
+    fn run_singly(
+        &mut self,
+        shared: &SqliteShared,
+        session: &mut Session<'_>,
+        size: usize,
+    ) -> bool {
         for _ in 0..size {
             match self.attempt(shared, session, 1) {
                 Attempt::Done => {}
@@ -189,7 +194,12 @@ impl Work {
         true
     }
 
-    fn attempt(&mut self, shared: &Shared, session: &mut Session<'_>, size: usize) -> Attempt {
+    fn attempt(
+        &mut self,
+        shared: &SqliteShared,
+        session: &mut Session<'_>,
+        size: usize,
+    ) -> Attempt {
         let group = || self.round.left().iter().take(size);
         let flush = group().any(|item| matches!(item.write, Write::Flush(_)));
         let clock = shared.options.clock.as_ref();
@@ -229,7 +239,7 @@ impl Work {
     /// With a new connection: finds out what became of a group whose COMMIT failed.
     fn settle_unknown(
         &mut self,
-        shared: &Shared,
+        shared: &SqliteShared,
         opened: &Opened,
         session: &mut Session<'_>,
     ) -> bool {
@@ -292,7 +302,7 @@ fn carry_out<'a>(
 }
 
 /// Takes the write lock, waiting for other processes for as long as the options say.
-fn begin(shared: &Shared, session: &mut Session<'_>, flush: bool) -> Result<(), Failed> {
+fn begin(shared: &SqliteShared, session: &mut Session<'_>, flush: bool) -> Result<(), Failed> {
     session.check_log()?;
     let tries = shared
         .options

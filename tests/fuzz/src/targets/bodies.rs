@@ -14,7 +14,7 @@ use windlass_runtime::definitions::{self, Definitions};
 use windlass_runtime::{
     BurstBounds, Error, Links, Runtime, Scope, Settings, SystemClock, Topology,
 };
-use windlass_server::{Bounds, Callers, Hub, Options, Server};
+use windlass_server::{Bounds, Callers, LiveFeed, Options, Server};
 use windlass_store::MemoryStore;
 
 /// Requests after which the host is made anew: a store keeps what it is given.
@@ -143,7 +143,7 @@ impl Rig {
             runtime: Some(runtime),
             clock: clock as _,
             metrics: Arc::default(),
-            hub: Hub::new(),
+            live_feed: LiveFeed::new(),
             page: |_| None,
         })
         .unwrap();

@@ -68,12 +68,12 @@ impl World {
         }
     }
 
-    fn ask(&mut self, no: PluginNo, bytes: u64) -> Asked {
+    fn ask(&mut self, no: PluginNo, bytes: u64) -> Reservation {
         let held = bytes.min(self.core.most());
         let asked = self.core.ask(no, bytes);
         match asked {
-            Asked::Granted => self.hold(Holder { no, held }),
-            Asked::Waits(ticket) => {
+            Reservation::Granted => self.hold(Holder { no, held }),
+            Reservation::Waits(ticket) => {
                 self.waiting.insert(ticket, Holder { no, held });
             }
         }
@@ -178,7 +178,7 @@ proptest! {
         for (no, bytes) in &small[..40] {
             world.ask(*no, *bytes);
         }
-        let Asked::Waits(ticket) = world.ask(4, large) else { return Ok(()) };
+        let Reservation::Waits(ticket) = world.ask(4, large) else { return Ok(()) };
         for (no, bytes) in &small[40..] {
             world.ask(*no, *bytes);
             if !world.holders.is_empty() {
@@ -198,26 +198,26 @@ fn plugins_take_turns() {
     let single = world.ask(2, 500);
     world.end(0);
     let first = world.granted.clone();
-    assert_eq!(Asked::Waits(first[0]), crowd[0]);
+    assert_eq!(Reservation::Waits(first[0]), crowd[0]);
     world.end(0);
-    assert_eq!(Asked::Waits(*world.granted.last().unwrap()), single);
+    assert_eq!(Reservation::Waits(*world.granted.last().unwrap()), single);
 }
 
 #[test]
 fn a_plugin_leaves_a_fourth_to_others() {
     let mut world = World::new();
     let share = world.core.share();
-    assert_eq!(world.ask(1, share), Asked::Granted);
-    assert!(matches!(world.ask(1, 1), Asked::Waits(_)));
+    assert_eq!(world.ask(1, share), Reservation::Granted);
+    assert!(matches!(world.ask(1, 1), Reservation::Waits(_)));
     // It waits for its own share, and keeps nobody waiting.
-    assert_eq!(world.ask(2, 10), Asked::Granted);
+    assert_eq!(world.ask(2, 10), Reservation::Granted);
     assert!(world.core.is_wanted(1) && !world.core.is_wanted(2));
 }
 
 #[test]
 fn one_at_a_time_draws_on_the_reserve() {
     let mut core = Core::new(TOTAL, 200);
-    assert_eq!(core.ask(1, core.most()), Asked::Granted);
+    assert_eq!(core.ask(1, core.most()), Reservation::Granted);
     assert!(!core.grow(1, core.most(), 1));
     assert!(core.borrow(7, 150) && core.borrow(7, 50));
     assert!(!core.borrow(7, 1) && !core.borrow(8, 1));

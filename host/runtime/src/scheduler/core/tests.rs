@@ -175,7 +175,7 @@ fn beside_another_process_a_claim_rests_as_long_as_the_one_before_took() {
         // What comes later does not wait.
         (1_030, contended(Some(1_030)), 0, &[]),
         (1_032, Event::Woken, 0, &[claim()]),
-        // Alone, no claim rests.
+        // Without another process, no claim rests.
         (1_040, claimed(None), 0, &[]),
         (1_040, Event::Woken, 0, &[claim()]),
     ]);

@@ -36,7 +36,7 @@ const SLICE: u32 = 1_000_000;
 const LOOKS: u64 = 60;
 
 /// Where the stores of a history are.
-trait Place {
+trait ReplayStores {
     /// One handle on it, which stands for a process.
     type Handle: Store;
 
@@ -73,7 +73,7 @@ impl Report {
 }
 
 /// A history that is being carried out again, on a place and on a model of it.
-struct Replay<'p, P: Place> {
+struct Replay<'p, P: ReplayStores> {
     place: &'p P,
     pace: Arc<Pace>,
     handles: BTreeMap<Life, Arc<P::Handle>>,
@@ -94,7 +94,7 @@ struct Member {
     walking: bool,
 }
 
-impl<'p, P: Place> Replay<'p, P> {
+impl<'p, P: ReplayStores> Replay<'p, P> {
     fn new(seed: u64, place: &'p P) -> Self {
         let clock = SimClock::new();
         Self {

@@ -9,7 +9,7 @@ use windlass_model::Clock;
 use windlass_store::{Durability, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use windlass_test_servers::PostgreSql;
 
-use super::Place;
+use super::ReplayStores;
 use super::pace::{Ahead, Pace};
 
 /// A SQLite file in a directory of its own.
@@ -56,7 +56,7 @@ impl OnDisk {
     }
 }
 
-impl Place for OnDisk {
+impl ReplayStores for OnDisk {
     type Handle = SqliteStore;
 
     fn open(&self, pace: &Arc<Pace>) -> Arc<SqliteStore> {
@@ -87,7 +87,7 @@ impl InDatabase {
     }
 }
 
-impl Place for InDatabase {
+impl ReplayStores for InDatabase {
     type Handle = PostgresStore;
 
     fn open(&self, pace: &Arc<Pace>) -> Arc<PostgresStore> {

@@ -13,7 +13,7 @@ use windlass_store::{Durability, SqliteStore, Store as _, Write};
 
 use super::pace::{Pace, SCALE};
 use super::places::OnDisk;
-use super::{Place, Replay, difference, first_difference};
+use super::{Replay, ReplayStores, difference, first_difference};
 use crate::sim::history::Written;
 
 /// Once in so many groups there is a power cut.
@@ -52,7 +52,7 @@ impl Torn {
     }
 }
 
-impl Place for Torn {
+impl ReplayStores for Torn {
     type Handle = SqliteStore;
 
     fn open(&self, pace: &Arc<Pace>) -> Arc<SqliteStore> {

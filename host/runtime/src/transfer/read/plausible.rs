@@ -2,7 +2,7 @@
 
 use windlass_model::InstanceId;
 
-use super::Place;
+use super::ImportTarget;
 use crate::codes;
 use crate::error::Error;
 use crate::transfer::document::{Document, Record};
@@ -69,10 +69,10 @@ fn check_record(
 /// Refuses an id that a host derives from a key of a request, a schedule or the parent of a run,
 /// unless a known key vouches that the run has had this id: a later start of that name would be
 /// answered with the imported run.
-pub(super) fn check_id(from: InstanceId, place: Place, seal: Seal) -> Result<(), Error> {
+pub(super) fn check_id(from: InstanceId, place: ImportTarget, seal: Seal) -> Result<(), Error> {
     let id = match place {
-        Place::As(id) => id,
-        Place::Free | Place::Replace => from,
+        ImportTarget::As(id) => id,
+        ImportTarget::Free | ImportTarget::Replace => from,
     };
     let derived = [CHILD, KEY].contains(&id.0.get_version_num());
     if !derived || keeps_its_name(from, id, seal) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
-use windlass_engine::{Graph, State};
+use windlass_engine::{Graph, RunState};
 use windlass_model::limits::{BOOKMARKS, MATCH_BYTES};
 use windlass_model::resumption::About;
 use windlass_model::stimulus::{canonical, hash};
@@ -132,7 +132,7 @@ impl Desk<'_> {
         &self,
         bookmarks: Vec<Bookmark>,
         graph: &Graph,
-        state: &State,
+        state: &RunState,
     ) -> Result<Vec<NewBookmark>, Error> {
         let mut groups: FxHashMap<Seq, usize> = FxHashMap::default();
         let mut new = Vec::with_capacity(bookmarks.len());

@@ -290,7 +290,7 @@ impl Session<'_> {
 
     /// Resumes by a token.
     pub(super) async fn resume(&mut self, resume: &Resume) -> Done<Sent> {
-        self.hold_member(resume.taker).await?;
+        self.hold_member(resume.claim_for).await?;
         let sql = "SELECT no, instance FROM bookmark WHERE token = $1 \
             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY no LIMIT 1";
         let found = self
@@ -311,7 +311,7 @@ impl Session<'_> {
             free = went_on.map(|met| met.instance).collect();
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, free, &mut sent)
+        self.take_due(resume.claim_for, resume.at_ms, free, &mut sent)
             .await?;
         Ok(sent)
     }

@@ -14,7 +14,7 @@ use crate::rows::TriggerRow;
 use crate::sql::hot;
 use crate::sql::row::bytes;
 use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
-use crate::stimuli::{Sent, Taker};
+use crate::stimuli::{ClaimFor, Sent};
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
 /// The triggers of instances.
@@ -149,17 +149,17 @@ impl Session<'_> {
     /// something is.
     pub(super) async fn take_due(
         &mut self,
-        taker: Option<Taker>,
+        claim_for: Option<ClaimFor>,
         at_ms: i64,
         free: Vec<i64>,
         sent: &mut Sent,
     ) -> Done<()> {
-        let Some(taker) = taker.filter(|_| !free.is_empty()) else {
+        let Some(claim_for) = claim_for.filter(|_| !free.is_empty()) else {
             return Ok(());
         };
         let mut seen = FxHashSet::default();
         let instances = free.into_iter().filter(|no| seen.insert(*no));
-        let instances: Vec<i64> = instances.take(taker.instances as usize).collect();
+        let instances: Vec<i64> = instances.take(claim_for.instances as usize).collect();
         let chosen = instances.iter().map(|no| Chosen {
             no: *no,
             free: true,
@@ -169,7 +169,7 @@ impl Session<'_> {
             instances: chosen.collect(),
             ..Taking::default()
         };
-        let (member, limit) = (taker.incarnation.0, i64::from(taker.triggers));
+        let (member, limit) = (claim_for.incarnation.0, i64::from(claim_for.triggers));
         let own: Params<'_> = &[&instances, &member];
         let take: Params<'_> = &[&instances, &at_ms, &limit, &member];
         let how = [(OWN_IF_MEMBER, own), (TAKE_DUE, take)];

@@ -41,7 +41,7 @@ impl Facts {
 
 /// What the writes of a batch ask about.
 #[derive(Default)]
-struct Asked<'w> {
+struct FactsWanted<'w> {
     members: Vec<i64>,
     heads: Vec<i64>,
     triggers: Vec<i64>,
@@ -49,7 +49,7 @@ struct Asked<'w> {
     hashes: Vec<Digest>,
 }
 
-impl<'w> Asked<'w> {
+impl<'w> FactsWanted<'w> {
     fn of(writes: &[&'w Write]) -> Self {
         let mut asked = Self::default();
         for write in writes {
@@ -79,7 +79,7 @@ impl<'w> Asked<'w> {
 impl Session<'_> {
     /// Reads and locks what the writes of a batch rest on.
     pub(super) async fn facts(&mut self, writes: &[&Write]) -> Done<Facts> {
-        let asked = Asked::of(writes);
+        let asked = FactsWanted::of(writes);
         let known: (Vec<i64>, Vec<i64>) = {
             let known = self.shared.known.lock();
             let pins = known.pins.values().copied().collect();

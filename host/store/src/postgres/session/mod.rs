@@ -57,13 +57,13 @@ use self::pipeline::Later;
 pub(super) use self::walk::Scan;
 use super::connect::Connection;
 use super::fault::{Fault, explain};
-use super::shared::Shared;
+use super::shared::PostgresShared;
 use super::values::get;
 use crate::codes;
 use crate::error::Error;
 use crate::sql::hot;
 use crate::sql::row::variant;
-use crate::sql::sweeping::Place;
+use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Head, extras};
 use crate::write::{Write, Wrote};
 
@@ -167,13 +167,13 @@ pub(super) struct Aftermath {
     pub(super) made_pending: u64,
     pub(super) burials: u64,
     pub(super) scan: Option<(i64, Option<Scan>)>,
-    pub(super) documents: Option<Place>,
+    pub(super) documents: Option<SweepCursor>,
 }
 
 /// What the verbs of one transaction work with.
 pub(super) struct Session<'a> {
     pub(super) connection: &'a mut Connection,
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a PostgresShared,
     pub(super) aftermath: Aftermath,
     /// What this transaction leaves in `trail`, unless it has nothing to write.
     pub(super) trace: Option<i64>,
@@ -181,7 +181,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(connection: &'a mut Connection, shared: &'a Shared) -> Self {
+    pub(super) fn new(connection: &'a mut Connection, shared: &'a PostgresShared) -> Self {
         Self {
             connection,
             shared,

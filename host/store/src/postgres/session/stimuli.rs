@@ -9,7 +9,7 @@ use super::{Done, Failed, MEMBER, Session, get};
 use crate::rows::Created;
 use crate::sql::hot;
 use crate::sql::queueing;
-use crate::stimuli::{Cursor, NewStimulus, Send, SendOutcome, Sent, Taker};
+use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
 /// Holds the blobs of a stimulus until it is known who else does.
@@ -55,7 +55,7 @@ impl Session<'_> {
     pub(super) async fn send(&mut self, send: &Send) -> Done<SendOutcome> {
         let stimulus = &send.stimulus;
         self.lock_hashes(&[stimulus.hash]).await?;
-        self.hold_member(send.taker).await?;
+        self.hold_member(send.claim_for).await?;
         let cursor = match send.queued {
             None => None,
             Some(no) => match self.cursor(no).await? {
@@ -96,16 +96,16 @@ impl Session<'_> {
             self.loosen_blobs(IN_HAND, i64::from(u32::MAX), send.at_ms)
                 .await?;
         }
-        self.take_due(send.taker, send.at_ms, free, &mut sent)
+        self.take_due(send.claim_for, send.at_ms, free, &mut sent)
             .await?;
         Ok(SendOutcome::Sent(sent))
     }
 
     /// Whoever is to take something stays a member until the transaction has ended, or is none
     /// from the beginning.
-    pub(super) async fn hold_member(&mut self, taker: Option<Taker>) -> Done<()> {
-        match taker {
-            Some(taker) => self.later(MEMBER, &[&taker.incarnation.0]).await,
+    pub(super) async fn hold_member(&mut self, claim_for: Option<ClaimFor>) -> Done<()> {
+        match claim_for {
+            Some(claim_for) => self.later(MEMBER, &[&claim_for.incarnation.0]).await,
             None => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
 use crate::rows::{Created, DefinitionRow, NewBlob, NewInstance, NewTrigger, RunRow};
-use crate::sql::sweeping::Place;
+use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Done, Head, Transaction, forward_to_session};
 use crate::sql::{Param, Row, Sql};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
@@ -126,11 +126,11 @@ impl Transaction for Session<'_> {
         Session::lock_reservations(self, exclusive, reserves).await
     }
 
-    fn documents_place(&self) -> Place {
+    fn documents_place(&self) -> SweepCursor {
         *self.shared.documents.lock()
     }
 
-    fn set_documents_place(&mut self, place: Place, _gone: bool) {
+    fn set_documents_place(&mut self, place: SweepCursor, _gone: bool) {
         self.aftermath.documents = Some(place);
     }
 

@@ -24,9 +24,9 @@ const PAGE: usize = 256;
 const ROWS: usize = 4096;
 
 /// A place in the due index, within one priority: when, instance, trigger.
-type Place = (i64, i64, i64);
+type DuePosition = (i64, i64, i64);
 
-const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
+const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
 
 /// When what waits without a time is due.
 const NEVER: i64 = i64::MAX;
@@ -59,7 +59,7 @@ macro_rules! select_page {
 /// A trigger that is pending, and how its instance stands if that is free or the member's own. One
 /// whose owner is dead is free once it has been buried.
 struct Entry {
-    place: Place,
+    place: DuePosition,
     standing: Option<Standing>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Look {
 /// highest priority, and goes on in each where the call before stopped.
 #[derive(Clone)]
 pub(in crate::postgres) struct Scan {
-    places: FxHashMap<i32, Place>,
+    places: FxHashMap<i32, DuePosition>,
     /// How much had become pending when the walk began: more means that it may have missed
     /// something behind it.
     made_pending: u64,
@@ -244,7 +244,7 @@ impl Session<'_> {
         &mut self,
         claim: &Claim,
         rank: i32,
-        after: Option<Place>,
+        after: Option<DuePosition>,
     ) -> Done<Vec<Entry>> {
         let (until_ms, limit) = bounds(claim);
         let (after, member) = (after.unwrap_or(BEGINNING), claim.incarnation.0);

@@ -102,7 +102,7 @@ fn what_changes_too_few_rows_is_done_again() {
     // It goes with what takes it.
     let (_, id) = member.waiting("paid");
     ask("ALTER SEQUENCE windlass.seen RESTART");
-    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.taker(1, 1));
+    let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(1, 1));
     assert_eq!((&sent.resumed[..], sent.taken.len()), (&[id][..], 1));
     assert_eq!(ask("SELECT last_value FROM windlass.seen"), "3");
     assert!(sent.taken[0].claimed[0].payload.is_some());

@@ -12,7 +12,7 @@ use super::plans::once;
 use super::{InDatabase, in_database};
 use crate::conformance::{Harness, TestClock};
 use crate::postgres::PostgresStore;
-use crate::postgres::shared::Shared;
+use crate::postgres::shared::PostgresShared;
 use crate::{Store, Write, Wrote};
 
 thread_local! {
@@ -34,7 +34,7 @@ pub(in crate::postgres) fn begin() {
 }
 
 /// Notes what a verb has taken since then.
-pub(in crate::postgres) fn note(shared: &Shared, write: &Write, wrote: &Wrote) {
+pub(in crate::postgres) fn note(shared: &PostgresShared, write: &Write, wrote: &Wrote) {
     let mut verb = names(write);
     verb.truncate(2);
     verb.dedup();

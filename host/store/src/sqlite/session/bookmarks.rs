@@ -248,7 +248,7 @@ impl Session<'_> {
             }
         }
         sent.dropped = sent.resumed.is_empty();
-        self.take_due(resume.taker, resume.at_ms, due, &mut sent)?;
+        self.take_due(resume.claim_for, resume.at_ms, due, &mut sent)?;
         Ok(sent)
     }
 

@@ -22,9 +22,9 @@ const PAGE: usize = 256;
 const ROWS: usize = 4096;
 
 /// A place in the due index, within one priority: when, instance, trigger.
-type Place = (i64, i64, i64);
+type DuePosition = (i64, i64, i64);
 
-const BEGINNING: Place = (i64::MIN, i64::MIN, i64::MIN);
+const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
 
 /// When what waits without a time is due.
 const NEVER: i64 = i64::MAX;
@@ -36,7 +36,7 @@ const TOP: i32 = i32::MAX;
 /// highest priority, and goes on in each where the call before stopped.
 #[derive(Clone)]
 pub(super) struct Scan {
-    places: FxHashMap<i32, Place>,
+    places: FxHashMap<i32, DuePosition>,
     /// How much had become pending when the walk began: more means that it may have missed
     /// something behind it.
     made_pending: u64,
@@ -170,8 +170,8 @@ impl Session<'_> {
         &mut self,
         priority: i32,
         now_ms: i64,
-        after: Place,
-        page: &mut Vec<Place>,
+        after: DuePosition,
+        page: &mut Vec<DuePosition>,
     ) -> Done<()> {
         let (due_ms, instance, no) = after;
         let key = (now_ms, due_ms, instance, no, PAGE as i64, priority);

@@ -24,7 +24,7 @@ mod transaction;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::sqlite::locks::Held;
+use crate::sqlite::locks::MemberLock;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use rustc_hash::FxHashMap;
@@ -37,13 +37,13 @@ use self::statements::Statements;
 use super::log::Log;
 use super::open::Opened;
 use super::options::Durability;
-use super::shared::Shared;
+use super::shared::SqliteShared;
 use super::watch::Watch;
 use crate::codes;
 use crate::columns::{json, payload};
 use crate::error::Error;
 use crate::sql::row::variant;
-use crate::sql::sweeping::Place;
+use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::now;
 use crate::sums::{self, Of};
 use crate::write::{Write, Wrote};
@@ -79,7 +79,7 @@ pub(super) type Done<T> = Result<T, Failed>;
 /// What happens outside of the file when a group is committed.
 #[derive(Default)]
 struct Aftermath {
-    joined: Vec<(i64, Held)>,
+    joined: Vec<(i64, MemberLock)>,
     gone: Vec<i64>,
 }
 
@@ -94,12 +94,12 @@ struct Before {
 /// One connection that writes.
 pub(super) struct Session<'c> {
     connection: &'c Connection,
-    shared: &'c Shared,
+    shared: &'c SqliteShared,
     statements: Statements<'c>,
     cache: Cache,
     scans: FxHashMap<i64, Scan>,
     /// How far the sweep of documents has come.
-    documents: Place,
+    documents: SweepCursor,
     /// Counts what became pending, so that a scan knows whether it missed something.
     made_pending: u64,
     /// What the two were before the group, for when it is thrown away.
@@ -115,7 +115,7 @@ pub(super) struct Session<'c> {
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(opened: &'c Opened, shared: &'c Shared) -> Done<Self> {
+    pub(super) fn new(opened: &'c Opened, shared: &'c SqliteShared) -> Done<Self> {
         let connection = &opened.connection;
         Ok(Self {
             connection,
@@ -123,7 +123,7 @@ impl<'c> Session<'c> {
             statements: Statements::prepare(connection)?,
             cache: Cache::default(),
             scans: FxHashMap::default(),
-            documents: Place::default(),
+            documents: SweepCursor::default(),
             made_pending: 0,
             before: Before::default(),
             aftermath: Aftermath::default(),

@@ -10,7 +10,7 @@ use crate::rows::Created;
 use crate::sql::hot;
 use crate::sql::queueing;
 use crate::sql::transaction::now;
-use crate::stimuli::{Cursor, NewStimulus, Send, SendOutcome, Sent, Taker};
+use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
 /// Holds the blobs of a stimulus until it is known who else does.
@@ -57,26 +57,28 @@ impl Session<'_> {
         if !stimulus.blobs.is_empty() {
             self.loosen_blobs(IN_HAND, u64::from(u32::MAX), send.at_ms)?;
         }
-        self.take_due(send.taker, send.at_ms, due, &mut sent)?;
+        self.take_due(send.claim_for, send.at_ms, due, &mut sent)?;
         Ok(SendOutcome::Sent(sent))
     }
 
     /// Takes what is due of these instances where that is nobody's and goes on.
     pub(super) fn take_due(
         &mut self,
-        taker: Option<Taker>,
+        claim_for: Option<ClaimFor>,
         at_ms: i64,
         due: Vec<InstanceNo>,
         sent: &mut Sent,
     ) -> Done<()> {
-        let Some(taker) = taker else { return Ok(()) };
+        let Some(claim_for) = claim_for else {
+            return Ok(());
+        };
         let mut free = Vec::with_capacity(due.len());
         for no in due {
             let head = self.head(no.0)?;
             let is_free = |head: &mut Head| head.owner.is_none() && head.status != Status::Paused;
             free.extend(head.is_some_and(is_free).then_some(no));
         }
-        sent.taken = self.claim(&taker.claim(at_ms, free))?.instances;
+        sent.taken = self.claim(&claim_for.claim(at_ms, free))?.instances;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
 use crate::rows::{Created, DefinitionRow, NewBlob, NewInstance, NewTrigger, RunRow};
-use crate::sql::sweeping::Place;
+use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Done, Head, Transaction, forward_to_session};
 use crate::sql::{Param, Row, Sql};
 use crate::sqlite::pool::rows;
@@ -129,11 +129,11 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn documents_place(&self) -> Place {
+    fn documents_place(&self) -> SweepCursor {
         self.documents
     }
 
-    fn set_documents_place(&mut self, place: Place, gone: bool) {
+    fn set_documents_place(&mut self, place: SweepCursor, gone: bool) {
         self.documents = place;
         if gone {
             self.cache.definitions.clear();

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use windlass_model::Clock;
 
 pub(super) use self::mutating::{Watched, watch};
-use super::shared::Shared;
+use super::shared::SqliteShared;
 use super::{SqliteOptions, SqliteStore};
 use crate::Store;
 use crate::conformance::{Harness, TestClock};
@@ -108,7 +108,7 @@ pub(super) enum Trouble {
 }
 
 /// Lets the trouble that a test has ordered happen.
-pub(super) fn make_trouble(shared: &Shared, connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn make_trouble(shared: &SqliteShared, connection: &Connection) -> rusqlite::Result<()> {
     let mut troubles = shared.troubles.lock();
     let sql = match troubles.pop() {
         None => return Ok(()),

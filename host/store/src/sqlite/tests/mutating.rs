@@ -11,7 +11,7 @@ use std::sync::{Arc, Once};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use super::{OnDisk, Shared, on_disk};
+use super::{OnDisk, SqliteShared, on_disk};
 use crate::conformance::history::fixed_histories_agree;
 use crate::conformance::{CASES, Case, Harness, TestClock};
 use crate::sql::Sql;
@@ -92,7 +92,7 @@ impl Drop for Undone<'_> {
 
 /// The statement that takes the place of one that is about to be carried out.
 pub(in crate::sqlite) fn watch<'c>(
-    shared: &Shared,
+    shared: &SqliteShared,
     connection: &'c Connection,
     sql: Sql,
 ) -> Result<(Sql, Option<Undone<'c>>)> {

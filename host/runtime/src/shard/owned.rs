@@ -20,10 +20,10 @@ use super::burst::Burst;
 use super::guard::Guard;
 use super::memory::Memory;
 use crate::catalog::Prepared;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 
 /// An owned instance.
-pub(crate) struct Hot {
+pub(crate) struct OwnedInstance {
     pub(crate) no: InstanceNo,
     pub(crate) id: InstanceId,
     /// How many parents are above it.
@@ -34,10 +34,10 @@ pub(crate) struct Hot {
     pub(crate) correlation: Option<Arc<str>>,
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) numbers: Arc<Numbers>,
-    pub(crate) state: windlass_engine::State,
+    pub(crate) state: windlass_engine::RunState,
     pub(crate) memory: Memory,
     pub(crate) last_run: Option<RunNo>,
-    pub(crate) held: FxHashMap<Seq, Held>,
+    pub(crate) held: FxHashMap<Seq, HeldTrigger>,
     /// Triggers from outside that a commit on its way removes.
     pub(crate) gone: FxHashSet<Seq>,
     /// What brought the step about that is being worked on, and the number of the execution:
@@ -56,7 +56,7 @@ pub(crate) struct Hot {
 }
 
 /// What a consumer asked for besides its answer.
-pub(crate) struct Asked {
+pub(crate) struct Extras {
     pub(crate) effects: Effects,
     pub(crate) blobs: Vec<(Digest, Bytes)>,
     /// It stays although the node fails: the consumer said that it has to.
@@ -64,7 +64,7 @@ pub(crate) struct Asked {
 }
 
 /// The trigger row of something outstanding.
-pub(crate) struct Held {
+pub(crate) struct HeldTrigger {
     pub(crate) no: TriggerNo,
     pub(crate) token: Token,
     pub(crate) suspicion: Suspicion,
@@ -72,7 +72,7 @@ pub(crate) struct Held {
     /// What its consumer logged, until it is kept with the record of the execution.
     pub(crate) noted: Vec<LogLine>,
     /// What its consumer asked for, until it is part of a commit.
-    pub(crate) asked: Option<Box<Asked>>,
+    pub(crate) asked: Option<Box<Extras>>,
     pub(crate) stage: Stage,
     /// What it was given from outside: for a node run that was suspended a
     /// [`windlass_model::Resumption`], otherwise an object of variables.
@@ -106,7 +106,7 @@ pub(crate) enum Stage {
     Running(Cancel),
 }
 
-impl Held {
+impl HeldTrigger {
     /// A row that was just written.
     pub(crate) fn new(no: TriggerNo, token: Token, stage: Stage) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Held {
 
     /// It is no longer here: its guest, who counts what is in flight and the suspects behind
     /// it hear of that.
-    pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &Shared) {
+    pub(super) fn leaves(&self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
         self.interrupt();
         shared.intake.landed(u32::from(self.is_claimed()));
         if self.suspicion != Suspicion::None {
@@ -172,7 +172,7 @@ impl Held {
     }
 }
 
-impl Hot {
+impl OwnedInstance {
     /// An instance that was just taken.
     pub(crate) fn from_claim(
         claimed: &ClaimedInstance,
@@ -189,7 +189,7 @@ impl Hot {
         }
         let graph = &prepared.graph;
         let scopes = claimed.scopes.iter().map(|(no, bytes)| (*no, &**bytes));
-        let mut state = windlass_engine::State::decode(graph, &row.state, scopes)
+        let mut state = windlass_engine::RunState::decode(graph, &row.state, scopes)
             .map_err(|error| error.to_string())?;
         let mut held = FxHashMap::default();
         let claimed_rows = claimed.claimed.iter().map(|row| (row, Stage::Ready));
@@ -207,7 +207,7 @@ impl Hot {
                     .map_err(|error| error.to_string())?;
                 state.restore(graph, open);
             }
-            held.insert(trigger.seq, Held::of(trigger, stage));
+            held.insert(trigger.seq, HeldTrigger::of(trigger, stage));
         }
         Ok(Self {
             no: row.no,
@@ -235,13 +235,13 @@ impl Hot {
     /// An instance that is being created here.
     pub(crate) fn from_birth(
         new: &NewInstance,
-        state: windlass_engine::State,
+        state: windlass_engine::RunState,
         prepared: Arc<Prepared>,
         numbers: Arc<Numbers>,
         now: Duration,
     ) -> Self {
         let held = new.triggers.iter().map(|trigger| {
-            let held = Held::new(trigger.no, Token(1), Stage::Ready);
+            let held = HeldTrigger::new(trigger.no, Token(1), Stage::Ready);
             (trigger.seq, held)
         });
         Self {
@@ -294,6 +294,6 @@ impl Hot {
     }
 
     pub(crate) fn interrupt(&self) {
-        self.held.values().for_each(Held::interrupt);
+        self.held.values().for_each(HeldTrigger::interrupt);
     }
 }

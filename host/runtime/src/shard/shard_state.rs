@@ -13,19 +13,19 @@ use windlass_store::{Ticket, Verb as _, Write, Wrote};
 
 use super::early::Early;
 use super::guard::Order;
-use super::hot::{Held, Hot, Stage};
+use super::owned::{HeldTrigger, OwnedInstance, Stage};
 use super::refused::Refusals;
 use super::work::{Address, Work};
 use super::{Arrival, Birth, Message, Reply};
 use crate::error::Error;
 use crate::scheduler::core::Event;
-use crate::shared::Shared;
+use crate::shared::RuntimeShared;
 use crate::wait::{Ended, RunResult};
 
 /// What a shard knows.
 #[derive(Default)]
-pub(crate) struct State {
-    pub(super) hots: FxHashMap<InstanceNo, Hot>,
+pub(crate) struct ShardState {
+    pub(super) owned: FxHashMap<InstanceNo, OwnedInstance>,
     /// What was claimed of instances that are not here, or not any more.
     pub(super) early: Early,
     /// What is to run next, in order, and in which burst: a later one has to line it up again,
@@ -77,7 +77,7 @@ pub(super) enum Then {
         sent: bool,
     },
     /// A new instance is written.
-    Created(Box<(Hot, Reply)>),
+    Created(Box<(OwnedInstance, Reply)>),
     /// A suspect is marked and may run.
     Marked(Seq),
     /// An instance is given back.
@@ -96,9 +96,9 @@ impl Then {
     }
 }
 
-impl State {
+impl ShardState {
     /// Takes in one message.
-    pub(crate) fn take(&mut self, message: Message, shared: &Arc<Shared>) {
+    pub(crate) fn take(&mut self, message: Message, shared: &Arc<RuntimeShared>) {
         match message {
             Message::Arrived(arrival) => self.arrived(*arrival, shared),
             Message::Born(birth) => self.born(*birth, shared),
@@ -116,7 +116,7 @@ impl State {
                 self.early.retry(&shared.intake);
             }
             Message::Drain => self.drain(shared),
-            Message::Interrupt => self.hots.values().for_each(Hot::interrupt),
+            Message::Interrupt => self.owned.values().for_each(OwnedInstance::interrupt),
             Message::Resolved(resolved) => self.resolved(*resolved, shared),
             // Returned calls are the worker's to handle: they may lead to the next call.
             Message::Returned(_) => {}
@@ -164,7 +164,7 @@ impl State {
         std::mem::take(&mut self.out)
     }
 
-    fn arrived(&mut self, arrival: Arrival, shared: &Arc<Shared>) {
+    fn arrived(&mut self, arrival: Arrival, shared: &Arc<RuntimeShared>) {
         let Arrival {
             claimed,
             prepared,
@@ -175,14 +175,14 @@ impl State {
             self.claimed_more(claimed, shared);
             return;
         }
-        if self.hots.get(&no).is_some_and(|hot| hot.epoch > epoch) {
+        if self.owned.get(&no).is_some_and(|owned| owned.epoch > epoch) {
             // It was looked up for so long that the process has lost it, and claimed it again.
             shared.intake.landed(claimed.count());
             return;
         }
         let now = shared.base.clock.monotonic();
-        let hot = match Hot::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
-            Ok(hot) => hot,
+        let owned = match OwnedInstance::from_claim(&claimed, prepared, Arc::clone(&numbers), now) {
+            Ok(owned) => owned,
             Err(reason) => {
                 // Perhaps another version of the host has written it, and understands it.
                 shared.put_aside(claimed, numbers, reason);
@@ -193,7 +193,7 @@ impl State {
             shared.base.metrics.runs_started.add(1);
         }
         // Whatever was known of an earlier burst is void: the epoch has moved on.
-        if let Some(old) = self.hots.insert(no, hot) {
+        if let Some(old) = self.owned.insert(no, owned) {
             self.dismiss(old, shared);
         }
         shared.listeners.waiters.came(no);
@@ -207,12 +207,12 @@ impl State {
     }
 
     /// Further triggers of an instance that is here already, or about to be.
-    fn claimed_more(&mut self, claimed: ClaimedInstance, shared: &Shared) {
+    fn claimed_more(&mut self, claimed: ClaimedInstance, shared: &RuntimeShared) {
         let no = claimed.row.no;
-        let Some(hot) = self
-            .hots
+        let Some(owned) = self
+            .owned
             .get_mut(&no)
-            .filter(|hot| !hot.leaving && hot.epoch == claimed.row.epoch)
+            .filter(|owned| !owned.leaving && owned.epoch == claimed.row.epoch)
         else {
             self.early.add(claimed);
             shared
@@ -223,14 +223,16 @@ impl State {
         };
         let mut ready = Vec::new();
         for row in claimed.claimed {
-            let known = hot.held.get(&row.seq);
-            let fresh = row.seq.is_outside() && !hot.gone.contains(&row.seq);
-            if known.map_or(!fresh, Held::is_claimed) {
+            let known = owned.held.get(&row.seq);
+            let fresh = row.seq.is_outside() && !owned.gone.contains(&row.seq);
+            if known.map_or(!fresh, HeldTrigger::is_claimed) {
                 // The step that did away with it is on its way to the store.
                 shared.intake.landed(1);
                 continue;
             }
-            hot.held.insert(row.seq, Held::of(&row, Stage::Ready));
+            owned
+                .held
+                .insert(row.seq, HeldTrigger::of(&row, Stage::Ready));
             ready.push(row.seq);
         }
         for seq in ready {
@@ -239,17 +241,17 @@ impl State {
     }
 
     /// Lines up a claimed trigger; a suspect has to wait until it can run alone.
-    pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+    pub(super) fn make_ready(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
         windlass_model::failpoint::pass("after-claim");
         // What is shut is lined up when the lock is there.
-        let Some(hot) = self.hots.get(&no).filter(|hot| !hot.is_shut()) else {
+        let Some(owned) = self.owned.get(&no).filter(|owned| !owned.is_shut()) else {
             return;
         };
-        let held = hot.held.get(&seq);
+        let held = owned.held.get(&seq);
         let suspicious = held.is_some_and(|held| held.suspicion != Suspicion::None);
         // No host dies of control, which runs no guest; and it is to come in its order.
-        if !suspicious || hot.is_control(seq) {
-            self.ready.push_back((no, hot.epoch, seq));
+        if !suspicious || owned.is_control(seq) {
+            self.ready.push_back((no, owned.epoch, seq));
         } else if shared.bursts.suspects.enter(no, seq) {
             self.mark(no, seq);
         }
@@ -257,39 +259,39 @@ impl State {
 
     /// Lines up what is claimed by a commit that is on its way.
     pub(super) fn start_ahead(&mut self, no: InstanceNo, seq: Seq) {
-        if let Some(hot) = self.hots.get_mut(&no)
-            && let Some(held) = hot.held.get_mut(&seq)
+        if let Some(owned) = self.owned.get_mut(&no)
+            && let Some(held) = owned.held.get_mut(&seq)
         {
             held.stage = Stage::Ready;
-            self.ready.push_back((no, hot.epoch, seq));
+            self.ready.push_back((no, owned.epoch, seq));
         }
     }
 
     fn mark(&mut self, no: InstanceNo, seq: Seq) {
-        let Some(hot) = self.hots.get(&no) else {
+        let Some(owned) = self.owned.get(&no) else {
             return;
         };
-        let Some(held) = hot.held.get(&seq) else {
+        let Some(held) = owned.held.get(&seq) else {
             return;
         };
         let mark = Mark {
-            fence: hot.fence(),
+            fence: owned.fence(),
             trigger: held.fence(),
         };
         let pending = Pending {
             instance: no,
-            epoch: hot.epoch,
+            epoch: owned.epoch,
             then: Then::Marked(seq),
         };
         self.push(pending, mark);
     }
 
-    fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &Shared) {
+    fn suspects_turn(&mut self, no: InstanceNo, seq: Seq, shared: &RuntimeShared) {
         // It may have stood in line in an earlier burst; in this one it does once it may begin.
         let here = self
-            .hots
+            .owned
             .get(&no)
-            .is_some_and(|hot| hot.held.contains_key(&seq) && !hot.is_shut());
+            .is_some_and(|owned| owned.held.contains_key(&seq) && !owned.is_shut());
         if here {
             self.mark(no, seq);
         } else {
@@ -297,7 +299,7 @@ impl State {
         }
     }
 
-    fn born(&mut self, birth: Birth, shared: &Shared) {
+    fn born(&mut self, birth: Birth, shared: &RuntimeShared) {
         let Birth {
             new,
             state,
@@ -306,12 +308,12 @@ impl State {
             reply,
         } = birth;
         let now = shared.base.clock.monotonic();
-        let hot = Hot::from_birth(&new, state, prepared, numbers, now);
-        shared.intake.flow.took(hot.claimed());
+        let owned = OwnedInstance::from_birth(&new, state, prepared, numbers, now);
+        shared.intake.flow.took(owned.claimed());
         let pending = Pending {
             instance: new.no,
-            epoch: hot.epoch,
-            then: Then::Created(Box::new((hot, reply))),
+            epoch: owned.epoch,
+            then: Then::Created(Box::new((owned, reply))),
         };
         self.push(pending, new);
     }
@@ -320,7 +322,7 @@ impl State {
         &mut self,
         ticket: Ticket,
         answer: windlass_store::Result<Wrote>,
-        shared: &Arc<Shared>,
+        shared: &Arc<RuntimeShared>,
     ) {
         if ticket != self.first_ticket {
             tracing::error!(
@@ -377,7 +379,7 @@ impl State {
         &mut self,
         fence: Fence,
         answer: windlass_store::Result<OrFenced<()>>,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) {
         if let Err(error) = answer {
             tracing::warn!(code = %error.code, %error, "cannot give an instance back yet");
@@ -393,23 +395,23 @@ impl State {
 
     fn created(
         &mut self,
-        (hot, reply): (Hot, Reply),
+        (owned, reply): (OwnedInstance, Reply),
         answer: windlass_store::Result<OrFenced<Created>>,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) {
-        let (no, fence) = (hot.no, hot.fence());
+        let (no, fence) = (owned.no, owned.fence());
         if matches!(answer, Ok(Ok(Created::New))) {
-            let mut seqs: Vec<Seq> = hot.held.keys().copied().collect();
+            let mut seqs: Vec<Seq> = owned.held.keys().copied().collect();
             seqs.sort_unstable();
             shared.base.metrics.runs_started.add(1);
-            self.hots.insert(no, hot);
+            self.owned.insert(no, owned);
             shared.listeners.waiters.came(no);
             self.ask(no, shared);
             for seq in seqs {
                 self.make_ready(no, seq, shared);
             }
         } else {
-            shared.intake.landed(hot.claimed());
+            shared.intake.landed(owned.claimed());
         }
         if answer.is_err() {
             // It may be there all the same, owned by this process, which does not run it.
@@ -420,12 +422,12 @@ impl State {
     }
 
     /// A write of an instance is durable.
-    fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<Shared>) {
+    fn durable(&mut self, no: InstanceNo, epoch: Epoch, then: Then, shared: &Arc<RuntimeShared>) {
         if let Then::Committed { sent: true, .. } = then {
             shared.listeners.queue.ring();
         }
         // Whoever was given back by that may have been taken again by now.
-        let Some(hot) = self.hots.get_mut(&no).filter(|hot| hot.epoch == epoch) else {
+        let Some(owned) = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch) else {
             return;
         };
         match then {
@@ -437,28 +439,28 @@ impl State {
                 ..
             } => {
                 self.refusals.taken(no, seq);
-                hot.unacknowledged = hot.unacknowledged.saturating_sub(1);
-                let gone = hot.leaving && hot.unacknowledged == 0;
+                owned.unacknowledged = owned.unacknowledged.saturating_sub(1);
+                let gone = owned.leaving && owned.unacknowledged == 0;
                 for seq in dispatch {
                     // It may have been cancelled, or given back, by a later step meanwhile.
-                    if !hot.leaving
-                        && let Some(held) = hot.held.get_mut(&seq)
+                    if !owned.leaving
+                        && let Some(held) = owned.held.get_mut(&seq)
                     {
                         held.stage = Stage::Ready;
                         self.ready.push_back((no, epoch, seq));
                     }
                 }
-                if hot.unacknowledged == 0 {
-                    hot.memory.shrink();
-                    hot.gone.clear();
+                if owned.unacknowledged == 0 {
+                    owned.memory.shrink();
+                    owned.gone.clear();
                 }
-                let cut_short = gone && hot.is_halted() && ended.is_none();
+                let cut_short = gone && owned.is_halted() && ended.is_none();
                 let due_ms = due_ms.into_iter().chain(cut_short.then_some(i64::MIN));
                 if let Some(due_ms) = due_ms.min() {
                     shared.intake.scheduler.send(Event::Due(due_ms));
                 }
-                if gone && let Some(hot) = self.hots.remove(&no) {
-                    self.dismiss(hot, shared);
+                if gone && let Some(owned) = self.owned.remove(&no) {
+                    self.dismiss(owned, shared);
                     let clock = &*shared.base.clock;
                     self.early.given_back(no, epoch, &shared.intake, clock);
                 }
@@ -471,7 +473,7 @@ impl State {
             Then::Marked(seq) => self.ready.push_back((no, epoch, seq)),
             Then::Parked(seq) => {
                 self.refusals.taken(no, seq);
-                if let Some(held) = hot.held.remove(&seq) {
+                if let Some(held) = owned.held.remove(&seq) {
                     held.leaves(no, seq, shared);
                 }
                 self.give_back_if_idle(no, shared);
@@ -482,9 +484,9 @@ impl State {
 
     /// Something that a write named has moved on: nothing that is known here of the instance
     /// can be trusted.
-    fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &Shared) {
-        if let Some(hot) = self.hots.get(&no).filter(|hot| hot.epoch == epoch) {
-            tracing::warn!(instance = %hot.id, "results were fenced off: the run has moved on");
+    fn fenced(&mut self, no: InstanceNo, epoch: Epoch, shared: &RuntimeShared) {
+        if let Some(owned) = self.owned.get(&no).filter(|owned| owned.epoch == epoch) {
+            tracing::warn!(instance = %owned.id, "results were fenced off: the run has moved on");
             self.shut_out(no, epoch, shared);
         }
     }
@@ -494,7 +496,7 @@ impl State {
         &mut self,
         to: Address,
         error: &windlass_store::Error,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) {
         self.failed(to.instance, to.epoch, Some(to.seq), error, shared);
     }
@@ -506,7 +508,7 @@ impl State {
         epoch: Epoch,
         trigger: Option<Seq>,
         error: &windlass_store::Error,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) {
         let Some((id, fence)) = self.drop_hot(no, epoch, shared) else {
             return;
@@ -536,31 +538,31 @@ impl State {
         &mut self,
         no: InstanceNo,
         epoch: Epoch,
-        shared: &Shared,
+        shared: &RuntimeShared,
     ) -> Option<(InstanceId, Fence)> {
-        self.hots.get(&no).filter(|hot| hot.epoch == epoch)?;
-        let hot = self.hots.remove(&no)?;
-        let known = (hot.id, hot.fence());
-        self.dismiss(hot, shared);
+        self.owned.get(&no).filter(|owned| owned.epoch == epoch)?;
+        let owned = self.owned.remove(&no)?;
+        let known = (owned.id, owned.fence());
+        self.dismiss(owned, shared);
         Some(known)
     }
 
     /// An instance is no longer here.
-    fn dismiss(&mut self, mut hot: Hot, shared: &Shared) {
-        for (seq, held) in &hot.held {
-            held.leaves(hot.no, *seq, shared);
+    fn dismiss(&mut self, mut owned: OwnedInstance, shared: &RuntimeShared) {
+        for (seq, held) in &owned.held {
+            held.leaves(owned.no, *seq, shared);
         }
-        self.unlock(&mut hot);
-        shared.listeners.waiters.left(hot.no);
+        self.unlock(&mut owned);
+        shared.listeners.waiters.left(owned.no);
     }
 
-    fn forget(&mut self, shared: &Shared) {
+    fn forget(&mut self, shared: &RuntimeShared) {
         self.owed.clear();
         self.refusals.clear();
         self.ready.clear();
         self.early.clear(&shared.intake);
-        for (no, hot) in std::mem::take(&mut self.hots) {
-            self.dismiss(hot, shared);
+        for (no, owned) in std::mem::take(&mut self.owned) {
+            self.dismiss(owned, shared);
             shared.listeners.waiters.tell(no, &Ended::GivenBack);
         }
     }
@@ -581,9 +583,9 @@ impl State {
         self.push(pending, Release { fence });
     }
 
-    fn drain(&mut self, shared: &Shared) {
+    fn drain(&mut self, shared: &RuntimeShared) {
         self.ready.clear();
-        let all: Vec<InstanceNo> = self.hots.keys().copied().collect();
+        let all: Vec<InstanceNo> = self.owned.keys().copied().collect();
         for no in all {
             self.give_back_if_idle(no, shared);
         }
@@ -591,14 +593,13 @@ impl State {
 
     /// Gives an instance back if nothing of it is going on here any more. While draining,
     /// what is claimed but not begun does not count.
-    pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &Shared) {
-        let idle = self
-            .hots
-            .get(&no)
-            .is_some_and(|hot| !hot.leaving && !hot.is_running() && hot.unacknowledged == 0);
-        if idle && let Some(hot) = self.hots.remove(&no) {
-            let fence = hot.fence();
-            self.dismiss(hot, shared);
+    pub(super) fn give_back_if_idle(&mut self, no: InstanceNo, shared: &RuntimeShared) {
+        let idle = self.owned.get(&no).is_some_and(|owned| {
+            !owned.leaving && !owned.is_running() && owned.unacknowledged == 0
+        });
+        if idle && let Some(owned) = self.owned.remove(&no) {
+            let fence = owned.fence();
+            self.dismiss(owned, shared);
             self.release(fence);
             shared.listeners.waiters.tell(no, &Ended::GivenBack);
         }
@@ -606,11 +607,11 @@ impl State {
 
     /// Whether nothing is here and nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.hots.is_empty() && self.orders.is_empty()
+        self.pending.is_empty() && self.owned.is_empty() && self.orders.is_empty()
     }
 }
 
-impl Shared {
+impl RuntimeShared {
     /// A suspect is through, or gone: the next one may run.
     pub(crate) fn suspect_left(&self, no: InstanceNo, seq: Seq) {
         if let Some((no, seq)) = self.bursts.suspects.leave(no, seq)

@@ -6,24 +6,29 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::{Backend, Inner, Lease, bounded};
+use super::{Backend, Lease, LeasedInner, bounded};
 use crate::key::Key;
-use crate::local::Place;
-use crate::provider::{Error, Held, Lost};
+use crate::local::LocalHold;
+use crate::provider::{Error, HeldLock, Lost};
 
 /// What is held until it is released or dropped.
-pub(super) struct Grip<B: Backend> {
-    inner: Arc<Inner<B>>,
+pub(super) struct LeaseGuard<B: Backend> {
+    inner: Arc<LeasedInner<B>>,
     lease: Lease,
     renewal: u64,
     lost: Lost,
     /// None once it is being given back.
-    place: Option<Place>,
+    place: Option<LocalHold>,
 }
 
-impl<B: Backend> Grip<B> {
+impl<B: Backend> LeaseGuard<B> {
     /// For a lease that was asked for at `begin`, on the clock of the provider.
-    pub(super) fn new(inner: &Arc<Inner<B>>, lease: Lease, begin: Duration, place: Place) -> Self {
+    pub(super) fn new(
+        inner: &Arc<LeasedInner<B>>,
+        lease: Lease,
+        begin: Duration,
+        place: LocalHold,
+    ) -> Self {
         let (renewal, lost) = inner.renewals.add(lease.clone(), begin);
         Self {
             inner: Arc::clone(inner),
@@ -55,7 +60,7 @@ impl<B: Backend> Grip<B> {
     }
 }
 
-impl<B: Backend> Held for Grip<B> {
+impl<B: Backend> HeldLock for LeaseGuard<B> {
     fn key(&self) -> &Key {
         &self.lease.key
     }
@@ -76,7 +81,7 @@ impl<B: Backend> Held for Grip<B> {
     }
 }
 
-impl<B: Backend> Drop for Grip<B> {
+impl<B: Backend> Drop for LeaseGuard<B> {
     fn drop(&mut self) {
         drop(self.give_back());
     }

@@ -17,7 +17,7 @@ const BEATS: usize = 64;
 
 /// Something has happened to a run.
 #[derive(Clone, Debug)]
-pub(crate) enum Beat {
+pub(crate) enum Update {
     /// A node is handed to its plugin.
     Started {
         /// The node.
@@ -31,13 +31,13 @@ pub(crate) enum Beat {
 
 /// Tells those who watch runs what happens to them.
 #[derive(Default)]
-pub struct Hub {
+pub struct LiveFeed {
     /// How many watch.
     watchers: AtomicUsize,
-    runs: Mutex<HashMap<InstanceId, broadcast::Sender<Beat>>>,
+    runs: Mutex<HashMap<InstanceId, broadcast::Sender<Update>>>,
 }
 
-impl Hub {
+impl LiveFeed {
     /// Nobody watches anything yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
@@ -56,7 +56,7 @@ impl Hub {
         Watching {
             beats: Some(beats),
             instance,
-            hub: Arc::clone(self),
+            live_feed: Arc::clone(self),
         }
     }
 
@@ -67,12 +67,12 @@ impl Hub {
         }
         for sender in self.runs.lock().values() {
             // Nobody there is nobody to tell.
-            let _ = sender.send(Beat::Moved);
+            let _ = sender.send(Update::Moved);
         }
     }
 }
 
-impl Observer for Hub {
+impl Observer for LiveFeed {
     fn observe(&self, event: &Observed<'_>) {
         if self.watchers.load(Ordering::Acquire) == 0 {
             return;
@@ -84,10 +84,10 @@ impl Observer for Hub {
                 attempt,
             } => {
                 let (node, attempt) = (Arc::from(*node), *attempt);
-                (instance, Beat::Started { node, attempt })
+                (instance, Update::Started { node, attempt })
             }
             Observed::Executed { instance, .. } | Observed::Ended { instance, .. } => {
-                (instance, Beat::Moved)
+                (instance, Update::Moved)
             }
         };
         if let Some(sender) = self.runs.lock().get(instance) {
@@ -98,14 +98,14 @@ impl Observer for Hub {
 
 /// Somebody watches a run.
 pub(crate) struct Watching {
-    beats: Option<broadcast::Receiver<Beat>>,
+    beats: Option<broadcast::Receiver<Update>>,
     instance: InstanceId,
-    hub: Arc<Hub>,
+    live_feed: Arc<LiveFeed>,
 }
 
 impl Watching {
     /// The next beat; none if some were missed, which only means to look.
-    pub(crate) async fn next(&mut self) -> Option<Beat> {
+    pub(crate) async fn next(&mut self) -> Option<Update> {
         match &mut self.beats {
             Some(beats) => beats.recv().await.ok(),
             None => std::future::pending().await,
@@ -115,8 +115,8 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.hub.watchers.fetch_sub(1, Ordering::AcqRel);
-        let mut runs = self.hub.runs.lock();
+        self.live_feed.watchers.fetch_sub(1, Ordering::AcqRel);
+        let mut runs = self.live_feed.runs.lock();
         self.beats = None;
         let unwatched = runs
             .get(&self.instance)

@@ -32,15 +32,18 @@ impl NodeSet {
 impl Graph {
     /// The nodes from which a way leads to this one in the same round: over any edge but the
     /// backward ones of the loops that it is in.
-    pub(crate) fn rivals(&self, node: NodeIx) -> Option<&NodeSet> {
+    pub(crate) fn race_losers(&self, node: NodeIx) -> Option<&NodeSet> {
         let plan = self.node(node)?;
-        Some(plan.rivals.get_or_init(|| self.upstream(node, &|_| true)))
+        Some(
+            plan.race_losers
+                .get_or_init(|| self.upstream(node, &|_| true)),
+        )
     }
 
-    /// As [`Graph::rivals`], over those edges only that let something through.
+    /// As [`Graph::race_losers`], over those edges only that let something through.
     pub(crate) fn upstream(&self, node: NodeIx, passes: &dyn Fn(EdgeIx) -> bool) -> NodeSet {
         let around: Vec<_> = self.loops_of(node).collect();
-        let mut rivals = NodeSet::of(self.nodes.len());
+        let mut race_losers = NodeSet::of(self.nodes.len());
         let mut todo = vec![node];
         while let Some(at) = todo.pop() {
             let Some(plan) = self.node(at) else { continue };
@@ -60,10 +63,10 @@ impl Graph {
             todo.extend(
                 sources
                     .map(|edge| edge.from)
-                    .filter(|from| rivals.insert(*from)),
+                    .filter(|from| race_losers.insert(*from)),
             );
         }
-        rivals
+        race_losers
     }
 
     /// Every node, behind all those from which forward edges lead to it.

@@ -23,7 +23,7 @@ struct Ends {
 }
 
 /// A place in a line, which is left by dropping it.
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     lines: Arc<Lines>,
     no: InstanceNo,
     number: u64,
@@ -34,13 +34,13 @@ pub(super) struct Place {
 
 impl Lines {
     /// Stands in line for the lock of an instance.
-    pub(super) fn join(self: &Arc<Self>, no: InstanceNo) -> Place {
+    pub(super) fn join(self: &Arc<Self>, no: InstanceNo) -> QueuePosition {
         let (over, left) = watch::channel(());
         let mut ends = self.0.lock();
         ends.places += 1;
         let number = ends.places;
         let before = ends.last.insert(no, (number, left));
-        Place {
+        QueuePosition {
             lines: Arc::clone(self),
             no,
             number,
@@ -50,7 +50,7 @@ impl Lines {
     }
 }
 
-impl Place {
+impl QueuePosition {
     /// Waits until nobody is in front.
     pub(super) async fn comes_up(&mut self) {
         if let Some(before) = &mut self.before {
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePosition {
     fn drop(&mut self) {
         let mut ends = self.lines.0.lock();
         let last = ends.last.get(&self.no);
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn is_up(place: &mut Place) -> bool {
+    fn is_up(place: &mut QueuePosition) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         pin!(place.comes_up()).poll(&mut context).is_ready()
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use windlass_locks::{Held, Key, LockProvider};
+use windlass_locks::{HeldLock, Key, LockProvider};
 use windlass_model::{Epoch, InstanceId, InstanceNo};
 
 use self::line::Lines;
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// Carries out what shards want of locks.
-pub(crate) struct Doorkeeper {
+pub(crate) struct BurstLocks {
     locks: Arc<dyn LockProvider>,
     io: Handle,
     /// Whoever asks for a lock here stands behind whoever asks for it, or gives it back, already.
@@ -37,8 +37,8 @@ pub(crate) struct Doorkeeper {
 }
 
 /// A lock that is held for a burst, and what watches over it.
-pub(crate) struct Door {
-    lock: Box<dyn Held>,
+pub(crate) struct BurstLock {
+    lock: Box<dyn HeldLock>,
     watch: Option<AbortHandle>,
     busy: Option<Busy>,
 }
@@ -59,10 +59,10 @@ impl Drop for Busy {
     }
 }
 
-impl Door {
+impl BurstLock {
     /// A lock that nobody watches.
     #[cfg(test)]
-    pub(crate) fn unwatched(lock: Box<dyn Held>) -> Self {
+    pub(crate) fn unwatched(lock: Box<dyn HeldLock>) -> Self {
         Self {
             lock,
             watch: None,
@@ -72,12 +72,12 @@ impl Door {
 
     /// What is held.
     #[cfg(test)]
-    pub(crate) fn into_lock(self) -> Box<dyn Held> {
+    pub(crate) fn into_lock(self) -> Box<dyn HeldLock> {
         self.lock
     }
 }
 
-impl Doorkeeper {
+impl BurstLocks {
     pub(crate) fn new(locks: Arc<dyn LockProvider>, io: Handle) -> Arc<Self> {
         Arc::new(Self {
             locks,
@@ -111,7 +111,7 @@ impl Doorkeeper {
             let lock = keeper.acquire(&Key::instance(id)).await;
             drop(place);
             let taken = match lock {
-                Some(lock) => Taken::Held(keeper.watched((lock, busy), &shard, no, epoch)),
+                Some(lock) => Taken::HeldLock(keeper.watched((lock, busy), &shard, no, epoch)),
                 None => {
                     pause(PAUSE).await;
                     Taken::Refused
@@ -121,7 +121,7 @@ impl Doorkeeper {
         });
     }
 
-    async fn acquire(&self, key: &Key) -> Option<Box<dyn Held>> {
+    async fn acquire(&self, key: &Key) -> Option<Box<dyn HeldLock>> {
         match self.locks.try_acquire(key).await {
             Ok(lock) => lock,
             Err(error) => {
@@ -133,26 +133,26 @@ impl Doorkeeper {
 
     fn watched(
         &self,
-        (lock, busy): (Box<dyn Held>, Busy),
+        (lock, busy): (Box<dyn HeldLock>, Busy),
         shard: &Arc<Shard>,
         no: InstanceNo,
         epoch: Epoch,
-    ) -> Door {
+    ) -> BurstLock {
         let (mut lost, shard) = (lock.lost(), Arc::clone(shard));
         let watch = self.io.spawn(async move {
             lost.wait().await;
             let taken = Taken::Lost;
             shard.send(Message::Locked { no, epoch, taken });
         });
-        Door {
+        BurstLock {
             lock,
             watch: Some(watch.abort_handle()),
             busy: Some(busy),
         }
     }
 
-    fn give(self: &Arc<Self>, no: InstanceNo, door: Door) {
-        let Door { lock, watch, busy } = door;
+    fn give(self: &Arc<Self>, no: InstanceNo, door: BurstLock) {
+        let BurstLock { lock, watch, busy } = door;
         if let Some(watch) = watch {
             watch.abort();
         }
@@ -202,7 +202,7 @@ mod tests {
             owner: "test".to_owned(),
             metrics: Arc::default(),
         });
-        let keeper = Doorkeeper::new(Arc::new(locks), tokio.handle().clone());
+        let keeper = BurstLocks::new(Arc::new(locks), tokio.handle().clone());
         let shard = Shard::new(0);
         let (no, id, epoch) = (InstanceNo(7), InstanceId(uuid::Uuid::nil()), Epoch(1));
         // Nothing of what is spawned goes on outside of this.
@@ -216,7 +216,7 @@ mod tests {
             shard.take(&mut heard);
         }
         let Some(Message::Locked {
-            taken: Taken::Held(door),
+            taken: Taken::HeldLock(door),
             ..
         }) = heard.pop()
         else {

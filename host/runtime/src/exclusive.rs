@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use windlass_locks::{Held, Key, LockProvider};
+use windlass_locks::{HeldLock, Key, LockProvider};
 
 use crate::error::Error;
 
@@ -19,12 +19,12 @@ const RELEASE: Duration = Duration::from_secs(10);
 
 /// Takes locks for threads that may block.
 #[derive(Clone)]
-pub(crate) struct Alone {
+pub(crate) struct Exclusive {
     locks: Arc<dyn LockProvider>,
     io: Handle,
 }
 
-impl Alone {
+impl Exclusive {
     pub(crate) fn new(locks: Arc<dyn LockProvider>, io: Handle) -> Self {
         Self { locks, io }
     }
@@ -94,7 +94,7 @@ impl Alone {
     }
 
     /// The last one that was taken comes first.
-    fn give_back(&self, held: Vec<Box<dyn Held>>) {
+    fn give_back(&self, held: Vec<Box<dyn HeldLock>>) {
         for lock in held.into_iter().rev() {
             let key = lock.key().clone();
             let released = self

@@ -25,7 +25,7 @@ const MANY: u32 = u32::MAX;
 impl Step<'_> {
     /// Cancels what can still reach a node in the round that it has won, but not the execution
     /// that follows from that. Says whether something did.
-    pub(super) fn cancel_rivals(
+    pub(super) fn cancel_race_losers(
         &mut self,
         scope: ScopeNo,
         node: NodeIx,
@@ -34,7 +34,7 @@ impl Step<'_> {
         let Some(local) = self.state.peek(scope).filter(|local| !local.is_idle()) else {
             return false;
         };
-        let Some(upstream) = self.graph.rivals(node) else {
+        let Some(upstream) = self.graph.race_losers(node) else {
             return false;
         };
         let spent = |(at, joining): (&NodeIx, &Joining)| {
@@ -46,7 +46,7 @@ impl Step<'_> {
                     .is_some_and(|p| joining.absorbs(p.join))
         };
         let passing;
-        let rivals = if local.joins.iter().any(spent) {
+        let race_losers = if local.joins.iter().any(spent) {
             passing = self.unspent(scope, local, node, upstream);
             &passing
         } else {
@@ -54,7 +54,7 @@ impl Step<'_> {
         };
         let open = self.opened(local);
         let lost: Vec<_> = open
-            .filter(|(seq, node)| Some(*seq) != follows && rivals.contains(*node))
+            .filter(|(seq, node)| Some(*seq) != follows && race_losers.contains(*node))
             .map(|(seq, _)| seq)
             .collect();
         let found = !lost.is_empty();
