@@ -61,7 +61,7 @@ pub(crate) fn check(programs: &Path) -> Result<()> {
         }
         Err(error) => return Err(error),
     };
-    host::say("asking a host whatever the document of its HTTP API allows");
+    host::say("sending a host requests that the document of its HTTP API allows");
     let place = place::target()?.join("api");
     if place.exists() {
         std::fs::remove_dir_all(&place)?;

@@ -115,7 +115,7 @@ pub(crate) fn advisories() -> Result<()> {
     }
     let age = days_since(&known.reviewed)?;
     host::say(&format!(
-        "{found} of {} known advisories are about what is locked; the list is of {} ({age} days old)",
+        "{found} of {} known advisories concern a locked version; the list is of {} ({age} days old)",
         known.advisory.len(),
         known.reviewed
     ));

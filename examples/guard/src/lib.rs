@@ -20,7 +20,7 @@ impl Consumer for Guard {
         Ok(match user {
             Some(user) if MAY.contains(&user.as_str()) => Disposition::Execute(trigger.payload),
             Some(user) => Disposition::Reject(format!("`{user}` may not do this")),
-            None => Disposition::Reject("nobody says who does this: `userId`".to_owned()),
+            None => Disposition::Reject("`userId` does not name the user".to_owned()),
         })
     }
 }

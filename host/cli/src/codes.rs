@@ -54,7 +54,7 @@ pub(crate) const CONFIRM: Code = Code::new("WL-U012");
 pub(crate) const NO_TRIGGER: Code = Code::new("WL-U013");
 /// A run waits at several bookmarks, and it was not said at which it is meant.
 pub(crate) const SEVERAL_BOOKMARKS: Code = Code::new("WL-U017");
-/// There is no such bookmark, or nobody waits there any more.
+/// There is no such bookmark, or no run waits at this bookmark any more.
 pub(crate) const NO_BOOKMARK: Code = Code::new("WL-U014");
 /// There is no such dead letter.
 pub(crate) const NO_LETTER: Code = Code::new("WL-U015");

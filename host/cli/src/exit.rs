@@ -63,7 +63,7 @@ impl Exit {
         (Self::Unauthorised, "the host wants another token"),
         (
             Self::Conflict,
-            "the id is taken by something else, or somebody else holds it",
+            "another run has the id, or another member holds the run",
         ),
         (Self::NotFound, "there is no such thing"),
         (Self::Store, "the store could not be read or written"),

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use windlass_model::RunStatus;
+use windlass_model::ExecutionStatus;
 use windlass_runtime::{Observed, Observer};
 
 use crate::commands::{mark, took};
@@ -26,7 +26,7 @@ enum Shown {
     Started(String),
     Executed {
         node: String,
-        status: RunStatus,
+        status: ExecutionStatus,
         attempt: u32,
         took_us: u64,
         failure: Option<String>,
@@ -125,7 +125,7 @@ fn show(receiver: &Receiver<Shown>, paint: Paint) {
                 let _ = screen.println(format!("  {mark} {node:<24} {time}{attempt}{failure}"));
             }
             Shown::Skipped(node) => {
-                let mark = mark(RunStatus::Skipped, paint);
+                let mark = mark(ExecutionStatus::Skipped, paint);
                 let _ = screen.println(format!("  {mark} {}", paint.dim(node)));
             }
         }

@@ -129,7 +129,7 @@ pub fn read_mounted(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     if !metadata.is_file() || !fine {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "another user owns or can write it, or everybody can read it",
+            "another user owns or can write it, or all users can read it",
         ));
     }
     read_at_most(file, longest)

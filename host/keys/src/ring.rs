@@ -11,7 +11,7 @@ use windlass_model::{Digest, mac};
 const MOST: usize = 64;
 
 /// What a new file begins with.
-const HEAD: &str = "# Keys of Windlass, the newest last. Whoever has this file can make resume \
+const HEAD: &str = "# Keys of Windlass, the newest last. A reader of this file can make resume \
                     links and sign exports.\n";
 
 /// By what a key is named: the beginning of a digest of it, so that no two keys share a name by

@@ -29,7 +29,7 @@ const OPENING: Duration = Duration::from_secs(30);
 const LOG_TRIES: usize = 30_000;
 
 const SCHEMA: &str = "
-    -- Locks need not survive a power cut: whoever held them does not, either.
+    -- Locks need not survive a power cut: their holders do not survive it either.
     PRAGMA synchronous = NORMAL;
     CREATE TABLE IF NOT EXISTS windlass_lock (
         key TEXT PRIMARY KEY,

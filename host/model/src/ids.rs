@@ -35,7 +35,7 @@ number! {
 }
 number! {
     /// The number of a run record inside one store.
-    RunNo(i64)
+    ExecutionNo(i64)
 }
 number! {
     /// The number of a trigger row inside one store. A row is reused by its successor.
@@ -266,8 +266,8 @@ impl Numbers {
     }
 
     /// The next number for a run record.
-    pub fn run(&self) -> Option<RunNo> {
-        self.next(&self.runs).map(RunNo)
+    pub fn run(&self) -> Option<ExecutionNo> {
+        self.next(&self.runs).map(ExecutionNo)
     }
 
     fn next(&self, counter: &AtomicU32) -> Option<i64> {

@@ -37,15 +37,15 @@ pub use definition::Definition;
 pub use diagnostic::{Diagnostic, Place, position};
 pub use failure::{Class, Failure};
 pub use ids::{
-    BindingNo, BookmarkNo, Digest, Epoch, Incarnation, InstanceId, InstanceNo, LetterNo, Numbers,
-    RunNo, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId, TriggerNo, UpkeepNo,
-    Version,
+    BindingNo, BookmarkNo, Digest, Epoch, ExecutionNo, Incarnation, InstanceId, InstanceNo,
+    LetterNo, Numbers, ScheduleNo, ScopeNo, Seq, StimulusId, StimulusNo, Token, TriggerId,
+    TriggerNo, UpkeepNo, Version,
 };
 pub use instance::Status;
 pub use json_text::JsonText;
 pub use outcome::{Again, Bookmark, Done, Outcome, Suspension};
 pub use payload::{BlobRef, Body, Payload};
 pub use resumption::Resumption;
-pub use run::{LogLine, RunStatus};
+pub use run::{ExecutionStatus, LogLine};
 pub use stimulus::{Delivery, Stimulus};
 pub use trigger::{TriggerState, TriggerType};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum RunStatus {
+pub enum ExecutionStatus {
     /// The node is finished.
     Completed = 0,
     /// It failed, and is tried again later.
@@ -21,7 +21,7 @@ pub enum RunStatus {
     Skipped = 5,
 }
 
-impl RunStatus {
+impl ExecutionStatus {
     /// Every status.
     pub const ALL: [Self; 6] = [
         Self::Completed,

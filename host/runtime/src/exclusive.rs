@@ -86,7 +86,7 @@ impl Exclusive {
             Err(error) => return Err(told(&error)),
         };
         if lock.is_none() {
-            tracing::warn!(%key, "somebody has held a lock for long: going on without");
+            tracing::warn!(%key, "another process has held the lock for long: continuing without it");
         }
         let done = work();
         self.give_back(lock.into_iter().collect());

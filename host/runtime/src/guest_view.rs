@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
-use windlass_model::{BlobRef, Body, Digest, InstanceNo, Payload, RunNo, ScopeNo};
+use windlass_model::{BlobRef, Body, Digest, ExecutionNo, InstanceNo, Payload, ScopeNo};
 use windlass_plugins::{BlobError, Blobs, Memory, MemoryError};
 use windlass_store::Store;
 
@@ -18,7 +18,7 @@ struct View {
     instance: InstanceNo,
     /// The scopes that are seen, from the inside.
     scopes: Vec<ScopeNo>,
-    latest: FxHashMap<String, RunNo>,
+    latest: FxHashMap<String, ExecutionNo>,
 }
 
 /// What a guest that is called for this instance can read.
@@ -66,7 +66,7 @@ impl Memory for View {
                     return Err(invalid(path));
                 }
                 match self.latest.get(name) {
-                    Some(run) => self.store.run_output(*run).map_err(failed)?,
+                    Some(run) => self.store.execution_output(*run).map_err(failed)?,
                     None => None,
                 }
             }

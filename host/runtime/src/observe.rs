@@ -1,6 +1,6 @@
 //! Lets a program watch runs as they go: for a progress display, and for metrics.
 
-use windlass_model::{Failure, InstanceId, RunStatus, Status, TriggerType};
+use windlass_model::{ExecutionStatus, Failure, InstanceId, Status, TriggerType};
 
 /// Is told what happens, from the runtime's threads: it must return at once.
 pub trait Observer: Send + Sync + 'static {
@@ -31,7 +31,7 @@ pub enum Observed<'a> {
         /// From 1.
         attempt: u32,
         /// How it ended.
-        status: RunStatus,
+        status: ExecutionStatus,
         /// Why it failed.
         failure: Option<&'a Failure>,
         /// Nodes that will not run because of what came out.

@@ -149,7 +149,7 @@ mod tests {
         waiters.left(RUN);
         assert!(
             waiters.add_if_here(RUN).is_none(),
-            "what is told may be missed"
+            "a message may be missed"
         );
         waiters.tell(RUN, &Ended::GivenBack);
         assert!(matches!(early.ended.try_recv(), Ok(Ended::GivenBack)));

@@ -3,8 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use windlass_model::{InstanceNo, RunNo};
-use windlass_store::rows::RunRow;
+use windlass_model::{ExecutionNo, InstanceNo};
+use windlass_store::rows::ExecutionRow;
 
 use crate::app::AppInner;
 use crate::problem::Problem;
@@ -21,12 +21,12 @@ const READ: u32 = 200;
 pub(crate) fn newer(
     app: &AppInner,
     instance: InstanceNo,
-    last: Option<RunNo>,
-    mut take: impl FnMut(RunRow) -> ControlFlow<()>,
+    last: Option<ExecutionNo>,
+    mut take: impl FnMut(ExecutionRow) -> ControlFlow<()>,
 ) -> Result<(), Box<Problem>> {
     let mut before = None;
     loop {
-        let page = app.store().runs(instance, before, READ)?;
+        let page = app.store().executions(instance, before, READ)?;
         let more = page.len() >= READ as usize;
         before = page.last().map(|run| run.no);
         for run in page {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use windlass_model::{Body, Definition, Digest, Failure as Failed, InstanceNo, Payload, Seq};
-use windlass_store::rows::{InstanceRow, RunRow, TriggerRow};
+use windlass_store::rows::{ExecutionRow, InstanceRow, TriggerRow};
 use windlass_store::stimuli::Sent as Did;
 
 use crate::app::AppInner;
@@ -254,7 +254,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Without its output and logs.
-    pub(crate) fn brief(definition: Option<&Definition>, row: &RunRow) -> Self {
+    pub(crate) fn brief(definition: Option<&Definition>, row: &ExecutionRow) -> Self {
         let skipped = row.skipped.iter();
         Self {
             node: node_name(definition, row.node),
@@ -275,7 +275,7 @@ impl Run {
     pub(crate) fn whole(
         app: &AppInner,
         definition: Option<&Definition>,
-        row: &RunRow,
+        row: &ExecutionRow,
     ) -> Result<Self, Box<Problem>> {
         let logs = row.logs.iter();
         let logs = logs.filter_map(|line| serde_json::to_value(line).ok());

@@ -19,11 +19,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use uuid::Uuid;
 use windlass_model::{
-    Clock, Digest, Epoch, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus,
-    Seq, Status, Token, TriggerNo, TriggerType, Version,
+    Clock, Digest, Epoch, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo,
+    Numbers, Payload, Seq, Status, Token, TriggerNo, TriggerType, Version,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, Created, DefinitionRow, NewInstance, NewTrigger, PinsRow, RunRow,
+    BORN_EPOCH, Created, DefinitionRow, ExecutionRow, NewInstance, NewTrigger, PinsRow,
 };
 use windlass_store::write::{Commit, Committed, Fence, NewMember, TriggerFence};
 use windlass_store::{
@@ -207,7 +207,7 @@ struct Chain {
     fence: Fence,
     trigger: TriggerFence,
     seq: u64,
-    last_run: Option<RunNo>,
+    last_execution: Option<ExecutionNo>,
     output: Bytes,
 }
 
@@ -226,23 +226,23 @@ impl Chain {
                 token: Token(1),
             },
             seq: 1,
-            last_run: None,
+            last_execution: None,
             output: Bytes::from(format!("\"{}\"", "x".repeat(118))),
         }
     }
 
     fn step(&mut self, numbers: &Numbers) -> Commit {
         let no = numbers.run().unwrap();
-        let run = RunRow {
+        let run = ExecutionRow {
             no,
             instance: self.fence.instance,
-            previous: self.last_run,
+            previous: self.last_execution,
             seq: Seq(self.seq),
             first: Seq(self.seq),
             node: 1,
             kind: TriggerType::Next,
             attempt: 1,
-            status: RunStatus::Completed,
+            status: ExecutionStatus::Completed,
             started_ms: 1_790_000_000_000,
             took_us: 5,
             output: Some(Payload::json(self.output.clone())),
@@ -267,7 +267,7 @@ impl Chain {
             trigger: self.trigger,
             status: Status::Running,
             state: Bytes::from_static(&[7; 48]),
-            runs: vec![run],
+            executions: vec![run],
             triggers: vec![successor],
             removed: Vec::new(),
             vars: Vec::new(),
@@ -289,7 +289,7 @@ impl Chain {
         self.fence.version.0 += 1;
         self.trigger.token.0 += 1;
         self.seq += 1;
-        self.last_run = Some(no);
+        self.last_execution = Some(no);
         step
     }
 }

@@ -31,7 +31,10 @@ pub(crate) fn externalise(write: &mut Write) {
             commit.sends.iter_mut().for_each(stimulus);
             commit.dead.iter_mut().for_each(letter);
             let blobs = &mut commit.blobs;
-            let outputs = commit.runs.iter_mut().filter_map(|run| run.output.as_mut());
+            let outputs = commit
+                .executions
+                .iter_mut()
+                .filter_map(|execution| execution.output.as_mut());
             outputs.for_each(|output| move_out(output, blobs));
             let vars = commit.vars.iter_mut().map(|(_, _, value)| value);
             let items = commit.items.iter_mut().map(|item| &mut item.output);
@@ -59,7 +62,10 @@ fn instance(new: &mut NewInstance) {
 fn whole(import: &mut Import) {
     instance(&mut import.new);
     let blobs = &mut import.new.blobs;
-    let outputs = import.runs.iter_mut().filter_map(|run| run.output.as_mut());
+    let outputs = import
+        .executions
+        .iter_mut()
+        .filter_map(|execution| execution.output.as_mut());
     let vars = import.vars.iter_mut().map(|(_, _, value)| value);
     let items = import.items.iter_mut().map(|item| &mut item.output);
     let values = outputs.chain(vars).chain(items).chain(&mut import.output);

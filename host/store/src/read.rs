@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScopeNo, Seq,
-    Status, TriggerId,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, InstanceId, InstanceNo, LetterNo, Payload, ScopeNo,
+    Seq, Status, TriggerId,
 };
 
 use crate::components::{ComponentRow, Stored};
@@ -13,7 +13,9 @@ use crate::letters::{LetterQuery, LetterRow};
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::retention::ExpiredRow;
-use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::rows::{
+    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+};
 use crate::sql::{self, InTables};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
@@ -46,11 +48,11 @@ macro_rules! with_readers {
             /// What came out of the items of a for-each, by place, from this place on.
             items(instance: InstanceNo, list: Seq, from: u32, limit: u32) -> Vec<(u32, Payload)>, by read;
             /// One run record.
-            run(no: RunNo) -> Option<RunRow>, by read;
+            execution(no: ExecutionNo) -> Option<ExecutionRow>, by read;
             /// Only the output of one run record.
-            run_output(no: RunNo) -> Option<Payload>, by read;
+            execution_output(no: ExecutionNo) -> Option<Payload>, by read;
             /// Run records of an instance, newest first, from its last or from before a known one.
-            runs(instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Vec<RunRow>, by read;
+            executions(instance: InstanceNo, before: Option<ExecutionNo>, limit: u32) -> Vec<ExecutionRow>, by read;
             /// What happened to an instance as a whole, oldest first.
             journal(instance: InstanceNo) -> Vec<JournalRow>, by read;
             /// The triggers of an instance, by sequence number.
@@ -183,7 +185,7 @@ pub struct Counts {
     /// Parked triggers.
     pub parked: u64,
     /// Run records.
-    pub runs: u64,
+    pub executions: u64,
     /// Blobs.
     pub blobs: u64,
     /// Bookmarks.

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_model::limits::{CONTROL_PRIORITY, PRIORITY};
 use windlass_model::{
-    Digest, Epoch, Failure, Incarnation, InstanceId, InstanceNo, LogLine, Payload, RunNo,
-    RunStatus, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
+    Digest, Epoch, ExecutionNo, ExecutionStatus, Failure, Incarnation, InstanceId, InstanceNo,
+    LogLine, Payload, Seq, Status, Token, TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use crate::write::TriggerFence;
@@ -61,7 +61,7 @@ pub struct InstanceRow {
     /// The engine's state: opaque, versioned by the engine.
     pub state: Bytes,
     /// The newest run record; the others are behind it.
-    pub last_run: Option<RunNo>,
+    pub last_execution: Option<ExecutionNo>,
     /// Epoch milliseconds.
     pub created_ms: i64,
     /// Epoch milliseconds.
@@ -188,13 +188,13 @@ impl NewTrigger {
 
 /// The record of one execution. These are appended and never changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunRow {
+pub struct ExecutionRow {
     /// Its number; newer ones of one member are larger.
-    pub no: RunNo,
+    pub no: ExecutionNo,
     /// Its instance.
     pub instance: InstanceNo,
     /// The record of the same instance before it.
-    pub previous: Option<RunNo>,
+    pub previous: Option<ExecutionNo>,
     /// The sequence number of the trigger that it executed.
     pub seq: Seq,
     /// The sequence number of the first trigger of this node run, over all attempts.
@@ -206,7 +206,7 @@ pub struct RunRow {
     /// From 1.
     pub attempt: u32,
     /// How it ended.
-    pub status: RunStatus,
+    pub status: ExecutionStatus,
     /// Epoch milliseconds.
     pub started_ms: i64,
     /// How long it took, in microseconds.

@@ -13,7 +13,7 @@ use windlass_model::{
 use crate::codes;
 use crate::error::{Error, Result};
 use crate::rows::{
-    DefinitionRow, InstanceRow, JournalRow, NewBlob, NewInstance, PinsRow, RunRow, TriggerRow,
+    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, NewBlob, NewInstance, PinsRow, TriggerRow,
 };
 use crate::stimuli::NewBookmark;
 use crate::write::NewItem;
@@ -26,7 +26,7 @@ pub struct Bounds {
     /// Rows of one kind: triggers, variables, items and so on.
     pub rows: u32,
     /// Run records.
-    pub runs: u32,
+    pub executions: u32,
     /// Bytes of values, states and blobs together.
     pub bytes: u64,
 }
@@ -55,7 +55,7 @@ pub struct Snapshot {
     /// All its triggers, by number.
     pub triggers: Vec<TriggerRow>,
     /// Run records, the newest first.
-    pub runs: Vec<RunRow>,
+    pub executions: Vec<ExecutionRow>,
     /// What happened to it as a whole, oldest first.
     pub journal: Vec<JournalRow>,
     /// What it waits for, oldest first.
@@ -107,7 +107,7 @@ pub struct Import {
     pub items: Vec<NewItem>,
     /// Run records, oldest first, each with the one before it; the last one becomes the
     /// instance's last.
-    pub runs: Vec<RunRow>,
+    pub executions: Vec<ExecutionRow>,
     /// What had happened to it, oldest first.
     pub journal: Vec<JournalRow>,
     /// That it was put in. By its kind and detail a second request of the same is recognised,
@@ -126,7 +126,10 @@ pub struct Import {
 impl Import {
     /// Every value that is written with it, besides those of an instance that is created.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
-        let outputs = self.runs.iter().filter_map(|run| run.output.as_ref());
+        let outputs = self
+            .executions
+            .iter()
+            .filter_map(|execution| execution.output.as_ref());
         let vars = self.vars.iter().map(|(_, _, value)| value);
         let items = self.items.iter().map(|item| &item.output);
         outputs.chain(vars).chain(items).chain(&self.output)

@@ -58,13 +58,13 @@ macro_rules! rules {
 
 /// Every rule. Finished are the statuses from 4 on.
 pub(crate) const RULES: &[Rule] = rules! {
-    "a claimed trigger belongs to an instance that somebody runs":
+    "a claimed trigger belongs to an instance that has an owner":
         "SELECT 'trigger ' || t.no || ' of instance ' || t.instance FROM trigger t \
          JOIN instance i ON i.no = t.instance WHERE t.state = 1 AND i.owner IS NULL",
     "an instance that has not ended has a trigger":
         "SELECT 'instance ' || i.no FROM instance i WHERE i.status < 4 \
          AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no)",
-    "an instance that has ended is nobody's and has nothing left to do":
+    "an instance that has ended has no owner and no trigger":
         "SELECT 'instance ' || i.no FROM instance i WHERE i.status >= 4 AND (i.owner IS NOT NULL \
          OR i.finished_ms IS NULL OR EXISTS (SELECT 1 FROM trigger t WHERE t.instance = i.no) \
          OR EXISTS (SELECT 1 FROM bookmark b WHERE b.instance = i.no) \
@@ -107,7 +107,7 @@ pub(crate) const RULES: &[Rule] = rules! {
     "a stimulus waits either in the queue or for its bookmark":
         "SELECT 'stimulus ' || s.no FROM stimulus s \
          WHERE (s.ready_ms IS NULL) = (s.expires_ms IS NULL)",
-    "what is referred to is kept":
+    "a row that another row refers to exists":
         "SELECT 'blob ' || r.blob || ' of holder ' || r.instance FROM blob_ref r \
          WHERE NOT EXISTS (SELECT 1 FROM blob b WHERE b.no = r.blob)",
     "a published version has its definition":
@@ -122,10 +122,10 @@ pub(crate) const RULES: &[Rule] = rules! {
 };
 
 /// What should hold of everything that is named by the digest of its content.
-pub(crate) const DIGESTS: &str = "what is named by a digest has that content";
+pub(crate) const DIGESTS: &str = "content has the digest that names it";
 
 /// What should hold of every row that has a checksum.
-pub(crate) const SUMS: &str = "a value is what was written";
+pub(crate) const SUMS: &str = "a value has the checksum with which it was written";
 
 /// What should hold of a store beside which there is a marker.
 pub(crate) const MARKED: &str = "the store has everything that its marker names";

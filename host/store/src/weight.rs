@@ -35,8 +35,8 @@ pub(crate) fn weight(write: &Write) -> usize {
 }
 
 fn of_commit(commit: &Commit) -> usize {
-    let runs = commit.runs.iter();
-    let outputs = runs.filter_map(|run| run.output.as_ref());
+    let executions = commit.executions.iter();
+    let outputs = executions.filter_map(|execution| execution.output.as_ref());
     let finish = commit.finish.as_ref();
     let last = finish.and_then(|finish| finish.output.as_ref());
     let vars = commit.vars.iter().map(|(_, _, value)| value);

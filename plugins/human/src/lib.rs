@@ -44,7 +44,7 @@ impl Node for Confirm {
     type Output = Answer;
     const NAME: &'static str = "confirm";
     const TITLE: &'static str = "Confirm";
-    const DESCRIPTION: &'static str = "Waits until somebody approves or rejects.";
+    const DESCRIPTION: &'static str = "Waits until a person approves or rejects.";
     const ICON: &'static str = "user-check";
     const PORTS: &'static [&'static str] = &["done", "approved", "rejected"];
     const SUSPENDS: bool = true;
@@ -62,7 +62,7 @@ impl Node for Confirm {
                     Ok(ask(config, cx))
                 }
             },
-            Reason::Expired(_) => Err(Error::permanent("nobody has decided in time")),
+            Reason::Expired(_) => Err(Error::permanent("no decision has come in time")),
             Reason::Cancelled => Err(Error::Cancelled),
             Reason::Again | Reason::Other(_) => Ok(ask(config, cx)),
         }
@@ -98,7 +98,7 @@ fn decided(answer: Answer) -> Outcome<Answer> {
         Decision::Approve => "approved",
         Decision::Reject => "rejected",
     };
-    windlass::info!("{port}"; by = answer.by.as_deref().unwrap_or("somebody"));
+    windlass::info!("{port}"; by = answer.by.as_deref().unwrap_or("a user without a name"));
     Outcome::done(answer).port("done").port(port)
 }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn silence_fails_it_once_the_time_is_up() {
         let error = answered(Reason::Expired(BOOKMARK.to_owned())).error();
-        assert_eq!(error, Error::permanent("nobody has decided in time"));
+        assert_eq!(error, Error::permanent("no decision has come in time"));
         assert_eq!(answered(Reason::Cancelled).error(), Error::Cancelled);
     }
 

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_wrong_template_says_where_and_why() {
         check_invalid(
-            "a\n{{ nobody }}",
+            "a\n{{ missing }}",
             json!({}),
             "the template is wrong in line 2: undefined value",
         );

@@ -154,7 +154,10 @@ fn waiting(desk: &dyn Store, expected: u64) -> Result<Vec<BookmarkRow>> {
 async fn answer(client: &WorkflowClient, mark: &BookmarkRow) -> Result<()> {
     let input = Payload::of(&json!({ "decision": "approve" }));
     let sent = client.resume_bookmark(mark.no, input).await?;
-    ensure!(sent.resumed.len() == 1, "nobody waits there: {sent:?}");
+    ensure!(
+        sent.resumed.len() == 1,
+        "no run waits at this bookmark: {sent:?}"
+    );
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_model::{
-    Body, Definition, Failure, InstanceId, Payload, RunStatus, Status, TriggerState,
+    Body, Definition, ExecutionStatus, Failure, InstanceId, Payload, Status, TriggerState,
 };
 use windlass_runtime::SystemClock;
 use windlass_store::read::InstanceQuery;
@@ -27,7 +27,7 @@ pub struct Record {
     /// From 1.
     pub attempt: u32,
     /// How it ended.
-    pub status: RunStatus,
+    pub status: ExecutionStatus,
     /// The sequence number of its trigger.
     pub seq: u64,
     /// When it began, in epoch milliseconds by the clock of its host.
@@ -155,7 +155,7 @@ impl Look {
         };
         let mut rows = self
             .store
-            .runs(run.no, None, ALL)
+            .executions(run.no, None, ALL)
             .expect("run records can be read");
         rows.reverse();
         rows.into_iter()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use windlass_model::{Clock as _, InstanceId, RunStatus, Status};
+use windlass_model::{Clock as _, ExecutionStatus, InstanceId, Status};
 use windlass_runtime::SystemClock;
 use windlass_store::published::ScheduleQuery;
 use windlass_store::rows::InstanceRow;
@@ -245,7 +245,7 @@ fn verify(place: &Place, runs: &Runs<'_>, clock: &Stepped) -> usize {
         };
         let pauses: Vec<_> = records.iter().filter(|it| it.node == "pause").collect();
         assert_eq!(pauses.len(), 2, "it waits once: {records:#?}");
-        assert_eq!(pauses[0].status, RunStatus::Suspended);
+        assert_eq!(pauses[0].status, ExecutionStatus::Suspended);
         let due_ms = pauses[0].started_ms + ms;
         assert!(
             clock.had_come(due_ms, pauses[1].started_ms),

@@ -43,7 +43,7 @@ fn an_audit_notes_the_triggers_of_its_route_and_no_others() {
     let id = start(&place, &routed("audit"), "a=1");
     let run = place.look().ended(&id);
     assert_eq!(run.status, Status::Completed);
-    let mut records = place.look().store().runs(run.no, None, 10).unwrap();
+    let mut records = place.look().store().executions(run.no, None, 10).unwrap();
     records.reverse();
     let noted: Vec<bool> = records
         .iter()

@@ -4,7 +4,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use serde_json::{Value, json};
-use windlass_model::{InstanceId, RunStatus, Status};
+use windlass_model::{ExecutionStatus, InstanceId, Status};
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Dice, GO, Gate, Place, Plan, Signal, Starter, until};
 
@@ -77,7 +77,7 @@ fn check_at(place: Place, point: &str, time: u32) {
         assert_eq!(run.status, Status::Completed, "{run:#?}");
         let records = place.look().records(&run);
         let done: Vec<_> = records.iter().map(|it| (&*it.node, it.status)).collect();
-        let each = ["before", "gate", "after"].map(|node| (node, RunStatus::Completed));
+        let each = ["before", "gate", "after"].map(|node| (node, ExecutionStatus::Completed));
         assert_eq!(done, each, "each node is recorded once");
     }
     let report = verify(&place, &plans, &acknowledged);

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use windlass_model::RunStatus;
+use windlass_model::ExecutionStatus;
 use windlass_tests::harness::{Gate, Place};
 
 fn cases() -> Vec<(String, PathBuf)> {
@@ -30,7 +30,7 @@ fn trace(place: &Place, id: &str) -> Vec<String> {
     let records = place.look().records(&place.look().run(id));
     let done = records
         .into_iter()
-        .filter(|record| record.status == RunStatus::Completed);
+        .filter(|record| record.status == ExecutionStatus::Completed);
     done.map(|record| record.node).collect()
 }
 

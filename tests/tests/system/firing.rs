@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_model::{Clock as _, InstanceId, InstanceNo, RunStatus, Status, TriggerId};
+use windlass_model::{Clock as _, ExecutionStatus, InstanceId, InstanceNo, Status, TriggerId};
 use windlass_runtime::{SystemClock, client};
 use windlass_store::outside::{Scheduled, TriggerTarget};
 use windlass_tests::harness::{Dice, Place, Process, Signal, Starter, until};
@@ -210,10 +210,10 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
     for id in &timers {
         let records = verify(&place, *id, &mut keys);
         let pause = [
-            ("pause", RunStatus::Suspended),
-            ("pause", RunStatus::Completed),
+            ("pause", ExecutionStatus::Suspended),
+            ("pause", ExecutionStatus::Completed),
         ];
-        let expected = [&pause[..], &[("effect", RunStatus::Completed)]].concat();
+        let expected = [&pause[..], &[("effect", ExecutionStatus::Completed)]].concat();
         assert_eq!(records, named(&expected), "each trigger is executed once");
     }
     let mut records = verify(&place, hold, &mut keys);
@@ -232,7 +232,7 @@ fn whatever_fires_a_trigger_it_is_executed_once() {
     );
 }
 
-fn named(records: &[(&str, RunStatus)]) -> Vec<(String, RunStatus)> {
+fn named(records: &[(&str, ExecutionStatus)]) -> Vec<(String, ExecutionStatus)> {
     let owned = records
         .iter()
         .map(|(node, status)| ((*node).to_owned(), *status));
@@ -241,7 +241,11 @@ fn named(records: &[(&str, RunStatus)]) -> Vec<(String, RunStatus)> {
 
 /// What a run has done; it has completed, and has no effect that another one had, too.
 #[track_caller]
-fn verify(place: &Place, id: InstanceId, keys: &mut BTreeSet<String>) -> Vec<(String, RunStatus)> {
+fn verify(
+    place: &Place,
+    id: InstanceId,
+    keys: &mut BTreeSet<String>,
+) -> Vec<(String, ExecutionStatus)> {
     let run = place.look().run(&id.to_string());
     assert_eq!(run.status, Status::Completed, "{run:#?}");
     let records = place.look().records(&run);

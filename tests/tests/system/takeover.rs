@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_model::{RunStatus, Status};
+use windlass_model::{ExecutionStatus, Status};
 use windlass_test_servers::PostgreSql;
 use windlass_tests::harness::{Gate, Place, Process, Signal, Starter, until};
 
@@ -85,7 +85,7 @@ fn check(postgres: &PostgreSql, others: usize) {
         let done: Vec<_> = records.iter().map(|it| (&*it.node, it.status)).collect();
         assert_eq!(
             done,
-            [("gate", RunStatus::Completed)],
+            [("gate", ExecutionStatus::Completed)],
             "it is recorded once"
         );
     }

@@ -2,7 +2,7 @@
 //! told to them is lost or taken twice.
 
 use serde_json::{Value, json};
-use windlass_model::{RunStatus, Status};
+use windlass_model::{ExecutionStatus, Status};
 use windlass_tests::harness::{Place, Process, Starter, until};
 
 /// Waits for an order to be approved, and notes by whom.
@@ -51,7 +51,7 @@ fn verify(place: &Place, id: &str, output: &Value) {
     let records = place.look().records(&run);
     let done = records
         .iter()
-        .filter(|record| record.status == RunStatus::Completed);
+        .filter(|record| record.status == ExecutionStatus::Completed);
     let mut done: Vec<&str> = done.map(|record| record.node.as_str()).collect();
     let all = done.len();
     done.dedup();

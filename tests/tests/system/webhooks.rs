@@ -360,7 +360,7 @@ fn numbers_of_any_size_reach_a_node_as_they_were_sent() {
     let id = answer.json()["started"][0].as_str().unwrap().to_owned();
     web.result(&id);
     let (look, store) = (place.look(), place.look().store());
-    let runs = store.runs(look.run(&id).no, None, 10).unwrap();
+    let runs = store.executions(look.run(&id).no, None, 10).unwrap();
     let given = runs[0].output.as_ref().unwrap().inline().unwrap();
     let given = String::from_utf8(given.to_vec()).unwrap();
     assert!(given.contains(numbers), "{given}");

@@ -105,7 +105,7 @@ fn of_mistakes(problem: &Value) -> Option<Expected> {
     Some(match code == INPUT_INVALID {
         true => of_input(code, &found),
         false => Expected::of_file(Problems {
-            name: "what was sent".to_owned(),
+            name: "the request".to_owned(),
             text: "".into(),
             diagnostics: found,
         }),
@@ -135,7 +135,7 @@ fn of_document(base: &Url, status: StatusCode, problem: &Value) -> Expected {
             .exit(Exit::Unauthorised);
     }
     let (Some(code), Some(detail)) = (text("code"), text("detail")) else {
-        let detail = format!("What is at {base} is no windlass: it says {status}");
+        let detail = format!("The server at {base} is no Windlass host: it answers {status}");
         return Expected::new(codes::SERVER_UNREACHABLE, detail).exit(Exit::Unreachable);
     };
     let code = Code::read(code);

@@ -120,9 +120,12 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
 pub(crate) fn nobody(bookmark: &str) -> Expected {
     let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
                 list` shows what runs wait for.";
-    Expected::new(codes::NO_BOOKMARK, format!("Nobody waits at `{bookmark}`"))
-        .help(help)
-        .exit(Exit::NotFound)
+    Expected::new(
+        codes::NO_BOOKMARK,
+        format!("No run waits at the bookmark `{bookmark}`"),
+    )
+    .help(help)
+    .exit(Exit::NotFound)
 }
 
 /// Resumes what waits at a bookmark, given its number or its token. Answers what it did.

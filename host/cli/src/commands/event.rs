@@ -196,8 +196,8 @@ pub(crate) fn text(item: &Value) -> String {
     }
     for (key, line) in [
         ("more", "more     the rest is resumed in the background"),
-        ("buffered", "buffered until somebody waits for it"),
-        ("dropped", "dropped  nobody was waiting for it"),
+        ("buffered", "buffered until a run waits for it"),
+        ("dropped", "dropped  no run was waiting for it"),
     ] {
         if item.get(key) == Some(&Value::Bool(true)) {
             lines.push(line.to_owned());

@@ -75,11 +75,7 @@ impl Arguments {
         if in_time {
             tracing::info!(finished, left, "drained");
         } else {
-            tracing::warn!(
-                finished,
-                left,
-                "drained; what was not finished in time goes on later"
-            );
+            tracing::warn!(finished, left, "drained; unfinished runs continue later");
         }
         Ok(Exit::Done)
     }

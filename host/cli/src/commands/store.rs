@@ -177,7 +177,10 @@ impl Restore {
             };
             text.push_str(&format!(", with generation {}\n", restored.generation));
             if let Some(before) = &restored.before {
-                text.push_str(&format!("what was there before is {}\n", before.display()));
+                text.push_str(&format!(
+                    "the store that was there before is {}\n",
+                    before.display()
+                ));
             }
             if self.from.is_some() {
                 text.push_str(

@@ -11,7 +11,7 @@ const INTRODUCTION: &str = r#"# Configuration
 Generated from the settings themselves: run `cargo xtask bless` after a change. The same as a
 file to copy from: [windlass.sample.toml](windlass.sample.toml), or `windlass config sample`.
 
-Nothing needs to be configured. What is, is taken from the first of these that has it:
+Every setting has a default. A setting comes from the first of these sources that has it:
 
 1. a flag: `--store`, `--plugins`, `--log`, `--log-format`, or any setting as
    `--set scheduler.workers=2`;

@@ -14,7 +14,7 @@ pub(crate) fn sample() -> String {
     let mut text = String::from(
         "# windlass.toml: every setting with its default. All of it may be left out.\n\
          #\n\
-         # What is set by a flag wins, then WINDLASS_SECTION__SETTING from the environment, then\n\
+         # A flag wins, then WINDLASS_SECTION__SETTING from the environment, then\n\
          # windlass.toml in this directory or the nearest one above, then windlass/config.toml\n\
          # in the user's configuration directory (XDG). Generated: `windlass config sample`.\n",
     );

@@ -70,7 +70,11 @@ impl Trust {
     fn change(&self, change: impl FnOnce(&mut Trusted)) -> Result<(), Expected> {
         let Some(file) = &self.0 else {
             let instead = "name the project by `--config FILE`, or say `--trust`";
-            return Err(private::no_home(codes::TRUST, "what is trusted", instead));
+            return Err(private::no_home(
+                codes::TRUST,
+                "the list of trusted projects",
+                instead,
+            ));
         };
         let mut trusted = match self.read() {
             Ok(trusted) => trusted,

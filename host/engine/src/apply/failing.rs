@@ -1,7 +1,7 @@
 //! What becomes of failures.
 
 use windlass_model::definition::{Backoff, Incidents, OnError, Retry};
-use windlass_model::{Class, Failure, RunNo, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
 
 use super::step::Step;
 use super::{Command, Cx, Verdict, after};
@@ -69,7 +69,7 @@ fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 
 }
 
 impl Step<'_> {
-    pub(super) fn failed(&mut self, open: Open, run: RunNo, failure: Failure, cx: &Cx<'_>) {
+    pub(super) fn failed(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
         match verdict(self.graph, &open, &failure, self.now_ms, cx.random) {
             Verdict::Retry { due_ms } => self.reopen(Open {
                 kind: TriggerType::Retry,
@@ -85,12 +85,12 @@ impl Step<'_> {
     }
 
     /// A failure that no further attempt can make good.
-    pub(super) fn given_up(&mut self, open: Open, run: RunNo, failure: Failure, cx: &Cx<'_>) {
+    pub(super) fn given_up(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
         let verdict = policy(self.graph, open.node, failure);
         self.carry_out(open, run, verdict, cx);
     }
 
-    fn carry_out(&mut self, open: Open, run: RunNo, verdict: Verdict, cx: &Cx<'_>) {
+    fn carry_out(&mut self, open: Open, run: ExecutionNo, verdict: Verdict, cx: &Cx<'_>) {
         let error = [ERROR.to_owned()];
         let (failure, ports): (_, &[String]) = match verdict {
             Verdict::Retry { .. } => return,
@@ -144,7 +144,7 @@ pub(super) fn out_of_time(last: Option<&Failure>) -> Failure {
 
 /// The failure of a node that was suspended for longer than its `wait-timeout`.
 pub fn waited_too_long() -> Failure {
-    let message = "nobody resumed the node within its `wait-timeout`";
+    let message = "no stimulus and no answer resumed the node within its `wait-timeout`";
     Failure::new(Class::Deadline, codes::WAIT_TIMEOUT, message)
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use windlass_model::definition::Join;
-use windlass_model::{RunNo, ScopeNo, limits};
+use windlass_model::{ExecutionNo, ScopeNo, limits};
 
 use super::step::Step;
 use crate::graph::{EdgeIx, NodeIx, Plan};
@@ -33,7 +33,7 @@ pub(super) struct Won {
     scope: ScopeNo,
     node: NodeIx,
     edge: Option<EdgeIx>,
-    from: Vec<(NodeIx, RunNo)>,
+    from: Vec<(NodeIx, ExecutionNo)>,
 }
 
 impl Step<'_> {
@@ -101,8 +101,14 @@ impl Step<'_> {
         Some((edge, self.graph.edge(edge)?.from))
     }
 
-    fn run_joined(&mut self, scope: ScopeNo, node: NodeIx, plan: &Plan, taken: &[(usize, RunNo)]) {
-        let sources: Vec<(EdgeIx, NodeIx, RunNo)> = taken
+    fn run_joined(
+        &mut self,
+        scope: ScopeNo,
+        node: NodeIx,
+        plan: &Plan,
+        taken: &[(usize, ExecutionNo)],
+    ) {
+        let sources: Vec<(EdgeIx, NodeIx, ExecutionNo)> = taken
             .iter()
             .filter_map(|(slot, run)| {
                 let (edge, from) = self.source(plan, *slot)?;
@@ -229,7 +235,7 @@ impl Joining {
 
     /// Closes a round. Says which of its edges were taken, and which pages are not needed any
     /// more.
-    fn close(&mut self) -> (Vec<(usize, RunNo)>, Vec<ScopeNo>) {
+    fn close(&mut self) -> (Vec<(usize, ExecutionNo)>, Vec<ScopeNo>) {
         let mut taken = Vec::with_capacity(self.taken as usize);
         let mut unneeded = Vec::new();
         (self.filled, self.taken, self.owing) = (0, 0, 0);

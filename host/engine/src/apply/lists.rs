@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use windlass_model::definition::OnItemError;
-use windlass_model::{Failure, RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{ExecutionNo, Failure, ScopeNo, Seq, TriggerType};
 
 use super::step::Step;
 use super::{Command, Stale, failing};
@@ -18,7 +18,7 @@ use crate::state::{Collect, Listing, Local, Open, Scope};
 
 impl Step<'_> {
     /// The list is made.
-    pub(super) fn listed(&mut self, seq: Seq, run: RunNo, count: u32) -> Result<(), Stale> {
+    pub(super) fn listed(&mut self, seq: Seq, run: ExecutionNo, count: u32) -> Result<(), Stale> {
         let found = self.state.run_of(seq).ok_or(Stale)?;
         if self.for_each(found.node).is_none() || found.collect.is_some() {
             return Err(Stale);
@@ -208,7 +208,7 @@ impl Step<'_> {
     }
 
     /// Closes whatever is open of a list. Gives back the run of the for-each.
-    fn end_list(&mut self, scope: ScopeNo, list: Seq) -> Option<(Open, RunNo, u32)> {
+    fn end_list(&mut self, scope: ScopeNo, list: Seq) -> Option<(Open, ExecutionNo, u32)> {
         let local = self.state.peek(scope)?;
         if !local.lists.contains_key(&list) {
             return None;

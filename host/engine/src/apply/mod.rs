@@ -12,7 +12,7 @@ mod reopen;
 mod step;
 mod waits;
 
-use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, TriggerType};
 
 use crate::expr::Values;
 use crate::graph::{BodyIx, Graph, NodeIx};
@@ -30,7 +30,7 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// The ports taken; none means `done`.
         ports: Vec<String>,
         /// Set if the node ends its branch: whether it ends the whole run.
@@ -41,7 +41,7 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// Why.
         failure: Failure,
     },
@@ -50,7 +50,7 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// How long from now.
         after_ms: u64,
         /// What it left for itself.
@@ -62,7 +62,7 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// Epoch milliseconds.
         until_ms: i64,
     },
@@ -73,7 +73,7 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// When the first of its bookmarks expires, in epoch milliseconds.
         until_ms: Option<i64>,
         /// What it left for itself.
@@ -84,14 +84,14 @@ pub enum Event {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
     },
     /// A for-each has made its list, which is the output of this execution.
     Listed {
         /// Its trigger.
         seq: Seq,
         /// Its record.
-        run: RunNo,
+        run: ExecutionNo,
         /// How many items there are.
         count: u32,
     },
@@ -154,7 +154,7 @@ pub enum Command {
         /// The scope.
         scope: ScopeNo,
         /// The run record whose output is the list.
-        list: RunNo,
+        list: ExecutionNo,
         /// The position of the item in it.
         index: u32,
     },
@@ -171,7 +171,7 @@ pub enum Command {
         /// The position of the item.
         index: u32,
         /// The run record whose output it is, in place of the body's `output`.
-        output: Option<RunNo>,
+        output: Option<ExecutionNo>,
     },
     /// What was kept under this list is not needed any more.
     DropList(Seq),
@@ -202,7 +202,7 @@ pub enum Command {
         failure: Option<Failure>,
         /// The run record whose output is the run's; otherwise the workflow's `output` is
         /// rendered, if the run completed.
-        output: Option<RunNo>,
+        output: Option<ExecutionNo>,
     },
 }
 

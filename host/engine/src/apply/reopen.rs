@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use windlass_model::{Payload, RunNo, ScopeNo, Status, TriggerType};
+use windlass_model::{ExecutionNo, Payload, ScopeNo, Status, TriggerType};
 
 use super::step::Step;
 use super::{Command, Cx, after};
@@ -23,7 +23,7 @@ pub struct Reopening {
     /// What that node works on, in place of what came before it.
     pub input: Option<Payload>,
     /// Whose outputs the default input of that node comes from, if the run starts over there.
-    pub from: Vec<(NodeIx, RunNo)>,
+    pub from: Vec<(NodeIx, ExecutionNo)>,
 }
 
 /// Why a run cannot be taken up again.

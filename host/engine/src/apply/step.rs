@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 
 use super::joins::Won;
 use super::{Command, Cx, Stale, failing};
@@ -104,7 +104,7 @@ impl<'a> Step<'a> {
     pub(super) fn done(
         &mut self,
         open: Open,
-        run: RunNo,
+        run: ExecutionNo,
         ports: &[String],
         end: Option<bool>,
         cx: &Cx<'_>,
@@ -129,7 +129,13 @@ impl<'a> Step<'a> {
     }
 
     /// A node is finished; `taken` says of each outbound edge whether it is taken.
-    pub(super) fn complete(&mut self, open: &Open, run: RunNo, taken: &[bool], end: Option<bool>) {
+    pub(super) fn complete(
+        &mut self,
+        open: &Open,
+        run: ExecutionNo,
+        taken: &[bool],
+        end: Option<bool>,
+    ) {
         let Some(plan) = self.graph.node(open.node) else {
             return;
         };
@@ -163,7 +169,7 @@ impl<'a> Step<'a> {
     }
 
     /// Notes an execution that completed, if there is a node that undoes it.
-    pub(super) fn note(&mut self, node: NodeIx, run: RunNo) {
+    pub(super) fn note(&mut self, node: NodeIx, run: ExecutionNo) {
         let plan = self.graph.node(node);
         let can_be_undone = plan.is_some_and(|plan| plan.compensate.is_some());
         if can_be_undone && self.state.undoing.is_none() {
@@ -172,7 +178,7 @@ impl<'a> Step<'a> {
     }
 
     /// Notes the latest run of a node, if an expression names it.
-    pub(super) fn remember(&mut self, scope: ScopeNo, node: NodeIx, run: RunNo) {
+    pub(super) fn remember(&mut self, scope: ScopeNo, node: NodeIx, run: ExecutionNo) {
         if self.graph.node(node).is_some_and(|plan| plan.named)
             && let Some(local) = self.state.local(scope)
         {
@@ -181,7 +187,7 @@ impl<'a> Step<'a> {
     }
 
     /// What an `end` says is the output of the run, or of the item if it ends its branch only.
-    fn set_output(&mut self, scope: ScopeNo, run: RunNo, terminate: bool) {
+    fn set_output(&mut self, scope: ScopeNo, run: ExecutionNo, terminate: bool) {
         if scope == ScopeNo::ROOT || terminate {
             self.state.output = Some(run);
         } else if self.state.local(scope).is_some()
@@ -197,7 +203,7 @@ impl<'a> Step<'a> {
         scope: ScopeNo,
         node: NodeIx,
         edge: Option<EdgeIx>,
-        from: Vec<(NodeIx, RunNo)>,
+        from: Vec<(NodeIx, ExecutionNo)>,
     ) {
         self.open_as(scope, node, edge, TriggerType::Next, from);
     }
@@ -208,7 +214,7 @@ impl<'a> Step<'a> {
         node: NodeIx,
         edge: Option<EdgeIx>,
         kind: TriggerType,
-        from: Vec<(NodeIx, RunNo)>,
+        from: Vec<(NodeIx, ExecutionNo)>,
     ) {
         let Some(plan) = self.graph.node(node) else {
             return;

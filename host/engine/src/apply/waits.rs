@@ -1,6 +1,6 @@
 //! Nodes that are called again: because they ask for it, after a wait, or because they repeat.
 
-use windlass_model::{Failure, Payload, RunNo, TriggerType};
+use windlass_model::{ExecutionNo, Failure, Payload, TriggerType};
 
 use super::step::Step;
 use super::{Command, Cx, after, failing};
@@ -11,7 +11,7 @@ impl Step<'_> {
     pub(super) fn again(
         &mut self,
         open: Open,
-        run: RunNo,
+        run: ExecutionNo,
         after_ms: u64,
         left: Option<Payload>,
         cx: &Cx<'_>,
@@ -28,7 +28,7 @@ impl Step<'_> {
         });
     }
 
-    pub(super) fn wait(&mut self, open: Open, run: RunNo, until_ms: i64, cx: &Cx<'_>) {
+    pub(super) fn wait(&mut self, open: Open, run: ExecutionNo, until_ms: i64, cx: &Cx<'_>) {
         if too_late(&open, until_ms) {
             return self.out_of_time(open, run, cx);
         }
@@ -84,7 +84,7 @@ impl Step<'_> {
         }
     }
 
-    fn out_of_time(&mut self, open: Open, run: RunNo, cx: &Cx<'_>) {
+    fn out_of_time(&mut self, open: Open, run: ExecutionNo, cx: &Cx<'_>) {
         let failure = failing::out_of_time(None);
         self.commands.push(Command::Refuted {
             seq: open.seq,
@@ -124,7 +124,7 @@ impl Step<'_> {
         }))
     }
 
-    pub(super) fn repeat(&mut self, open: Open, run: RunNo, round: Round, cx: &Cx<'_>) {
+    pub(super) fn repeat(&mut self, open: Open, run: ExecutionNo, round: Round, cx: &Cx<'_>) {
         let due_ms = (round.planned_ms > self.now_ms).then_some(round.planned_ms);
         if due_ms.is_some_and(|due_ms| too_late(&open, due_ms)) {
             return self.out_of_time(open, run, cx);

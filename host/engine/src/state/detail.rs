@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use windlass_model::{BlobRef, Body, Payload, RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{BlobRef, Body, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
 
 use super::{Collect, Corrupt, Open, Round};
 use crate::graph::{EdgeIx, Graph, NodeIx};
@@ -171,7 +171,7 @@ impl Open {
             },
             phase: take(flags & PHASE, &mut rest)?.unwrap_or_default(),
             give_up_ms: take(flags & GIVE_UP, &mut rest)?,
-            from: take::<Vec<(NodeIx, RunNo)>>(flags & FROM, &mut rest)?.unwrap_or_default(),
+            from: take::<Vec<(NodeIx, ExecutionNo)>>(flags & FROM, &mut rest)?.unwrap_or_default(),
             left: take::<WirePayload>(flags & LEFT, &mut rest)?.map(WirePayload::into_payload),
             scope: take(more & SCOPE, &mut rest)?.unwrap_or(ScopeNo::ROOT),
             expires_ms: take(more & EXPIRES, &mut rest)?,

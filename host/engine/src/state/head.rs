@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{RunNo, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::{ExecutionNo, ScopeNo, Seq, Status, TriggerType};
 
 use super::joining::{Joining, Near, Pages, WireSlot, grow_slots, shrink_slots};
 use super::ledger::{self, Ledger};
@@ -42,7 +42,7 @@ struct Wire {
     waiting: u32,
     deadline_ms: Option<i64>,
     timeout: Option<u64>,
-    output: Option<RunNo>,
+    output: Option<ExecutionNo>,
     latest: Vec<(NodeIx, i64)>,
     joins: Vec<(NodeIx, Vec<WireSlot>)>,
     loops: Vec<(LoopIx, Looping)>,
@@ -71,7 +71,7 @@ struct WireScope {
     parent: ScopeNo,
     list: Seq,
     index: u32,
-    output: Option<RunNo>,
+    output: Option<ExecutionNo>,
     latest: Vec<(NodeIx, i64)>,
     joins: Vec<(NodeIx, Vec<WireSlot>)>,
     loops: Vec<(LoopIx, Looping)>,
@@ -89,7 +89,7 @@ struct WireListing {
     phase: u32,
     give_up_ms: Option<i64>,
     round: Option<Round>,
-    run: RunNo,
+    run: ExecutionNo,
     count: u32,
     next: u32,
 }
@@ -490,8 +490,8 @@ fn whole<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Corrupt> {
 
 fn grow_ledger(
     pages: Vec<ScopeNo>,
-    mut read: BTreeMap<ScopeNo, Vec<(NodeIx, RunNo)>>,
-    tail: Vec<(NodeIx, RunNo)>,
+    mut read: BTreeMap<ScopeNo, Vec<(NodeIx, ExecutionNo)>>,
+    tail: Vec<(NodeIx, ExecutionNo)>,
 ) -> Result<Ledger, Corrupt> {
     let mut entries = Vec::new();
     for page in &pages {
@@ -513,11 +513,11 @@ fn grow_latest(
     graph: &Graph,
     wire: Vec<(NodeIx, i64)>,
     near: &mut Near,
-) -> Result<BTreeMap<NodeIx, RunNo>, Corrupt> {
+) -> Result<BTreeMap<NodeIx, ExecutionNo>, Corrupt> {
     Ok(grow_entries(graph, wire, near)?.into_iter().collect())
 }
 
-fn shrink_entries(entries: &[(NodeIx, RunNo)], near: &mut Near) -> Vec<(NodeIx, i64)> {
+fn shrink_entries(entries: &[(NodeIx, ExecutionNo)], near: &mut Near) -> Vec<(NodeIx, i64)> {
     entries
         .iter()
         .map(|(node, run)| (*node, near.shrink(*run)))
@@ -528,7 +528,7 @@ fn grow_entries(
     graph: &Graph,
     wire: Vec<(NodeIx, i64)>,
     near: &mut Near,
-) -> Result<Vec<(NodeIx, RunNo)>, Corrupt> {
+) -> Result<Vec<(NodeIx, ExecutionNo)>, Corrupt> {
     let mut entries = Vec::with_capacity(wire.len());
     for (node, difference) in wire {
         graph

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{RunNo, ScopeNo};
+use windlass_model::{ExecutionNo, ScopeNo};
 
 use super::queue::{PAGE, Queue};
 use super::{Decision, RunState};
@@ -124,15 +124,15 @@ pub(super) type Pages = BTreeMap<ScopeNo, Vec<Option<i64>>>;
 pub(super) struct Near(i64);
 
 impl Near {
-    pub(super) fn shrink(&mut self, run: RunNo) -> i64 {
+    pub(super) fn shrink(&mut self, run: ExecutionNo) -> i64 {
         let difference = run.0.wrapping_sub(self.0);
         self.0 = run.0;
         difference
     }
 
-    pub(super) fn grow(&mut self, difference: i64) -> RunNo {
+    pub(super) fn grow(&mut self, difference: i64) -> ExecutionNo {
         self.0 = self.0.wrapping_add(difference);
-        RunNo(self.0)
+        ExecutionNo(self.0)
     }
 
     fn shrink_decision(&mut self, decision: Decision) -> Option<i64> {

@@ -15,7 +15,7 @@ mod sections;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{Failure, Payload, RunNo, ScopeNo, Seq, Status, TriggerType};
+use windlass_model::{ExecutionNo, Failure, Payload, ScopeNo, Seq, Status, TriggerType};
 
 use crate::graph::{EdgeIx, MutexIx, NodeIx};
 
@@ -53,7 +53,7 @@ pub struct RunState {
     /// The trigger of that time-out, once there is one.
     pub timeout: Option<Seq>,
     /// The run record whose output is the run's, in place of the workflow's own.
-    pub output: Option<RunNo>,
+    pub output: Option<ExecutionNo>,
     /// The root scope.
     pub(crate) root: Local,
     /// The other scopes that are open.
@@ -132,7 +132,7 @@ pub struct Open {
     pub expires_ms: Option<i64>,
     /// Whose outputs the default input comes from; none at an entry, which gets the run's, or
     /// the item in a for-each.
-    pub from: Vec<(NodeIx, RunNo)>,
+    pub from: Vec<(NodeIx, ExecutionNo)>,
     /// What the node left for itself when it asked to be called again.
     pub left: Option<Payload>,
     /// What it works on, in place of what came before or of what its definition says: somebody
@@ -164,7 +164,7 @@ pub struct Collect {
     /// Names what was kept for its items.
     pub list: Seq,
     /// The run record whose output is the list.
-    pub run: RunNo,
+    pub run: ExecutionNo,
     /// How many items there are.
     pub count: u32,
     /// An item failed, and the for-each with it: report this failure and collect nothing.
@@ -177,7 +177,7 @@ pub(crate) enum Decision {
     /// It was not taken, and will not be in this round.
     Dead,
     /// It was taken, after this run of its node.
-    Taken(RunNo),
+    Taken(ExecutionNo),
 }
 
 /// A loop that is going on.

@@ -3,12 +3,12 @@
 //! Everything else that a state names (nodes, edges, sequence numbers, scopes) is its own, and
 //! stays as it is.
 
-use windlass_model::{RunNo, ScopeNo};
+use windlass_model::{ExecutionNo, ScopeNo};
 
 use super::{Corrupt, Decision, Local, Open, RunState};
 
 /// The new number of a record; none if there is no such record.
-type Renumber<'a> = dyn FnMut(RunNo) -> Option<RunNo> + 'a;
+type Renumber<'a> = dyn FnMut(ExecutionNo) -> Option<ExecutionNo> + 'a;
 
 impl RunState {
     /// Gives the records that the state names their new numbers. What is open is not looked at:
@@ -79,7 +79,7 @@ impl Open {
     }
 }
 
-fn one(run: &mut RunNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+fn one(run: &mut ExecutionNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
     *run = to(*run).ok_or(Corrupt {
         what: "state",
         reason: "it names a record of an execution that is not there",
@@ -87,6 +87,6 @@ fn one(run: &mut RunNo, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
     Ok(())
 }
 
-fn optional(run: &mut Option<RunNo>, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
+fn optional(run: &mut Option<ExecutionNo>, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
     run.as_mut().map_or(Ok(()), |run| one(run, to))
 }

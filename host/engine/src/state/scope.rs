@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 
 use super::{Joining, Looping, Open, Round, RunState};
 use crate::graph::{EdgeIx, Graph, LoopIx, MutexIx, NodeIx};
@@ -21,7 +21,7 @@ pub(crate) struct Local {
     pub(crate) loops: BTreeMap<LoopIx, Looping>,
     /// The latest run record of each node that an expression names; none if it was skipped,
     /// failed or cancelled since.
-    pub(crate) latest: BTreeMap<NodeIx, RunNo>,
+    pub(crate) latest: BTreeMap<NodeIx, ExecutionNo>,
     /// For-each nodes whose items are being worked on, by the trigger that made their list.
     pub(crate) lists: BTreeMap<Seq, Listing>,
     /// Runs that wait for a critical section. They have no trigger rows.
@@ -60,13 +60,13 @@ pub struct Scope {
     /// Names the list.
     pub list: Seq,
     /// The run record whose output is the list.
-    pub run: RunNo,
+    pub run: ExecutionNo,
     /// The for-each.
     pub node: NodeIx,
     /// The position of the item in the list.
     pub index: u32,
     /// The run record whose output is the item's, in place of the body's own.
-    pub(crate) output: Option<RunNo>,
+    pub(crate) output: Option<ExecutionNo>,
     pub(crate) local: Local,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Listing {
     pub(crate) give_up_ms: Option<i64>,
     pub(crate) round: Option<Round>,
     /// The record of the list.
-    pub(crate) run: RunNo,
+    pub(crate) run: ExecutionNo,
     /// How many items there are.
     pub(crate) count: u32,
     /// The item that is next.
@@ -193,7 +193,7 @@ impl RunState {
 
     /// The latest run record of a node as it is seen from a scope; none if it has none there,
     /// or was skipped, failed or cancelled since.
-    pub fn latest(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<RunNo> {
+    pub fn latest(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<ExecutionNo> {
         let body = graph.node(node)?.body;
         let around = self
             .around(scope)
@@ -295,7 +295,7 @@ impl RunState {
     }
 
     /// The latest run records that are seen from a scope.
-    pub fn seen(&self, scope: ScopeNo) -> impl Iterator<Item = (NodeIx, RunNo)> {
+    pub fn seen(&self, scope: ScopeNo) -> impl Iterator<Item = (NodeIx, ExecutionNo)> {
         let locals = self.around(scope).filter_map(|at| self.peek(at));
         locals.flat_map(|local| local.latest.iter().map(|(node, run)| (*node, *run)))
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use windlass_engine::{Command, Event, Graph, NodeIx, Open, PlanKind, RunState, begin};
 use windlass_model::definition::{Join, OnError};
 use windlass_model::{
-    Class, Code, Definition, Failure, RunNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
+    Class, Code, Definition, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerNo, TriggerType,
 };
 
 use crate::assembled::assemble;
@@ -38,7 +38,7 @@ struct Played {
 struct List {
     node: NodeIx,
     scope: ScopeNo,
-    run: RunNo,
+    run: ExecutionNo,
     next: u32,
 }
 
@@ -53,7 +53,7 @@ struct Watch<'a> {
     taken: BTreeSet<(ScopeNo, u32)>,
     over: BTreeSet<(ScopeNo, NodeIx)>,
     /// What completed and can be undone.
-    ledger: Vec<(NodeIx, RunNo)>,
+    ledger: Vec<(NodeIx, ExecutionNo)>,
     undoing: bool,
     /// Node runs that have begun.
     firsts: BTreeSet<Seq>,
@@ -81,7 +81,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Which execution an event is about.
-    fn subject(&mut self, event: &Event) -> Option<(Open, RunNo, bool)> {
+    fn subject(&mut self, event: &Event) -> Option<(Open, ExecutionNo, bool)> {
         let (seq, run, well) = match event {
             Event::Done { seq, run, .. } => (seq, *run, true),
             Event::Failed { seq, run, .. } => (seq, *run, false),
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
             Event::Again { seq, run, .. }
             | Event::Wait { seq, run, .. }
             | Event::Suspended { seq, run, .. } => (seq, *run, false),
-            Event::Later { seq, .. } => (seq, RunNo(0), false),
+            Event::Later { seq, .. } => (seq, ExecutionNo(0), false),
             _ => return None,
         };
         let open = self.open.remove(seq).or_else(|| self.outside.remove(seq));
@@ -112,7 +112,14 @@ impl<'a> Watch<'a> {
     }
 
     /// An execution is over: perhaps its node is, too.
-    fn ended(&mut self, event: &Event, open: &Open, run: RunNo, well: bool, commands: &[Command]) {
+    fn ended(
+        &mut self,
+        event: &Event,
+        open: &Open,
+        run: ExecutionNo,
+        well: bool,
+        commands: &[Command],
+    ) {
         if let Event::Listed { seq, run, .. } = event {
             let list = List {
                 node: open.node,
@@ -219,7 +226,7 @@ impl<'a> Watch<'a> {
     /// A node begins: everything that its join waits for is there, or it undoes what
     /// completed last.
     fn begins(&mut self, open: &Open) {
-        let undoes = |graph: &Graph, (node, _): &(NodeIx, RunNo)| {
+        let undoes = |graph: &Graph, (node, _): &(NodeIx, ExecutionNo)| {
             graph.node(*node).and_then(|plan| plan.compensate) == Some(open.node)
         };
         let plan = self.graph.node(open.node).expect("a node");
@@ -290,7 +297,7 @@ fn failure(class: Class) -> Failure {
 /// Something that may happen next to an execution.
 fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) -> Event {
     let seq = open.seq;
-    let run = RunNo((3 << 32) + i64::try_from(step).expect("few steps"));
+    let run = ExecutionNo((3 << 32) + i64::try_from(step).expect("few steps"));
     let plan = graph.node(open.node).expect("a node");
     let tired = step >= LIVELY;
     let done = |ports: &[&str]| Event::Done {

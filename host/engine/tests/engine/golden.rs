@@ -1,7 +1,7 @@
 //! What was stored by versions before this one is read as what it was.
 
 use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
-use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
 
 use crate::kit::{self, Stored, Turn};
 
@@ -118,7 +118,7 @@ fn what_version_1_stored_is_read_and_goes_on() {
         run += 1;
         let event = Event::Done {
             seq: oldest(&graph, &state, name),
-            run: RunNo(run),
+            run: ExecutionNo(run),
             ports: Vec::new(),
             end: (*name == "e").then_some(false),
         };
@@ -151,7 +151,10 @@ fn every_part_of_a_detail_of_version_1_is_read() {
         give_up_ms: Some(-5),
         give_up_wait_ms: None,
         expires_ms: None,
-        from: vec![(NodeIx(0), RunNo(i64::MAX)), (NodeIx(2), RunNo(-1))],
+        from: vec![
+            (NodeIx(0), ExecutionNo(i64::MAX)),
+            (NodeIx(2), ExecutionNo(-1)),
+        ],
         left: Some(Payload {
             content_type: Some("text/plain".into()),
             body: Body::Blob(BlobRef {
@@ -197,7 +200,7 @@ pub(crate) fn second() -> (Graph, RunState, Stored) {
     };
     for (at, name) in (0..).zip(["a", "f", "x", "y", "s"]) {
         let seq = oldest(&graph, &state, name);
-        let run = RunNo((5 << 32) + at);
+        let run = ExecutionNo((5 << 32) + at);
         let event = match name {
             "f" => Event::Listed { seq, run, count: 3 },
             _ => Event::Done {
@@ -238,7 +241,7 @@ fn long() -> (RunState, Stored) {
     for (at, name) in (0..).zip(std::iter::once("s").chain(rounds)) {
         let event = Event::Done {
             seq: oldest(&graph, &state, name),
-            run: RunNo((5 << 32) + at),
+            run: ExecutionNo((5 << 32) + at),
             ports: vec!["done".into(), "again".into()],
             end: None,
         };

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, RunState, begin};
-use windlass_model::{BlobRef, Body, Digest, Payload, RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
 
 use crate::kit;
 
@@ -22,7 +22,7 @@ fn state() -> RunState {
     for (seq, run) in [(0, 5 << 32), (1, (5 << 32) + 1)] {
         let event = Event::Done {
             seq: Seq(seq),
-            run: RunNo(run),
+            run: ExecutionNo(run),
             ports: Vec::new(),
             end: None,
         };
@@ -46,7 +46,10 @@ fn open() -> Open {
         give_up_ms: Some(-5),
         give_up_wait_ms: None,
         expires_ms: None,
-        from: vec![(NodeIx(0), RunNo(i64::MAX)), (NodeIx(2), RunNo(-1))],
+        from: vec![
+            (NodeIx(0), ExecutionNo(i64::MAX)),
+            (NodeIx(2), ExecutionNo(-1)),
+        ],
         left: Some(Payload {
             content_type: Some("text/plain".into()),
             body: Body::Blob(BlobRef { digest, size: 1 }),
@@ -111,7 +114,7 @@ fn a_chain_stays_small() {
         panic!("an entry runs")
     };
     assert!(open.encode_detail().is_empty());
-    let run = RunNo(7 << 32);
+    let run = ExecutionNo(7 << 32);
     let event = Event::Done {
         seq: open.seq,
         run,
@@ -149,7 +152,7 @@ proptest! {
             }
             for (seq, again) in events {
                 let ports = if again { vec!["again".to_owned()] } else { Vec::new() };
-                let event = Event::Done { seq: Seq(seq), run: RunNo(1), ports, end: None };
+                let event = Event::Done { seq: Seq(seq), run: ExecutionNo(1), ports, end: None };
                 let cx = windlass_engine::Cx {
                     now_ms: 0,
                     random: 0,
@@ -193,7 +196,7 @@ proptest! {
             }
             let seqs: Vec<Seq> = state.open.keys().copied().collect();
             for seq in seqs {
-                let event = Event::Done { seq, run: RunNo(1), ports: Vec::new(), end: None };
+                let event = Event::Done { seq, run: ExecutionNo(1), ports: Vec::new(), end: None };
                 let cx = windlass_engine::Cx {
                     now_ms: 0,
                     random: 0,

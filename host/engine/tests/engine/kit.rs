@@ -13,7 +13,7 @@ use windlass_model::definition::{
     Backoff, Body, Edge, ForEach, Incidents, Join, Node, NodeKind, OnError, OnItemError, Options,
     Repeat, Retry, UseRef, When,
 };
-use windlass_model::{Class, Code, Definition, Diagnostic, Failure, RunNo, ScopeNo};
+use windlass_model::{Class, Code, Definition, Diagnostic, ExecutionNo, Failure, ScopeNo};
 
 pub(crate) fn node() -> Node {
     Node::new(NodeKind::Use {
@@ -308,7 +308,7 @@ fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
         let mut named = 0;
         let renumbered = moved.renumber(&mut |run| {
             named += 1;
-            Some(RunNo(run.0 + by))
+            Some(ExecutionNo(run.0 + by))
         });
         renumbered.expect("every record has a number");
         let opens: Vec<Open> = moved.open.values().cloned().collect();
@@ -321,7 +321,7 @@ fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
             ..Stored::default()
         };
         for mut open in opens {
-            open.renumber(&mut |run| Some(RunNo(run.0 + by)))
+            open.renumber(&mut |run| Some(ExecutionNo(run.0 + by)))
                 .expect("every record has a number");
             moved.open.insert(open.seq, open);
         }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use crate::kit;
 use windlass_engine::{Command, Event, Graph, RunState, begin};
-use windlass_model::{Class, Code, Failure, Payload, RunNo, Seq};
+use windlass_model::{Class, Code, ExecutionNo, Failure, Payload, Seq};
 
 struct Player {
     graph: Graph,
@@ -94,7 +94,7 @@ impl Player {
 
     fn event(&mut self, word: &str) -> Event {
         self.runs += 1;
-        let run = RunNo(self.runs);
+        let run = ExecutionNo(self.runs);
         if word == "cancel" {
             return Event::Cancel;
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use windlass_engine::{Command, Cx, EdgeIx, Event, Graph, MAX_STEPS, NodeIx, RunState, begin};
 use windlass_model::definition::{Incidents, Join, Node, OnError, When};
-use windlass_model::{Class, Code, Definition, Failure, RunNo, Seq, Status};
+use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Seq, Status};
 
 use crate::kit;
 use crate::wild::{Dice, Wild, wild};
@@ -367,7 +367,7 @@ fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
     let at = dice.below(state.open.len());
     let open = state.open.values().nth(at).expect("something is open");
     let seq = open.seq;
-    let run = RunNo((3 << 32) + i64::try_from(step).expect("few steps"));
+    let run = ExecutionNo((3 << 32) + i64::try_from(step).expect("few steps"));
     if step >= LIVELY {
         return Event::Done {
             seq,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use windlass_engine::{
     Closed, Command, Cx, Event, Graph, MAX_STEPS, NodeIx, Open, Reopening, RunState, begin, reopen,
 };
-use windlass_model::{Class, Code, Definition, Failure, Payload, RunNo, Status};
+use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Payload, Status};
 
 use crate::kit;
 use crate::wild::{Dice, Wild, wild};
@@ -56,7 +56,7 @@ impl<'a> Play<'a> {
     fn fail(&mut self, open: &Open) {
         self.runs += 1;
         let failure = Failure::new(Class::Permanent, Code::new("WL-T001"), "it failed");
-        let (seq, run) = (open.seq, RunNo(self.runs + (1 << 40)));
+        let (seq, run) = (open.seq, ExecutionNo(self.runs + (1 << 40)));
         self.play(Event::Failed { seq, run, failure }, &BTreeMap::new());
     }
 
@@ -111,7 +111,7 @@ fn executions(graph: &Graph, seed: u64, failing: usize) -> (Vec<Done>, Status) {
         if ports.is_empty() || done.len() >= LIVELY {
             ports = vec!["none".to_owned()];
         }
-        let run = RunNo(i64::try_from(done.len()).expect("few"));
+        let run = ExecutionNo(i64::try_from(done.len()).expect("few"));
         let event = Event::Done {
             seq: open.seq,
             run,
@@ -163,7 +163,7 @@ fn done(play: &mut Play<'_>, node: &str) {
     let open = play.state.open.values().find(|open| open.node == node);
     let seq = open.expect("it is open").seq;
     play.runs += 1;
-    let run = RunNo(play.runs);
+    let run = ExecutionNo(play.runs);
     let (ports, end) = (Vec::new(), None);
     play.play(
         Event::Done {
@@ -189,7 +189,7 @@ fn a_run_starts_over_from_a_node_that_had_not_failed() {
     let how = Reopening {
         node: graph.find("b"),
         input: input.clone(),
-        from: vec![(graph.find("a").expect("a node"), RunNo(1))],
+        from: vec![(graph.find("a").expect("a node"), ExecutionNo(1))],
     };
     play.reopen(&how).expect("it is taken up");
     assert_eq!(open(&play), [("b".to_owned(), 1)]);
@@ -244,7 +244,7 @@ fn a_for_each_that_was_cut_off_begins_again() {
         .find(|open| open.node == node)
         .expect("it is open")
         .seq;
-    let (run, count) = (RunNo(50), 3);
+    let (run, count) = (ExecutionNo(50), 3);
     play.play(Event::Listed { seq, run, count }, &BTreeMap::new());
     let node = graph.find("b").expect("a node");
     let failed = play

@@ -1,7 +1,7 @@
 //! For-each: scopes, their order, and how they end.
 
 use windlass_engine::{Command, Event, Open, Refused, begin};
-use windlass_model::{RunNo, Seq, TriggerNo};
+use windlass_model::{ExecutionNo, Seq, TriggerNo};
 
 use crate::kit::{self, Stored, Turn};
 use crate::player::check;
@@ -273,7 +273,7 @@ fn cost(items: u32) -> (usize, usize, usize) {
         }));
         let Some(open) = ready.pop_front() else { break };
         run += 1;
-        let (seq, run) = (open.seq, RunNo(run));
+        let (seq, run) = (open.seq, ExecutionNo(run));
         let is_list = graph.node(open.node).is_some_and(|plan| plan.name == "f");
         let event = if is_list && open.collect.is_none() {
             let count = items;

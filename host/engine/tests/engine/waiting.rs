@@ -2,7 +2,7 @@
 //! undo.
 
 use windlass_engine::{Command, Event, begin};
-use windlass_model::RunNo;
+use windlass_model::ExecutionNo;
 
 use crate::kit::{self, Stored, Turn};
 use crate::player::check;
@@ -308,7 +308,7 @@ fn what_waits_at_a_join_does_not_make_every_step_dear() {
         let open = state.open.values().find(|open| open.node == node);
         let event = Event::Done {
             seq: open.expect("it is open").seq,
-            run: RunNo(run),
+            run: ExecutionNo(run),
             ports: ports.iter().map(|port| (*port).to_owned()).collect(),
             end: None,
         };

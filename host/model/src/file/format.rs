@@ -3,7 +3,7 @@
 //! a test holds both against each other.
 
 // The fields are only ever described.
-#![expect(dead_code, reason = "schemars reads the types; nobody builds them")]
+#![expect(dead_code, reason = "schemars reads the types; no code builds them")]
 
 mod hook;
 

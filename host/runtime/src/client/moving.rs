@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{InstanceId, RunNo, Status, TriggerType};
+use windlass_model::{ExecutionNo, InstanceId, Status, TriggerType};
 use windlass_plugins::Host;
 use windlass_store::Writer as _;
-use windlass_store::rows::{PinsRow, RunRow, TriggerRow};
+use windlass_store::rows::{ExecutionRow, PinsRow, TriggerRow};
 use windlass_store::transfer::{Imported as Stored, Snapshot};
 
 use super::workflow::{ClientInner, WorkflowClient};
@@ -118,14 +118,18 @@ impl ClientInner {
 
     /// The records that go with a run, oldest first: the newest, and what it needs of older
     /// ones. Records never change, so the moment at which one is read does not matter.
-    fn records(&self, taken: &Snapshot, needed: BTreeSet<RunNo>) -> Result<Vec<RunRow>, Error> {
-        let newest = taken.runs.iter().rev();
-        let known: BTreeSet<RunNo> = newest.clone().map(|run| run.no).collect();
+    fn records(
+        &self,
+        taken: &Snapshot,
+        needed: BTreeSet<ExecutionNo>,
+    ) -> Result<Vec<ExecutionRow>, Error> {
+        let newest = taken.executions.iter().rev();
+        let known: BTreeSet<ExecutionNo> = newest.clone().map(|run| run.no).collect();
         let mut records = Vec::new();
         for no in needed.difference(&known) {
             let run = self
                 .store
-                .run(*no)?
+                .execution(*no)?
                 .filter(|run| run.instance == taken.row.no);
             let missing =
                 || Error::Unreadable(format!("a record of run {} is missing", taken.row.id));

@@ -14,8 +14,8 @@ use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::nearest::did_you_mean;
 use windlass_model::resumption::About;
 use windlass_model::{
-    BlobRef, Body, Digest, InstanceId, InstanceNo, LetterNo, Numbers, Payload, RunNo, RunStatus,
-    Seq, Status, TriggerNo, TriggerType,
+    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, InstanceId, InstanceNo, LetterNo, Numbers,
+    Payload, Seq, Status, TriggerNo, TriggerType,
 };
 use windlass_store::Writer as _;
 use windlass_store::letters::{DeadTrigger, LetterBody};
@@ -226,7 +226,7 @@ impl ClientInner {
         instance: InstanceNo,
         graph: &Graph,
         node: NodeIx,
-    ) -> Result<Vec<(NodeIx, RunNo)>, Error> {
+    ) -> Result<Vec<(NodeIx, ExecutionNo)>, Error> {
         let plan = graph.node(node);
         let inbound = plan.into_iter().flat_map(|plan| &plan.inbound);
         let sources = inbound.filter_map(|at| graph.edge(*at).map(|edge| edge.from));
@@ -234,13 +234,13 @@ impl ClientInner {
         let mut found = BTreeMap::new();
         let (mut before, mut seen) = (None, 0);
         while !wanted.is_empty() && seen < RECORDS {
-            let runs = self.store.runs(instance, before, PAGE)?;
+            let runs = self.store.executions(instance, before, PAGE)?;
             let Some(last) = runs.last() else { break };
             before = Some(last.no);
             seen += PAGE;
             for run in runs {
                 let node = NodeIx(run.node);
-                if run.status == RunStatus::Completed && wanted.remove(&node) {
+                if run.status == ExecutionStatus::Completed && wanted.remove(&node) {
                     found.insert(node, run.no);
                 }
             }
@@ -367,7 +367,7 @@ fn refused(id: InstanceId, lived: Lived) -> Error {
         Lived::Reported => why(id, Closed::Status),
         Lived::Already => no_retry("the dead letter was tried again already".to_owned(), None),
         _ => no_retry(
-            format!("run {id} has changed meanwhile, as by somebody else who tried it again"),
+            format!("run {id} has changed meanwhile: another retry may have come first"),
             None,
         ),
     }

@@ -43,7 +43,7 @@ impl Archive {
         let mut line = ArchiveLine::begin(file, &head, &journal).map_err(failed)?;
         let mut before = None;
         loop {
-            let runs = store.runs(row.no, before, PAGE)?;
+            let runs = store.executions(row.no, before, PAGE)?;
             let Some(last) = runs.last() else { break };
             before = Some(last.no);
             for run in &runs {

@@ -7,10 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use windlass_model::{
-    Body, Digest, Failure, InstanceId, LogLine, Payload, RunStatus, ScopeNo, Status, TriggerType,
+    Body, Digest, ExecutionStatus, Failure, InstanceId, LogLine, Payload, ScopeNo, Status,
+    TriggerType,
 };
 use windlass_store::Store;
-use windlass_store::rows::{DefinitionRow, InstanceRow, JournalRow, RunRow};
+use windlass_store::rows::{DefinitionRow, ExecutionRow, InstanceRow, JournalRow};
 
 use crate::error::Error;
 
@@ -96,7 +97,7 @@ struct Record<'a> {
     #[serde(rename = "type")]
     kind: TriggerType,
     attempt: u32,
-    status: RunStatus,
+    status: ExecutionStatus,
     started_ms: i64,
     took_us: u64,
     failure: Option<&'a Failure>,
@@ -107,7 +108,7 @@ struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    fn of(run: &'a RunRow, names: &'a Names) -> Self {
+    fn of(run: &'a ExecutionRow, names: &'a Names) -> Self {
         Self {
             node: names.get(run.node),
             number: run.node,
@@ -163,7 +164,7 @@ impl<W: Write> ArchiveLine<W> {
     }
 
     /// Adds an execution.
-    pub(super) fn add(&mut self, run: &RunRow, names: &Names) -> io::Result<()> {
+    pub(super) fn add(&mut self, run: &ExecutionRow, names: &Names) -> io::Result<()> {
         separate(&mut self.file, self.first)?;
         self.first = false;
         open(&mut self.file, &Record::of(run, names))?;

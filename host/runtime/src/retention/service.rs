@@ -34,10 +34,15 @@ fn round(sweeper: &Sweeper, member: Incarnation, stop: &dyn Fn() -> bool) {
                 swept,
                 longest,
             } = round;
-            tracing::info!(forgotten, swept, ?longest, "forgot what was over");
+            tracing::info!(
+                forgotten,
+                swept,
+                ?longest,
+                "deleted runs whose retention is over"
+            );
         }
         Err(error) => {
-            tracing::warn!(code = %error.code(), %error, "could not forget what is over");
+            tracing::warn!(code = %error.code(), %error, "cannot delete runs whose retention is over");
         }
     }
 }

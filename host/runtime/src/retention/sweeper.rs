@@ -135,7 +135,7 @@ impl Sweeper {
         match self.is_my_duty(incarnation, None) {
             Ok(mine) => mine,
             Err(error) => {
-                tracing::warn!(code = %error.code(), %error, "cannot go on forgetting what is over");
+                tracing::warn!(code = %error.code(), %error, "cannot continue to delete runs whose retention is over");
                 false
             }
         }

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 use windlass_model::{
-    Clock, Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunStatus, Seq, Status,
-    Token, TriggerType,
+    Clock, Digest, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Numbers, Payload, Seq,
+    Status, Token, TriggerType,
 };
 use windlass_store::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, JournalRow, NewInstance, NewTrigger, PinsRow,
-    RunRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, JournalRow, NewInstance,
+    NewTrigger, PinsRow,
 };
 use windlass_store::write::{Commit, Committed, Fence, Finish, NewMember, TriggerFence};
 use windlass_store::{MemoryStore, Reader as _, Store, Write, Writer as _};
@@ -164,7 +164,7 @@ nodes:
             },
             status: Status::Completed,
             state: Bytes::new(),
-            runs: runs.collect(),
+            executions: runs.collect(),
             triggers: Vec::new(),
             removed: Vec::new(),
             vars: Vec::new(),
@@ -198,10 +198,10 @@ nodes:
     fn run(
         &self,
         instance: InstanceNo,
-        previous: Option<windlass_model::RunNo>,
+        previous: Option<windlass_model::ExecutionNo>,
         output: &Payload,
-    ) -> RunRow {
-        RunRow {
+    ) -> ExecutionRow {
+        ExecutionRow {
             no: self.numbers.run().unwrap(),
             instance,
             previous,
@@ -210,7 +210,7 @@ nodes:
             node: 0,
             kind: TriggerType::Start,
             attempt: 1,
-            status: RunStatus::Completed,
+            status: ExecutionStatus::Completed,
             started_ms: 20,
             took_us: 30,
             output: Some(output.clone()),

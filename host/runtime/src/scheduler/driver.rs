@@ -159,7 +159,7 @@ impl Sink for Answers {
                     Err(error) if error.code == windlass_store::codes::UNKNOWN_OUTCOME => {
                         // This process may hold what it knows nothing of, and would never run.
                         // As a new member it holds nothing.
-                        complain("tell what was claimed", &error);
+                        complain("tell which instances were claimed", &error);
                         Mail::Event(Event::Lost)
                     }
                     Err(error) => {
@@ -177,7 +177,7 @@ impl Sink for Answers {
                 UNPARK => match Unpark::answer(answer) {
                     Ok(_) => Mail::Event(Event::Woken),
                     Err(error) => {
-                        complain("bring back what was put aside", &error);
+                        complain("unpark triggers", &error);
                         continue;
                     }
                 },

@@ -154,7 +154,7 @@ impl Member {
                 },
                 status: Status::Completed,
                 state: Bytes::new(),
-                runs: Vec::new(),
+                executions: Vec::new(),
                 triggers: Vec::new(),
                 removed: Vec::new(),
                 vars: Vec::new(),

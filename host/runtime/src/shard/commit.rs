@@ -6,12 +6,12 @@ use bytes::Bytes;
 use windlass_engine::{Command, Open};
 use windlass_model::definition::CommitStrategy;
 use windlass_model::{
-    Bookmark, Failure, InstanceId, Payload, RunStatus, ScopeNo, Seq, Status, Token, TriggerNo,
-    TriggerType,
+    Bookmark, ExecutionStatus, Failure, InstanceId, Payload, ScopeNo, Seq, Status, Token,
+    TriggerNo, TriggerType,
 };
 use windlass_plugins::call::Effects;
 use windlass_store::letters::{DeadTrigger, NewDeadLetter};
-use windlass_store::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow, Suspicion};
+use windlass_store::rows::{ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger, Suspicion};
 use windlass_store::write::{Commit, Finish, NewItem, Removed};
 
 use super::owned::{Extras, HeldTrigger, Outside, OwnedInstance, Stage};
@@ -28,7 +28,7 @@ use crate::wait::RunResult;
 pub(super) struct Step {
     /// The node run that it was part of, as it was before.
     pub(super) before: Option<Before>,
-    pub(super) record: Option<RunRow>,
+    pub(super) record: Option<ExecutionRow>,
     pub(super) commands: Vec<Command>,
     pub(super) vars: Vec<(ScopeNo, String, Payload)>,
     pub(super) blobs: Vec<NewBlob>,
@@ -194,7 +194,7 @@ impl OwnedInstance {
             trigger: used.held.fence(),
             status: self.state.status,
             state: Bytes::from(self.state.encode()),
-            runs,
+            executions: runs,
             triggers: rows.triggers,
             removed: rows.removed,
             vars: step.vars,
@@ -545,27 +545,27 @@ impl OwnedInstance {
     /// The records of a step: of what was executed, and of what it cancelled.
     fn records(
         &mut self,
-        record: Option<RunRow>,
+        record: Option<ExecutionRow>,
         cancelled: Vec<Open>,
         now_ms: i64,
-    ) -> Option<Vec<RunRow>> {
+    ) -> Option<Vec<ExecutionRow>> {
         let mut runs = Vec::with_capacity(usize::from(record.is_some()) + cancelled.len());
         if let Some(record) = record {
-            self.last_run = Some(record.no);
+            self.last_execution = Some(record.no);
             runs.push(record);
         }
         for open in cancelled {
             let no = self.numbers.run()?;
-            runs.push(RunRow {
+            runs.push(ExecutionRow {
                 no,
                 instance: self.no,
-                previous: self.last_run.replace(no),
+                previous: self.last_execution.replace(no),
                 seq: open.seq,
                 first: open.first,
                 node: open.node.0,
                 kind: open.kind,
                 attempt: open.attempt,
-                status: RunStatus::Cancelled,
+                status: ExecutionStatus::Cancelled,
                 started_ms: now_ms,
                 took_us: 0,
                 output: None,

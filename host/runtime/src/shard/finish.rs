@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use windlass_engine::{Command, Cx, Event, apply, fail_output};
-use windlass_model::{Payload, RunNo, ScopeNo, Seq, Status};
+use windlass_model::{ExecutionNo, Payload, ScopeNo, Seq, Status};
 use windlass_store::write::NewItem;
 
 use super::commit::{Ending, Step};
@@ -78,7 +78,7 @@ impl OwnedInstance {
     fn item_output(
         &mut self,
         scope: ScopeNo,
-        from: Option<RunNo>,
+        from: Option<ExecutionNo>,
         base: &Base,
     ) -> Result<Payload, Unread> {
         if let Some(run) = from {
@@ -133,7 +133,7 @@ impl OwnedInstance {
         }
     }
 
-    fn final_output(&mut self, from: Option<RunNo>, base: &Base) -> Result<Payload, Unread> {
+    fn final_output(&mut self, from: Option<ExecutionNo>, base: &Base) -> Result<Payload, Unread> {
         if let Some(run) = from {
             return self.memory.output(base.store.as_ref(), run);
         }
@@ -146,7 +146,7 @@ impl OwnedInstance {
 }
 
 /// How the run ends with these commands, and whose output is its.
-fn ended(commands: &[Command]) -> Option<(Status, Option<RunNo>)> {
+fn ended(commands: &[Command]) -> Option<(Status, Option<ExecutionNo>)> {
     match commands.last() {
         Some(Command::Finish { status, output, .. }) => Some((*status, *output)),
         _ => None,

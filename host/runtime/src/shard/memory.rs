@@ -9,7 +9,7 @@ use windlass_engine::expr::{InvalidJson, Needs, Values};
 use windlass_engine::{Graph, Open};
 use windlass_keys::link::Target;
 use windlass_model::stimulus::{BookmarkTag, WaitId};
-use windlass_model::{Body, Class, Failure, InstanceNo, Payload, RunNo, ScopeNo, Seq};
+use windlass_model::{Body, Class, ExecutionNo, Failure, InstanceNo, Payload, ScopeNo, Seq};
 use windlass_store::Store;
 
 use super::owned::OwnedInstance;
@@ -35,9 +35,9 @@ pub(crate) struct Memory {
     input: Option<Payload>,
     vars: FxHashMap<ScopeNo, Vars>,
     /// Every output whose commit is on its way is here.
-    outputs: FxHashMap<RunNo, Payload>,
+    outputs: FxHashMap<ExecutionNo, Payload>,
     /// Lists of for-eaches, taken apart.
-    lists: FxHashMap<RunNo, Arc<[Bytes]>>,
+    lists: FxHashMap<ExecutionNo, Arc<[Bytes]>>,
     /// What came out of items, by list and place. Every one whose commit is on its way is here.
     items: FxHashMap<Seq, BTreeMap<u32, Payload>>,
 }
@@ -130,16 +130,20 @@ impl Memory {
     }
 
     /// Notes an output whose record is on its way to the store.
-    pub(crate) fn keep(&mut self, run: RunNo, output: Payload) {
+    pub(crate) fn keep(&mut self, run: ExecutionNo, output: Payload) {
         self.outputs.insert(run, output);
     }
 
     /// The output of an execution.
-    pub(crate) fn output(&mut self, store: &dyn Store, run: RunNo) -> Result<Payload, Unread> {
+    pub(crate) fn output(
+        &mut self,
+        store: &dyn Store,
+        run: ExecutionNo,
+    ) -> Result<Payload, Unread> {
         if let Some(output) = self.outputs.get(&run) {
             return Ok(output.clone());
         }
-        let output = store.run_output(run)?.unwrap_or_else(Payload::null);
+        let output = store.execution_output(run)?.unwrap_or_else(Payload::null);
         self.outputs.insert(run, output.clone());
         Ok(output)
     }
@@ -148,7 +152,7 @@ impl Memory {
     pub(crate) fn item(
         &mut self,
         store: &dyn Store,
-        list: RunNo,
+        list: ExecutionNo,
         index: u32,
     ) -> Result<Bytes, Unread> {
         let items = match self.lists.get(&list) {
@@ -165,7 +169,7 @@ impl Memory {
     }
 
     /// Notes a list that was just made.
-    pub(crate) fn keep_list(&mut self, list: RunNo, items: Arc<[Bytes]>) {
+    pub(crate) fn keep_list(&mut self, list: ExecutionNo, items: Arc<[Bytes]>) {
         self.lists.insert(list, items);
     }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_engine::expr::Values;
 use windlass_engine::{Event, NodeIx, Verdict, verdict};
-use windlass_model::{Again, Bookmark, Digest, Failure, LogLine, Payload, RunStatus, ScopeNo, Seq};
+use windlass_model::{
+    Again, Bookmark, Digest, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq,
+};
 use windlass_plugins::call::Effects;
-use windlass_store::rows::{NewInstance, RunRow};
+use windlass_store::rows::{ExecutionRow, NewInstance};
 
 use super::memory::Unread;
 use super::owned::OwnedInstance;
@@ -104,7 +106,7 @@ impl OwnedInstance {
         to: Address,
         settled: Settled,
         patch: Patch,
-        record: &mut Option<RunRow>,
+        record: &mut Option<ExecutionRow>,
         (now_ms, random): (i64, u64),
         base: &Base,
     ) -> Result<Prepared, Unread> {
@@ -146,11 +148,11 @@ impl OwnedInstance {
             }
             Settled::Failed(failure) => {
                 row.failure = Some(failure.clone());
-                row.status = RunStatus::Failed;
+                row.status = ExecutionStatus::Failed;
                 let open = self.state.run_of(seq);
                 match open.map(|open| verdict(&self.prepared.graph, open, &failure, now_ms, random))
                 {
-                    Some(Verdict::Retry { .. }) => row.status = RunStatus::WaitingRetry,
+                    Some(Verdict::Retry { .. }) => row.status = ExecutionStatus::WaitingRetry,
                     Some(Verdict::Continue(_)) => row.output = Some(Payload::null()),
                     Some(Verdict::Route(failure)) => row.output = Some(failure_output(&failure)),
                     Some(Verdict::Fail(_)) | None => {}
@@ -158,14 +160,14 @@ impl OwnedInstance {
                 Event::Failed { seq, run, failure }
             }
             Settled::Listed { output, items } => {
-                row.status = RunStatus::Suspended;
+                row.status = ExecutionStatus::Suspended;
                 row.output = Some(output);
                 let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
                 self.memory.keep_list(run, items);
                 Event::Listed { seq, run, count }
             }
             waits => {
-                row.status = RunStatus::Suspended;
+                row.status = ExecutionStatus::Suspended;
                 waiting(waits, to, run)
             }
         };
@@ -236,7 +238,7 @@ fn without_record(settled: &Settled, seq: Seq) -> Option<Event> {
 }
 
 /// The event of an execution whose node run goes on.
-fn waiting(settled: Settled, to: Address, run: windlass_model::RunNo) -> Event {
+fn waiting(settled: Settled, to: Address, run: windlass_model::ExecutionNo) -> Event {
     let seq = to.seq;
     match settled {
         Settled::Again(again) => Event::Again {

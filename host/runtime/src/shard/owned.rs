@@ -8,8 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use windlass_engine::expr::Interrupt;
 use windlass_engine::{Open, OpenRow};
 use windlass_model::{
-    Digest, Epoch, InstanceId, InstanceNo, LogLine, Numbers, RunNo, Seq, Status, Token, TriggerNo,
-    TriggerType, Version,
+    Digest, Epoch, ExecutionNo, InstanceId, InstanceNo, LogLine, Numbers, Seq, Status, Token,
+    TriggerNo, TriggerType, Version,
 };
 use windlass_plugins::Cancel;
 use windlass_plugins::call::Effects;
@@ -36,7 +36,7 @@ pub(crate) struct OwnedInstance {
     pub(crate) numbers: Arc<Numbers>,
     pub(crate) state: windlass_engine::RunState,
     pub(crate) memory: Memory,
-    pub(crate) last_run: Option<RunNo>,
+    pub(crate) last_execution: Option<ExecutionNo>,
     pub(crate) held: FxHashMap<Seq, HeldTrigger>,
     /// Triggers from outside that a commit on its way removes.
     pub(crate) gone: FxHashSet<Seq>,
@@ -220,7 +220,7 @@ impl OwnedInstance {
             numbers,
             state,
             memory: Memory::default(),
-            last_run: row.last_run,
+            last_execution: row.last_execution,
             held,
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),
@@ -255,7 +255,7 @@ impl OwnedInstance {
             numbers,
             state,
             memory: Memory::born(new.input.clone(), &new.vars),
-            last_run: None,
+            last_execution: None,
             held: held.collect(),
             gone: FxHashSet::default(),
             step: (TriggerType::Start, 1),

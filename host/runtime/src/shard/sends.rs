@@ -7,7 +7,7 @@ use windlass_model::stimulus::{canonical, hash};
 use windlass_model::{Delivery, Failure, Payload, Status};
 use windlass_plugins::SentStimulus;
 use windlass_store::letters::LetterBody;
-use windlass_store::rows::RunRow;
+use windlass_store::rows::ExecutionRow;
 use windlass_store::stimuli::NewStimulus;
 
 use super::commit::Step;
@@ -45,7 +45,7 @@ impl OwnedInstance {
             });
         let faulted = faulted.map(|ending| {
             // What was compensated in between ends with another node.
-            let failed = |record: &&RunRow| record.failure == ending.failure;
+            let failed = |record: &&ExecutionRow| record.failure == ending.failure;
             let record = step.record.as_ref().filter(failed);
             let node = record.map(|record| record.node);
             ("faulted", node, ending.failure.as_ref())

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use windlass_engine::{Command, Cx, Event, NodeIx, Visit, apply};
-use windlass_model::{Bookmark, Failure, LogLine, RunStatus, Seq, TriggerType};
-use windlass_store::rows::{NewBlob, NewInstance, RunRow};
+use windlass_model::{Bookmark, ExecutionStatus, Failure, LogLine, Seq, TriggerType};
+use windlass_store::rows::{ExecutionRow, NewBlob, NewInstance};
 
 use super::about::log_about;
 use super::commit::Step;
@@ -194,18 +194,18 @@ impl OwnedInstance {
     }
 
     /// The record of the execution, as far as it is known before the outcome is.
-    fn record(&self, to: Address, took_us: u64, logs: Vec<LogLine>) -> Option<RunRow> {
+    fn record(&self, to: Address, took_us: u64, logs: Vec<LogLine>) -> Option<ExecutionRow> {
         let open = self.state.run_of(to.seq)?;
-        Some(RunRow {
+        Some(ExecutionRow {
             no: self.numbers.run()?,
             instance: self.no,
-            previous: self.last_run,
+            previous: self.last_execution,
             seq: to.seq,
             first: open.first,
             node: open.node.0,
             kind: open.kind,
             attempt: open.attempt,
-            status: RunStatus::Completed,
+            status: ExecutionStatus::Completed,
             started_ms: to.started_ms,
             took_us,
             output: None,
@@ -216,7 +216,7 @@ impl OwnedInstance {
     }
 
     /// Remembers the output, unless a condition behind the node made a failure of it.
-    fn keep_or_refute(&mut self, record: &mut RunRow, commands: &[Command]) {
+    fn keep_or_refute(&mut self, record: &mut ExecutionRow, commands: &[Command]) {
         let refuted = commands.iter().find_map(|command| match command {
             Command::Refuted { failure, .. } => Some(failure),
             _ => None,
@@ -228,7 +228,7 @@ impl OwnedInstance {
                     if open.first == record.first && open.kind == TriggerType::Retry)
             });
             if again {
-                record.status = RunStatus::WaitingRetry;
+                record.status = ExecutionStatus::WaitingRetry;
             }
         }
         if let Some(output) = &record.output {
@@ -236,7 +236,7 @@ impl OwnedInstance {
         }
     }
 
-    fn observe(&self, record: &RunRow, shared: &RuntimeShared) {
+    fn observe(&self, record: &ExecutionRow, shared: &RuntimeShared) {
         let Some(observer) = &shared.listeners.observer else {
             return;
         };
@@ -283,8 +283,8 @@ impl Waits {
     }
 }
 
-fn fail(row: &mut RunRow, failure: &Failure) {
-    row.status = RunStatus::Failed;
+fn fail(row: &mut ExecutionRow, failure: &Failure) {
+    row.status = ExecutionStatus::Failed;
     row.failure = Some(failure.clone());
     row.output = None;
 }

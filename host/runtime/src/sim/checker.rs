@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use windlass_model::{
-    Class, Epoch, Incarnation, InstanceId, InstanceNo, RunStatus, Seq, Status, TriggerType, Version,
+    Class, Epoch, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Seq, Status, TriggerType,
+    Version,
 };
 use windlass_store::lives::{LifeOp, Lived};
 use windlass_store::memory::Seen;
 use windlass_store::published::{Plan, Planned};
-use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, NewInstance, RunRow};
+use windlass_store::rows::{BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, NewInstance};
 use windlass_store::stimuli::{ClaimFor, SendOutcome, Sent};
 use windlass_store::write::{Claim, ClaimScope, Claims, Commit, Fenced};
 use windlass_store::{Write, Wrote};
@@ -82,7 +83,7 @@ struct Instance {
     /// How many records there are.
     records: usize,
     /// What was executed, by sequence number.
-    runs: BTreeMap<Seq, RunStatus>,
+    runs: BTreeMap<Seq, ExecutionStatus>,
     /// Node runs, by their first sequence number, that have been executed at least once.
     begun: BTreeSet<Seq>,
     /// Node runs that are complete.
@@ -461,7 +462,7 @@ impl Checker {
             }
         }
         let prepared = self.workflows.get(&instance.workflow);
-        for run in &commit.runs {
+        for run in &commit.executions {
             instance.executed(run, prepared, deaths, &mut wrong);
         }
         if commit.finish.is_some() {
@@ -509,7 +510,7 @@ impl Instance {
     /// An execution was recorded.
     fn executed(
         &mut self,
-        run: &RunRow,
+        run: &ExecutionRow,
         prepared: Option<&Arc<Prepared>>,
         deaths: u32,
         wrong: &mut Vec<String>,
@@ -519,11 +520,11 @@ impl Instance {
         let before = self.runs.insert(seq, run.status);
         // A for-each that is cancelled while its items are worked on has no trigger of its own
         // then: that it is over is noted by the number of the trigger that listed them.
-        let ends = (Some(RunStatus::Suspended), RunStatus::Cancelled);
+        let ends = (Some(ExecutionStatus::Suspended), ExecutionStatus::Cancelled);
         if before.is_some() && (before, run.status) != ends {
             wrong.push(format!("execution {seq} of {no} was recorded twice"));
         }
-        if run.status == RunStatus::Completed && !self.complete.insert(run.first) {
+        if run.status == ExecutionStatus::Completed && !self.complete.insert(run.first) {
             wrong.push(format!(
                 "node run {} of {no} was completed twice",
                 run.first
@@ -567,7 +568,7 @@ impl Instance {
                 ));
             }
         }
-        if run.status != RunStatus::Cancelled {
+        if run.status != ExecutionStatus::Cancelled {
             self.executed.insert(node);
         }
     }

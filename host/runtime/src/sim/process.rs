@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use windlass_model::stimulus::Stimulus;
 use windlass_model::{
-    Clock, Incarnation, InstanceId, RunStatus, StimulusId, TriggerState, TriggerType,
+    Clock, ExecutionStatus, Incarnation, InstanceId, StimulusId, TriggerState, TriggerType,
 };
 use windlass_store::memory::{Fault, Faults};
 use windlass_store::rows::{Created, TriggerRow};
@@ -607,12 +607,12 @@ fn faults(from: &Birthplace<'_>) -> Faults {
 /// nothing that was executed at all.
 fn is_refused(salt: u64, commit: &Commit) -> bool {
     let no = commit.fence.instance.0.cast_unsigned();
-    let refuses: fn(RunStatus) -> bool = match Dice(salt ^ no).below(8) {
-        0 => |status| status == RunStatus::Completed,
-        1 => |status| status != RunStatus::Cancelled,
+    let refuses: fn(ExecutionStatus) -> bool = match Dice(salt ^ no).below(8) {
+        0 => |status| status == ExecutionStatus::Completed,
+        1 => |status| status != ExecutionStatus::Cancelled,
         _ => return false,
     };
-    commit.runs.iter().any(|run| refuses(run.status))
+    commit.executions.iter().any(|run| refuses(run.status))
 }
 
 /// Makes a commit pass every fence, as if nobody looked at them.

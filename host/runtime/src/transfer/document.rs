@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use windlass_model::{
-    BlobRef, Body, Digest, Failure, InstanceId, LogLine, Payload, RunNo, RunStatus, ScopeNo, Seq,
-    Status, TriggerId, TriggerNo, TriggerType,
+    BlobRef, Body, Digest, ExecutionNo, ExecutionStatus, Failure, InstanceId, LogLine, Payload,
+    ScopeNo, Seq, Status, TriggerId, TriggerNo, TriggerType,
 };
 
 /// Tells a document and its version, whatever else of it can be read.
@@ -155,14 +155,14 @@ pub(super) struct Entry {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Record {
-    pub(super) no: RunNo,
+    pub(super) no: ExecutionNo,
     pub(super) seq: Seq,
     pub(super) first: Seq,
     pub(super) node: u32,
     #[serde(rename = "type")]
     pub(super) kind: TriggerType,
     pub(super) attempt: u32,
-    pub(super) status: RunStatus,
+    pub(super) status: ExecutionStatus,
     pub(super) started_ms: i64,
     pub(super) took_us: u64,
     pub(super) output: Option<Value>,

@@ -44,7 +44,7 @@ pub const SIGNED: u32 = 2;
 /// What is read of a run at most.
 pub(crate) const BOUNDS: Bounds = Bounds {
     rows: 100_000,
-    runs: 10_000,
+    executions: 10_000,
     bytes: 64 * 1024 * 1024,
 };
 

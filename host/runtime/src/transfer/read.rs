@@ -8,10 +8,12 @@ use serde::de::IgnoredAny;
 use windlass_keys::export::ExportKeys;
 use windlass_model::limits::WORKFLOW_BYTES;
 use windlass_model::{
-    Body, Digest, Epoch, InstanceId, InstanceNo, Numbers, Payload, RunNo, ScopeNo, TriggerNo,
+    Body, Digest, Epoch, ExecutionNo, InstanceId, InstanceNo, Numbers, Payload, ScopeNo, TriggerNo,
     Version, valid,
 };
-use windlass_store::rows::{DefinitionRow, JournalRow, NewBlob, NewInstance, PinsRow, RunRow};
+use windlass_store::rows::{
+    DefinitionRow, ExecutionRow, JournalRow, NewBlob, NewInstance, PinsRow,
+};
 use windlass_store::transfer::Import;
 use windlass_store::write::NewItem;
 
@@ -74,7 +76,7 @@ struct Desk<'a> {
     instance: InstanceNo,
     id: InstanceId,
     rows: FxHashMap<TriggerNo, TriggerNo>,
-    runs: FxHashMap<RunNo, RunNo>,
+    runs: FxHashMap<ExecutionNo, ExecutionNo>,
     blobs: BTreeMap<Digest, u64>,
 }
 
@@ -186,7 +188,7 @@ impl Document {
         }
         if !ended && (head.output.is_some() || head.failure.is_some() || head.parent.is_some()) {
             return Err(malformed(
-                "it has not ended, and has come to something or is somebody's child",
+                "it has not ended, and has an output, a failure or a parent",
             ));
         }
         Ok(())
@@ -276,7 +278,7 @@ impl Desk<'_> {
             vars,
             scopes,
             items,
-            runs: records,
+            executions: records,
             journal: journal(document.journal)?,
             mark: JournalRow {
                 at_ms: now_ms,
@@ -322,7 +324,11 @@ impl Desk<'_> {
         }
     }
 
-    fn records(&mut self, records: Vec<Record>, prepared: &Prepared) -> Result<Vec<RunRow>, Error> {
+    fn records(
+        &mut self,
+        records: Vec<Record>,
+        prepared: &Prepared,
+    ) -> Result<Vec<ExecutionRow>, Error> {
         let (mut new, mut previous) = (Vec::with_capacity(records.len()), None);
         for record in records {
             if record.node as usize >= prepared.nodes.len() {
@@ -333,7 +339,7 @@ impl Desk<'_> {
                 return Err(malformed("two records have the same number"));
             }
             let output = record.output.map(|value| self.value(value)).transpose()?;
-            new.push(RunRow {
+            new.push(ExecutionRow {
                 no,
                 instance: self.instance,
                 previous,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use windlass_engine::{Corrupt, Graph, Open, OpenRow, RunState};
-use windlass_model::{RunNo, ScopeNo, Seq, TriggerType};
+use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 
 /// The columns of a trigger row that the engine made: sequence number, node, type, attempt and
 /// due time.
@@ -40,7 +40,7 @@ pub(super) fn open(
 pub(super) fn renumbered(
     state: &mut RunState,
     scopes: &[ScopeNo],
-    to: &mut dyn FnMut(RunNo) -> Option<RunNo>,
+    to: &mut dyn FnMut(ExecutionNo) -> Option<ExecutionNo>,
 ) -> Result<(Bytes, Vec<(ScopeNo, Bytes)>), Corrupt> {
     state.renumber(to)?;
     let stored = scopes.iter().map(|no| {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use windlass_engine::Graph;
 use windlass_keys::export::ExportKeys;
-use windlass_model::{RunNo, TriggerType};
-use windlass_store::rows::{NewBlob, RunRow, TriggerRow};
+use windlass_model::{ExecutionNo, TriggerType};
+use windlass_store::rows::{ExecutionRow, NewBlob, TriggerRow};
 use windlass_store::stimuli::NewBookmark;
 use windlass_store::transfer::Snapshot;
 
@@ -19,7 +19,7 @@ use super::{VERSION, envelope, malformed};
 use crate::error::Error;
 
 /// The records that a run needs to go on, whatever else of its history is left out.
-pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<RunNo>, Error> {
+pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<ExecutionNo>, Error> {
     let mut needed = BTreeSet::new();
     let mut note = |run| {
         needed.insert(run);
@@ -40,7 +40,7 @@ pub(crate) fn needed(graph: &Graph, taken: &Snapshot) -> Result<BTreeSet<RunNo>,
 /// The document, with its signature. `records` are the records that go with it, oldest first.
 pub(crate) fn written(
     taken: &Snapshot,
-    records: &[RunRow],
+    records: &[ExecutionRow],
     blobs: &[NewBlob],
     keys: &ExportKeys,
     now_ms: i64,
@@ -171,7 +171,7 @@ fn journal(taken: &Snapshot) -> Result<Vec<Entry>, Error> {
     taken.journal.iter().map(entry).collect()
 }
 
-fn record(of: &RunRow) -> Record {
+fn record(of: &ExecutionRow) -> Record {
     Record {
         no: of.no,
         seq: of.seq,

@@ -82,7 +82,7 @@ output: "{{ vars }}"
     assert_eq!(
         ran.commits
             .iter()
-            .map(|commit| commit.runs.len())
+            .map(|commit| commit.executions.len())
             .sum::<usize>(),
         6
     );

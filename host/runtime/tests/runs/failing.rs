@@ -1,7 +1,7 @@
 //! What a failed attempt leaves behind: its record, and nothing else.
 
 use serde_json::json;
-use windlass_model::{RunStatus, ScopeNo, Status};
+use windlass_model::{ExecutionStatus, ScopeNo, Status};
 use windlass_store::Reader as _;
 use windlass_store::write::Commit;
 
@@ -23,7 +23,7 @@ edges:
     );
     assert_eq!(ran.result.status, Status::Faulted);
     let last = ran.commits.last().unwrap();
-    assert_eq!(last.runs[0].status, RunStatus::Failed);
+    assert_eq!(last.executions[0].status, ExecutionStatus::Failed);
     assert!(last.vars.is_empty(), "{:?}", last.vars);
     let kept = ran.store.vars(ran.row.no, ScopeNo::ROOT).unwrap();
     let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
@@ -63,7 +63,7 @@ fn crashes_under_one_workflow_do_not_touch_runs_of_another() {
     let before = running.commits().len();
     let innocent = hostile(&running, "innocent", "flood");
     assert_eq!(read(&innocent.output.unwrap()), json!(null));
-    let put_off = |commit: &Commit| commit.runs.is_empty();
+    let put_off = |commit: &Commit| commit.executions.is_empty();
     assert!(!running.commits()[before..].iter().any(put_off));
 }
 
@@ -75,10 +75,10 @@ fn a_call_that_a_quarantine_delays_is_made_afterwards_and_is_one_attempt() {
     assert_eq!(read(&delayed.output.unwrap()), json!(null));
     let commits = running.commits().split_off(before);
     let (last, delays) = commits.split_last().unwrap();
-    assert_eq!((last.runs[0].attempt, last.runs.len()), (1, 1));
+    assert_eq!((last.executions[0].attempt, last.executions.len()), (1, 1));
     assert!(!delays.is_empty());
     for delay in delays {
-        assert!(delay.runs.is_empty());
+        assert!(delay.executions.is_empty());
         assert!(delay.triggers[0].due_ms > delay.at_ms && !delay.triggers[0].claimed);
     }
 }

@@ -229,7 +229,7 @@ fn a_deleted_run_does_not_come_back() {
         assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
         let gone = running.block_on(client.delete(started.id, PATIENCE));
         assert!(matches!(gone, Err(Error::NotFound(_))), "{gone:?}");
-        assert_eq!(running.store.runs(started.no, None, 10).unwrap(), []);
+        assert_eq!(running.store.executions(started.no, None, 10).unwrap(), []);
         assert_eq!(running.send(&answer()).resumed.len(), 0);
     });
 }

@@ -119,7 +119,7 @@ fn a_run_goes_on_in_another_store() {
     assert_eq!(output(&there, started.id), json!(42));
     // The history goes with it, and goes on.
     let row = there.store.instance(started.id).unwrap().unwrap();
-    let runs = there.store.runs(row.no, None, 10).unwrap();
+    let runs = there.store.executions(row.no, None, 10).unwrap();
     assert_eq!(runs.len(), 4, "{runs:?}");
     let kinds = there.store.journal(row.no).unwrap();
     assert!(kinds.iter().any(|entry| entry.kind == "imported"));
@@ -245,7 +245,10 @@ fn check_refused(document: &Value, code: &str) {
         assert_eq!(refused.code().as_str(), code, "{refused}: {document}");
     }
     let counts = running.store.counts().unwrap();
-    assert_eq!((counts.instances, counts.triggers, counts.runs), (0, 0, 0));
+    assert_eq!(
+        (counts.instances, counts.triggers, counts.executions),
+        (0, 0, 0)
+    );
 }
 
 #[test]
@@ -434,7 +437,7 @@ fn an_import_that_races_a_burst_is_before_it_or_after_it_or_refused() {
         }
         assert_eq!(output(&running, id), json!(42), "{how}, {end}");
         let row = running.store.instance(id).unwrap().unwrap();
-        assert_eq!(running.store.runs(row.no, None, 10).unwrap().len(), 4);
+        assert_eq!(running.store.executions(row.no, None, 10).unwrap().len(), 4);
         assert_eq!(running.store.counts().unwrap().unfinished, 0);
         *ends.entry((how, end)).or_default() += 1;
     }

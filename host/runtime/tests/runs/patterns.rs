@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use windlass_model::stimulus::{Delivery, Stimulus};
-use windlass_model::{InstanceId, Payload, RunStatus};
+use windlass_model::{ExecutionStatus, InstanceId, Payload};
 use windlass_store::rows::InstanceRow;
 use windlass_store::{MemoryStore, Reader as _};
 
@@ -47,10 +47,10 @@ fn trace(store: &MemoryStore, row: &InstanceRow) -> Vec<String> {
     let definition = windlass_model::file::read_canonical(&row.json).unwrap();
     let mut names: Vec<_> = definition.all_nodes().iter().map(|node| node.1).collect();
     names.sort_unstable();
-    let mut runs = store.runs(no, None, u32::MAX).unwrap();
+    let mut runs = store.executions(no, None, u32::MAX).unwrap();
     runs.reverse();
     runs.iter()
-        .filter(|run| run.status == RunStatus::Completed)
+        .filter(|run| run.status == ExecutionStatus::Completed)
         .map(|run| {
             let name = names.get(usize::try_from(run.node).unwrap());
             (*name.unwrap()).to_owned()

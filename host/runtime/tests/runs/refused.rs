@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use serde_json::json;
-use windlass_model::{Class, RunStatus, Status, TriggerState};
+use windlass_model::{Class, ExecutionStatus, Status, TriggerState};
 use windlass_store::memory::Fault;
 use windlass_store::{Reader as _, Write};
 
@@ -52,9 +52,9 @@ fn a_step_that_the_store_refuses_three_times_fails_and_the_workflow_goes_on() {
 fn a_run_of_which_the_store_takes_nothing_is_faulted() {
     let executed = |write: &Write| match write {
         Write::Commit(commit) => commit
-            .runs
+            .executions
             .iter()
-            .any(|run| run.status != RunStatus::Cancelled),
+            .any(|run| run.status != ExecutionStatus::Cancelled),
         _ => false,
     };
     let (running, refused) = refusing(executed);

@@ -147,7 +147,7 @@ output: "{{ vars.seen }}"
     };
     assert_eq!(running.schedule(wish), Scheduled::New);
     running.until("the node has run", |store| {
-        !store.runs(started.no, None, 10).unwrap().is_empty()
+        !store.executions(started.no, None, 10).unwrap().is_empty()
             && store
                 .vars(started.no, windlass_model::ScopeNo::ROOT)
                 .unwrap()
@@ -219,7 +219,7 @@ fn a_retry_of_a_sub_workflow_that_failed_starts_it_anew_and_the_attempts_end() {
         "workflow: asks\nnodes:\n  ask: {event}, retry: {retry} }}\n"
     ));
     assert_eq!(running.ended(started.no).status, Status::Faulted);
-    let rows = running.store.runs(started.no, None, 100).unwrap();
+    let rows = running.store.executions(started.no, None, 100).unwrap();
     let asked = rows.iter().filter(|row| row.failure.is_some());
     let mut attempts: Vec<u32> = asked.map(|row| row.attempt).collect();
     attempts.sort_unstable();
@@ -242,7 +242,7 @@ edges:
 "#,
     );
     assert_eq!(running.ended(started.no).status, Status::Faulted);
-    let mut rows = running.store.runs(started.no, None, 100).unwrap();
+    let mut rows = running.store.executions(started.no, None, 100).unwrap();
     rows.reverse();
     let statuses: Vec<&str> = rows.iter().map(|row| row.status.name()).collect();
     assert_eq!(statuses, ["waiting-retry", "failed"]);

@@ -142,7 +142,7 @@ pub(crate) async fn resume(
         }
     };
     if sent.dropped {
-        return Err(Problem::not_found("nobody waits there")
+        return Err(Problem::not_found("no run waits at this bookmark")
             .help("It was resumed already, it has expired, or the run is over."));
     }
     Ok(Json(sent.into()))

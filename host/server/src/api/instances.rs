@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use windlass_model::{InstanceId, InstanceNo, RunNo, ScopeNo, Status};
+use windlass_model::{ExecutionNo, InstanceId, InstanceNo, ScopeNo, Status};
 use windlass_runtime::client::{self, Standing};
 use windlass_runtime::transfer::Origin;
 use windlass_store::read::InstanceQuery;
@@ -190,18 +190,18 @@ pub(crate) async fn runs(
         let row = find(app, id)?;
         let definition = app.definition(row.definition)?;
         let list = format!("runs {id}");
-        let before = page.after_number(&list)?.map(RunNo);
+        let before = page.after_number(&list)?.map(ExecutionNo);
         // A place in the history of another run would lead into that one's.
         if let Some(no) = before
             && app
                 .store()
-                .run(no)?
+                .execution(no)?
                 .is_none_or(|run| run.instance != row.no)
         {
             return Err(Problem::parameter("`cursor` leads nowhere any more"));
         }
-        let rows = app.store().runs(row.no, before, page.look()?)?;
-        let place = |run: &windlass_store::rows::RunRow| run.no.to_string();
+        let rows = app.store().executions(row.no, before, page.look()?)?;
+        let place = |run: &windlass_store::rows::ExecutionRow| run.no.to_string();
         page.page(&list, rows, place, |run| {
             Run::whole(app, definition.as_ref(), &run)
         })

@@ -19,8 +19,8 @@ use futures::stream::unfold;
 use serde_json::json;
 use tokio::sync::watch;
 use utoipa::ToSchema;
-use windlass_model::{Definition, InstanceId, RunNo, Status};
-use windlass_store::rows::{InstanceRow, RunRow};
+use windlass_model::{Definition, ExecutionNo, InstanceId, Status};
+use windlass_store::rows::{ExecutionRow, InstanceRow};
 
 use super::instances::find;
 use crate::app::{App, AppInner};
@@ -46,7 +46,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// One event of the stream.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it only says what is written")]
+#[expect(dead_code, reason = "it only describes the events")]
 pub(crate) struct StreamEvent {
     /// `node`, `started`, `status`, `gap` or `end`.
     event: String,
@@ -64,7 +64,7 @@ pub(crate) struct StreamEvent {
 /// goes on behind `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/instances/{id}/events", tag = "instances",
     params(("id" = uuid::Uuid, Path, description = "The run."),
-        ("Last-Event-ID" = Option<String>, Header, description = "What was the last one seen.")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client has seen.")),
     responses((status = 200, content_type = "text/event-stream", body = StreamEvent)))]
 pub(crate) async fn events(
     State(app): State<App>,
@@ -74,7 +74,7 @@ pub(crate) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Box<Problem>> {
     let id = InstanceId(id.uuid()?);
     let last = text_header(&headers, "last-event-id")?
-        .map(|text| text.parse().map(RunNo))
+        .map(|text| text.parse().map(ExecutionNo))
         .transpose()
         .map_err(|_| Problem::parameter("`Last-Event-ID` is none that this stream has given"))?;
     // Before the first look, so that nothing is missed in between.
@@ -113,7 +113,7 @@ struct Follow {
     definition: Option<std::sync::Arc<Definition>>,
     watching: Watching,
     /// The execution that was sent last.
-    last: Option<RunNo>,
+    last: Option<ExecutionNo>,
     /// The status that was sent last.
     status: Option<Status>,
     /// What is to be sent.
@@ -130,7 +130,7 @@ struct Follow {
 struct Found {
     row: InstanceRow,
     /// Oldest first.
-    runs: Vec<RunRow>,
+    runs: Vec<ExecutionRow>,
     /// There were more.
     gap: bool,
     /// How it ended, if it has.
@@ -185,7 +185,7 @@ impl Follow {
         }
     }
 
-    fn push(&mut self, name: &str, no: Option<RunNo>, data: &serde_json::Value) {
+    fn push(&mut self, name: &str, no: Option<ExecutionNo>, data: &serde_json::Value) {
         let event = Event::default().event(name).data(data.to_string());
         self.ready.push_back(match no {
             Some(no) => event.id(no.to_string()),
@@ -214,7 +214,7 @@ impl Follow {
 }
 
 /// What there is of a run behind an execution.
-fn look(app: &AppInner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Box<Problem>> {
+fn look(app: &AppInner, id: InstanceId, last: Option<ExecutionNo>) -> Result<Found, Box<Problem>> {
     // The head first: what it says has its executions in the store already.
     let row = find(app, id)?;
     let (mut runs, mut gap) = (Vec::new(), false);
@@ -224,7 +224,7 @@ fn look(app: &AppInner, id: InstanceId, last: Option<RunNo>) -> Result<Found, Bo
             return ControlFlow::Break(());
         }
         // Of thousands of executions only what is sent is kept.
-        runs.push(RunRow {
+        runs.push(ExecutionRow {
             output: None,
             logs: Vec::new(),
             ..run

@@ -190,7 +190,7 @@ fn otherwise(app: &AppInner, name: &str) -> Box<Problem> {
     };
     let reply = StatusCode::PRECONDITION_FAILED;
     Problem::new(reply, &codes::PRECONDITION, detail)
-        .help("Look at what is published, and send the request again with its `ETag`.")
+        .help("Read the published version, and send the request again with its `ETag`.")
 }
 
 /// The version to go back to.

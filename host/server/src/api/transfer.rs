@@ -75,7 +75,7 @@ pub(crate) struct ImportedRun {
             description = "The request says `unsigned`, and the caller lacks the permission \
             `imports.unsigned`; or it comes from a page in a browser that is not of this host."),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "There is a run of its id, somebody is at work on it, or it was \
+            description = "A run with this id exists, a member owns the run, or the run was \
             deleted."),
     ))]
 pub(crate) async fn import(

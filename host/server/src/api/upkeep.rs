@@ -65,7 +65,7 @@ pub(crate) struct NotIndexed {
 #[utoipa::path(post, path = "/api/v1/admin/refresh", tag = "admin", request_body = RefreshWish,
     responses((status = 200, body = Refreshed),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "Another process is at it, and does what was asked for.")))]
+            description = "Another process is doing the same, and carries this request out.")))]
 pub(crate) async fn refresh(
     State(app): State<App>,
     Document(wish): Document<RefreshWish>,
@@ -145,7 +145,7 @@ pub(crate) struct NotPublished {
 #[utoipa::path(post, path = "/api/v1/admin/reload", tag = "admin",
     responses((status = 200, body = Reloaded),
         (status = 409, body = Problem, content_type = "application/problem+json",
-            description = "Another process is at it, and does what was asked for.")))]
+            description = "Another process is doing the same, and carries this request out.")))]
 pub(crate) async fn reload(State(app): State<App>) -> Result<Json<Reloaded>, Box<Problem>> {
     let ask = app.ask(move |app| done(app.resources().definitions()?.reload()?));
     let done = ask.await?;
@@ -195,7 +195,7 @@ fn done<T>(upkept: Upkept<T>) -> Result<T, Box<Problem>> {
     match upkept {
         Upkept::Done(done) => Ok(done),
         Upkept::AlreadyInProgress => {
-            let detail = "another process is at it, and does what was asked for";
+            let detail = "another process is doing the same, and carries this request out";
             Err(Problem::new(StatusCode::CONFLICT, &IN_PROGRESS, detail)
                 .help("There is nothing to do; ask again to see how it came out."))
         }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use windlass_model::http::Respond;
-use windlass_model::{Digest, InstanceId, RunNo, RunStatus};
+use windlass_model::{Digest, ExecutionNo, ExecutionStatus, InstanceId};
 
 use super::Direct;
 use crate::app::{App, AppInner};
@@ -84,7 +84,7 @@ enum Look {
     /// The run has ended without it.
     Ended,
     /// Not yet; the newest execution that was seen.
-    Later(Option<RunNo>),
+    Later(Option<ExecutionNo>),
 }
 
 /// The answer of a node; none if it did not come in time.
@@ -151,7 +151,7 @@ fn look(
     id: InstanceId,
     node: &str,
     known: Option<NodeOfDefinition>,
-    last: Option<RunNo>,
+    last: Option<ExecutionNo>,
 ) -> Result<Option<(Look, NodeOfDefinition)>, Box<Problem>> {
     // The head first: when it says that the run has ended, all executions are in the store.
     let Some(row) = app.store().instance(id)? else {
@@ -170,7 +170,7 @@ fn look(
     let (mut newest, mut given) = (None, None);
     newer(app, row.no, last, |run| {
         newest = newest.or(Some(run.no));
-        if Some(run.node) == place.1 && run.status == RunStatus::Completed {
+        if Some(run.node) == place.1 && run.status == ExecutionStatus::Completed {
             given = Some(run.output);
         }
         ControlFlow::Continue(())

@@ -27,7 +27,10 @@ pub(super) fn the_same_request_again_finds_what_exists(harness: &dyn Harness) {
         (row.status, row.epoch, row.version),
         (Status::Pending, BORN_EPOCH, Version(0))
     );
-    assert_eq!((row.owner, row.last_run, row.created_ms), (None, None, 7));
+    assert_eq!(
+        (row.owner, row.last_execution, row.created_ms),
+        (None, None, 7)
+    );
     assert_eq!(
         (row.correlation.as_deref(), &*row.state),
         (Some("order 7"), &b"begun"[..])

@@ -94,7 +94,7 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
     let chains: Vec<Held> = (0..3).map(|_| member.born()).collect();
     let mut steps: Vec<Commit> = chains.iter().map(|held| loud(&member, held)).collect();
     // The number of a run that exists already cannot be written again.
-    steps[1].runs[0].no = steps[0].runs[0].no;
+    steps[1].executions[0].no = steps[0].executions[0].no;
     let answers = batch_of(&*member.store, steps);
     for place in [0, 2] {
         assert_eq!(*answers[place].as_ref().unwrap(), DONE);

@@ -28,18 +28,18 @@ pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> InstanceNo
     let no = held.fence.instance;
     let held = walked(member, held, steps, payload);
     let mut last = member.last(&held);
-    last.runs[0].previous = member.head(no).last_run;
+    last.executions[0].previous = member.head(no).last_execution;
     assert_eq!(member.commit(last), DONE);
     no
 }
 
 fn walked(member: &Member, mut held: Held, steps: u64, payload: &Payload) -> Held {
-    let mut last_run = None;
+    let mut last_execution = None;
     for step in 0..steps {
         let mut commit = member.chained(&held, step + 2);
         commit.triggers.push(member.trigger(1000 + step));
-        commit.runs[0].previous = last_run;
-        last_run = Some(commit.runs[0].no);
+        commit.executions[0].previous = last_execution;
+        last_execution = Some(commit.executions[0].no);
         commit.vars = vec![(ScopeNo(step), "v".into(), payload.clone())];
         commit.scopes = vec![(ScopeNo(step + 1), Some("open".into()))];
         let (list, index, output) = (Seq(1), u32::try_from(step).unwrap(), payload.clone());
@@ -153,7 +153,10 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         assert_eq!(member.store.items(no, Seq(1), 0, 9).unwrap(), []);
         assert_eq!(member.store.journal(no).unwrap(), []);
         assert_eq!(member.store.triggers(no).unwrap(), []);
-        assert_eq!(member.store.run(row.last_run.unwrap()).unwrap(), None);
+        assert_eq!(
+            member.store.execution(row.last_execution.unwrap()).unwrap(),
+            None
+        );
         assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 1);
         assert_eq!(member.store.counts().unwrap(), wanted);
         // The id is free again.
@@ -165,7 +168,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         assert_eq!(member.commit(member.last(&held)), DONE);
         forget(&member, no, i64::MAX, rows);
     }
-    assert_eq!(member.store.runs(kept, None, 9).unwrap().len(), 4);
+    assert_eq!(member.store.executions(kept, None, 9).unwrap().len(), 4);
     assert_eq!(member.store.counts().unwrap(), wanted);
 }
 

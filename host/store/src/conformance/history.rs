@@ -11,8 +11,8 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use windlass_model::{Incarnation, ScopeNo, Status};
 
-use super::history_kept::{self, PublishingOp};
-use super::history_outside::{self, OutsideOp};
+use super::history_kept::{self, PublishingStep};
+use super::history_outside::{self, OutsideStep};
 use super::history_set::{self, Set};
 use super::world::{DUE, Held, LEASE_MS, Member, batch};
 use super::{Harness, TestClock};
@@ -55,8 +55,8 @@ enum Op {
     Release(usize),
     Park(usize),
     Unpark,
-    PublishingOp(usize, PublishingOp),
-    OutsideOp(usize, OutsideOp),
+    Publishing(usize, PublishingStep),
+    Outside(usize, OutsideStep),
     Set(Set),
 }
 
@@ -101,8 +101,8 @@ fn op() -> impl Strategy<Value = Op> {
         }),
         16 => (which.clone(), kind, proptest::bool::weighted(0.15), which.clone())
             .prop_map(|(held, kind, stale, dress)| Op::Step { held, kind, stale, dress }),
-        6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::PublishingOp(by, op)),
-        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::OutsideOp(by, op)),
+        6 => (which.clone(), super::history_kept::op()).prop_map(|(by, op)| Op::Publishing(by, op)),
+        16 => (which.clone(), history_outside::op()).prop_map(|(by, op)| Op::Outside(by, op)),
         4 => history_set::op().prop_map(Op::Set),
         2 => which.clone().prop_map(Op::Mark),
         1 => which.clone().prop_map(Op::Release),
@@ -318,10 +318,8 @@ impl History<'_> {
                 })
             }
             Op::Unpark => Write::Unpark(Unpark),
-            Op::PublishingOp(by, op) => {
-                op.write(self.member(*by), &*self.model, &self.instances)?
-            }
-            Op::OutsideOp(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::Publishing(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
+            Op::Outside(by, op) => op.write(self.member(*by), &*self.model, &self.instances)?,
             Op::Set(op) => op.write(&*self.model),
         })
     }
@@ -451,7 +449,7 @@ impl History<'_> {
                 model.vars(no, ScopeNo::ROOT).unwrap()
             );
             assert_eq!(tested.output(no).unwrap(), model.output(no).unwrap());
-            let runs = |store: &Arc<dyn Store>| store.runs(no, None, 100).unwrap();
+            let runs = |store: &Arc<dyn Store>| store.executions(no, None, 100).unwrap();
             assert_eq!(runs(tested), runs(model));
         }
     }

@@ -14,7 +14,7 @@ use crate::{Store, Write};
 
 /// One thing that somebody does. The numbers choose among what there is.
 #[derive(Clone, Debug)]
-pub(super) enum PublishingOp {
+pub(super) enum PublishingStep {
     Publish {
         text: u8,
         bindings: u8,
@@ -42,7 +42,7 @@ pub(super) enum PublishingOp {
     Sweep(i64),
 }
 
-pub(super) fn op() -> impl Strategy<Value = PublishingOp> {
+pub(super) fn op() -> impl Strategy<Value = PublishingStep> {
     let (which, few) = (0..64_usize, 0..4_u8);
     let publish = (few.clone(), 0..16_u8, 0..16_u8);
     let plan = (
@@ -52,23 +52,23 @@ pub(super) fn op() -> impl Strategy<Value = PublishingOp> {
         any::<bool>(),
     );
     prop_oneof![
-        2 => publish.prop_map(|(text, bindings, schedules)| PublishingOp::Publish {
+        2 => publish.prop_map(|(text, bindings, schedules)| PublishingStep::Publish {
             text, bindings, schedules,
         }),
-        1 => Just(PublishingOp::Retract),
-        3 => plan.prop_map(|(which, overlap, stale, skip)| PublishingOp::Plan {
+        1 => Just(PublishingStep::Retract),
+        3 => plan.prop_map(|(which, overlap, stale, skip)| PublishingStep::Plan {
             which, overlap, stale, skip,
         }),
-        1 => (which.clone(), proptest::bool::weighted(0.1)).prop_map(|(which, stale)| PublishingOp::PutOff {
+        1 => (which.clone(), proptest::bool::weighted(0.1)).prop_map(|(which, stale)| PublishingStep::PutOff {
             which, stale,
         }),
-        1 => (few, 0..60_i64).prop_map(|(name, at_ms)| PublishingOp::Duty { name, at_ms }),
-        3 => (which, 39..43_i64).prop_map(|(which, before_ms)| PublishingOp::Forget { which, before_ms }),
-        1 => (0..80_i64).prop_map(PublishingOp::Sweep),
+        1 => (few, 0..60_i64).prop_map(|(name, at_ms)| PublishingStep::Duty { name, at_ms }),
+        3 => (which, 39..43_i64).prop_map(|(which, before_ms)| PublishingStep::Forget { which, before_ms }),
+        1 => (0..80_i64).prop_map(PublishingStep::Sweep),
     ]
 }
 
-impl PublishingOp {
+impl PublishingStep {
     /// The write of it, by this member.
     pub(super) fn write(
         &self,

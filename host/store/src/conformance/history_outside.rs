@@ -39,7 +39,7 @@ fn hash(bits: usize) -> Digest {
 
 /// One thing that somebody outside does. The numbers choose among what there is.
 #[derive(Clone, Debug)]
-pub(super) enum OutsideOp {
+pub(super) enum OutsideStep {
     Send { bits: usize, limit: u32, at_ms: i64 },
     GoOn { bits: usize, at_ms: i64 },
     Resume(usize),
@@ -49,18 +49,18 @@ pub(super) enum OutsideOp {
     Touch { bits: usize, at_ms: i64 },
 }
 
-pub(super) fn op() -> impl Strategy<Value = OutsideOp> {
+pub(super) fn op() -> impl Strategy<Value = OutsideStep> {
     let bits = 0..4096_usize;
     prop_oneof![
-        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| OutsideOp::Send {
+        6 => (bits.clone(), 1..3_u32, 0..90_i64).prop_map(|(bits, limit, at_ms)| OutsideStep::Send {
             bits, limit, at_ms,
         }),
-        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| OutsideOp::GoOn { bits, at_ms }),
-        1 => bits.clone().prop_map(OutsideOp::Resume),
-        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| OutsideOp::Queue { which, what }),
-        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| OutsideOp::Letter { which, what }),
-        3 => bits.clone().prop_map(OutsideOp::Schedule),
-        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| OutsideOp::Touch { bits, at_ms }),
+        2 => (bits.clone(), 30..90_i64).prop_map(|(bits, at_ms)| OutsideStep::GoOn { bits, at_ms }),
+        1 => bits.clone().prop_map(OutsideStep::Resume),
+        2 => (0..20_i64, 0..6_u8).prop_map(|(which, what)| OutsideStep::Queue { which, what }),
+        1 => (0..20_i64, 0..4_u8).prop_map(|(which, what)| OutsideStep::Letter { which, what }),
+        3 => bits.clone().prop_map(OutsideStep::Schedule),
+        4 => (bits, 0..50_i64).prop_map(|(bits, at_ms)| OutsideStep::Touch { bits, at_ms }),
     ]
 }
 
@@ -76,7 +76,7 @@ fn error() -> Failure {
     Failure::new(Class::Permanent, Code::new("WL-R001"), "it failed")
 }
 
-impl OutsideOp {
+impl OutsideStep {
     /// The write of it, by this member.
     pub(super) fn write(
         &self,

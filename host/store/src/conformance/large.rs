@@ -59,13 +59,13 @@ pub(super) fn large_payloads_become_blobs(harness: &dyn Harness) {
         token: windlass_model::Token(1),
     };
     let mut last = member.last(&Held { fence, trigger });
-    last.runs[0].output = Some(big.clone());
+    last.executions[0].output = Some(big.clone());
     last.finish.as_mut().unwrap().output = Some(big.clone());
     last.vars = vec![(ScopeNo::ROOT, "v".into(), big.clone())];
-    let run = last.runs[0].no;
+    let run = last.executions[0].no;
     assert_eq!(member.commit(last), DONE);
     assert_eq!(
-        member.store.run_output(run).unwrap(),
+        member.store.execution_output(run).unwrap(),
         Some(big_stored.clone())
     );
     assert_eq!(member.store.output(no).unwrap(), Some(big_stored.clone()));
@@ -86,7 +86,7 @@ pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
     for _ in 0..3 {
         let held = member.born();
         let mut step = member.step(&held);
-        step.runs[0].output = Some(payload.clone());
+        step.executions[0].output = Some(payload.clone());
         assert_eq!(member.commit(step), DONE);
     }
     let held = member.born();
@@ -99,10 +99,10 @@ pub(super) fn equal_blobs_are_one(harness: &dyn Harness) {
         digest: blob.digest,
         bytes,
     }];
-    step.runs[0].output = Some(stored.clone());
-    let run = step.runs[0].no;
+    step.executions[0].output = Some(stored.clone());
+    let run = step.executions[0].no;
     assert_eq!(member.commit(step), DONE);
-    assert_eq!(member.store.run_output(run).unwrap(), Some(stored));
+    assert_eq!(member.store.execution_output(run).unwrap(), Some(stored));
     assert_eq!(member.store.counts().unwrap().blobs, 1);
 }
 
@@ -145,7 +145,7 @@ pub(super) fn large_batches_are_answered_in_order(harness: &dyn Harness) {
     );
     let counts = member.store.counts().unwrap();
     assert_eq!((counts.unfinished, counts.triggers), (0, 0));
-    assert_eq!(counts.runs, 2 * CHAINS as u64);
+    assert_eq!(counts.executions, 2 * CHAINS as u64);
 }
 
 pub(super) fn many_submitters_are_all_answered(harness: &dyn Harness) {
@@ -176,5 +176,8 @@ pub(super) fn many_submitters_are_all_answered(harness: &dyn Harness) {
         }
     });
     member.write(Flush);
-    assert_eq!(member.store.counts().unwrap().runs, THREADS as u64 * STEPS);
+    assert_eq!(
+        member.store.counts().unwrap().executions,
+        THREADS as u64 * STEPS
+    );
 }

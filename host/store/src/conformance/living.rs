@@ -48,7 +48,7 @@ impl Member {
         assert_eq!((row.kind, claimed.claimed.len()), (expected, 1));
         let step = Commit {
             status,
-            runs: Vec::new(),
+            executions: Vec::new(),
             release: true,
             ..self.step(&self.held(&claimed.row, row))
         };
@@ -112,7 +112,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     assert_eq!(pause.kind, TriggerType::Pause);
     let step = Commit {
         status: Status::Paused,
-        runs: Vec::new(),
+        executions: Vec::new(),
         release: true,
         ..member.step(&member.held(row, pause))
     };
@@ -144,7 +144,7 @@ pub(super) fn what_is_at_work_when_its_instance_is_paused_is_kept(harness: &dyn 
     let pause = &claims.instances[0].claimed[0];
     let step = Commit {
         status: Status::Paused,
-        runs: Vec::new(),
+        executions: Vec::new(),
         ..member.step(&member.held(&claims.instances[0].row, pause))
     };
     assert_eq!(member.commit(step), DONE);
@@ -258,7 +258,7 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
         slices += 1;
         assert!(slices < 100);
     }
-    assert_eq!(store.runs(no, None, 100).unwrap(), []);
+    assert_eq!(store.executions(no, None, 100).unwrap(), []);
     assert_eq!(store.vars(no, ScopeNo(1)).unwrap(), []);
     // Its name stays taken until it is forgotten.
     let again = || {

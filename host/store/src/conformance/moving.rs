@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
 use windlass_model::{
-    Delivery, Digest, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, Status, TriggerId,
-    TriggerNo, TriggerType,
+    Delivery, Digest, ExecutionNo, InstanceId, InstanceNo, Payload, ScopeNo, Seq, Status,
+    TriggerId, TriggerNo, TriggerType,
 };
 
 use super::Harness;
@@ -21,7 +21,7 @@ use crate::write::{Commit, Fenced};
 /// More than any case has.
 const BOUNDS: Bounds = Bounds {
     rows: 1000,
-    runs: 1000,
+    executions: 1000,
     bytes: 1 << 20,
 };
 
@@ -34,7 +34,7 @@ impl Member {
     pub(super) fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
         let mut runs = FxHashMap::default();
         let no = self.numbers.instance().unwrap();
-        let records = taken.runs.iter().rev().map(|run| {
+        let records = taken.executions.iter().rev().map(|run| {
             let mut run = run.clone();
             let new = self.numbers.run().unwrap();
             runs.insert(run.no, new);
@@ -100,7 +100,7 @@ impl Member {
             vars,
             scopes: taken.scopes.clone(),
             items: taken.items.clone(),
-            runs: records,
+            executions: records,
             journal: taken.journal.clone(),
             mark: JournalRow {
                 at_ms: 60,
@@ -149,10 +149,10 @@ pub(super) fn another() -> InstanceId {
 
 /// What of a snapshot is the same wherever it lies, and whichever numbers it has.
 fn told(of: &Snapshot) -> String {
-    let runs = of.runs.iter().map(|run| {
+    let runs = of.executions.iter().map(|run| {
         let mut run = run.clone();
-        run.previous = run.previous.map(|_| RunNo(0));
-        (run.no, run.instance) = (RunNo(0), InstanceNo(0));
+        run.previous = run.previous.map(|_| ExecutionNo(0));
+        (run.no, run.instance) = (ExecutionNo(0), InstanceNo(0));
         run
     });
     let triggers = of.triggers.iter().map(|row| pending(row, TriggerNo(0)));
@@ -215,7 +215,7 @@ pub(super) fn what_is_put_in_is_as_it_was(harness: &dyn Harness) {
         assert_eq!(marks.count(), 1);
     }
     let taken = member.snapshot(ended);
-    assert!(!taken.runs.is_empty() && !taken.blobs.is_empty() && !taken.journal.is_empty());
+    assert!(!taken.executions.is_empty() && !taken.blobs.is_empty() && !taken.journal.is_empty());
     assert_eq!(member.store.snapshot(another(), BOUNDS).unwrap(), None);
 }
 
@@ -231,14 +231,14 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     for held in member.claim_all(60) {
         claimed.push(held.fence.instance);
         let mut last = member.last(&held);
-        last.runs[0].previous = member.head(held.fence.instance).last_run;
+        last.executions[0].previous = member.head(held.fence.instance).last_execution;
         assert_eq!(member.commit(last), DONE);
     }
     claimed.sort_unstable();
     assert_eq!(claimed, [no, new]);
     // The records of both lie behind each other, and neither sees those of the other one.
-    assert_eq!(member.store.runs(new, None, 10).unwrap().len(), 2);
-    assert_eq!(member.store.runs(no, None, 10).unwrap().len(), 2);
+    assert_eq!(member.store.executions(new, None, 10).unwrap().len(), 2);
+    assert_eq!(member.store.executions(no, None, 10).unwrap().len(), 2);
     // What came too early is as good for what is put in.
     let (_, id) = member.waiting("delivery");
     let taken = member.snapshot(id);
@@ -311,7 +311,7 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     let mut step = member.step(&held[0]);
     step.triggers = vec![member.trigger(9)];
     step.release = true;
-    step.runs[0].previous = member.head(new).last_run;
+    step.executions[0].previous = member.head(new).last_execution;
     assert_eq!(member.commit(step), DONE);
     let again = member.in_place(&taken);
     assert_eq!(member.write(again), Imported::Replaced { old: new });
@@ -450,7 +450,7 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
         if held.fence.instance == no {
             let mut last = member.last(&held);
             last.status = Status::Cancelled;
-            last.runs.clear();
+            last.executions.clear();
             assert_eq!(member.commit(last), DONE);
         }
     }
@@ -466,12 +466,15 @@ pub(super) fn what_is_taken_out_is_bounded(harness: &dyn Harness) {
     let payload = Payload::json(format!("\"{}\"", "x".repeat(1000)));
     let id = member.head(full(&member, 5, &payload)).id;
     let snapshot = |bounds| member.store.snapshot(id, bounds);
-    assert_eq!(snapshot(BOUNDS).unwrap().unwrap().runs.len(), 6);
-    let runs = snapshot(Bounds { runs: 2, ..BOUNDS })
-        .unwrap()
-        .unwrap()
-        .runs;
-    assert_eq!(runs, snapshot(BOUNDS).unwrap().unwrap().runs[..2]);
+    assert_eq!(snapshot(BOUNDS).unwrap().unwrap().executions.len(), 6);
+    let runs = snapshot(Bounds {
+        executions: 2,
+        ..BOUNDS
+    })
+    .unwrap()
+    .unwrap()
+    .executions;
+    assert_eq!(runs, snapshot(BOUNDS).unwrap().unwrap().executions[..2]);
     for bounds in [
         Bounds { rows: 4, ..BOUNDS },
         Bounds {
@@ -535,7 +538,7 @@ fn burst(member: &Member, no: InstanceNo) -> Vec<bool> {
     let mut steps = Vec::new();
     for seq in 2..5 {
         let mut step = member.chained(&held, seq);
-        step.runs.clear();
+        step.executions.clear();
         if seq == 4 {
             step.triggers[0].claimed = false;
             step.release = true;

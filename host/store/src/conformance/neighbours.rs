@@ -169,7 +169,7 @@ fn control(member: &Member, no: InstanceNo, kind: TriggerType, release: bool) {
     assert_eq!(trigger.kind, kind);
     let step = Commit {
         status,
-        runs: Vec::new(),
+        executions: Vec::new(),
         release,
         ..member.step(&member.held(row, trigger))
     };

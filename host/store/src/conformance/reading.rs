@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_model::limits::{COMPONENT_BYTES, SETTING_BYTES};
-use windlass_model::{BlobRef, Digest, InstanceId, InstanceNo, RunNo, ScopeNo, Status};
+use windlass_model::{BlobRef, Digest, ExecutionNo, InstanceId, InstanceNo, ScopeNo, Status};
 
 use super::Harness;
 use super::world::{DONE, Member, definition};
@@ -23,20 +23,20 @@ pub(super) fn runs_are_walked_back(harness: &dyn Harness) {
     let mut written = Vec::new();
     for seq in 2..8 {
         let mut step = member.chained(&held, seq);
-        step.runs[0].previous = last;
-        last = Some(step.runs[0].no);
-        written.push(step.runs[0].clone());
+        step.executions[0].previous = last;
+        last = Some(step.executions[0].no);
+        written.push(step.executions[0].clone());
         assert_eq!(member.commit(step), DONE);
         assert_eq!(member.commit(member.chained(&other, seq)), DONE);
         (held, other) = (held.next(), other.next());
     }
     written.reverse();
-    let runs = |before, limit| member.store.runs(no, before, limit).unwrap();
+    let runs = |before, limit| member.store.executions(no, before, limit).unwrap();
     assert_eq!(runs(None, 100), written);
     assert_eq!(runs(None, 2), written[..2]);
     assert_eq!(runs(Some(written[1].no), 3), written[2..5]);
     assert_eq!(runs(Some(written[5].no), 3), []);
-    let foreign = member.head(other.fence.instance).last_run;
+    let foreign = member.head(other.fence.instance).last_execution;
     assert_eq!(runs(foreign, 3), []);
 }
 
@@ -325,9 +325,9 @@ pub(super) fn what_is_not_there_is_none(harness: &dyn Harness) {
     assert_eq!(store.input(no).unwrap(), None);
     assert_eq!(store.output(no).unwrap(), None);
     assert_eq!(store.vars(no, ScopeNo::ROOT).unwrap(), []);
-    assert_eq!(store.run(RunNo(5)).unwrap(), None);
-    assert_eq!(store.run_output(RunNo(5)).unwrap(), None);
-    assert_eq!(store.runs(no, None, 5).unwrap(), []);
+    assert_eq!(store.execution(ExecutionNo(5)).unwrap(), None);
+    assert_eq!(store.execution_output(ExecutionNo(5)).unwrap(), None);
+    assert_eq!(store.executions(no, None, 5).unwrap(), []);
     assert_eq!(store.journal(no).unwrap(), []);
     assert_eq!(store.triggers(no).unwrap(), []);
     assert_eq!(store.definition(digest).unwrap(), None);

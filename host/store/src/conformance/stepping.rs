@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    Class, Code, Epoch, Failure, LogLine, Payload, RunStatus, ScopeNo, Seq, Status, Token,
+    Class, Code, Epoch, ExecutionStatus, Failure, LogLine, Payload, ScopeNo, Seq, Status, Token,
     TriggerState, TriggerType, Version,
 };
 
@@ -68,8 +68,8 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
         failure: Some(failure.clone()),
     });
     let fields = vec![("k".to_owned(), "v".to_owned())];
-    let mut second = member.run(&held, Some(step.runs[0].no));
-    second.status = RunStatus::Failed;
+    let mut second = member.run(&held, Some(step.executions[0].no));
+    second.status = ExecutionStatus::Failed;
     second.failure = Some(failure.clone());
     second.logs = vec![LogLine {
         level: "info".into(),
@@ -82,7 +82,7 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
         content_type: Some("text/plain".into()),
         ..Payload::json("x")
     });
-    step.runs.push(second.clone());
+    step.executions.push(second.clone());
     step.vars = vec![
         (ScopeNo::ROOT, "w".into(), Payload::json("true")),
         (ScopeNo::ROOT, "v".into(), Payload::json("")),
@@ -105,12 +105,18 @@ pub(super) fn a_step_is_read_back_whole(harness: &dyn Harness) {
         (None, Some(40), Some(failure))
     );
     assert_eq!(
-        (row.last_run, &*row.state),
+        (row.last_execution, &*row.state),
         (Some(second.no), &b"stepped"[..])
     );
     assert_eq!(member.store.output(no).unwrap(), None);
-    assert_eq!(member.store.run(second.no).unwrap(), Some(second.clone()));
-    assert_eq!(member.store.run_output(second.no).unwrap(), second.output);
+    assert_eq!(
+        member.store.execution(second.no).unwrap(),
+        Some(second.clone())
+    );
+    assert_eq!(
+        member.store.execution_output(second.no).unwrap(),
+        second.output
+    );
     assert_eq!(
         member.store.vars(no, ScopeNo::ROOT).unwrap(),
         [&vars[1], &vars[0]].map(|(_, name, value)| (name.clone(), value.clone()))
@@ -137,7 +143,7 @@ pub(super) fn steps_in_a_row_go_in_one_batch(harness: &dyn Harness) {
         (row.version, row.status, row.owner),
         (Version(9), Status::Completed, None)
     );
-    assert_eq!(member.store.counts().unwrap().runs, 9);
+    assert_eq!(member.store.counts().unwrap().executions, 9);
 }
 
 pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {

@@ -19,7 +19,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
     // What is left behind a tombstone goes at each store's own pace.
     let counts = Counts {
         instances: 0,
-        runs: 0,
+        executions: 0,
         blobs: 0,
         ..store.counts().unwrap()
     };
@@ -48,7 +48,7 @@ pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
 }
 
 fn instance(store: &dyn Store, no: InstanceNo, lines: &mut Vec<String>) {
-    let runs = store.runs(no, None, LIMIT).unwrap();
+    let runs = store.executions(no, None, LIMIT).unwrap();
     let scopes = store.scopes(no).unwrap();
     let mut lists: Vec<Seq> = runs.iter().flat_map(|run| [run.seq, run.first]).collect();
     lists.sort_unstable();

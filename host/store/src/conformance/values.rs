@@ -143,7 +143,7 @@ pub(super) fn any_text_is_kept_where_people_read_it(harness: &dyn Harness) {
     };
     let last = Commit {
         status: Status::Faulted,
-        runs: vec![run.clone()],
+        executions: vec![run.clone()],
         journal: vec![journal.clone()],
         finish: Some(Finish {
             output: None,
@@ -153,7 +153,7 @@ pub(super) fn any_text_is_kept_where_people_read_it(harness: &dyn Harness) {
     };
     assert_eq!(member.commit(last), DONE);
     assert_eq!(member.head(new.no).failure, Some(odd_failure()));
-    assert_eq!(member.store.runs(new.no, None, 9).unwrap(), [run]);
+    assert_eq!(member.store.executions(new.no, None, 9).unwrap(), [run]);
     assert_eq!(member.store.input(new.no).unwrap(), Some(odd()));
     assert_eq!(member.store.journal(new.no).unwrap(), [journal]);
 }

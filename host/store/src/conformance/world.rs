@@ -6,15 +6,15 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 use windlass_model::{
-    Digest, Incarnation, InstanceId, InstanceNo, Numbers, Payload, RunNo, RunStatus, Seq, Status,
-    Token, TriggerNo, TriggerType,
+    Digest, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Numbers, Payload,
+    Seq, Status, Token, TriggerNo, TriggerType,
 };
 
 use super::Harness;
 use crate::letters::{LetterQuery, LetterRow};
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, InstanceRow, NewInstance, NewTrigger,
-    PinsRow, RunRow, TriggerRow,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, InstanceRow, NewInstance,
+    NewTrigger, PinsRow, TriggerRow,
 };
 use crate::write::{
     Bury, Claim, ClaimScope, Claims, Commit, Committed, Fence, Finish, NewMember, OrFenced,
@@ -183,8 +183,8 @@ impl Member {
     }
 
     /// A record of the execution of what is held.
-    pub(crate) fn run(&self, held: &Held, previous: Option<RunNo>) -> RunRow {
-        RunRow {
+    pub(crate) fn run(&self, held: &Held, previous: Option<ExecutionNo>) -> ExecutionRow {
+        ExecutionRow {
             no: self.numbers.run().unwrap(),
             instance: held.fence.instance,
             previous,
@@ -193,7 +193,7 @@ impl Member {
             node: 3,
             kind: TriggerType::Start,
             attempt: 1,
-            status: RunStatus::Completed,
+            status: ExecutionStatus::Completed,
             started_ms: 20,
             took_us: 30,
             output: Some(Payload::json("\"out\"")),
@@ -210,7 +210,7 @@ impl Member {
             trigger: held.trigger,
             status: Status::Running,
             state: Bytes::from_static(b"stepped"),
-            runs: vec![self.run(held, None)],
+            executions: vec![self.run(held, None)],
             triggers: Vec::new(),
             removed: Vec::new(),
             vars: Vec::new(),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use windlass_model::{
-    BindingNo, Digest, Incarnation, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScheduleNo,
-    ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
+    BindingNo, Digest, ExecutionNo, Incarnation, InstanceId, InstanceNo, LetterNo, Payload,
+    ScheduleNo, ScopeNo, Seq, Status, Token, TriggerId, TriggerNo, TriggerState, UpkeepNo, Version,
 };
 
 use super::claim::Scan;
@@ -22,8 +22,8 @@ use crate::lives::Clear;
 use crate::published::{NewBinding, PublicationRow, ScheduleRow};
 use crate::retention::Forgotten;
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, InstanceRow, JournalRow, MemberRow,
-    NewInstance, NewTrigger, PinsRow, RunRow, Suspicion, TriggerRow, bounded,
+    BORN_EPOCH, BORN_VERSION, Created, DefinitionRow, ExecutionRow, InstanceRow, JournalRow,
+    MemberRow, NewInstance, NewTrigger, PinsRow, Suspicion, TriggerRow, bounded,
 };
 use crate::settings::Setting;
 use crate::write::{Commit, Committed, Fence, Fenced, Flush, OrFenced, Write, Wrote, with_verbs};
@@ -78,7 +78,7 @@ pub(super) struct Data {
     pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
-    pub(super) runs: BTreeMap<RunNo, RunRow>,
+    pub(super) executions: BTreeMap<ExecutionNo, ExecutionRow>,
     /// With the moment at which each was last written.
     pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,
     pub(super) blob_refs: BTreeSet<(InstanceNo, Digest)>,
@@ -222,7 +222,7 @@ impl Data {
                     epoch: BORN_EPOCH,
                     version: BORN_VERSION,
                     state: new.state.clone(),
-                    last_run: None,
+                    last_execution: None,
                     created_ms: new.created_ms,
                     finished_ms: None,
                     failure: None,
@@ -270,8 +270,8 @@ impl Data {
         let finished = commit.finish.is_some();
         let wanted: &[NewTrigger] = if finished { &[] } else { &commit.triggers };
         let others = wanted.get(1..).unwrap_or_default();
-        let runs = commit.runs.iter().map(|run| run.no);
-        self.check_new(false, others.iter().map(|trigger| trigger.no), runs)?;
+        let executions = commit.executions.iter().map(|execution| execution.no);
+        self.check_new(false, others.iter().map(|trigger| trigger.no), executions)?;
         for child in &commit.children {
             self.check_instance(child)?;
         }
@@ -290,8 +290,12 @@ impl Data {
                 self.remove_trigger(removed.no);
             }
         }
-        self.runs
-            .extend(commit.runs.iter().map(|run| (run.no, run.clone())));
+        self.executions.extend(
+            commit
+                .executions
+                .iter()
+                .map(|execution| (execution.no, execution.clone())),
+        );
         self.put_blobs(fence.instance, &commit.blobs, commit.at_ms);
         for payload in commit.payloads() {
             self.refer(fence.instance, payload);
@@ -348,8 +352,8 @@ impl Data {
         row.version.0 += 1;
         row.status = commit.status;
         row.state = commit.state.clone();
-        if let Some(last) = commit.runs.last() {
-            row.last_run = Some(last.no);
+        if let Some(last) = commit.executions.last() {
+            row.last_execution = Some(last.no);
         }
         if let Some(finish) = &commit.finish {
             row.finished_ms = Some(commit.at_ms);
@@ -427,15 +431,17 @@ impl Data {
         &self,
         instance_known: bool,
         triggers: impl IntoIterator<Item = TriggerNo>,
-        runs: impl IntoIterator<Item = RunNo>,
+        executions: impl IntoIterator<Item = ExecutionNo>,
     ) -> Result<()> {
         let known = instance_known
             || triggers
                 .into_iter()
                 .any(|no| self.triggers.contains_key(&no))
-            || runs.into_iter().any(|no| self.runs.contains_key(&no));
+            || executions
+                .into_iter()
+                .any(|no| self.executions.contains_key(&no));
         if known {
-            let text = "a write contradicts what is stored: its number is taken";
+            let text = "a write contradicts the stored rows: its number is taken";
             return Err(Error::new(codes::CONTRADICTION, text));
         }
         Ok(())

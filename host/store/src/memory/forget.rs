@@ -26,9 +26,11 @@ impl Data {
         for trigger in self.triggers_of(no) {
             self.remove_trigger(trigger);
         }
-        let mut last_run = instance.row.last_run;
-        while let Some(run) = last_run.and_then(|run| self.runs.remove(&run)) {
-            last_run = run.previous;
+        let mut last_execution = instance.row.last_execution;
+        while let Some(execution) =
+            last_execution.and_then(|execution| self.executions.remove(&execution))
+        {
+            last_execution = execution.previous;
         }
         self.reservations.retain(|(_, of)| *of != no);
         self.outside.retain(|_, named| named.instance != no);

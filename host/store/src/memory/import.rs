@@ -8,7 +8,7 @@ use super::data::{Data, Instance};
 use super::outside::Named;
 use crate::error::{Error, Result};
 use crate::letters::LetterBody;
-use crate::rows::{Created, NewBlob, RunRow};
+use crate::rows::{Created, ExecutionRow, NewBlob};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName, above};
 use crate::write::NewItem;
 
@@ -22,7 +22,11 @@ impl Data {
             return Ok(imported);
         }
         self.check_instance(&import.new)?;
-        self.check_new(false, [], import.runs.iter().map(|run| run.no))?;
+        self.check_new(
+            false,
+            [],
+            import.executions.iter().map(|execution| execution.no),
+        )?;
         let (mut epoch, mut version) = (0, 0);
         if let Some(row) = old.and_then(|old| self.instances.get(&old)) {
             (epoch, version) = (row.row.epoch.0, row.row.version.0);
@@ -124,8 +128,11 @@ impl Data {
         for payload in import.payloads() {
             self.refer(no, payload);
         }
-        let runs = import.runs.iter().map(|run| (run.no, run.clone()));
-        self.runs.extend(runs);
+        let executions = import
+            .executions
+            .iter()
+            .map(|execution| (execution.no, execution.clone()));
+        self.executions.extend(executions);
         for name in &import.names {
             let named = Named {
                 trigger: name.trigger,
@@ -190,7 +197,7 @@ impl Data {
                 .iter()
                 .filter_map(|no| self.triggers.get(no).cloned())
                 .collect(),
-            runs: self.newest(instance, bounds.runs),
+            executions: self.newest(instance, bounds.executions),
             journal: instance.journal.clone(),
             bookmarks: bookmarks.map(|mark| mark.bookmark.clone()).collect(),
             names,
@@ -201,10 +208,15 @@ impl Data {
         snapshot.admitted(bounds).map(Some)
     }
 
-    fn newest(&self, instance: &Instance, bound: u32) -> Vec<RunRow> {
-        let last = instance.row.last_run.and_then(|no| self.runs.get(&no));
-        let walk = std::iter::successors(last, |run| {
-            run.previous.and_then(|previous| self.runs.get(&previous))
+    fn newest(&self, instance: &Instance, bound: u32) -> Vec<ExecutionRow> {
+        let last = instance
+            .row
+            .last_execution
+            .and_then(|no| self.executions.get(&no));
+        let walk = std::iter::successors(last, |execution| {
+            execution
+                .previous
+                .and_then(|previous| self.executions.get(&previous))
         });
         walk.take(bound as usize).cloned().collect()
     }
@@ -225,7 +237,7 @@ impl Instance {
         row.status = import.status;
         row.epoch.0 = above(import.epoch.0, epoch);
         row.version.0 = above(import.version.0, version);
-        row.last_run = import.runs.last().map(|last| last.no);
+        row.last_execution = import.executions.last().map(|last| last.no);
         row.finished_ms = import.finished_ms;
         row.failure.clone_from(&import.failure);
         self.imported = Some(row.version);

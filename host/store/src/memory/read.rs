@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use parking_lot::MutexGuard;
 use windlass_model::{
-    BlobRef, BookmarkNo, Digest, InstanceId, InstanceNo, LetterNo, Payload, RunNo, ScopeNo, Seq,
-    TriggerId, TriggerState,
+    BlobRef, BookmarkNo, Digest, ExecutionNo, InstanceId, InstanceNo, LetterNo, Payload, ScopeNo,
+    Seq, TriggerId, TriggerState,
 };
 
 use super::MemoryStore;
@@ -22,7 +22,9 @@ use crate::prefix;
 use crate::published::{BindingRow, PublicationQuery, PublicationRow, ScheduleQuery, ScheduleRow};
 use crate::read::{Backlog, Counts, InstanceQuery, Reader, with_readers};
 use crate::retention::ExpiredRow;
-use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::rows::{
+    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+};
 use crate::stimuli::{BookmarkQuery, BookmarkRow, BufferedRow, QueuedRow, StimulusQuery};
 use crate::transfer::{Bounds, Snapshot};
 
@@ -132,35 +134,43 @@ impl Data {
         Ok(items.unwrap_or_default())
     }
 
-    fn run(&self, no: RunNo) -> Result<Option<RunRow>> {
-        Ok(self.runs.get(&no).cloned())
+    fn execution(&self, no: ExecutionNo) -> Result<Option<ExecutionRow>> {
+        Ok(self.executions.get(&no).cloned())
     }
 
-    fn run_output(&self, no: RunNo) -> Result<Option<Payload>> {
+    fn execution_output(&self, no: ExecutionNo) -> Result<Option<Payload>> {
         let data = self;
-        Ok(data.runs.get(&no).and_then(|run| run.output.clone()))
+        Ok(data
+            .executions
+            .get(&no)
+            .and_then(|execution| execution.output.clone()))
     }
 
-    fn runs(&self, instance: InstanceNo, before: Option<RunNo>, limit: u32) -> Result<Vec<RunRow>> {
+    fn executions(
+        &self,
+        instance: InstanceNo,
+        before: Option<ExecutionNo>,
+        limit: u32,
+    ) -> Result<Vec<ExecutionRow>> {
         let data = self;
         let mut next = match before {
             None => data
                 .instances
                 .get(&instance)
-                .and_then(|instance| instance.row.last_run),
+                .and_then(|instance| instance.row.last_execution),
             Some(before) => data
-                .runs
+                .executions
                 .get(&before)
-                .filter(|run| run.instance == instance)
-                .and_then(|run| run.previous),
+                .filter(|execution| execution.instance == instance)
+                .and_then(|execution| execution.previous),
         };
         let mut found = Vec::new();
         while found.len() < limit as usize {
-            let Some(run) = next.and_then(|no| data.runs.get(&no)) else {
+            let Some(execution) = next.and_then(|no| data.executions.get(&no)) else {
                 break;
             };
-            next = run.previous;
-            found.push(run.clone());
+            next = execution.previous;
+            found.push(execution.clone());
         }
         Ok(found)
     }
@@ -398,7 +408,7 @@ impl Data {
             unfinished: unfinished as u64,
             triggers: data.triggers.len() as u64,
             parked: parked as u64,
-            runs: data.runs.len() as u64,
+            executions: data.executions.len() as u64,
             blobs: data.blobs.len() as u64,
             bookmarks: data.stimuli.bookmarks.len() as u64,
             queued: kept(|kept| kept.ready_ms.is_some()),

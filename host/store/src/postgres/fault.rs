@@ -89,7 +89,7 @@ fn meaning(kind: Kind) -> Meaning {
         ),
         Kind::Contradiction => of(
             codes::CONTRADICTION,
-            "a write contradicts what is stored",
+            "a write contradicts the stored rows",
             "This is a fault of Windlass: please report it.",
         ),
         Kind::Unsendable => of(

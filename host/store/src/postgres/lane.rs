@@ -260,16 +260,16 @@ impl WriteConnection {
             return Ok(false);
         };
         let place = shared.target.place();
-        let unknown = |what: &str| {
-            let text = format!(
-                "{}; whether the write lasts cannot be found out: {what}",
-                explain(place, why)
-            );
-            Refused::Lost(
-                Error::new(codes::UNKNOWN_OUTCOME, text)
-                    .help("Check the server; what was not acknowledged is looked up at the start."),
-            )
-        };
+        let unknown =
+            |what: &str| {
+                let text = format!(
+                    "{}; whether the write lasts cannot be found out: {what}",
+                    explain(place, why)
+                );
+                Refused::Lost(Error::new(codes::UNKNOWN_OUTCOME, text).help(
+                    "Check the server; the host looks up unacknowledged writes when it starts.",
+                ))
+            };
         for _ in 0..QUESTIONS {
             let process = self.process;
             let connection = self.connected(shared).await;

@@ -93,7 +93,7 @@ impl Listening {
 /// Waits, where there is nothing to be observed.
 #[expect(
     clippy::disallowed_methods,
-    reason = "between attempts to reach a server, whose time is nobody's to inject"
+    reason = "between attempts to reach a server, whose clock no test can inject"
 )]
 pub(super) async fn pause(time: Duration) {
     tokio::time::sleep(time).await;

@@ -188,8 +188,8 @@ async fn write_imported<X: Transaction>(
     for item in &import.items {
         tx.put_item(no, item).await?;
     }
-    for run in &import.runs {
-        tx.insert_run(run).await?;
+    for execution in &import.executions {
+        tx.insert_execution(execution).await?;
     }
     for (place, entry) in (0_i64..).zip(&import.journal) {
         lives::insert_journal(tx, no, (0, place), entry).await?;
@@ -226,7 +226,7 @@ async fn write_head<X: Transaction>(
         import.status as u8,
         epoch,
         version,
-        import.runs.last().map(|last| last.no.0),
+        import.executions.last().map(|last| last.no.0),
         import.finished_ms,
         import.failure.as_ref().and_then(json),
         output,

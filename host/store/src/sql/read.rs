@@ -5,19 +5,21 @@
 
 use bytes::Bytes;
 use windlass_model::{
-    BlobRef, Digest, Incarnation, InstanceId, InstanceNo, Payload, RunNo, ScopeNo, Seq, TriggerId,
-    TriggerNo,
+    BlobRef, Digest, ExecutionNo, Incarnation, InstanceId, InstanceNo, Payload, ScopeNo, Seq,
+    TriggerId, TriggerNo,
 };
 
 use super::row::{bytes, check, flag, instance_unless_gone, int, small, summed, text, unsigned};
-use super::rows::{self, select_instance, select_run, select_trigger};
+use super::rows::{self, select_execution, select_instance, select_trigger};
 use super::{Moments, Row, Source, Sql, params, sql};
 use crate::error::Result;
 use crate::outside::{DueQuery, OutsideRow, TriggerTarget};
 use crate::prefix;
 use crate::read::{Backlog, Counts, InstanceQuery};
 use crate::retention::ExpiredRow;
-use crate::rows::{DefinitionRow, InstanceRow, JournalRow, MemberRow, PinsRow, RunRow, TriggerRow};
+use crate::rows::{
+    DefinitionRow, ExecutionRow, InstanceRow, JournalRow, MemberRow, PinsRow, TriggerRow,
+};
 use crate::sums::Of;
 
 /// A store that lies in tables.
@@ -167,24 +169,24 @@ pub(crate) fn items(
     })
 }
 
-pub(crate) fn run(tables: &impl Source, no: RunNo) -> Result<Option<RunRow>> {
-    let sql = select_run!("", "FROM run r WHERE r.no = ?1");
-    tables.one(sql, params![no.0], |row| rows::run(row))
+pub(crate) fn execution(tables: &impl Source, no: ExecutionNo) -> Result<Option<ExecutionRow>> {
+    let sql = select_execution!("", "FROM run r WHERE r.no = ?1");
+    tables.one(sql, params![no.0], |row| rows::execution(row))
 }
 
-pub(crate) fn run_output(tables: &impl Source, no: RunNo) -> Result<Option<Payload>> {
+pub(crate) fn execution_output(tables: &impl Source, no: ExecutionNo) -> Result<Option<Payload>> {
     let sql = sql!("SELECT output, output_meta{, sum|} FROM run WHERE no = ?1");
     one_payload(tables, sql, Of::Run, no.0)
 }
 
-pub(crate) fn runs(
+pub(crate) fn executions(
     tables: &impl Source,
     instance: InstanceNo,
-    before: Option<RunNo>,
+    before: Option<ExecutionNo>,
     limit: u32,
-) -> Result<Vec<RunRow>> {
+) -> Result<Vec<ExecutionRow>> {
     // Each record names the one before it.
-    let sql = select_run!(
+    let sql = select_execution!(
         "WITH RECURSIVE walk (no, place) AS ( \
             SELECT CASE WHEN CAST(?2 AS bigint) IS NULL \
                 THEN (SELECT last_run FROM instance WHERE no = ?1) \
@@ -196,7 +198,7 @@ pub(crate) fn runs(
         "FROM walk CROSS JOIN run r ON r.no = walk.no ORDER BY walk.place LIMIT ?3"
     );
     let key = params![instance.0, before.map(|no| no.0), limit];
-    tables.all(sql, key, |row| rows::run(row))
+    tables.all(sql, key, |row| rows::execution(row))
 }
 
 pub(crate) fn journal(tables: &impl Source, instance: InstanceNo) -> Result<Vec<JournalRow>> {
@@ -336,7 +338,7 @@ pub(crate) fn counts(tables: &impl Source) -> Result<Counts> {
             unfinished: unsigned(row, 1)?,
             triggers: unsigned(row, 2)?,
             parked: unsigned(row, 3)?,
-            runs: unsigned(row, 4)?,
+            executions: unsigned(row, 4)?,
             blobs: unsigned(row, 5)?,
             bookmarks: unsigned(row, 6)?,
             queued: unsigned(row, 7)?,

@@ -2,8 +2,8 @@
 //! what they make. Claims read by these, too, so each is compiled for the rows of each backend.
 
 use windlass_model::{
-    Epoch, Incarnation, InstanceId, InstanceNo, RunNo, RunStatus, Seq, Status, Token, TriggerNo,
-    TriggerState, TriggerType, Version,
+    Epoch, ExecutionNo, ExecutionStatus, Incarnation, InstanceId, InstanceNo, Seq, Status, Token,
+    TriggerNo, TriggerState, TriggerType, Version,
 };
 
 use super::Row;
@@ -12,7 +12,7 @@ use super::row::{
     summed, text_if_any, unsigned, uuid, variant,
 };
 use crate::error::Result;
-use crate::rows::{InstanceRow, Parent, RunRow, Suspicion, TriggerRow};
+use crate::rows::{ExecutionRow, InstanceRow, Parent, Suspicion, TriggerRow};
 use crate::sums::{Of, of_state};
 
 /// Selects what [`instance`] reads; to be followed by `WHERE`. The joins are in the order in which
@@ -66,7 +66,7 @@ macro_rules! select_trigger {
 pub(crate) use select_trigger;
 
 /// Selects what [`run`] reads, of the records `r`; to be followed by the rest.
-macro_rules! select_run {
+macro_rules! select_execution {
     ($before:literal, $rest:literal) => {
         $crate::sql::sql!(concat!(
             $before,
@@ -77,7 +77,7 @@ macro_rules! select_run {
         ))
     };
 }
-pub(crate) use select_run;
+pub(crate) use select_execution;
 
 pub(crate) fn instance(row: &(impl Row + ?Sized)) -> Result<InstanceRow> {
     let (no, version) = (int(row, 0)?, int(row, 9)?);
@@ -96,7 +96,7 @@ pub(crate) fn instance(row: &(impl Row + ?Sized)) -> Result<InstanceRow> {
         epoch: Epoch(int(row, 8)?),
         version: Version(version),
         state,
-        last_run: int_if_any(row, 11)?.map(RunNo),
+        last_execution: int_if_any(row, 11)?.map(ExecutionNo),
         created_ms: int(row, 12)?,
         finished_ms: int_if_any(row, 13)?,
         failure: json_if_any(row, 14)?,
@@ -137,18 +137,18 @@ pub(crate) fn trigger(row: &(impl Row + ?Sized)) -> Result<TriggerRow> {
     })
 }
 
-pub(crate) fn run(row: &(impl Row + ?Sized)) -> Result<RunRow> {
+pub(crate) fn execution(row: &(impl Row + ?Sized)) -> Result<ExecutionRow> {
     let no = int(row, 0)?;
-    Ok(RunRow {
-        no: RunNo(no),
+    Ok(ExecutionRow {
+        no: ExecutionNo(no),
         instance: InstanceNo(int(row, 1)?),
-        previous: int_if_any(row, 2)?.map(RunNo),
+        previous: int_if_any(row, 2)?.map(ExecutionNo),
         seq: Seq(unsigned(row, 3)?),
         first: Seq(unsigned(row, 4)?),
         node: small(row, 5)?,
         kind: variant(row, 6, TriggerType::from_stored)?,
         attempt: small(row, 7)?,
-        status: variant(row, 8, RunStatus::from_stored)?,
+        status: variant(row, 8, ExecutionStatus::from_stored)?,
         started_ms: int(row, 9)?,
         took_us: unsigned(row, 10)?,
         failure: json_if_any(row, 11)?,
@@ -177,6 +177,6 @@ pub(crate) fn forgettable(
     };
     let over = over && variant(row, 0, Status::from_stored)?.is_final();
     let begun = !flag(row, 3)?;
-    let last_run = int_if_any(row, 2)?;
-    Ok((over || begun).then_some((begun, last_run)))
+    let last_execution = int_if_any(row, 2)?;
+    Ok((over || begun).then_some((begun, last_execution)))
 }

@@ -7,11 +7,11 @@ use super::read::{Tables, definition, entry, output, pins};
 use super::row::{
     bytes, check, digest, flag, int, int_if_any, small, summed, text, unsigned, uuid,
 };
-use super::rows::{self, select_instance, select_run, select_trigger};
+use super::rows::{self, select_execution, select_instance, select_trigger};
 use super::stimuli::{bookmark_of, select_bookmark};
 use super::{Row, Source, params, sql};
 use crate::error::{Error, Result};
-use crate::rows::{NewBlob, RunRow};
+use crate::rows::{ExecutionRow, NewBlob};
 use crate::sums::Of;
 use crate::transfer::{Bounds, Snapshot, TriggerName};
 use crate::write::NewItem;
@@ -74,7 +74,7 @@ fn at(moment: &impl Source, id: InstanceId, bounds: Bounds) -> Result<Option<Sna
             limited(),
             |row| rows::trigger(row),
         )?,
-        runs: runs(moment, no, bounds)?,
+        executions: executions(moment, no, bounds)?,
         journal: moment.all(
             sql!(
                 "SELECT at_ms, kind, detail FROM journal WHERE instance = ?1 \
@@ -166,8 +166,8 @@ fn item(row: &dyn Row, no: i64) -> Result<NewItem> {
 }
 
 /// The newest records, as many as are allowed.
-fn runs(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<RunRow>> {
-    let sql = select_run!(
+fn executions(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<ExecutionRow>> {
+    let sql = select_execution!(
         "WITH RECURSIVE walk (no, place, bytes) AS ( \
             SELECT last_run, CAST(1 AS bigint), CAST(0 AS bigint) FROM instance WHERE no = ?1 \
             UNION ALL \
@@ -178,7 +178,9 @@ fn runs(moment: &impl Source, no: i64, bounds: Bounds) -> Result<Vec<RunRow>> {
         ORDER BY walk.place LIMIT ?2"
     );
     let bytes = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
-    moment.all(sql, params![no, bounds.runs, bytes], |row| rows::run(row))
+    moment.all(sql, params![no, bounds.executions, bytes], |row| {
+        rows::execution(row)
+    })
 }
 
 fn name(row: &dyn Row) -> Result<TriggerName> {

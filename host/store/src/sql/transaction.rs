@@ -19,7 +19,7 @@ use super::{Param, Row, Sql};
 use crate::error::{Error, Result};
 use crate::lives::Clear;
 use crate::retention::{Forget, Forgotten, Swept};
-use crate::rows::{Created, DefinitionRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::rows::{Created, DefinitionRow, ExecutionRow, NewBlob, NewInstance, NewTrigger};
 use crate::stimuli::{NewBookmark, Resume, Send, SendOutcome, Sent};
 use crate::transfer::Import;
 use crate::write::{
@@ -93,7 +93,7 @@ pub(crate) trait Transaction {
         read: impl Fn(&dyn Row) -> Result<T>,
     ) -> Done<Self, T> {
         let found = self.one(sql, params, read).await?;
-        found.ok_or_else(|| Error::corrupt("less than what was written").into())
+        found.ok_or_else(|| Error::corrupt("fewer rows than were written").into())
     }
 
     /// How many rows a statement changes.
@@ -192,7 +192,7 @@ pub(crate) trait Transaction {
     async fn put_item(&mut self, instance: i64, item: &NewItem) -> Done<Self, ()>;
 
     /// Writes the record of an execution.
-    async fn insert_run(&mut self, run: &RunRow) -> Done<Self, ()>;
+    async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<Self, ()>;
 
     /// Writes bookmarks of an instance, and lets them meet what has been buffered.
     async fn add_bookmarks(
@@ -265,7 +265,7 @@ macro_rules! forward_to_session {
             refer(instance: i64, payload: &Payload) -> ();
             put_var(instance: i64, scope: ScopeNo, name: &str, value: &Payload) -> ();
             put_item(instance: i64, item: &NewItem) -> ();
-            insert_run(run: &RunRow) -> ();
+            insert_execution(execution: &ExecutionRow) -> ();
             definition_of(row: &DefinitionRow) -> i64;
             reserved_by(key: &str) -> Option<InstanceId>;
             reserve(instance: i64, keys: &[String]) -> ();

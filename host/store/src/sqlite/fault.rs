@@ -117,7 +117,7 @@ fn meaning(primary: i32) -> Meaning {
         ),
         ffi::SQLITE_CONSTRAINT => meaning(
             codes::CONTRADICTION,
-            "a write contradicts what is stored",
+            "a write contradicts the stored rows",
             "This is a fault of Windlass: please report it.",
             false,
         ),

@@ -309,8 +309,8 @@ fn missing(store: &Path, mark: &Path, expected: i64, found: i64) -> Error {
         mark.display()
     );
     Error::new(codes::WENT_BACK, text).help(
-        "Put back the newest files of the store, its log included. To go on without what is \
-         missing, say so with `windlass store restore`.",
+        "Put back the newest files of the store, its log included. To continue without the \
+         missing writes, accept the loss with `windlass store restore`.",
     )
 }
 

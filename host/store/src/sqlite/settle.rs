@@ -101,8 +101,8 @@ fn trace(connection: &Connection, item: &Item) -> Result<Option<bool>, Fault> {
             .and_then(|mut statement| statement.exists([no]))
     };
     match (&item.write, answer) {
-        (Write::Commit(commit), Wrote::Commit(Ok(_))) => match commit.runs.first() {
-            Some(run) => exists("SELECT 1 FROM run WHERE no = ?1", run.no.0).map(Some),
+        (Write::Commit(commit), Wrote::Commit(Ok(_))) => match commit.executions.first() {
+            Some(execution) => exists("SELECT 1 FROM run WHERE no = ?1", execution.no.0).map(Some),
             None => version_reached(connection, commit),
         },
         (Write::Create(new), Wrote::Create(Ok(Created::New))) => {

@@ -76,7 +76,7 @@ fn left_behind(path: &Path, what: &str, left: &Path) -> Error {
     );
     Error::new(codes::LEFT_BEHIND, text).help(
         "Put the file back, or a backup with `windlass store restore FILE`. To begin with an empty \
-         store, move what is left of the old one away.",
+         store, move the files that are left of the old one away.",
     )
 }
 

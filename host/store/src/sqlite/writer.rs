@@ -261,8 +261,9 @@ impl Work {
                     "{why}; whether the write lasts cannot be found out: {}",
                     explain(&shared.path, &error)
                 );
-                let unknown = Error::new(codes::UNKNOWN_OUTCOME, text)
-                    .help("Check the disk; what was not acknowledged is looked up at the start.");
+                let unknown = Error::new(codes::UNKNOWN_OUTCOME, text).help(
+                    "Check the disk; the host looks up unacknowledged writes when it starts.",
+                );
                 self.round.fail(size, &unknown);
                 self.round.answer(size);
             }

@@ -7,7 +7,7 @@ use windlass_model::{
 };
 
 use crate::letters::NewDeadLetter;
-use crate::rows::{JournalRow, NewBlob, NewInstance, NewTrigger, RunRow};
+use crate::rows::{ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger};
 use crate::stimuli::{NewBookmark, NewStimulus};
 
 /// The answer of a verb whose fence may fail.
@@ -75,7 +75,7 @@ pub struct Commit {
     /// The engine's state from now on.
     pub state: Bytes,
     /// Executions to record, oldest first. The last one becomes the instance's last run.
-    pub runs: Vec<RunRow>,
+    pub executions: Vec<ExecutionRow>,
     /// Successors.
     pub triggers: Vec<NewTrigger>,
     /// Other triggers of the instance that are not wanted any more.
@@ -123,7 +123,10 @@ pub struct Commit {
 impl Commit {
     /// Every value that the step writes.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = &Payload> {
-        let outputs = self.runs.iter().filter_map(|run| run.output.as_ref());
+        let outputs = self
+            .executions
+            .iter()
+            .filter_map(|execution| execution.output.as_ref());
         let vars = self.vars.iter().map(|(_, _, value)| value);
         let items = self.items.iter().map(|item| &item.output);
         let finish = self.finish.as_ref();

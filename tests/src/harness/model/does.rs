@@ -1,7 +1,7 @@
 //! What the nodes of a plan do: as a workflow has them, and as records show it.
 
 use serde_json::{Value, json};
-use windlass_model::RunStatus;
+use windlass_model::ExecutionStatus;
 
 use super::{CHILD, GO};
 use crate::harness::Dice;
@@ -98,26 +98,28 @@ impl Does {
     }
 
     /// The executions on record once the node has run, as attempt and status.
-    pub(super) fn records(self) -> Vec<(u32, RunStatus)> {
+    pub(super) fn records(self) -> Vec<(u32, ExecutionStatus)> {
         match self {
             Self::Flaky(until) => {
                 let mut records: Vec<_> = (1..until)
-                    .map(|attempt| (attempt, RunStatus::WaitingRetry))
+                    .map(|attempt| (attempt, ExecutionStatus::WaitingRetry))
                     .collect();
-                records.push((until, RunStatus::Completed));
+                records.push((until, ExecutionStatus::Completed));
                 records
             }
             Self::Poll(times) => suspended(times),
             Self::Wait(_) | Self::Ask | Self::Each(_) | Self::Call => suspended(1),
-            Self::Fail => vec![(1, RunStatus::Failed)],
-            Self::Effect | Self::Echo | Self::Set | Self::Choose => vec![(1, RunStatus::Completed)],
+            Self::Fail => vec![(1, ExecutionStatus::Failed)],
+            Self::Effect | Self::Echo | Self::Set | Self::Choose => {
+                vec![(1, ExecutionStatus::Completed)]
+            }
         }
     }
 }
 
 /// Suspended so many times, and then completed.
-fn suspended(times: u32) -> Vec<(u32, RunStatus)> {
-    let mut records = vec![(1, RunStatus::Suspended); times as usize];
-    records.push((1, RunStatus::Completed));
+fn suspended(times: u32) -> Vec<(u32, ExecutionStatus)> {
+    let mut records = vec![(1, ExecutionStatus::Suspended); times as usize];
+    records.push((1, ExecutionStatus::Completed));
     records
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use does::Does;
 use serde_json::{Map, Value, json};
-use windlass_model::{RunStatus, Status};
+use windlass_model::{ExecutionStatus, Status};
 
 use super::dice::Dice;
 use super::look::{Look, Record};
@@ -169,7 +169,7 @@ impl Plan {
         let n = input_of(look, run)?;
         let records = look.records(run);
         let say = |what: String| Err(format!("{what}\nthe run: {run:#?}\nit did: {records:#?}"));
-        let mut did: BTreeMap<&str, Vec<(u32, RunStatus)>> = BTreeMap::new();
+        let mut did: BTreeMap<&str, Vec<(u32, ExecutionStatus)>> = BTreeMap::new();
         for record in &records {
             did.entry(&record.node)
                 .or_default()
@@ -211,7 +211,7 @@ impl Plan {
             let title = item(index);
             let did = did.remove(title.as_str()).unwrap_or_default();
             let items = if running.contains(&index) { items } else { 0 };
-            let expected = vec![(1, RunStatus::Completed); items];
+            let expected = vec![(1, ExecutionStatus::Completed); items];
             if !(did == expected || lost && did.len() <= items) {
                 return say(format!("{items} items had to do {title}: {did:?}"));
             }
@@ -285,10 +285,12 @@ fn index_before(index: usize) -> Option<usize> {
 }
 
 /// Whether a node that was given up did what it had to, as far as it came.
-fn begins(expected: &[(u32, RunStatus)], did: &[(u32, RunStatus)]) -> bool {
+fn begins(expected: &[(u32, ExecutionStatus)], did: &[(u32, ExecutionStatus)]) -> bool {
     let well: Vec<_> = did
         .iter()
-        .filter(|(_, status)| !matches!(status, RunStatus::Failed | RunStatus::Cancelled))
+        .filter(|(_, status)| {
+            !matches!(status, ExecutionStatus::Failed | ExecutionStatus::Cancelled)
+        })
         .copied()
         .collect();
     expected.starts_with(&well) && did.len() <= well.len() + 1

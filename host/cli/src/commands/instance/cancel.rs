@@ -9,7 +9,7 @@ use crate::exit::Exit;
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The request is written down, and carried out by whoever runs the run: \
+    after_help = "The command stores the request, and the owner of the run carries it out: \
     `windlass instance result ID --wait` waits for the end."
 )]
 pub(crate) struct Arguments {

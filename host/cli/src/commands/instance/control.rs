@@ -23,8 +23,8 @@ pub(crate) struct Run {
 /// The arguments of `instance pause`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The request is written down, and carried out by whoever runs the run. Events \
-    and times that come while it is paused are kept, and act when it goes on."
+    after_help = "The command stores the request, and the owner of the run carries it out. Events \
+    and times that come while the run is paused are kept, and act when the run continues."
 )]
 pub(crate) struct Pause {
     /// The id of the run, or its beginning

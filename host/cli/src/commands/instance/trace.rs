@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use windlass_model::{Failure, LogLine, RunStatus};
+use windlass_model::{ExecutionStatus, Failure, LogLine};
 
 use super::took;
 use crate::api as answer;
@@ -67,7 +67,7 @@ impl Arguments {
             0 | 1 => String::new(),
             attempt => format!("  attempt {attempt}"),
         };
-        let status: Option<RunStatus> = read(item, "status");
+        let status: Option<ExecutionStatus> = read(item, "status");
         // Writing into a string cannot fail.
         let _ = writeln!(
             said,
@@ -82,7 +82,7 @@ impl Arguments {
             let _ = writeln!(said, "{:16}{}", "", paint.bad(failure));
         }
         for name in read::<Vec<String>>(item, "skipped").unwrap_or_default() {
-            let mark = mark(RunStatus::Skipped, paint);
+            let mark = mark(ExecutionStatus::Skipped, paint);
             let _ = writeln!(said, "{:14}{mark} {}", "", paint.dim(name));
         }
         if self.logs {
@@ -119,13 +119,13 @@ fn at_ms(item: &Value, key: &str) -> i64 {
 }
 
 /// The sign that stands for a status.
-pub(crate) fn mark(status: RunStatus, paint: Paint) -> String {
+pub(crate) fn mark(status: ExecutionStatus, paint: Paint) -> String {
     match status {
-        RunStatus::Completed => paint.good('✓'),
-        RunStatus::WaitingRetry => paint.warning('↻'),
-        RunStatus::Failed => paint.bad('✗'),
-        RunStatus::Suspended => paint.warning('…'),
-        RunStatus::Cancelled => paint.warning('⊘'),
-        RunStatus::Skipped => paint.dim('-'),
+        ExecutionStatus::Completed => paint.good('✓'),
+        ExecutionStatus::WaitingRetry => paint.warning('↻'),
+        ExecutionStatus::Failed => paint.bad('✗'),
+        ExecutionStatus::Suspended => paint.warning('…'),
+        ExecutionStatus::Cancelled => paint.warning('⊘'),
+        ExecutionStatus::Skipped => paint.dim('-'),
     }
 }

@@ -16,7 +16,7 @@ use crate::input;
 /// The arguments.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The trigger does not keep the run open: what is left when the run ends \
+    after_help = "The trigger does not keep the run open: a trigger that is left when the run ends \
     is closed. The same --id with the same arguments is the same trigger, which takes --at: \
     --in counts from now, and so is another time whenever it is said."
 )]
@@ -83,7 +83,8 @@ impl Schedule {
         match input::parse(&self.input)? {
             Value::Object(map) => Ok(Some(map)),
             _ => {
-                let text = "What is merged into the variables is a JSON object";
+                let text =
+                    "The payload, which is merged into the variables, has to be a JSON object";
                 let help = "Write `--input '{\"name\": 5}'` or `--input name=5`.";
                 Err(Expected::new(codes::INPUT, text).help(help))
             }

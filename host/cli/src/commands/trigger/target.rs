@@ -120,6 +120,6 @@ fn unreadable(named: &str) -> Expected {
 pub(super) fn missing(named: &str) -> Expected {
     let text = format!("Trigger {named} does not exist");
     Expected::new(codes::NO_TRIGGER, text)
-        .help("`windlass trigger list` shows what is pending.")
+        .help("`windlass trigger list` shows the pending triggers.")
         .exit(Exit::NotFound)
 }

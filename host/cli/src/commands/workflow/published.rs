@@ -237,6 +237,6 @@ impl Retract {
 pub(crate) fn missing(name: &str) -> Expected {
     let text = format!("No workflow `{name}` is published");
     Expected::new(codes::NO_WORKFLOW, text)
-        .help("`windlass workflow list` shows what is; `workflow publish FILE` publishes.")
+        .help("`windlass workflow list` shows the published workflows; `workflow publish FILE` publishes one.")
         .exit(Exit::NotFound)
 }

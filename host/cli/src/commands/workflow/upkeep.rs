@@ -24,8 +24,8 @@ pub(crate) struct Refresh {
 /// The arguments of `workflow reload`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Whatever a file says that differs from what is published is published, also \
-    where somebody has published another version by hand."
+    after_help = "The host publishes each file that differs from its published version, also \
+    where a user has published another version by hand."
 )]
 pub(crate) struct Reload {}
 

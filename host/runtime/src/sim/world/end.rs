@@ -30,7 +30,7 @@ impl World {
             if Some(row.status) != end || row.owner.is_some() {
                 return Err(format!("run {no} ended as {end:?} and is {row:?}"));
             }
-            let runs = self.root.runs(no, None, u32::MAX).unwrap();
+            let runs = self.root.executions(no, None, u32::MAX).unwrap();
             if runs.len() != executions {
                 let there = runs.len();
                 return Err(format!("run {no} has {there} records of {executions}"));

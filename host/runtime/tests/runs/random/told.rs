@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_model::{Failure, InstanceId, Payload, ScopeNo};
 use windlass_store::Store;
-use windlass_store::rows::{InstanceRow, RunRow};
+use windlass_store::rows::{ExecutionRow, InstanceRow};
 
 use super::flow::Workflow;
 use super::model::{Fault, Net, Reported, Seen, Shown};
@@ -50,7 +50,7 @@ impl Told {
         for child in store.children(row.no, None, u32::MAX).unwrap() {
             children.push(Self::of_row(store, &child, workflows)?);
         }
-        let mut rows = store.runs(row.no, None, u32::MAX).unwrap();
+        let mut rows = store.executions(row.no, None, u32::MAX).unwrap();
         rows.reverse();
         let records = rows.into_iter().map(|row| seen(row, &net, &children));
         let vars = store.vars(row.no, ScopeNo::ROOT).unwrap().into_iter();
@@ -87,7 +87,7 @@ fn incident(detail: &[u8]) -> (String, Fault) {
     (text("/node"), fault)
 }
 
-fn seen(row: RunRow, net: &Net<'_>, children: &[Told]) -> Seen {
+fn seen(row: ExecutionRow, net: &Net<'_>, children: &[Told]) -> Seen {
     let node = usize::try_from(row.node).unwrap();
     let called = || children.iter().find(|it| it.reports_to == Some(row.seq.0));
     let child = net

@@ -17,7 +17,7 @@ use super::extras;
 use super::facts::Facts;
 use crate::postgres::shared::Known;
 use crate::rows::{
-    BORN_EPOCH, BORN_VERSION, Created, JournalRow, NewBlob, NewInstance, NewTrigger, RunRow,
+    BORN_EPOCH, BORN_VERSION, Created, ExecutionRow, JournalRow, NewBlob, NewInstance, NewTrigger,
 };
 use crate::stimuli::NewBookmark;
 use crate::write::{Commit, Committed, Fenced, Finish, OrFenced, Write, Wrote};
@@ -28,7 +28,7 @@ pub(super) struct Batch<'w> {
     pub(super) members: BTreeSet<i64>,
     pub(super) heads: BTreeMap<i64, Head<'w>>,
     pub(super) rows: BTreeMap<i64, Row<'w>>,
-    pub(super) runs: Vec<&'w RunRow>,
+    pub(super) executions: Vec<&'w ExecutionRow>,
     /// With instance, version and place.
     pub(super) journal: Vec<(i64, i64, i64, &'w JournalRow)>,
     /// By instance, scope and name.
@@ -68,7 +68,7 @@ pub(super) struct Head<'w> {
     pub(super) owner: Option<i64>,
     pub(super) version: i64,
     pub(super) status: Status,
-    pub(super) last_run: Option<i64>,
+    pub(super) last_execution: Option<i64>,
     pub(super) state: &'w [u8],
     /// With when that was.
     pub(super) finish: Option<(&'w Finish, i64)>,
@@ -193,7 +193,7 @@ impl<'w> Batch<'w> {
             owner,
             version: BORN_VERSION.0,
             status: Status::Pending,
-            last_run: None,
+            last_execution: None,
             state: &new.state,
             finish: None,
             carries: 0,
@@ -239,7 +239,7 @@ impl<'w> Batch<'w> {
         for trigger in others {
             self.insert_row(no, trigger, trigger.claimed);
         }
-        self.runs.extend(&commit.runs);
+        self.executions.extend(&commit.executions);
         for (place, entry) in (0_i64..).zip(&commit.journal) {
             self.journal.push((no, version, place, entry));
         }
@@ -442,7 +442,7 @@ impl<'w> Head<'w> {
             owner: Some(fence.incarnation.0),
             version: fence.version.0,
             status: commit.status,
-            last_run: None,
+            last_execution: None,
             state: &commit.state,
             finish: None,
             carries: 0,
@@ -454,8 +454,8 @@ impl<'w> Head<'w> {
         self.version += 1;
         self.status = commit.status;
         self.state = &commit.state;
-        if let Some(last) = commit.runs.last() {
-            self.last_run = Some(last.no.0);
+        if let Some(last) = commit.executions.last() {
+            self.last_execution = Some(last.no.0);
         }
         if let Some(finish) = &commit.finish {
             self.finish = Some((finish, commit.at_ms));

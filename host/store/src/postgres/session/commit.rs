@@ -11,7 +11,7 @@ use windlass_model::{Payload, ScopeNo, Status};
 use super::bookmarks::BURN_ALL;
 use super::{Done, Head, Session, extras};
 use crate::columns::{json, json_list, payload};
-use crate::rows::{NewTrigger, RunRow, bounded};
+use crate::rows::{ExecutionRow, NewTrigger, bounded};
 use crate::sql::{holding, hot, letters, lives, outside, queueing};
 use crate::write::{Commit, Committed, Fenced, Finish, NewItem, OrFenced};
 
@@ -50,8 +50,8 @@ impl Session<'_> {
             let sql = hot::REMOVE_TRIGGER.postgres;
             self.later(sql, &[&removed.no.0, &no]).await?;
         }
-        for run in &commit.runs {
-            self.insert_run(run).await?;
+        for execution in &commit.executions {
+            self.insert_execution(execution).await?;
         }
         self.put_scoped(no, commit).await?;
         self.put_journal(commit).await?;
@@ -163,28 +163,28 @@ impl Session<'_> {
         Ok((changed == 1).then_some(others))
     }
 
-    pub(super) async fn insert_run(&mut self, run: &RunRow) -> Done<()> {
-        let (output, meta) = payload(run.output.as_ref());
+    pub(super) async fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
+        let (output, meta) = payload(execution.output.as_ref());
         let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
             status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
         self.later(
             sql,
             &[
-                &run.no.0,
-                &run.instance.0,
-                &run.previous.map(|previous| previous.0),
-                &run.seq.0.cast_signed(),
-                &run.first.0.cast_signed(),
-                &i64::from(run.node),
-                &i16::from(run.kind.stored()),
-                &i64::from(run.attempt),
-                &i16::from(run.status as u8),
-                &run.started_ms,
-                &run.took_us.cast_signed(),
-                &run.failure.as_ref().and_then(json),
-                &json_list(&run.logs),
-                &json_list(&run.skipped),
+                &execution.no.0,
+                &execution.instance.0,
+                &execution.previous.map(|previous| previous.0),
+                &execution.seq.0.cast_signed(),
+                &execution.first.0.cast_signed(),
+                &i64::from(execution.node),
+                &i16::from(execution.kind.stored()),
+                &i64::from(execution.attempt),
+                &i16::from(execution.status as u8),
+                &execution.started_ms,
+                &execution.took_us.cast_signed(),
+                &execution.failure.as_ref().and_then(json),
+                &json_list(&execution.logs),
+                &json_list(&execution.skipped),
                 &output,
                 &meta,
             ],
@@ -288,7 +288,7 @@ impl Session<'_> {
             &[
                 &commit.fence.instance.0,
                 &i16::from(commit.status as u8),
-                &commit.runs.last().map(|last| last.no.0),
+                &commit.executions.last().map(|last| last.no.0),
                 &&*commit.state,
                 &head.owner.filter(|_| !ended),
                 &finished_ms,

@@ -211,7 +211,7 @@ impl<'p> Flight<'p, '_, '_> {
             let columns = columns!(steps,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
                 (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
-                (_, head) => head.version, (_, head) => head.last_run, (_, head) => head.state);
+                (_, head) => head.version, (_, head) => head.last_execution, (_, head) => head.state);
             self.add(sql, number(steps.len()), columns).await?;
         }
         let sql = "UPDATE instance AS i SET status = u.status, version = u.version, \
@@ -229,7 +229,7 @@ impl<'p> Flight<'p, '_, '_> {
             let columns = columns!(ends,
                 (no, _) => **no, (_, head) => head.was_owner, (_, head) => head.epoch,
                 (_, head) => head.was_version, (_, head) => i16::from(head.status as u8),
-                (_, head) => head.version, (_, head) => head.last_run, (_, head) => head.state,
+                (_, head) => head.version, (_, head) => head.last_execution, (_, head) => head.state,
                 (_, head) => head.finish.map(|(_, at_ms)| at_ms), (_, head) => failure(head),
                 (_, head) => output(head).0, (_, head) => output(head).1,
                 (_, head) => head.carries);
@@ -256,7 +256,7 @@ impl<'p> Flight<'p, '_, '_> {
         let columns = columns!(news,
             new => new.0, new => &new.2.id.0.as_bytes()[..], new => new.3, new => new.4,
             new => i16::from(new.1.status as u8), new => new.1.owner, new => new.1.epoch,
-            new => new.1.version, new => new.1.last_run, new => new.1.state,
+            new => new.1.version, new => new.1.last_execution, new => new.1.state,
             new => new.1.finish.map(|(_, at_ms)| at_ms), new => failure(new.1),
             new => output(new.1).0, new => output(new.1).1);
         self.add(sql, number(news.len()), columns).await?;
@@ -393,24 +393,24 @@ impl<'p> Flight<'p, '_, '_> {
     }
 
     async fn records(&mut self, batch: &'p Batch<'_>) -> Done<()> {
-        let runs = &batch.runs;
+        let executions = &batch.executions;
         let sql = "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
                 status, started_ms, took_us, failure, logs, skipped, output, output_meta) \
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], \
                 $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[], $9::smallint[], \
                 $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], \
                 $15::bytea[], $16::text[])";
-        if !runs.is_empty() {
-            let columns = columns!(runs,
-                run => run.no.0, run => run.instance.0, run => run.previous.map(|run| run.0),
-                run => run.seq.0.cast_signed(), run => run.first.0.cast_signed(),
-                run => i64::from(run.node), run => i16::from(run.kind.stored()),
-                run => i64::from(run.attempt), run => i16::from(run.status as u8),
-                run => run.started_ms, run => run.took_us.cast_signed(),
-                run => run.failure.as_ref().and_then(json), run => json_list(&run.logs),
-                run => json_list(&run.skipped), run => payload(run.output.as_ref()).0,
-                run => payload(run.output.as_ref()).1);
-            self.add(sql, number(runs.len()), columns).await?;
+        if !executions.is_empty() {
+            let columns = columns!(executions,
+                execution => execution.no.0, execution => execution.instance.0, execution => execution.previous.map(|execution| execution.0),
+                execution => execution.seq.0.cast_signed(), execution => execution.first.0.cast_signed(),
+                execution => i64::from(execution.node), execution => i16::from(execution.kind.stored()),
+                execution => i64::from(execution.attempt), execution => i16::from(execution.status as u8),
+                execution => execution.started_ms, execution => execution.took_us.cast_signed(),
+                execution => execution.failure.as_ref().and_then(json), execution => json_list(&execution.logs),
+                execution => json_list(&execution.skipped), execution => payload(execution.output.as_ref()).0,
+                execution => payload(execution.output.as_ref()).1);
+            self.add(sql, number(executions.len()), columns).await?;
         }
         let journal = &batch.journal;
         let sql = "INSERT INTO journal (instance, version, place, at_ms, kind, detail) \

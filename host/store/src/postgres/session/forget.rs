@@ -34,23 +34,24 @@ impl Session<'_> {
             at_ms,
         } = *clear;
         let no = instance.0;
-        let Some((true, last_run)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
+        let Some((true, last_execution)) = self.forgettable(no, i64::MIN, i64::MIN).await? else {
             return Ok(Forgotten { more: false });
         };
-        let more = self.delete_hanging(no, last_run, rows, at_ms).await?;
+        let more = self.delete_hanging(no, last_execution, rows, at_ms).await?;
         Ok(Forgotten { more })
     }
 
     pub(super) async fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
         let (no, at_ms) = (forget.instance.0, forget.at_ms);
-        let Some((begun, last_run)) = self.forgettable(no, forget.before_ms, at_ms).await? else {
+        let Some((begun, last_execution)) = self.forgettable(no, forget.before_ms, at_ms).await?
+        else {
             return Ok(Forgotten { more: false });
         };
         if !begun {
             lives::hide(self, no).await?;
         }
         if self
-            .delete_hanging(no, last_run, forget.rows, at_ms)
+            .delete_hanging(no, last_execution, forget.rows, at_ms)
             .await?
         {
             return Ok(Forgotten { more: true });
@@ -70,7 +71,7 @@ impl Session<'_> {
     pub(super) async fn delete_hanging(
         &mut self,
         no: i64,
-        last_run: Option<i64>,
+        last_execution: Option<i64>,
         rows: u32,
         at_ms: i64,
     ) -> Done<bool> {
@@ -80,7 +81,7 @@ impl Session<'_> {
                 left -= self.execute(sql, &[&no, &left]).await?.cast_signed();
             }
         }
-        left -= self.delete_runs(no, last_run, left).await?;
+        left -= self.delete_executions(no, last_execution, left).await?;
         left -= self.loosen_blobs(no, left, at_ms).await?;
         Ok(left <= 0)
     }
@@ -101,8 +102,13 @@ impl Session<'_> {
     }
 
     /// Walks back through the records: no index finds them.
-    async fn delete_runs(&mut self, no: i64, last_run: Option<i64>, bound: i64) -> Done<i64> {
-        let (Some(last_run), true) = (last_run, bound > 0) else {
+    async fn delete_executions(
+        &mut self,
+        no: i64,
+        last_execution: Option<i64>,
+        bound: i64,
+    ) -> Done<i64> {
+        let (Some(last_execution), true) = (last_execution, bound > 0) else {
             return Ok(0);
         };
         let sql = "WITH RECURSIVE back (no, previous, place) AS ( \
@@ -111,7 +117,7 @@ impl Session<'_> {
                 JOIN run r ON r.no = ANY (ARRAY[b.previous]) WHERE b.place < $2), \
             gone AS (DELETE FROM run WHERE no = ANY (ARRAY(SELECT no FROM back))) \
             SELECT previous, place FROM back ORDER BY place DESC LIMIT 1";
-        let row = self.one(sql, &[&last_run, &bound]).await?;
+        let row = self.one(sql, &[&last_execution, &bound]).await?;
         let (previous, deleted): (Option<i64>, i64) = match row {
             Some(row) => (get(&row, 0)?, get(&row, 1)?),
             None => (None, 1),

@@ -58,7 +58,7 @@ impl Session<'_> {
     /// The row that a statement always gives.
     pub(super) async fn row(&mut self, sql: &'static str, params: Params<'_>) -> Done<Row> {
         let row = self.one(sql, params).await?;
-        row.ok_or_else(|| Error::corrupt("less than what was written").into())
+        row.ok_or_else(|| Error::corrupt("fewer rows than were written").into())
     }
 
     /// Holds the heads of these instances until the transaction ends.

@@ -52,7 +52,7 @@ impl Session<'_> {
         if incarnation > INCARNATIONS {
             let text = "the store has had more members than it can number";
             return Err(Error::new(codes::NO_INCARNATIONS, text)
-                .help("Move what is left to a new store.")
+                .help("Export the runs, and import them into a new store.")
                 .into());
         }
         self.aftermath.joined.push(incarnation);

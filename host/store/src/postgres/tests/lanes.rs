@@ -67,7 +67,7 @@ fn keyed_writes_are_answered_in_order_despite_barriers() {
         }
     });
     let runs = (KEYS * RUNS) as u64 * STEPS;
-    assert_eq!(member.store.counts().unwrap().runs, runs);
+    assert_eq!(member.store.counts().unwrap().executions, runs);
 }
 
 #[test]

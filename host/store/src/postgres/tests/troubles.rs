@@ -100,7 +100,7 @@ fn check_under(harm: impl Fn(&PostgreSql) + Send + Sync) {
         assert_eq!(head.version.0.cast_unsigned(), *steps);
     }
     assert_eq!(
-        member.store.counts().unwrap().runs,
+        member.store.counts().unwrap().executions,
         steps.iter().sum::<u64>()
     );
 }
@@ -134,7 +134,7 @@ fn check_trouble(troubles: &[Trouble]) {
     assert_eq!(wrote, DONE, "{troubles:?}");
     let head = member.head(held.fence.instance);
     assert_eq!(head.version.0, 1, "{troubles:?}");
-    assert_eq!(member.store.counts().unwrap().runs, 1, "{troubles:?}");
+    assert_eq!(member.store.counts().unwrap().executions, 1, "{troubles:?}");
     assert!(store.shared.troubles.lock().is_empty());
 }
 

@@ -39,16 +39,16 @@ fn what_contradicts_itself_is_found() {
     check(
         &database,
         "update instance set owner = null",
-        &["a claimed trigger belongs to an instance that somebody runs"],
+        &["a claimed trigger belongs to an instance that has an owner"],
     );
     check(
         &database,
         "update bookmark set trigger = 1; update definition set json = ''; delete from run",
         &[
-            "a claimed trigger belongs to an instance that somebody runs",
+            "a claimed trigger belongs to an instance that has an owner",
             "the newest record of an instance is there",
             "a bookmark names a row of its instance",
-            "what is named by a digest has that content",
+            "content has the digest that names it",
         ],
     );
 }

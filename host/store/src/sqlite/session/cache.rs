@@ -18,7 +18,7 @@ pub(super) struct Head {
     pub(super) owner: Option<i64>,
     pub(super) epoch: i64,
     pub(super) version: i64,
-    pub(super) last_run: Option<i64>,
+    pub(super) last_execution: Option<i64>,
     /// Which of the rarer things hang on it; see [`extras`](crate::sql::transaction::extras).
     pub(super) extras: i16,
     pub(super) unwritten: Unwritten,

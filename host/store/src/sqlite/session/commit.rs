@@ -7,7 +7,7 @@ use super::cache::Unwritten;
 use super::statements::bind;
 use super::{Done, Session};
 use crate::columns::{json, json_list, payload};
-use crate::rows::{JournalRow, NewTrigger, RunRow, bounded};
+use crate::rows::{ExecutionRow, JournalRow, NewTrigger, bounded};
 use crate::sql::transaction::{extras, now};
 use crate::sql::{holding, letters, lives, outside, queueing};
 use crate::sums::{self, Of};
@@ -51,8 +51,8 @@ impl Session<'_> {
             }
             self.statements.remove_trigger.execute((removed.no.0, no))?;
         }
-        for run in &commit.runs {
-            self.insert_run(run)?;
+        for execution in &commit.executions {
+            self.insert_execution(execution)?;
         }
         self.put_scoped(no, commit)?;
         for (place, entry) in (0_i64..).zip(&commit.journal) {
@@ -199,31 +199,31 @@ impl Session<'_> {
         Ok(())
     }
 
-    pub(super) fn insert_run(&mut self, run: &RunRow) -> Done<()> {
-        let (output, meta) = payload(run.output.as_ref());
+    pub(super) fn insert_execution(&mut self, execution: &ExecutionRow) -> Done<()> {
+        let (output, meta) = payload(execution.output.as_ref());
         let content = (output, meta.as_deref());
-        let sum = sums::of_payload(Of::Run, [run.no.0, 0, 0], "", content);
+        let sum = sums::of_payload(Of::Run, [execution.no.0, 0, 0], "", content);
         bind!(
-            self.statements.insert_run,
-            run.no.0,
-            run.instance.0,
-            run.previous.map(|previous| previous.0),
-            run.seq.0.cast_signed(),
-            run.first.0.cast_signed(),
-            run.node,
-            run.kind.stored(),
-            run.attempt,
-            run.status as u8,
-            run.started_ms,
-            run.took_us.cast_signed(),
-            run.failure.as_ref().and_then(json),
-            json_list(&run.logs),
-            json_list(&run.skipped),
+            self.statements.insert_execution,
+            execution.no.0,
+            execution.instance.0,
+            execution.previous.map(|previous| previous.0),
+            execution.seq.0.cast_signed(),
+            execution.first.0.cast_signed(),
+            execution.node,
+            execution.kind.stored(),
+            execution.attempt,
+            execution.status as u8,
+            execution.started_ms,
+            execution.took_us.cast_signed(),
+            execution.failure.as_ref().and_then(json),
+            json_list(&execution.logs),
+            json_list(&execution.skipped),
             output,
             &meta,
             sum,
         );
-        self.statements.insert_run.raw_execute()?;
+        self.statements.insert_execution.raw_execute()?;
         Ok(())
     }
 
@@ -259,8 +259,8 @@ impl Session<'_> {
         let version = head.version;
         head.status = commit.status;
         head.state = commit.state.clone();
-        if let Some(last) = commit.runs.last() {
-            head.last_run = Some(last.no.0);
+        if let Some(last) = commit.executions.last() {
+            head.last_execution = Some(last.no.0);
         }
         if let Some(finish) = &commit.finish {
             let kept = if head.extras & extras::DOOMED == 0 {

@@ -111,7 +111,7 @@ impl Session<'_> {
                 owner: Some(owner.0),
                 epoch: BORN_EPOCH.0,
                 version: BORN_VERSION.0,
-                last_run: None,
+                last_execution: None,
                 extras: born_with(new),
                 unwritten: Unwritten::Nothing,
                 state: bytes::Bytes::new(),

@@ -32,7 +32,7 @@ impl Session<'_> {
     pub(super) fn forget(&mut self, forget: &Forget) -> Done<Forgotten> {
         let (no, at_ms) = (forget.instance.0, forget.at_ms);
         self.write_head(no)?;
-        let Some((begun, mut last_run)) = self.to_forget(no, forget.before_ms, at_ms)? else {
+        let Some((begun, mut last_execution)) = self.to_forget(no, forget.before_ms, at_ms)? else {
             return Ok(Forgotten { more: false });
         };
         // Whatever is remembered of the head is not true any more.
@@ -40,7 +40,7 @@ impl Session<'_> {
         if !begun {
             now(lives::hide(self, no))?;
         }
-        if self.delete_hanging(no, &mut last_run, forget.rows, at_ms)? {
+        if self.delete_hanging(no, &mut last_execution, forget.rows, at_ms)? {
             return Ok(Forgotten { more: true });
         }
         self.release_reservations(forget.instance)?;
@@ -60,11 +60,11 @@ impl Session<'_> {
         } = *clear;
         let no = instance.0;
         self.write_head(no)?;
-        let Some((true, mut last_run)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
+        let Some((true, mut last_execution)) = self.to_forget(no, i64::MIN, i64::MIN)? else {
             return Ok(Forgotten { more: false });
         };
         self.cache.heads.remove(&no);
-        let more = self.delete_hanging(no, &mut last_run, rows, at_ms)?;
+        let more = self.delete_hanging(no, &mut last_execution, rows, at_ms)?;
         Ok(Forgotten { more })
     }
 
@@ -73,7 +73,7 @@ impl Session<'_> {
     pub(super) fn delete_hanging(
         &mut self,
         no: i64,
-        last_run: &mut Option<i64>,
+        last_execution: &mut Option<i64>,
         rows: u32,
         at_ms: i64,
     ) -> Done<bool> {
@@ -81,7 +81,7 @@ impl Session<'_> {
         for sql in HANGING {
             left -= self.delete_some(sql, (no, left))?;
         }
-        left -= self.delete_runs(no, last_run, left)?;
+        left -= self.delete_executions(no, last_execution, left)?;
         left -= self.loosen_blobs(no, left, at_ms)?;
         Ok(left == 0)
     }
@@ -108,20 +108,27 @@ impl Session<'_> {
     }
 
     /// Walks back through the records: no index finds them.
-    fn delete_runs(&self, no: i64, last_run: &mut Option<i64>, bound: u64) -> Done<u64> {
+    fn delete_executions(
+        &self,
+        no: i64,
+        last_execution: &mut Option<i64>,
+        bound: u64,
+    ) -> Done<u64> {
         let mut deleted = 0;
         let mut statement = self
             .connection
             .prepare_cached("DELETE FROM run WHERE no = ?1 RETURNING previous")?;
-        while let Some(run) = last_run.filter(|_| deleted < bound) {
-            let previous = statement.query_row([run], |row| row.get(0)).optional()?;
-            *last_run = previous.flatten();
+        while let Some(execution) = last_execution.filter(|_| deleted < bound) {
+            let previous = statement
+                .query_row([execution], |row| row.get(0))
+                .optional()?;
+            *last_execution = previous.flatten();
             deleted += 1;
         }
         let sql = hot::SET_LAST_RUN.sqlite;
         self.connection
             .prepare_cached(sql)?
-            .execute((no, *last_run))?;
+            .execute((no, *last_execution))?;
         Ok(deleted)
     }
 

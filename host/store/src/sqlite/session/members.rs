@@ -34,7 +34,7 @@ impl Session<'_> {
         if incarnation > INCARNATIONS {
             let text = "the store has had more members than it can number";
             return Err(Error::new(codes::NO_INCARNATIONS, text)
-                .help("Move what is left to a new store.")
+                .help("Export the runs, and import them into a new store.")
                 .into());
         }
         // Others see the row only once the group is committed, with the lock held by then.

@@ -295,7 +295,7 @@ impl<'c> Session<'c> {
                     owner: row.get(1)?,
                     epoch: row.get(2)?,
                     version: row.get(3)?,
-                    last_run: row.get(4)?,
+                    last_execution: row.get(4)?,
                     extras: row.get(5)?,
                     unwritten: Unwritten::Nothing,
                     state: bytes::Bytes::new(),
@@ -322,7 +322,7 @@ impl<'c> Session<'c> {
             Unwritten::Nothing => {}
             Unwritten::Step => {
                 let sum = sums::of_state(no, version, &state);
-                let head = (no, status, version, head.last_run, &*state, sum);
+                let head = (no, status, version, head.last_execution, &*state, sum);
                 self.statements.step_head.execute(head)?;
             }
             Unwritten::Whole => {
@@ -339,7 +339,7 @@ impl<'c> Session<'c> {
                     no,
                     status,
                     version,
-                    head.last_run,
+                    head.last_execution,
                     &*state,
                     head.owner,
                     finished_ms,

@@ -82,7 +82,7 @@ statements! {
     remove_trigger: hot::REMOVE_TRIGGER.sqlite,
     clear_triggers: hot::CLEAR_TRIGGERS.sqlite,
     unclaim: hot::UNCLAIM.sqlite,
-    insert_run: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
+    insert_execution: "INSERT INTO run (no, instance, previous, seq, first, node, kind, attempt, \
         status, started_ms, took_us, failure, logs, skipped, output, output_meta, sum) \
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     put_var: "INSERT INTO var (instance, scope, name, body, meta, sum) \

@@ -25,7 +25,7 @@ fn filled() -> (OnDisk, Arc<SqliteStore>, Member, [Held; 2]) {
             (ScopeNo::ROOT, "large".to_owned(), large),
         ];
         step.scopes = vec![(ScopeNo(3), Some(bytes::Bytes::from_static(b"scope")))];
-        step.runs[0].output = Some(Payload::json("{\"out\":1}"));
+        step.executions[0].output = Some(Payload::json("{\"out\":1}"));
         assert_eq!(member.commit(step), DONE);
         held.next()
     });
@@ -88,7 +88,7 @@ fn what_was_altered_is_told_by_reading_and_by_the_check() {
         (
             "UPDATE run SET output = x'7b7d' WHERE instance = ",
             "the output of record",
-            |store, no| store.runs(no, None, 10).map(drop),
+            |store, no| store.executions(no, None, 10).map(drop),
         ),
         (
             "UPDATE blob SET content = zeroblob(100000) WHERE 0 < ",
@@ -124,8 +124,11 @@ fn rows_that_changed_places_are_noticed() {
             one.0, two.0
         ),
     );
-    assert_eq!(store.runs(two, None, 10).unwrap_err().code, codes::ALTERED);
-    store.runs(one, None, 10).unwrap();
+    assert_eq!(
+        store.executions(two, None, 10).unwrap_err().code,
+        codes::ALTERED
+    );
+    store.executions(one, None, 10).unwrap();
 }
 
 #[test]
@@ -157,6 +160,6 @@ fn rows_of_an_older_layout_count_as_sound() {
         &disk,
         "UPDATE run SET output = x'7b7d', sum = NULL; UPDATE instance SET state_sum = NULL",
     );
-    store.runs(first.fence.instance, None, 10).unwrap();
+    store.executions(first.fence.instance, None, 10).unwrap();
     assert_eq!(findings(&disk), [""; 0]);
 }

@@ -35,10 +35,10 @@ fn commit_for_ever(path: &Path) {
     let mut last_runs = vec![None; chains.len()];
     for seq in 2.. {
         let mut steps = Vec::new();
-        for (held, last_run) in chains.iter().zip(&mut last_runs) {
+        for (held, last_execution) in chains.iter().zip(&mut last_runs) {
             let mut step = member.chained(held, seq);
-            step.runs[0].previous = *last_run;
-            *last_run = Some(step.runs[0].no);
+            step.executions[0].previous = *last_execution;
+            *last_execution = Some(step.executions[0].no);
             steps.push(step);
         }
         let answers = batch_of(&*member.store, steps);
@@ -93,7 +93,7 @@ fn acknowledged_steps_survive_a_kill() {
         for (no, version) in &acknowledged {
             let row = member.head(*no);
             assert!(row.version >= *version, "{no} is at {}", row.version);
-            let runs = store.runs(*no, None, u32::MAX).unwrap();
+            let runs = store.executions(*no, None, u32::MAX).unwrap();
             assert_eq!(runs.len() as i64, row.version.0, "each step has its record");
         }
         let incarnation = member.incarnation;

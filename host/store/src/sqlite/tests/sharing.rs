@@ -99,7 +99,7 @@ fn two_processes_share_a_file() {
     }
     let counts = store.counts().unwrap();
     assert_eq!(
-        (counts.instances, counts.unfinished, counts.runs),
+        (counts.instances, counts.unfinished, counts.executions),
         (12, 0, 212)
     );
     assert_eq!(store.members().unwrap().len(), 1);

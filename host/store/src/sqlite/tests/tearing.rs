@@ -54,7 +54,7 @@ impl History {
     fn told(&self, store: &dyn Store) -> String {
         let told = self.instances.iter().map(|no| {
             let vars = store.vars(*no, ScopeNo::ROOT).unwrap();
-            let runs = store.runs(*no, None, u32::MAX).unwrap();
+            let runs = store.executions(*no, None, u32::MAX).unwrap();
             let outputs = runs
                 .iter()
                 .filter_map(|run| match &run.output.as_ref()?.body {
@@ -101,7 +101,7 @@ impl History {
                 format!("v{}", held.fence.version),
                 payload.clone(),
             )];
-            step.runs[0].output = Some(payload);
+            step.executions[0].output = Some(payload);
             writes.push(step.into());
         }
         writes

@@ -30,7 +30,7 @@ fn heavy(member: &Member, held: &Held, bytes: usize) -> Commit {
         .first()
         .copied()
         .unwrap_or(0);
-    step.runs[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
+    step.executions[0].output = Some(Payload::json(Bytes::from(vec![fill; bytes])));
     step
 }
 
@@ -76,7 +76,7 @@ fn a_full_disk_loses_nothing() {
         for held in chains {
             let row = store.instance_by_no(held.fence.instance).unwrap().unwrap();
             assert_eq!(row.version, Version(version));
-            let runs = store.runs(row.no, None, 10).unwrap();
+            let runs = store.executions(row.no, None, 10).unwrap();
             assert_eq!(runs.len() as i64, version);
         }
     }
@@ -106,7 +106,7 @@ fn a_commit_of_unknown_outcome_is_looked_up() {
             assert_eq!(member.head(held.fence.instance).version, Version(1));
             assert_eq!(member.commit(member.chained(&held.next(), 3)), DONE);
         }
-        assert_eq!(store.counts().unwrap().runs, 8);
+        assert_eq!(store.counts().unwrap().executions, 8);
     }
 }
 
@@ -126,7 +126,7 @@ fn each_kind_of_write_survives_an_unknown_outcome() {
         assert_eq!(member.write(Mark { fence, trigger }), Ok(()), "a mark");
         trouble();
         let mut silent = member.chained(&held, 2);
-        silent.runs.clear();
+        silent.executions.clear();
         assert_eq!(member.commit(silent), DONE, "a step without a record");
         assert_eq!(member.head(no).version, Version(1));
         trouble();

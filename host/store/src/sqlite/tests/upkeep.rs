@@ -23,7 +23,7 @@ fn furnished() -> OnDisk {
     member.create(member.draft(2));
     let held = member.born();
     let mut step = member.chained(&held, 2);
-    step.runs[0].output = Some(Payload::json(vec![b'1'; 100_000]));
+    step.executions[0].output = Some(Payload::json(vec![b'1'; 100_000]));
     assert_eq!(member.commit(step), DONE);
     member.waiting("paid");
     let over = member.born();
@@ -86,7 +86,7 @@ fn check(sql: &str, rules: &[&str]) {
 fn what_contradicts_itself_is_found() {
     check(
         "UPDATE instance SET owner = NULL",
-        &["a claimed trigger belongs to an instance that somebody runs"],
+        &["a claimed trigger belongs to an instance that has an owner"],
     );
     check(
         "DELETE FROM trigger WHERE instance = (SELECT max(instance) FROM trigger)",
@@ -94,7 +94,7 @@ fn what_contradicts_itself_is_found() {
     );
     check(
         "UPDATE instance SET owner = 1 WHERE status >= 4",
-        &["an instance that has ended is nobody's and has nothing left to do"],
+        &["an instance that has ended has no owner and no trigger"],
     );
     check(
         "DELETE FROM pins",
@@ -125,7 +125,10 @@ fn what_contradicts_itself_is_found() {
         "UPDATE stimulus SET ready_ms = 1",
         &["a stimulus waits either in the queue or for its bookmark"],
     );
-    check("DELETE FROM blob", &["what is referred to is kept"]);
+    check(
+        "DELETE FROM blob",
+        &["a row that another row refers to exists"],
+    );
     check(
         "UPDATE publication SET retracted_ms = 1",
         &["what starts a workflow belongs to its published version"],
@@ -133,8 +136,8 @@ fn what_contradicts_itself_is_found() {
     check(
         "UPDATE blob SET content = x'00'; UPDATE definition SET json = x'7b7d'",
         &[
-            "what is named by a digest has that content",
-            "a value is what was written",
+            "content has the digest that names it",
+            "a value has the checksum with which it was written",
         ],
     );
 }
