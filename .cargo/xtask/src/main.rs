@@ -19,6 +19,7 @@ mod supply;
 mod test;
 mod tidy;
 mod toolchain;
+mod words;
 
 use anyhow::Result;
 use clap::Parser;

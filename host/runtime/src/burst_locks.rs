@@ -92,7 +92,7 @@ impl BurstLocks {
         for order in orders {
             match order {
                 Order::Take { no, id, epoch } => self.take(shard, no, id, epoch),
-                Order::Give { no, door } => self.give(no, door),
+                Order::Give { no, burst_lock } => self.give(no, burst_lock),
             }
         }
     }
@@ -111,7 +111,7 @@ impl BurstLocks {
             let lock = keeper.acquire(&Key::instance(id)).await;
             drop(place);
             let taken = match lock {
-                Some(lock) => Taken::HeldLock(keeper.watched((lock, busy), &shard, no, epoch)),
+                Some(lock) => Taken::Held(keeper.watched((lock, busy), &shard, no, epoch)),
                 None => {
                     pause(PAUSE).await;
                     Taken::Refused
@@ -151,8 +151,8 @@ impl BurstLocks {
         }
     }
 
-    fn give(self: &Arc<Self>, no: InstanceNo, door: BurstLock) {
-        let BurstLock { lock, watch, busy } = door;
+    fn give(self: &Arc<Self>, no: InstanceNo, burst_lock: BurstLock) {
+        let BurstLock { lock, watch, busy } = burst_lock;
         if let Some(watch) = watch {
             watch.abort();
         }
@@ -216,7 +216,7 @@ mod tests {
             shard.take(&mut heard);
         }
         let Some(Message::Locked {
-            taken: Taken::HeldLock(door),
+            taken: Taken::Held(burst_lock),
             ..
         }) = heard.pop()
         else {
@@ -224,7 +224,7 @@ mod tests {
         };
         go_on();
         assert!(!keeper.is_idle(), "it is held");
-        keeper.carry_out(&shard, vec![Order::Give { no, door }]);
+        keeper.carry_out(&shard, vec![Order::Give { no, burst_lock }]);
         assert!(!keeper.is_idle(), "it is being given back");
         while !keeper.is_idle() {
             go_on();

@@ -239,11 +239,11 @@ impl Flow {
 /// that dies knows whom to blame, and the innocent are not blamed.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    line: Mutex<SectionQueue>,
+    queue: Mutex<SuspectQueue>,
 }
 
 #[derive(Default)]
-struct SectionQueue {
+struct SuspectQueue {
     running: Option<(InstanceNo, Seq)>,
     waiting: VecDeque<(InstanceNo, Seq)>,
 }
@@ -251,7 +251,7 @@ struct SectionQueue {
 impl Suspects {
     /// Stands in line; answers true if it is this one's turn right away.
     pub(crate) fn enter(&self, instance: InstanceNo, seq: Seq) -> bool {
-        let mut line = self.line.lock();
+        let mut line = self.queue.lock();
         if line.running.is_none() {
             line.running = Some((instance, seq));
             return true;
@@ -262,7 +262,7 @@ impl Suspects {
 
     /// Leaves the line, from wherever in it. Answers whose turn it is now, if it changed.
     pub(crate) fn leave(&self, instance: InstanceNo, seq: Seq) -> Option<(InstanceNo, Seq)> {
-        let mut line = self.line.lock();
+        let mut line = self.queue.lock();
         if line.running == Some((instance, seq)) {
             line.running = line.waiting.pop_front();
             return line.running;

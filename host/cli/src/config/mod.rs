@@ -121,7 +121,8 @@ pub(crate) struct Scheduler {
     pub(crate) scan_interval: Millis,
     /// How long others trust in the life of this process without hearing of it. At least 3s.
     pub(crate) lease: Millis,
-    /// How far ahead timers are kept in memory. At least twice `scan-interval`.
+    /// How far ahead the scheduler waits for the next due time precisely; the scan finds later
+    /// triggers. At least twice `scan-interval`.
     pub(crate) near_horizon: Millis,
     /// Threads that run workflows; 0 means one for each core.
     pub(crate) workers: u32,

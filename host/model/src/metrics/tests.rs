@@ -135,13 +135,13 @@ fn page() -> String {
 const PREFACE: &str = "\
 # Metrics
 
-`windlass serve` answers `GET /metrics` with what the process counts and measures, in the text format of Prometheus; where the server has a token, the scrape needs it, too.
+`windlass serve` answers `GET /metrics` with the metrics of the process, in the text format of Prometheus; where the server has a token, the scrape needs it, too.
 `windlass serve --metrics FILE` and `windlass run --metrics FILE` write the same to a file.
-The file is replaced as a whole every few seconds and once more at the end, so whoever reads it never sees half of it; the textfile collector of the node exporter takes it as it is.
+The file is replaced as a whole every few seconds and once more at the end, so a reader never sees half of it; the textfile collector of the node exporter reads it unchanged.
 
 Times are in seconds.
 A label never names a run or a trigger: those are in the log.
-Of a metric with labels there are 2,000 series at most, and what comes later is counted under `other`.
+Of a metric with labels there are 2,000 series at most, and further label values are counted under `other`.
 
 | name | kind | labels | says |
 |---|---|---|---|

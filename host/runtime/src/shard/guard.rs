@@ -23,9 +23,9 @@ pub(crate) enum Guard {
     /// Nothing.
     Open,
     /// A lock that was asked for.
-    Extras,
+    Asked,
     /// Nothing, because this is held.
-    HeldLock(BurstLock),
+    Held(BurstLock),
 }
 
 /// What a shard wants of a lock.
@@ -44,14 +44,14 @@ pub(crate) enum Order {
         /// Of which instance.
         no: InstanceNo,
         /// What is held.
-        door: BurstLock,
+        burst_lock: BurstLock,
     },
 }
 
 /// What came of asking for a lock.
 pub(crate) enum Taken {
     /// The burst may begin.
-    HeldLock(BurstLock),
+    Held(BurstLock),
     /// Somebody has it, or nobody can tell.
     Refused,
     /// It was held, and is not any more.
@@ -65,7 +65,7 @@ impl ShardState {
             return;
         }
         if let Some(owned) = self.owned.get_mut(&no) {
-            owned.guard = Guard::Extras;
+            owned.guard = Guard::Asked;
             let (id, epoch) = (owned.id, owned.epoch);
             self.orders.push(Order::Take { no, id, epoch });
         }
@@ -86,19 +86,19 @@ impl ShardState {
     ) {
         let owned = self.owned.get_mut(&no).filter(|owned| owned.epoch == epoch);
         match (taken, owned) {
-            (Taken::HeldLock(door), Some(owned)) if matches!(owned.guard, Guard::Extras) => {
-                owned.guard = Guard::HeldLock(door);
+            (Taken::Held(burst_lock), Some(owned)) if matches!(owned.guard, Guard::Asked) => {
+                owned.guard = Guard::Held(burst_lock);
                 for seq in owned.lined_up() {
                     self.make_ready(no, seq, shared);
                 }
             }
             // The burst has ended, or was given up, while the lock was on its way.
-            (Taken::HeldLock(door), _) => self.orders.push(Order::Give { no, door }),
-            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Extras) => {
+            (Taken::Held(burst_lock), _) => self.orders.push(Order::Give { no, burst_lock }),
+            (Taken::Refused, Some(owned)) if matches!(owned.guard, Guard::Asked) => {
                 tracing::debug!(instance = %owned.id, "the lock of a run is not to be had: giving it back");
                 self.shut_out(no, epoch, shared);
             }
-            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::HeldLock(_)) => {
+            (Taken::Lost, Some(owned)) if matches!(owned.guard, Guard::Held(_)) => {
                 tracing::warn!(instance = %owned.id, "the lock of a run is lost: interrupting it");
                 shared.base.metrics.lease_lost.add(1);
                 self.shut_out(no, epoch, shared);
@@ -122,8 +122,11 @@ impl ShardState {
 
     /// A burst is over: its lock goes.
     pub(super) fn unlock(&mut self, owned: &mut OwnedInstance) {
-        if let Guard::HeldLock(door) = std::mem::replace(&mut owned.guard, Guard::Open) {
-            self.orders.push(Order::Give { no: owned.no, door });
+        if let Guard::Held(burst_lock) = std::mem::replace(&mut owned.guard, Guard::Open) {
+            self.orders.push(Order::Give {
+                no: owned.no,
+                burst_lock,
+            });
         }
     }
 }
@@ -142,7 +145,7 @@ impl OwnedInstance {
 
     /// Whether it has to wait for its lock.
     pub(super) fn is_shut(&self) -> bool {
-        matches!(self.guard, Guard::Extras)
+        matches!(self.guard, Guard::Asked)
     }
 }
 

@@ -223,7 +223,7 @@ impl Errands {
         for order in orders {
             let (no, what) = match order {
                 Order::Take { no, id, epoch } => (no, What::Take(id, epoch)),
-                Order::Give { no, door } => (no, What::Give(door)),
+                Order::Give { no, burst_lock } => (no, What::Give(burst_lock)),
             };
             self.errands.push(Errand { ready_ms, no, what });
         }
@@ -291,7 +291,7 @@ impl Errands {
                         if !self.careless {
                             self.kept.insert((no, epoch), kept);
                         }
-                        let taken = Taken::HeldLock(BurstLock::unwatched(lock));
+                        let taken = Taken::Held(BurstLock::unwatched(lock));
                         Some(LockMessage { no, epoch, taken })
                     }
                     refused => {
@@ -310,8 +310,8 @@ impl Errands {
                 let taken = Taken::Refused;
                 Some(LockMessage { no, epoch, taken })
             }
-            What::Give(door) => {
-                let lock = door.into_lock();
+            What::Give(burst_lock) => {
+                let lock = burst_lock.into_lock();
                 self.kept.retain(|_, kept| kept.token != lock.token());
                 // Refused or not: the lease ends it.
                 let _ = now(lock.release());

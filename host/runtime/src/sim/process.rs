@@ -48,7 +48,7 @@ pub(super) struct Process {
     pub(super) life: Life,
     pub(super) store: Arc<MemoryStore>,
     /// Where its clients write: beside what its shards have under way.
-    door: Arc<MemoryStore>,
+    burst_lock: Arc<MemoryStore>,
     pub(super) parts: Parts,
     /// What the scheduler has received and not taken in.
     pub(super) mail: VecDeque<Mail>,
@@ -172,8 +172,8 @@ impl Process {
         let store = from.root.another();
         store.defer();
         from.look_at(life, &store);
-        let door = from.root.another();
-        from.look_at(life, &door);
+        let burst_lock = from.root.another();
+        from.look_at(life, &burst_lock);
         let careless = from.trouble.lock().mutation == Some(Mutation::Careless);
         let options = Options {
             store: Arc::<MemoryStore>::clone(&store),
@@ -220,7 +220,7 @@ impl Process {
         Some(Self {
             life,
             store,
-            door,
+            burst_lock,
             parts,
             mail: VecDeque::new(),
             calls: Vec::new(),
@@ -272,7 +272,14 @@ impl Process {
     /// Sends a stimulus for a client. Answers whether that is known to have worked.
     pub(super) fn send(&mut self, id: StimulusId, stimulus: &Stimulus) -> bool {
         let numbers = self.parts.membership.numbers();
-        client::send_here(&self.parts.shared, &*self.door, &numbers, id, stimulus).is_ok()
+        client::send_here(
+            &self.parts.shared,
+            &*self.burst_lock,
+            &numbers,
+            id,
+            stimulus,
+        )
+        .is_ok()
     }
 
     /// Looks after the queue of stimuli, as the thread does that is there for it.

@@ -89,7 +89,9 @@ impl Wake {
                 codes::CANNOT_WATCH,
                 format!("{} cannot be watched: {error}", self.path.display()),
             )
-            .help("Other processes' work is still found, by the scans.")
+            .help(
+                "Raise the limit `fs.inotify.max_user_instances` or `fs.inotify.max_user_watches`.",
+            )
         };
         let ears = self.ears().map_err(|error| failed(&error))?;
         let changed = move |event: notify::Result<notify::Event>| {
