@@ -68,7 +68,7 @@ pub(crate) const ORDER: [&str; 10] = [
     "match",
     "correlation",
     "private",
-    "auto-burn",
+    "auto_burn",
     "metadata",
     "created",
     "expires",

@@ -38,7 +38,7 @@ impl List {
 }
 
 /// The members of a lock.
-const ORDER: [&str; 4] = ["key", "owner", "token", "lease-ms"];
+const ORDER: [&str; 4] = ["key", "owner", "token", "lease_ms"];
 
 /// Shows a list of locks.
 fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
@@ -49,7 +49,7 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
             Some(other) => other.to_string(),
         };
         let lines = items.iter().map(|item| {
-            let left_ms = item.get("lease-ms").and_then(Value::as_u64);
+            let left_ms = item.get("lease_ms").and_then(Value::as_u64);
             vec![
                 text(item, "key"),
                 text(item, "owner"),

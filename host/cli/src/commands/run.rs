@@ -73,7 +73,7 @@ impl Arguments {
             shown = Some(progress);
         }
         let runtime = Runtime::start(options)?;
-        let metrics = self.metrics.begin(machine.tokio.handle(), &runtime)?;
+        let metrics = self.metrics.begin(&runtime)?;
         let outcome = machine.tokio.block_on(self.carry_out(
             context,
             &machine,

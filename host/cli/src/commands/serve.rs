@@ -46,7 +46,7 @@ impl Arguments {
         options.observer = Some(Arc::<LiveFeed>::clone(&live_feed));
         options.plugin_folders = Some(folders);
         let served = Runtime::start(options)?;
-        let metrics = self.metrics.begin(machine.tokio.handle(), &served)?;
+        let metrics = self.metrics.begin(&served)?;
         let retention = served.retain(machine.retention())?;
         let sources = served.publish_from(machine.definition_options(listen.is_some()))?;
         // The first answer is given after the first look at the definitions.

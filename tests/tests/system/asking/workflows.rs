@@ -66,7 +66,7 @@ fn what_is_published_is_published_and_shown_the_same() {
         let mut item = said.json();
         assert!(item["draft"].is_u64(), "{said:?}");
         item["draft"] = Value::Null;
-        let expected = json!({ "workflow": name, "reverted-to": 1, "draft": null });
+        let expected = json!({ "workflow": name, "reverted_to": 1, "draft": null });
         assert_eq!(item, expected);
     }
     both.same(&["workflow", "draft", "show", "yours"]);

@@ -162,14 +162,14 @@ fn tell_saved(
 }
 
 /// The members of a draft.
-const ORDER: [&str; 4] = ["workflow", "revision", "based-on", "saved"];
+const ORDER: [&str; 4] = ["workflow", "revision", "based_on", "saved"];
 
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let items = context.api()?.list(&["drafts"], &[], LISTED, &ORDER)?;
     let columns = [
         ("workflow", "workflow"),
         ("revision", "revision"),
-        ("based on", "based-on"),
+        ("based on", "based_on"),
         ("saved", "saved"),
     ];
     let output = &context.output;
@@ -222,8 +222,8 @@ impl Revert {
         let item = context.api()?.post(&path, &wish)?;
         text(&item, "workflow")?;
         let keys: &[&str] = match self.draft {
-            true => &["workflow", "reverted-to", "draft"],
-            false => &["workflow", "reverted-to", "version", "unchanged"],
+            true => &["workflow", "reverted_to", "draft"],
+            false => &["workflow", "reverted_to", "version", "unchanged"],
         };
         self.tell(&context.output, &picked(item, keys))
     }
