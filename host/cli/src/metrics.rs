@@ -40,10 +40,7 @@ impl MetricsArguments {
     /// # Errors
     ///
     /// The file cannot be written now; later trouble is only warned about.
-    pub(crate) fn begin(
-        &self,
-        runtime: &Arc<Runtime>,
-    ) -> Result<Written, Expected> {
+    pub(crate) fn begin(&self, runtime: &Arc<Runtime>) -> Result<Written, Expected> {
         let Some(file) = self.metrics.clone() else {
             return Ok(Written(None));
         };
@@ -61,7 +58,10 @@ impl MetricsArguments {
             Rest::exactly(INTERVAL)
         });
         let worker = worker.map_err(|error| {
-            Expected::new(codes::METRICS, format!("no thread for the metrics: {error}"))
+            Expected::new(
+                codes::METRICS,
+                format!("no thread for the metrics: {error}"),
+            )
         })?;
         Ok(Written(Some((file, worker))))
     }

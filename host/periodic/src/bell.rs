@@ -1,4 +1,4 @@
-//! What wakes and stops a worker.
+//! A bell wakes and stops a worker.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Threads that take turns until they are stopped.
 //!
-//! A [`Periodic`] works, rests as long as its turn said, and works again. A [`Bell`] ends the
-//! rest early. All loops of the host that watch, plan or clean up are workers of this type, so
-//! each has a name, ends when its owner drops it, and reports a panic.
+//! A [`Periodic`] works, rests as long as its turn returned, and works again. A [`Bell`] ends the
+//! rest early. Every loop of the host that watches, plans or cleans up is a worker of this type:
+//! the worker has a name, ends when its owner drops it, and reports a panic.
 //!
-//! Bounds: one thread for each worker; all rings during a turn or a rest lead to one turn. The
-//! owner gives up control during a turn: dropping a worker waits for the turn's end, so a long
-//! turn asks [`Bell::is_stopped`] now and then.
+//! Bounds: one thread for each worker; all rings during a turn or a rest lead to one turn. Dropping
+//! a worker waits for the end of the current turn, so a long turn checks [`Bell::is_stopped`]
+//! regularly.
 
 mod bell;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub use bell::Bell;
 
-/// The length of a thread's name that Linux keeps, in bytes. Tools show no more.
+/// The length of a thread's name that Linux keeps, in bytes. Tools show no more than that.
 pub const NAME_BYTES: usize = 15;
 
 /// How long a worker rests after a turn.
@@ -31,7 +31,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// The next turn follows at once.
+    /// The next turn begins at once.
     pub const NONE: Self = Self::exactly(Duration::ZERO);
 
     /// A rest that no ring ends early.
@@ -58,14 +58,14 @@ pub struct Periodic {
 }
 
 impl Periodic {
-    /// Starts a thread of this name. The first turn begins at once. `turn` gets the worker's
-    /// bell, through which it asks whether to end, or ends itself.
+    /// Starts a thread of this name. The first turn begins at once. `turn` receives the worker's
+    /// bell: with it, a turn can check whether the worker is to end, or end the worker.
     ///
     /// The name has at most [`NAME_BYTES`] bytes and is used once in a process.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn start(
         name: &'static str,
         turn: impl FnMut(&Bell) -> Rest + Send + 'static,
@@ -73,11 +73,11 @@ impl Periodic {
         Self::start_with(name, Bell::default(), turn)
     }
 
-    /// As [`Self::start`], with a bell that others have already.
+    /// Does as [`Self::start`], with a bell that other owners already hold.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn start_with(
         name: &'static str,
         bell: Bell,
@@ -102,12 +102,12 @@ impl Periodic {
         })
     }
 
-    /// What wakes the worker.
+    /// The bell that wakes the worker.
     pub fn bell(&self) -> &Bell {
         &self.bell
     }
 
-    /// Leaves the thread running without an owner. It ends when a turn stops its bell.
+    /// Leaves the thread running without an owner. The thread ends when a turn stops its bell.
     pub fn detach(mut self) {
         drop(self.thread.take());
     }

@@ -1,5 +1,5 @@
-//! When turns are taken, and how a worker ends. No test waits for a time that should be enough:
-//! rests are an hour where nothing but a ring or a stop is to end them.
+//! When turns are taken, and how a worker ends. No test waits for an estimated time: a rest takes
+//! an hour where only a ring or a stop may end it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3_600);
 const SOON: Duration = Duration::from_millis(1);
 
-/// A worker that says when it takes a turn.
+/// A worker that reports each turn that it takes.
 fn worker(rest: Rest) -> (Periodic, Receiver<()>) {
     let (tell, told): (SyncSender<()>, _) = sync_channel(0);
     let worker = Periodic::start("tested", move |bell| {
@@ -40,7 +40,8 @@ fn turns_follow_each_other_by_time() {
         for _ in 0..3 {
             turn(&told);
         }
-        // The thread may be at its next word, which the receiver takes back by going.
+        // The thread may be blocked in sending its next report; dropping the receiver ends that
+        // send.
         drop(told);
         drop(worker);
     }
