@@ -1,7 +1,7 @@
-//! Makes two tables of the binary. Every file of `docs/errors` becomes a page that `windlass explain`
-//! shows, so that an explanation always fits the version that it explains. And the digest of every
-//! component of the library in `WINDLASS_BUILD_LIBRARY` is how the host knows these components:
-//! without the variable it knows none.
+//! Generates two tables of the binary. Every file of `docs/errors` becomes a page of `windlass
+//! explain`, so an explanation always fits the version that it explains. The digest of every
+//! component of the library in `WINDLASS_BUILD_LIBRARY` is how the host recognises these
+//! components; without the variable it recognises none.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::{env, fs, io};
 
 use sha2::{Digest as _, Sha256};
 
-/// Says where the library is.
+/// The variable that names the directory of the library.
 const LIBRARY: &str = "WINDLASS_BUILD_LIBRARY";
 
 fn main() -> io::Result<()> {
@@ -35,8 +35,8 @@ fn pages(directory: &Path) -> io::Result<String> {
     Ok(table)
 }
 
-/// The digests of the components that are made of a crate in `plugins`. An author may have put
-/// other components beside them.
+/// The digests of the components that are built from a crate in `plugins`. The directory may hold
+/// other components, which an author put there.
 fn digests(root: &Path, library: Option<&Path>) -> io::Result<String> {
     let mut table = String::from("&[\n");
     let components = match library {

@@ -40,11 +40,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command understands.
+/// The options of every command.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of all commands")]
 pub(crate) struct Common {
-    /// How data and errors are printed: text, json or jsonl [default: text]
+    /// Format of data and errors: text, json or jsonl [default: text]
     #[arg(
         short = 'o',
         long = "output",
@@ -58,16 +58,16 @@ pub(crate) struct Common {
         hide_default_value = true
     )]
     pub(crate) format: Format,
-    /// Where runs are kept: a directory, a database file, or a URL [default: .windlass]
+    /// Location of the store: a directory, a database file, or a URL [default: .windlass]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<String>,
-    /// Your own plugins [default: .windlass/plugins]
+    /// Folder of your own plugins [default: .windlass/plugins]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) plugins: Option<PathBuf>,
-    /// A host that is asked to do it, instead of doing it here on the store: its address
+    /// Send the command to the running host at this address, instead of working on the store here
     #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER")]
     pub(crate) server: Option<String>,
-    /// The token of that host
+    /// The token that the host at `--server` accepts
     #[arg(
         long,
         global = true,
@@ -76,19 +76,19 @@ pub(crate) struct Common {
         hide_env_values = true
     )]
     pub(crate) token: Option<String>,
-    /// The project file [default: windlass.toml, here or in the nearest directory above]
+    /// Project file [default: windlass.toml, here or in the nearest directory above]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Let the settings of the project count that could do harm, for this command
+    /// Apply the project's security-sensitive settings for this command, without `windlass trust`
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-    /// Any setting, like `scheduler.workers=2`; may be repeated
+    /// Override a setting, like `scheduler.workers=2`; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What is logged on stderr, like `info` or `warn,windlass_runtime=debug`
+    /// Filter of the log on stderr, like `info` or `warn,windlass_runtime=debug`
     #[arg(long, global = true, value_name = "FILTER")]
     pub(crate) log: Option<String>,
-    /// How a log line looks: text or json [default: text]
+    /// Format of log lines: text or json [default: text]
     #[arg(
         long,
         global = true,
@@ -99,24 +99,24 @@ pub(crate) struct Common {
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// What a command works with.
+/// The output, the configuration and the host of a command.
 pub(crate) struct Context {
-    /// Where it prints.
+    /// The output that the command prints to.
     pub(crate) output: Output,
-    /// Where its configuration comes from.
+    /// The sources of the configuration.
     pub(crate) sources: Sources,
-    /// The host that it asks, in place of working on the store.
+    /// The host that gets the command, in place of the store here.
     pub(crate) server: Option<Server>,
 }
 
-/// A host that is asked.
+/// The address and the token of a running host.
 pub(crate) struct Server {
     address: String,
     token: Option<String>,
 }
 
-/// The default log filter of a command that asks this process: what the handlers log of a problem
-/// is what the command reports.
+/// The default log filter of a command that uses the handlers of this process: the command itself
+/// reports the problems that the handlers log.
 const ASKING: &str = "warn,windlass_server=off";
 
 impl Context {
@@ -131,13 +131,13 @@ impl Context {
     }
 
     /// The API: of the host that `--server` names, or else of this process on the store, which has
-    /// to be there.
+    /// to exist.
     pub(crate) fn api(&self) -> anyhow::Result<Api> {
         self.api_by(Setup::existing_store)
     }
 
-    /// As [`Self::api`], for a command that may be the first on its store: a store that is not
-    /// there is made.
+    /// As [`Self::api`], for a command that may be the first on its store: it creates a missing
+    /// store.
     pub(crate) fn api_and_store(&self) -> anyhow::Result<Api> {
         self.api_by(Setup::store)
     }
@@ -201,7 +201,7 @@ impl Common {
     }
 }
 
-/// A store that was named by its URL, its file or its directory.
+/// The URL of a store that is named by its URL, its file or its directory.
 fn store_url(named: &str) -> String {
     if named.contains("://") || named.starts_with("sqlite:") {
         return named.to_owned();
@@ -212,14 +212,14 @@ fn store_url(named: &str) -> String {
 /// Runs the command of this process.
 pub(crate) fn main() -> Exit {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // Errors of the command line itself come before its `-o` is known.
+    // An error of the command line comes before its `-o` is parsed.
     let format = guess_format(&arguments);
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&Output::new(format), &error),
     };
     let output = Output::new(cli.common.format);
-    // A panic is reported like every other bug; what it prints by itself would not be.
+    // A panic is reported like every other bug, so the hook does not print it.
     panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "panicked");
     }));
@@ -253,13 +253,13 @@ pub(crate) fn main() -> Exit {
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let mut cli = Cli::try_parse_from(arguments)?;
-    // Of an option of all commands that may be repeated, clap keeps what is behind the command
-    // and forgets what is before it.
+    // clap keeps the values of a repeated global option behind the command, and drops those before
+    // it.
     cli.common.set = settings(arguments);
     Ok(cli)
 }
 
-/// Each `--set` of a command line that makes sense, in order.
+/// Each valid `--set` of a command line, in order.
 fn settings(arguments: &[OsString]) -> Vec<String> {
     let texts = arguments.iter().filter_map(|argument| argument.to_str());
     let mut texts = texts.take_while(|text| *text != "--");
@@ -305,7 +305,7 @@ fn usage(output: &Output, error: &clap::Error) -> Exit {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
     if asked || output.is_text() {
-        // It goes to where it belongs by its kind; a reader that goes away is no error.
+        // clap chooses stdout or stderr by the kind of the message. A closed pipe is not an error.
         let _ = error.print();
     } else {
         let text = error.render().to_string();

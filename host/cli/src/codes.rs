@@ -1,4 +1,4 @@
-//! The errors that only the command line knows. Each has a page in `docs/errors`.
+//! The error codes of the command line. Each has a page in `docs/errors`.
 
 use windlass_model::Code;
 
@@ -8,19 +8,19 @@ pub(crate) const CONFIG_UNREADABLE: Code = Code::new("WL-C001");
 pub(crate) const CONFIG_SYNTAX: Code = Code::new("WL-C002");
 /// A setting has a value that it cannot have.
 pub(crate) const CONFIG_VALUE: Code = Code::new("WL-C003");
-/// There is no such setting. A warning.
+/// There is no such setting. This is a warning.
 pub(crate) const CONFIG_UNKNOWN: Code = Code::new("WL-C004");
 /// The log filter cannot be understood.
 pub(crate) const LOG_FILTER: Code = Code::new("WL-C005");
 /// A secret cannot be read.
 pub(crate) const SECRET_UNREADABLE: Code = Code::new("WL-C006");
-/// The store's URL is of a kind that this build does not know.
+/// This build does not know the kind of the store's URL.
 pub(crate) const STORE_URL: Code = Code::new("WL-C007");
-/// A cluster whose locks reach no further than one machine.
+/// The locks of a cluster reach no further than one machine.
 pub(crate) const LOCAL_LOCKS: Code = Code::new("WL-C020");
-/// A cluster on a store that is a file.
+/// The store of a cluster is a file.
 pub(crate) const CLUSTER_ON_A_FILE: Code = Code::new("WL-C021");
-/// The provider of the locks is a server that is not named.
+/// The lock provider is a server, but no URL names it.
 pub(crate) const LOCKS_URL: Code = Code::new("WL-C022");
 
 /// The command line cannot be understood.
@@ -35,51 +35,51 @@ pub(crate) const NO_PAGE: Code = Code::new("WL-U004");
 pub(crate) const NO_INSTANCE: Code = Code::new("WL-U005");
 /// Several instances have ids that begin like this.
 pub(crate) const AMBIGUOUS: Code = Code::new("WL-U006");
-/// An id is no UUID, nor the beginning of one.
+/// An id is neither a UUID nor the beginning of one.
 pub(crate) const NO_ID: Code = Code::new("WL-U007");
-/// The terminal, or what the output is piped to, cannot be written.
+/// Standard output cannot be written.
 pub(crate) const OUTPUT: Code = Code::new("WL-U008");
 
 /// There is no such plugin, or no such node type in it.
 pub(crate) const NO_PLUGIN: Code = Code::new("WL-U009");
-/// The store that is to be looked at is not there.
+/// The store does not exist.
 pub(crate) const NO_STORE: Code = Code::new("WL-U010");
 /// The file of the metrics cannot be written.
 pub(crate) const METRICS: Code = Code::new("WL-U020");
 /// No workflow of this name is published.
 pub(crate) const NO_WORKFLOW: Code = Code::new("WL-U011");
-/// What cannot be undone has to be confirmed.
+/// An action that cannot be undone has to be confirmed.
 pub(crate) const CONFIRM: Code = Code::new("WL-U012");
 /// There is no such trigger.
 pub(crate) const NO_TRIGGER: Code = Code::new("WL-U013");
-/// A run waits at several bookmarks, and it was not said at which it is meant.
+/// A run waits at several bookmarks, and the command does not say which one to resume.
 pub(crate) const SEVERAL_BOOKMARKS: Code = Code::new("WL-U017");
-/// There is no such bookmark, or no run waits at this bookmark any more.
+/// There is no such bookmark, or no run waits at it any more.
 pub(crate) const NO_BOOKMARK: Code = Code::new("WL-U014");
 /// There is no such dead letter.
 pub(crate) const NO_LETTER: Code = Code::new("WL-U015");
-/// It is too late for what was asked.
+/// The request comes too late.
 pub(crate) const TOO_LATE: Code = Code::new("WL-U016");
 
-/// A project file was found that another user can decide about.
+/// The project file belongs to another user, or another user can write it.
 pub(crate) const FOREIGN_PROJECT: Code = Code::new("WL-C008");
-/// Settings of a project do not count, because the project is not trusted.
+/// Sensitive settings of a project do not count, because the project is not trusted.
 pub(crate) const UNTRUSTED: Code = Code::new("WL-C009");
-/// What is trusted cannot be read or written down.
+/// The record of trusted projects cannot be read or written.
 pub(crate) const TRUST: Code = Code::new("WL-C010");
 
 /// The keyring cannot be used.
 pub(crate) const KEYRING: Code = Code::new("WL-C011");
 
-/// The address of a host means nothing.
+/// The address of a host is not valid.
 pub(crate) const SERVER_URL: Code = Code::new("WL-C040");
 /// The host does not answer.
 pub(crate) const SERVER_UNREACHABLE: Code = Code::new("WL-C041");
-/// The host wants another token.
+/// The host requires another token.
 pub(crate) const SERVER_UNAUTHORISED: Code = Code::new("WL-C042");
-/// A host cannot be asked for this.
+/// The command cannot be sent to a host.
 pub(crate) const NOT_BY_SERVER: Code = Code::new("WL-C043");
-/// What the host answers cannot be used.
+/// The host's answer cannot be used.
 pub(crate) const SERVER_ANSWER: Code = Code::new("WL-C044");
 
 /// A bug in windlass.

@@ -1,4 +1,4 @@
-//! How a run ended, on stdout, on stderr and as an exit code.
+//! The end of a run, on stdout, on stderr and as an exit code.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Prints the output of a run, or why there is none. `kept`: it can be looked at afterwards.
+/// Prints the output of a run, or why there is none. `kept`: the store still has the run.
 pub(crate) fn report(
     output: &Output,
     store: &dyn Store,
@@ -37,8 +37,7 @@ pub(crate) fn report(
     )
 }
 
-/// Waits for the end of a run through the API, and prints the output of the run, or how the run
-/// stands.
+/// Waits for the end of a run through the API, and prints its output or its status.
 pub(crate) fn await_result(
     output: &Output,
     api: &Api,
@@ -50,7 +49,7 @@ pub(crate) fn await_result(
     tell_outcome(output, &outcome)
 }
 
-/// Prints the output of a run, or how the run stands, as the API says it.
+/// Prints the output of a run, or its status, from the answer of the API.
 pub(crate) fn tell_outcome(output: &Output, outcome: &Value) -> anyhow::Result<Exit> {
     let failure = outcome.get("failure").cloned().unwrap_or_default();
     let named = text(outcome, "status")?;
@@ -70,17 +69,17 @@ pub(crate) fn tell_outcome(output: &Output, outcome: &Value) -> anyhow::Result<E
     tell(output, ended)
 }
 
-/// How a run stands, or ended.
+/// The status and the outcome of a run.
 struct Ended {
     /// Its id.
     id: String,
-    /// Where it is in its life.
+    /// Its status.
     status: Status,
-    /// What came out.
+    /// Its output.
     output: Option<Value>,
     /// Why it faulted.
     failure: Option<Failure>,
-    /// Whether it can be looked at afterwards.
+    /// Whether the store still has the run.
     kept: bool,
 }
 
@@ -95,7 +94,7 @@ fn tell(output: &Output, ended: Ended) -> anyhow::Result<Exit> {
     if !output.is_text() {
         output.show(&item, String::new)?;
     } else if let Some(came_out) = &ended.output {
-        // A text is for reading, so it is printed as it is; `-o json` quotes it.
+        // A text is printed without quotes for people; `-o json` quotes it.
         match came_out.as_str() {
             Some(text) => output.print(text)?,
             None => output.print(&format!("{came_out:#}"))?,

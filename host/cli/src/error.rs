@@ -1,8 +1,8 @@
 //! Expected errors, told apart from bugs.
 //!
-//! Commands return `anyhow::Result`. At the top an error is looked at once: what carries a
-//! code (an [`Expected`], or the error of one of the other crates) is something a person can
-//! act on; anything else that arrives there is a bug, `WL-X001`, and says so.
+//! Commands return `anyhow::Result`. The top level classifies an error once: one that carries a
+//! code (an [`Expected`], or the error of one of the other crates) is one that a person can act on;
+//! any other is a bug, `WL-X001`, and is reported as such.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ use crate::exit::Exit;
 pub(crate) struct Expected {
     /// The page that explains it.
     pub(crate) code: Code,
-    /// What happened, in one sentence.
+    /// The event, in one sentence.
     pub(crate) message: String,
-    /// What to do about it.
+    /// The remedy.
     pub(crate) help: Option<String>,
-    /// What the caller of the process is told.
+    /// The exit code of the process.
     pub(crate) exit: Exit,
-    /// What is wrong with a file, if that is what happened.
+    /// The mistakes in a file, if there are any.
     pub(crate) problems: Option<Box<Problems>>,
 }
 
@@ -41,21 +41,21 @@ impl Expected {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds the remedy.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Sets another exit code than the one that the code stands for.
+    /// Replaces the exit code that follows from the code.
     #[must_use]
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
     }
 
-    /// Everything that is wrong with one file, sorted by where it is.
+    /// All mistakes of one file, sorted by position.
     pub(crate) fn of_file(mut problems: Problems) -> Self {
         problems.diagnostics.sort_by_key(|diagnostic| {
             let start = diagnostic.place.span.as_ref().map(|span| span.start);
@@ -89,13 +89,13 @@ impl fmt::Display for Expected {
 
 impl std::error::Error for Expected {}
 
-/// Says in the words of a command that something is not there, if that is what an error says.
+/// Replaces a "not found" error by the command's own error for it.
 pub(crate) fn or_missing(
     error: anyhow::Error,
     missing: impl FnOnce() -> Expected,
 ) -> anyhow::Error {
     match error.downcast::<Expected>() {
-        // A host that does not know the path says nothing of what is there.
+        // A host that does not know the path does not know either whether the resource exists.
         Ok(expected)
             if expected.exit == Exit::NotFound
                 && expected.code != windlass_server::codes::NO_PATH =>
@@ -107,7 +107,7 @@ pub(crate) fn or_missing(
     }
 }
 
-/// What to report for an error, whatever it is.
+/// The error to report.
 pub(crate) fn classify(error: anyhow::Error) -> Expected {
     let error = match error.downcast::<Expected>() {
         Ok(expected) => return expected,
@@ -187,7 +187,7 @@ fn of_runtime(error: windlass_runtime::Error) -> Expected {
     }
 }
 
-/// What is wrong with the input of a run.
+/// The error for mistakes in the input of a run.
 pub(crate) fn of_input(code: Code, diagnostics: &[Diagnostic]) -> Expected {
     let all: Vec<_> = diagnostics
         .iter()
@@ -221,7 +221,8 @@ fn of_plugins(error: &windlass_plugins::Error) -> Expected {
     Expected::new(error.code.clone(), error.to_string())
 }
 
-/// A message as a sentence begins. A first word that is a name (a path, an option) stays as it is.
+/// A message with a capital letter at its beginning. A first word that is a name (a path, an
+/// option) stays as it is.
 pub(crate) fn sentence(message: &str) -> String {
     let first = message.split_whitespace().next().unwrap_or_default();
     let word = first.trim_end_matches([',', ':', ';']);
@@ -237,7 +238,7 @@ pub(crate) fn sentence(message: &str) -> String {
     })
 }
 
-/// Something that should not have happened.
+/// An error that should not happen.
 pub(crate) fn bug(what: &str) -> Expected {
     Expected::new(codes::BUG, format!("This is a bug in windlass: {what}.")).help(
         "Run the command again with `--log debug` and report what it prints. \

@@ -1,7 +1,7 @@
-//! What the process tells its caller by its exit code.
+//! Exit codes.
 //!
-//! Scripts rest on these numbers: one is never given another meaning. The table in
-//! `docs/cli.md` is made from [`Exit::ALL`].
+//! Scripts rely on these numbers: none of them ever gets another meaning. The table in
+//! `docs/cli.md` is generated from [`Exit::ALL`].
 
 use windlass_model::Code;
 
@@ -27,11 +27,11 @@ pub(crate) enum Exit {
     Definition = 20,
     /// A plugin was rejected, or is missing.
     Plugin = 21,
-    /// The host that was to be asked does not answer.
+    /// The host does not answer.
     Unreachable = 30,
-    /// The host that was to be asked wants another token.
+    /// The host requires another token.
     Unauthorised = 31,
-    /// Something with this id is there already and differs, or somebody else holds it.
+    /// Something with this id exists and differs, or another process holds it.
     Conflict = 40,
     /// There is no such thing.
     NotFound = 41,
@@ -84,7 +84,7 @@ impl Exit {
         self as u8
     }
 
-    /// The exit code that fits an error which another crate named by its code alone.
+    /// The exit code for an error of another crate, by the code of the error.
     pub(crate) fn of(code: &Code) -> Self {
         match code
             .as_str()
@@ -94,7 +94,7 @@ impl Exit {
             Some('D') => Self::Definition,
             Some('P') => Self::Plugin,
             Some('R') => Self::Faulted,
-            // The locks are in the store, or in something like it.
+            // Locks are in the store, or in a server of the same kind.
             Some('S' | 'L') => Self::Store,
             Some('C' | 'U') => Self::Usage,
             _ => Self::Bug,

@@ -21,7 +21,7 @@ pub(crate) fn title(page: &str) -> &str {
     line.split_once(": ").map_or(line, |(_, title)| title)
 }
 
-/// The code nearest to one that does not exist.
+/// The code nearest to an unknown one.
 pub(crate) fn near(code: &str) -> Option<&'static str> {
     nearest(code, PAGES.iter().map(|(code, _)| *code))
 }

@@ -1,4 +1,4 @@
-//! What a run is given: `--input JSON`, `--input @file` and `--input key=value`, merged.
+//! The input of a run: `--input JSON`, `--input @file` and `--input key=value`, merged.
 
 use std::io::Read as _;
 
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use crate::codes;
 use crate::error::Expected;
 
-/// Bound on what is read from a file or from stdin, in bytes. A payload may not be larger
-/// anyway; this only keeps a wrong file name from filling memory.
+/// Bound on the bytes that are read from a file or from stdin. The bound of a payload is lower;
+/// this one only keeps a wrong file name from filling memory.
 const READ_BYTES: u64 = 64 << 20;
 
-/// Merges the inputs in their order. None at all is an empty object.
+/// Merges the inputs in their order. No input is an empty object.
 pub(crate) fn parse(arguments: &[String]) -> Result<Value, Expected> {
     let mut result: Option<Value> = None;
     for argument in arguments {
@@ -34,7 +34,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Value, Expected> {
     Ok(result.unwrap_or_else(|| Value::Object(Map::new())))
 }
 
-/// Objects are merged key by key; anything else replaces what was there.
+/// Merges objects key by key; any other value replaces the earlier one.
 fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
@@ -50,7 +50,7 @@ fn one(argument: &str) -> Result<Value, Expected> {
     if let Some(path) = argument.strip_prefix('@') {
         return file(path);
     }
-    // JSON first: a string like "a=b" is JSON, and `a=b` is not.
+    // Try JSON first: `"a=b"` with quotes is JSON, and `a=b` is not.
     let wrong = match serde_json::from_str(argument) {
         Ok(value) => return Ok(value),
         Err(error) => error,

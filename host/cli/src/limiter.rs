@@ -1,10 +1,10 @@
-//! Limits log lines that repeat themselves, so that what goes wrong ten thousand times a second
-//! fills no disk and hides nothing else.
+//! Limits repeated log lines, so that a fault that repeats ten thousand times a second does not
+//! fill the disk or hide other lines.
 //!
-//! Lines are counted by the place in the code that writes them: so many in [`WINDOW`], and what
-//! is beyond is counted in place of being written. One line says how many those were, at most
-//! [`WINDOW`] later and when the program ends. Lines of the levels `debug` and `trace` are for
-//! whoever asks for them, and are all written. There are as many counts as such places.
+//! Lines are counted by the place in the code that logs them. Each place may log a number of lines
+//! in [`WINDOW`]; further lines are suppressed and counted. One line reports the count, at most
+//! [`WINDOW`] later and when the program ends. Lines of the levels `debug` and `trace` are never
+//! suppressed. There are as many counts as such places.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use windlass_model::Clock;
 
-/// For how long lines are counted, and after which time the suppressed ones are reported.
+/// The period of the count, and of the reports about suppressed lines.
 pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 
-/// What the lines are logged as that say how many were suppressed. They are not limited.
+/// The target of the reports about suppressed lines. They are not limited.
 pub(crate) const TARGET: &str = "windlass::log";
 
-/// Which lines are written.
+/// The counts of all places.
 pub(crate) struct Limits {
-    /// Lines from one place in one window.
+    /// The most lines from one place in one window.
     most: u32,
     clock: Arc<dyn Clock>,
     places: Mutex<HashMap<Identifier, CallSite>>,
 }
 
-/// A place in the code that has written something.
+/// A place in the code that has logged a line.
 struct CallSite {
     metadata: &'static Metadata<'static>,
-    /// When its window began.
+    /// The start of its window.
     since: Duration,
     lines: u32,
     suppressed: u64,
 }
 
 impl Limits {
-    /// At most so many lines from one place in a window.
+    /// Allows `most` lines from one place in a window.
     pub(crate) fn new(most: u32, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -74,7 +74,7 @@ impl Limits {
         false
     }
 
-    /// Writes how many lines were suppressed since the last time.
+    /// Logs the number of lines that were suppressed since the last report.
     pub(crate) fn report(&self) {
         let suppressed: Vec<_> = {
             let mut places = self.places.lock();
@@ -97,7 +97,7 @@ impl Limits {
     }
 }
 
-/// The part of the subscriber that limits.
+/// The layer of the subscriber that applies the limits.
 pub(crate) struct Limiter(pub(crate) Arc<Limits>);
 
 impl<S: Subscriber> Layer<S> for Limiter {
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// A clock that goes where it is told.
+    /// A clock that the test sets.
     #[derive(Default)]
     struct Told(Mutex<Duration>);
 
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// What was logged.
+    /// The log of the test.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -1,7 +1,7 @@
 //! `windlass`: runs workflows whose nodes are WebAssembly components.
 //!
-//! Each command is a file in `commands`; what they share is beside it. An error reaches the
-//! caller as an exit code (`exit`), and a person as text that says what to do (`report`).
+//! Each command is a file in `commands`; shared parts are beside it. A script sees an error as an
+//! exit code (`exit`), and a person sees it as a text with a remedy (`report`).
 
 mod api;
 mod app;
@@ -33,7 +33,7 @@ mod wire;
 
 use std::process::ExitCode;
 
-/// Steps make and drop many small values, which cross threads.
+/// Executions allocate and free many small values on several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

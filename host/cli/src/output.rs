@@ -1,7 +1,7 @@
-//! What commands print, and where.
+//! The output of commands.
 //!
-//! Data goes to stdout; everything else (progress, notes, warnings, errors, logs) goes to
-//! stderr. So a command can be piped without care. A reader that goes away is no error.
+//! Data goes to stdout; everything else (progress, notes, warnings, errors, logs) goes to stderr,
+//! so a command can be piped safely. A closed pipe is not an error.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
@@ -24,20 +24,20 @@ pub(crate) enum Format {
     Text,
     /// One JSON document.
     Json,
-    /// One JSON document on a line for each item.
+    /// One JSON document per line, one for each item.
     Jsonl,
 }
 
-/// Where a command prints.
+/// The output of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     /// How data is printed.
     pub(crate) format: Format,
-    /// For what goes to stdout.
+    /// Colours of stdout.
     pub(crate) data: Paint,
-    /// For what goes to stderr.
+    /// Colours of stderr.
     pub(crate) notes: Paint,
-    /// Whether a person watches stderr.
+    /// Whether stderr is a terminal that a person watches.
     pub(crate) watched: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Output {
 pub(crate) struct Paint(pub(crate) bool);
 
 impl Paint {
-    /// Decides as <https://no-color.org> and <https://bixense.com/clicolors> ask.
+    /// Decides by the rules of <https://no-color.org> and <https://bixense.com/clicolors>.
     fn decide(terminal: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
@@ -62,34 +62,34 @@ impl Paint {
         }
     }
 
-    /// Went well.
+    /// Success.
     pub(crate) fn good(self, text: impl Display) -> String {
         self.wrap("32", text)
     }
 
-    /// Went wrong.
+    /// Failure.
     pub(crate) fn bad(self, text: impl Display) -> String {
         self.wrap("31", text)
     }
 
-    /// Deserves a look.
+    /// A warning.
     pub(crate) fn warning(self, text: impl Display) -> String {
         self.wrap("33", text)
     }
 
-    /// What matters on the line.
+    /// The important part of a line.
     pub(crate) fn strong(self, text: impl Display) -> String {
         self.wrap("1", text)
     }
 
-    /// What does not.
+    /// The unimportant part of a line.
     pub(crate) fn dim(self, text: impl Display) -> String {
         self.wrap("2", text)
     }
 }
 
 impl Output {
-    /// Looks at the terminal and the environment.
+    /// Reads the terminal and the environment.
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
@@ -132,8 +132,8 @@ impl Output {
         }
     }
 
-    /// Text on stdout, with a line break at its end. On a terminal nothing in it is a command
-    /// to the terminal; what reads a pipe gets every byte.
+    /// Prints a text on stdout, with a line break at its end. On a terminal, control sequences in
+    /// the text are made visible; a pipe gets every byte.
     pub(crate) fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut out = stdout().lock();
         let text = if out.is_terminal() {
@@ -162,7 +162,7 @@ impl Output {
         }
     }
 
-    /// A text in which nothing is a command to a terminal.
+    /// A text whose control sequences are made visible.
     fn safe<'a>(&self, paint: Paint, text: &'a str) -> Cow<'a, str> {
         match self.format {
             Format::Text if paint.0 => visible::coloured(text),
@@ -171,17 +171,17 @@ impl Output {
         }
     }
 
-    /// A line for the person at the terminal, on stderr. Nothing in it is a command to the
-    /// terminal.
+    /// Prints a line for the person at the terminal, on stderr, with control sequences made
+    /// visible.
     pub(crate) fn note(&self, text: &str) {
         let text = match self.format {
             Format::Text => self.safe(self.notes, text),
-            // Not all notes are JSON.
+            // Some notes are not JSON, even with `-o json`.
             _ if text.starts_with('{') => self.safe(self.notes, text),
             _ if self.notes.0 => visible::coloured(text),
             _ => visible::visible(text),
         };
-        // Where stderr cannot be written, there is nowhere left to say so.
+        // If stderr cannot be written, the failure cannot be reported either.
         let _ = writeln!(stderr().lock(), "{text}");
     }
 
@@ -191,7 +191,7 @@ impl Output {
     }
 }
 
-/// A table without lines: columns that line up and can be cut by other tools.
+/// A table without lines: aligned columns, which other tools can cut.
 pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
@@ -207,7 +207,7 @@ pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
         .collect()
 }
 
-/// Items as a table: of each column its title, and the member that it shows.
+/// Items as a table: each column has a title, and the name of the member that it shows.
 pub(crate) fn columns_of(items: &[Value], columns: &[(&str, &str)]) -> String {
     let head: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let lines = items.iter().map(|item| {
@@ -225,8 +225,8 @@ fn cell(item: &Value, key: &str) -> String {
     }
 }
 
-/// The members of a document in this order, the short ones on a line each, the long ones
-/// indented below. Empty ones are left out.
+/// The members of a document in this order, short ones on one line each, long ones indented below.
+/// Empty ones are left out.
 pub(crate) fn members(item: &Value, order: &[&str]) -> String {
     let mut text = String::new();
     for key in order {

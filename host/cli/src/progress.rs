@@ -1,5 +1,5 @@
-//! What a person sees while a run goes on: a line for each node that has ended, a spinner for
-//! each that is at it. On a terminal only.
+//! The progress of a run on a terminal: a line for each finished execution, a spinner for each one
+//! in progress.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -13,7 +13,8 @@ use windlass_runtime::{Observed, Observer};
 use crate::commands::{mark, took};
 use crate::output::Paint;
 
-/// What may wait to be shown. What does not fit is not shown: a run never waits for a terminal.
+/// How many updates may wait to be shown. Further ones are dropped: a run never waits for a
+/// terminal.
 const WAITING: usize = 1024;
 
 /// Spinners at once.
@@ -34,10 +35,10 @@ enum Shown {
     Skipped(String),
 }
 
-/// Hears of what happens.
+/// Receives the updates of a run.
 pub(crate) struct Watcher(SyncSender<Shown>);
 
-/// Shows it until the watcher is gone.
+/// Shows the updates until the watcher is dropped.
 pub(crate) struct Progress(JoinHandle<()>);
 
 /// Begins to show progress on stderr.
@@ -50,9 +51,9 @@ pub(crate) fn begin(paint: Paint) -> std::io::Result<(Watcher, Progress)> {
 }
 
 impl Progress {
-    /// Waits until everything is shown. The watcher must be gone.
+    /// Waits until all updates are shown. The watcher must have been dropped.
     pub(crate) fn end(self) {
-        // A panic there has been reported by its own hook, and harms no run.
+        // The hook has reported a panic of this thread, and the run does not depend on it.
         let _ = self.0.join();
     }
 }

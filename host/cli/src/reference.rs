@@ -1,4 +1,4 @@
-//! The reference of the command line, made from the commands themselves.
+//! Generates the reference of the command line from the commands.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Errors as people and programs see them, on stderr.
+//! Prints errors for people and programs, on stderr.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use windlass_display::{Problems, diagnostics, drawn, warnings};
 use crate::error::Expected;
 use crate::output::{Format, Output};
 
-/// Prints an error in the format that data would have been printed in.
+/// Prints an error in the format of the data.
 pub(crate) fn report(output: &Output, error: &Expected) {
     let text = match output.format {
         Format::Text => text(output, error),
@@ -52,8 +52,7 @@ fn indented(title: &str, text: &str) -> String {
     result
 }
 
-/// Prints what a file may do and its author may not expect. In formats for programs this is
-/// part of the data.
+/// Prints the warnings about a file. In formats for programs the data contains them.
 pub(crate) fn warn(output: &Output, problems: &Problems) {
     if output.is_text() && !problems.diagnostics.is_empty() {
         let text = warnings(problems, output.notes.0);

@@ -1,4 +1,4 @@
-//! What `run` and `instance start` are asked for.
+//! The request of `run` and `instance start`.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ use crate::error::Expected;
 use crate::input;
 use crate::source::Source;
 
-/// What to run, and on what.
+/// The workflow and the input of the request.
 #[derive(Debug, Args)]
 pub(crate) struct RequestArguments {
     /// The workflow file; `-` is standard input
     file: PathBuf,
-    /// What it works on: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    /// Input of the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
-    /// The id of the run, a UUID. The same id again is the same run
+    /// The id of the run, a UUID. A second request with the same id returns the same run
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
-    /// What the run is about, for people and for finding it
+    /// The subject of the run, for people and for searches
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
 }
@@ -44,8 +44,7 @@ impl RequestArguments {
         Ok((request, source))
     }
 
-    /// Writes a run down through the API, with the definition that it runs. The wish says when it
-    /// begins.
+    /// Starts the run through the API, with its definition. The request says when it begins.
     pub(crate) fn begin(
         &self,
         mut wish: Map<String, Value>,
@@ -73,7 +72,7 @@ impl RequestArguments {
         })
     }
 
-    /// Finds workflows that the run calls in files beside its own: `NAME.yaml`.
+    /// Finds the workflows that the run calls in files beside its own: `NAME.yaml`.
     pub(crate) fn beside(&self) -> UnpublishedLookup {
         let directory = self.file.parent().map(PathBuf::from).unwrap_or_default();
         Box::new(move |name| {
@@ -88,19 +87,19 @@ impl RequestArguments {
         })
     }
 
-    /// As the user named it.
+    /// The file as the user named it.
     pub(crate) fn file(&self) -> String {
         self.file.display().to_string()
     }
 }
 
-/// A run that was asked for.
+/// The run of a request.
 pub(crate) struct Begun {
     /// Its id.
     pub(crate) id: String,
-    /// The same was asked for before, and this is its run.
+    /// Whether the run existed before, by an earlier request with the same id.
     pub(crate) existed: bool,
-    /// Where it was asked for.
+    /// The API that answered.
     pub(crate) api: Api,
 }
 

@@ -1,4 +1,4 @@
-//! Signals that ask the process to end.
+//! Signals that end the process.
 
 use std::future::Future;
 use std::io;
@@ -7,14 +7,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// Hears SIGINT and SIGTERM from now on, in place of dying of them.
+/// Receives SIGINT and SIGTERM, which otherwise kill the process.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// Begins to listen. Must be called inside of tokio.
+    /// Installs the handlers. Must be called inside of tokio.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -22,7 +22,7 @@ impl Signals {
         })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -30,7 +30,7 @@ impl Signals {
         }
     }
 
-    /// Does something, unless a signal comes first.
+    /// Awaits a future, unless a signal comes first.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
@@ -38,13 +38,13 @@ impl Signals {
         }
     }
 
-    /// Ends the process at the next one, whatever it is doing by then.
+    /// Ends the process at the next signal, in any state.
     pub(crate) fn end_at_next(self) -> io::Result<()> {
         self.at_next(|| std::process::exit(i32::from(Exit::Interrupted.number())))
     }
 
-    /// On a thread that needs none of the others: those that end the process may wait for a
-    /// store that does not answer, and outlast the tokio that they were started in.
+    /// The thread has its own tokio: the threads that end the process may wait for a store that
+    /// does not answer, after the first tokio is gone.
     fn at_next(mut self, act: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_all()

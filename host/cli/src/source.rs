@@ -13,11 +13,11 @@ use windlass_store::rows::DefinitionRow;
 use crate::codes;
 use crate::error::Expected;
 
-/// A workflow file that can be read.
+/// A workflow file that was read.
 pub(crate) struct Source {
-    /// As the user named it.
+    /// The name of the file, as the user gave it.
     pub(crate) name: String,
-    /// What it says.
+    /// Its definition.
     pub(crate) definition: Definition,
     canonical: Bytes,
     map: SourceMap,
@@ -31,7 +31,7 @@ pub(crate) fn text(path: &Path) -> Result<(String, Arc<str>), Expected> {
     } else {
         path.display().to_string()
     };
-    // One byte more than may be, so that the reader sees that it is too long.
+    // Read one byte more than the limit, so that the parser notices that the text is too long.
     let bound = limits::WORKFLOW_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -58,7 +58,7 @@ pub(crate) fn problems(name: String, text: Arc<str>, diagnostics: Vec<Diagnostic
     }
 }
 
-/// What a host says of a text, shown in it where it is about it.
+/// An answer of a host, shown in the text if it is about the text.
 pub(crate) fn place(name: String, text: &Arc<str>, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Expected>() {
         Ok(Expected {
@@ -100,7 +100,7 @@ impl Source {
         }
     }
 
-    /// As the store keeps it.
+    /// The row of the store.
     pub(crate) fn row(&self) -> DefinitionRow {
         DefinitionRow {
             digest: Digest::of(&self.canonical),
@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// An error with everything that is wrong, if anything is.
+    /// An error with all mistakes, if there are any.
     pub(crate) fn refuse(&self, diagnostics: Vec<Diagnostic>) -> Result<(), Expected> {
         if diagnostics.is_empty() {
             return Ok(());
@@ -117,7 +117,7 @@ impl Source {
         Err(self.problems(diagnostics))
     }
 
-    /// What the file may do and its author may not expect, shown in its text.
+    /// Warnings about the file, shown in its text.
     pub(crate) fn warnings(&self, mut diagnostics: Vec<Diagnostic>) -> Problems {
         diagnostics
             .iter_mut()
@@ -125,7 +125,7 @@ impl Source {
         problems(self.name.clone(), Arc::clone(&self.text), diagnostics)
     }
 
-    /// What the runtime says, shown in the text where it is about the text.
+    /// An error of the runtime, shown in the text if it is about the text.
     pub(crate) fn explain(&self, error: windlass_runtime::Error) -> anyhow::Error {
         match error {
             windlass_runtime::Error::Definition(diagnostics) => self.problems(diagnostics).into(),
@@ -133,7 +133,7 @@ impl Source {
         }
     }
 
-    /// What a host says, shown in the text where it is about the text.
+    /// An answer of a host, shown in the text if it is about the text.
     pub(crate) fn place(&self, error: anyhow::Error) -> anyhow::Error {
         place(self.name.clone(), &self.text, error)
     }

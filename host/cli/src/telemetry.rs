@@ -13,10 +13,10 @@ use crate::config::{LogFormat, Telemetry};
 use crate::error::Expected;
 use crate::limiter::{Limiter, Limits, TARGET, WINDOW};
 
-/// The limits of this process, so that what they suppress last is told.
+/// The limits of this process. The last suppressed lines are reported at its end.
 static LIMITS: OnceLock<Arc<Limits>> = OnceLock::new();
 
-/// Begins to log as configured; `quiet` is the filter if none is.
+/// Starts to log as configured; `default` is the filter if the configuration has none.
 pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Result<(), Expected> {
     let filter = telemetry.log.as_deref().unwrap_or(default);
     let parsed = EnvFilter::try_new(filter).map_err(|error| {
@@ -26,7 +26,7 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         )
         .help("Write a level like `info`, or levels by module like `warn,windlass_runtime=debug`.")
     })?;
-    // What was suppressed passed the filter, so that it is told, too.
+    // The suppressed lines passed the filter, so their report has to pass it, too.
     let told = format!("{TARGET}=info").parse();
     let parsed = match told {
         Ok(told) => parsed.add_directive(told),
@@ -44,7 +44,7 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
         .with(parsed)
         .with(limiter)
         .with(lines);
-    // A second subscriber can only be asked for by a test in this process; the first one stays.
+    // Only a test installs a second subscriber in this process; the first one stays.
     if subscriber.try_init().is_ok()
         && let Some(limits) = limits
         && LIMITS.set(Arc::clone(&limits)).is_ok()
@@ -63,7 +63,7 @@ pub(crate) fn begin(telemetry: &Telemetry, default: &str, colour: bool) -> Resul
     Ok(())
 }
 
-/// Tells what was suppressed and not told yet.
+/// Reports the suppressed lines that were not reported yet.
 pub(crate) fn end() {
     if let Some(limits) = LIMITS.get() {
         limits.report();

@@ -1,10 +1,10 @@
-//! The token that `serve` makes for itself where `token = "auto"`.
+//! The token that `serve` makes for itself if `token = "auto"`.
 //!
-//! The token is in a file that only its user can read, named by the address and port that the
-//! host listens on, so that the command line finds it for `--server http://127.0.0.1:PORT`. It is
-//! sent to that address alone: another user's program may listen on the same port of another
-//! loopback address. Each start makes another one: a program that takes over the port later
-//! learns a token that no host accepts any more.
+//! The token is in a file that only its user can read. The file is named by the address and port of
+//! the host, so that the command line finds it for `--server http://127.0.0.1:PORT`. The command
+//! line sends the token to that address only: another user's program may listen on the same port of
+//! another loopback address. Each start makes a new token: a program that takes over the port later
+//! learns one that no host accepts any more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::private;
 
-/// What `token` in `[server]` is where the host makes one.
+/// The value of `token` in `[server]` that makes `serve` create a token.
 pub(crate) const AUTO: &str = "auto";
 
-/// Random bytes of a token.
+/// The random bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
-/// The longest file that is read as a token, in bytes.
+/// The largest token file that is read, in bytes.
 const LONGEST: u64 = 1024;
 
-/// The file of a host that listens. Dropping it takes the file away.
+/// The token file of a listening host. Dropping it deletes the file.
 #[derive(Debug)]
 pub(crate) struct TokenFile {
     path: PathBuf,
@@ -56,7 +56,7 @@ impl TokenFile {
         Ok(Self { path, token })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -64,9 +64,9 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // Another host may listen on the port by now, and the file is that one's.
+        // Another host may listen on the port now, and the file belongs to it.
         if private::read(&self.path, LONGEST).is_ok_and(|token| token == self.token) {
-            // A file that stays holds a token that nothing accepts.
+            // If the deletion fails, the file holds a token that no host accepts.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -75,19 +75,19 @@ impl Drop for TokenFile {
 /// A new token: 64 hexadecimal digits.
 pub(crate) fn random() -> String {
     let mut bytes = [0_u8; TOKEN_BYTES];
-    // The generator of the thread is a cryptographic one that is seeded by the system.
+    // The thread's generator is cryptographic, and seeded by the system.
     rand::fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The token of the host at an address of this machine, if that host has left one here, and the
-/// address that it listens on: the token is for nothing else, whatever `localhost` leads to.
+/// The token of a host on this machine, if it has left one, and the address on which that host
+/// listens: the token is for this address only, even if `localhost` resolves to another one.
 pub(crate) fn find(server: &Url) -> Option<(IpAddr, String)> {
     find_in(&directory()?, server)
 }
 
 fn find_in(directory: &Path, server: &Url) -> Option<(IpAddr, String)> {
-    // A host speaks plain HTTP: what speaks TLS is something else.
+    // A host speaks plain HTTP, so a server that speaks TLS is not one.
     let port = server.port_or_known_default();
     let port = port.filter(|_| server.scheme() == "http")?;
     let addresses: Vec<IpAddr> = match server.host()? {
@@ -105,7 +105,7 @@ fn find_in(directory: &Path, server: &Url) -> Option<(IpAddr, String)> {
     })
 }
 
-/// The address by which this machine reaches a host that listens on one.
+/// The address by which this machine reaches a host, from the address on which the host listens.
 fn reached(listens: IpAddr) -> IpAddr {
     match listens.to_canonical() {
         IpAddr::V4(every) if every.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -136,7 +136,7 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:7433".parse().unwrap();
         let file = TokenFile::write_in(dir.path(), address, token.clone()).unwrap();
         assert_eq!(private::read(file.path(), LONGEST).unwrap(), token);
-        // Another host takes the port over, and the file is that one's.
+        // Another host takes the port over, and the file belongs to it.
         let other = TokenFile::write_in(dir.path(), address, random()).unwrap();
         drop(file);
         assert!(other.path().exists());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_token_is_for_the_address_that_its_host_listens_on() {
-        // Where a host listens, how it is asked, and which address gets its token.
+        // The listening address, the URL of the request, and the address that gets the token.
         for (listens, server, gets) in [
             ("127.0.0.1:7433", "http://127.0.0.1:7433", Some("127.0.0.1")),
             ("127.0.0.1:7433", "http://localhost:7433", Some("127.0.0.1")),

@@ -1,5 +1,4 @@
-//! What a suspended run waits for, in words: for whom or for what, until when, and how it is
-//! let go on.
+//! The waits of a suspended run, in words: their subject, their deadline, and how to resume them.
 
 use windlass_model::{TriggerState, TriggerType};
 use windlass_store::Store;
@@ -8,10 +7,10 @@ use windlass_store::stimuli::{BookmarkQuery, BookmarkRow};
 
 use crate::commands::{definition, moment, node_name};
 
-/// Things that are named at most. A run may wait for thousands.
+/// How many waits are described at most. A run may have thousands.
 const NAMED: u32 = 10;
 
-/// A line for each thing that a run waits for, the first of them.
+/// A line for each wait of a run, up to the limit.
 pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<Vec<String>> {
     let bookmarks = store.bookmarks(&BookmarkQuery {
         instance: Some(run.no),
@@ -31,7 +30,7 @@ pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<V
         };
         let node = node_name(workflow.as_ref(), node);
         match row.kind {
-            // Its bookmarks are named already.
+            // The bookmarks already describe it.
             TriggerType::Resume => {}
             TriggerType::Child => lines.push(format!("Node `{node}` waits for a sub-workflow.")),
             _ if row.due_ms < i64::MAX => {
@@ -46,7 +45,7 @@ pub(crate) fn describe(store: &dyn Store, run: &InstanceRow) -> anyhow::Result<V
 
 fn bookmark(row: &BookmarkRow, triggers: &[TriggerRow]) -> String {
     let bookmark = &row.bookmark;
-    // The trigger behind it is due when the wait is over, whatever ends it.
+    // The trigger of the bookmark is due at its deadline, whichever trigger ends the wait.
     let waits = triggers.iter().find(|row| row.no == bookmark.trigger);
     let due_ms = waits
         .map(|row| row.due_ms)

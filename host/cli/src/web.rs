@@ -1,4 +1,4 @@
-//! The web server of `serve`: from its settings to the server that listens.
+//! The web server of `serve`, from its settings.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::explain;
 use crate::token_file::{self, TokenFile};
 use crate::wire::{Machine, OfHost};
 
-/// Turns the web server off.
+/// The value of `listen` that turns the web server off.
 const OFF: &str = "off";
 
-/// Where to listen; none if there is no web server. Refuses what must not be before anything
-/// has begun.
+/// The address to listen on; none without a web server. Refuses unsafe settings before any part of
+/// the host starts.
 pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expected> {
     if section.listen == OFF {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(crate) fn check(section: &config::Server) -> Result<Option<SocketAddr>, Expe
     names(section)?;
     networks(&section.trusted_proxies)?;
     let token = section.token.as_deref();
-    // A token that is made later is a good one.
+    // A generated token is always long enough.
     if token != Some(token_file::AUTO) {
         windlass_server::check(address, token).map_err(refused)?;
     }
@@ -79,7 +79,7 @@ fn names(section: &config::Server) -> Result<(), Expected> {
     Ok(())
 }
 
-/// The proxies that are trusted.
+/// The networks of the trusted proxies.
 fn networks(texts: &[String]) -> Result<Vec<windlass_server::IpNet>, Expected> {
     let read = |text: &String| {
         windlass_server::network(text.trim()).ok_or_else(|| {
@@ -100,10 +100,10 @@ fn rate(rate: Option<config::Rate>, burst: Option<u32>) -> Option<windlass_serve
     })
 }
 
-/// Files that everything but connections may need: the store, plugins, and their requests.
+/// Files that the other parts may need: the store, plugins, and their requests.
 const OTHER_FILES: u64 = 512;
 
-/// As many connections as are wanted, or as the files allow that the process may open.
+/// The wanted number of connections, or fewer if the process may not open enough files.
 fn connections(wanted: u32) -> usize {
     let needed = u64::from(wanted) + windlass_server::RESERVED as u64 + OTHER_FILES;
     let mut limit = getrlimit(Resource::Nofile);
@@ -119,7 +119,7 @@ fn connections(wanted: u32) -> usize {
         return wanted as usize;
     }
     let taken = windlass_server::RESERVED as u64 + OTHER_FILES;
-    // Half of what there is, where there is little.
+    // At least half of the files, if the process may open few.
     let fitting = files.saturating_sub(taken).max(files / 2);
     tracing::warn!(
         files,
@@ -132,13 +132,13 @@ fn connections(wanted: u32) -> usize {
 
 /// A web server that listens.
 pub(crate) struct Web {
-    /// What ends it.
+    /// Ends the server.
     pub(crate) handle: windlass_server::Handle,
-    /// The token that was made for it, for as long as it listens.
+    /// The generated token. Its file exists as long as the server listens.
     _token: Option<TokenFile>,
 }
 
-/// The token that requests have to bring, and whether it was made here.
+/// The required token, and whether it was generated here.
 fn token(section: &config::Server) -> (Option<String>, bool) {
     match section.token.as_deref() {
         Some(token_file::AUTO) => (Some(token_file::random()), true),
@@ -157,7 +157,7 @@ pub(crate) fn begin(
 ) -> anyhow::Result<Web> {
     let section = &machine.config.server;
     let connections = connections(section.connections);
-    // Pools that hold more than all connections would leave none to the others.
+    // Reduce the pools in proportion: together they must not exceed the connections.
     let share = |slots: u32| {
         let fitting = u128::from(slots) * connections as u128;
         let fitting = fitting.div_ceil(u128::from(section.connections.max(1)));

@@ -1,6 +1,6 @@
-//! From the configuration to the parts that work: which store, which plugins, which runtime.
+//! Builds the parts of the process from the configuration: the store, the plugins, the runtime.
 //!
-//! The one place where settings meet the options of the other crates.
+//! This is the one place where settings meet the options of the other crates.
 
 mod cluster;
 pub(crate) mod library;
@@ -38,14 +38,14 @@ use place::StoreLocation;
 
 pub(crate) use resources::{OfCommand, OfHost};
 
-/// The variable that may have the keyring itself.
+/// The variable that may contain the keyring itself.
 const KEYRING: &str = "WINDLASS_KEYRING";
 
-/// What every command that does something works with.
+/// The parts that every acting command uses.
 pub(crate) struct Machine {
-    /// What the parts of the process are made from.
+    /// The source of the parts.
     pub(crate) setup: Arc<Setup>,
-    /// Where waiting is done.
+    /// The runtime of tokio that waits for sockets and timers.
     pub(crate) tokio: tokio::runtime::Runtime,
 }
 
@@ -57,17 +57,17 @@ impl std::ops::Deref for Machine {
     }
 }
 
-/// What the parts of the process are made from.
+/// The configuration, and the shared objects that the parts are made from.
 pub(crate) struct Setup {
-    /// What holds.
+    /// The effective configuration.
     pub(crate) config: Config,
-    /// What time it is.
+    /// The clock of all parts.
     pub(crate) clock: Arc<dyn Clock>,
-    /// Where waiting is done.
+    /// The handle of tokio.
     io: tokio::runtime::Handle,
-    /// Where all parts of the process measure.
+    /// The metrics of all parts.
     metrics: Arc<Metrics>,
-    /// The keyring, once it was asked for.
+    /// The keyring, after its first use.
     keys: OnceLock<Arc<Keys>>,
 }
 
@@ -92,18 +92,18 @@ impl Machine {
 }
 
 impl Setup {
-    /// Where all parts of the process measure.
+    /// The metrics of all parts.
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
     }
 
-    /// Opens the store, and makes it if it is not there.
+    /// Opens the store, and creates it if it does not exist.
     pub(crate) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
         self.store_within(0)
     }
 
-    /// As [`Self::store`], for a process that may be started before its database is: one that
-    /// cannot be reached is waited for.
+    /// As [`Self::store`], for a process that may start before its database: it waits for a
+    /// database that cannot be reached.
     pub(crate) fn awaited_store(&self) -> anyhow::Result<Arc<dyn Store>> {
         self.store_within(self.config.store.connect_timeout.0)
     }
@@ -139,24 +139,25 @@ impl Setup {
         Ok(SqliteStore::open(path, options)?)
     }
 
-    /// How a store in PostgreSQL is opened.
+    /// The options of a store in PostgreSQL.
     pub(crate) fn postgres(&self) -> PostgresOptions {
         let mut options = PostgresOptions::new(Arc::clone(&self.clock));
         options.metrics = Arc::clone(&self.metrics);
-        // A process that is stopped within a transaction must not outlast its own lease there.
+        // A process that is stopped within a transaction must not hold it longer than its own
+        // lease.
         options.idle_in_transaction_ms = self.config.scheduler.lease.0 / 3;
         options.write_connections = or_cores(self.config.scheduler.workers);
         options.queue_bytes = self.config.store.queue.bytes();
         options
     }
 
-    /// Opens the store for looking at it; one that is not there is not made.
+    /// Opens the store, but does not create it.
     pub(crate) fn existing_store(&self) -> anyhow::Result<Arc<dyn Store>> {
         self.existing_place()?;
         self.store()
     }
 
-    /// Where the store is; a file only if it is there.
+    /// The location of the store; a file only if it exists.
     pub(crate) fn existing_place(&self) -> Result<StoreLocation, Expected> {
         let place = StoreLocation::of(&self.config)?;
         if place.file().is_some_and(|path| !path.exists()) {
@@ -177,12 +178,12 @@ impl Setup {
         Ok(Arc::clone(self.keys.get_or_init(|| keys)))
     }
 
-    /// What makes the links by which runs go on.
+    /// The maker of the links that resume runs.
     pub(crate) fn links(&self) -> Result<Links, Expected> {
         Ok(Links::new(self.keys()?, link_base(&self.config.server)))
     }
 
-    /// The keys that exports are signed with, and by which imports are known.
+    /// The keys that sign exports and verify imports.
     pub(crate) fn exports(&self) -> Result<Arc<ExportKeys>, Expected> {
         let trusted = trusted(&self.config.keys)?;
         Ok(Arc::new(ExportKeys::new(self.keys()?, trusted)))
@@ -199,15 +200,15 @@ impl Setup {
         )?)
     }
 
-    /// Starts the plugin host with every plugin that there is. One that cannot be loaded is
-    /// warned about: it matters only to workflows that use it, and those say so themselves.
+    /// Starts the plugin host with all plugins. A plugin that cannot be loaded causes a warning:
+    /// only workflows that use it are affected, and they report it themselves.
     pub(crate) fn loaded_host(&self, output: &Output) -> anyhow::Result<Arc<Host>> {
         let host = self.host()?;
         self.load(&host, output);
         Ok(host)
     }
 
-    /// Loads every plugin that there is, and warns about each that cannot be loaded.
+    /// Loads all plugins, and warns about each that cannot be loaded.
     fn load(&self, host: &Host, output: &Output) {
         for event in host.scan(&plugin_directories(&self.config)) {
             if let LoadEvent::Failed { file, error, .. } = event {
@@ -221,7 +222,7 @@ impl Setup {
         }
     }
 
-    /// How long what is over is kept.
+    /// The options of retention.
     pub(crate) fn retention(&self) -> retention::Options {
         let section = &self.config.retention;
         retention::Options {
@@ -233,8 +234,8 @@ impl Setup {
         }
     }
 
-    /// Where definitions are read from. Without a web server (`web`) triggers by `http` start
-    /// nothing.
+    /// The options of definition directories. Without a web server (`web`), triggers by `http`
+    /// start nothing.
     pub(crate) fn definition_options(&self, web: bool) -> definitions::Options {
         let section = &self.config.definitions;
         definitions::Options {
@@ -247,7 +248,7 @@ impl Setup {
         }
     }
 
-    /// Where definitions come from, as this process looks after them.
+    /// The definitions, as this process maintains them.
     pub(crate) fn definitions(
         &self,
         store: &Arc<dyn Store>,
@@ -323,7 +324,7 @@ fn io_name() -> String {
     format!("io-{}", THREADS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Where plugins are looked for: the library first.
+/// The directories of plugins: the library first.
 pub(crate) fn plugin_directories(config: &Config) -> Vec<PathBuf> {
     library(config)
         .into_iter()
@@ -342,7 +343,7 @@ pub(crate) fn library(config: &Config) -> Option<PathBuf> {
     candidates.into_iter().find(|directory| directory.is_dir())
 }
 
-/// The directory of the node library, or why there is none and what to do about it.
+/// The directory of the node library, or why there is none and the remedy.
 pub(crate) fn library_in_use(config: &Config) -> Result<PathBuf, (String, &'static str)> {
     match library(config) {
         Some(path) if path.is_dir() => Ok(path),
@@ -357,7 +358,7 @@ pub(crate) fn library_in_use(config: &Config) -> Result<PathBuf, (String, &'stat
     }
 }
 
-/// Where compiled code is kept.
+/// The directory of compiled code.
 pub(crate) fn cache(config: &Config) -> Result<PathBuf, Expected> {
     let cache = config.plugins.cache.clone().or_else(private::cache);
     cache.ok_or_else(|| {
@@ -366,7 +367,7 @@ pub(crate) fn cache(config: &Config) -> Result<PathBuf, Expected> {
     })
 }
 
-/// Where the key is by which compiled code is known.
+/// The file of the key that authenticates compiled code.
 fn code_key(config: &Config) -> Result<PathBuf, Expected> {
     let own = || Some(private::data()?.join("code-key"));
     let key = config.plugins.code_key.clone().or_else(own);
@@ -376,8 +377,7 @@ fn code_key(config: &Config) -> Result<PathBuf, Expected> {
     })
 }
 
-/// The keyring that a configuration names, or else that of the user. It is not read before it is
-/// needed.
+/// The keyring that a configuration names, or else that of the user. It is read at its first use.
 fn keyring(config: &Config) -> Result<Keys, Expected> {
     if let Some(text) = std::env::var_os(KEYRING) {
         let unusable = |reason: String| {
@@ -418,14 +418,14 @@ fn trusted(keys: &config::Keys) -> Result<Vec<PublicKey>, Expected> {
     keys.trusted.iter().map(read).collect()
 }
 
-/// What links of runs begin with: the address by which the host is reached from outside, or else
-/// the one that it listens on.
+/// The beginning of resume links: the public address of the host, or else the address that it
+/// listens on.
 fn link_base(server: &config::Server) -> String {
     if let Some(url) = &server.public_url {
         return url.trim_end_matches('/').to_owned();
     }
     match server.listen.as_str() {
-        // Nobody knows the port, or there is none.
+        // The port is not known yet, or there is no web server.
         listen if listen == "off" || listen.ends_with(":0") => String::new(),
         listen => format!("http://{listen}"),
     }
@@ -530,7 +530,7 @@ fn settings(
     })
 }
 
-/// What proves that a component is the one that a grant is about.
+/// The proofs by which a grant recognises its components.
 fn proofs(package: &str, grant: &Grant) -> Result<plugins::Proofs, Expected> {
     let key = |name: &str| format!("plugins.grants.{package}.{name}");
     Ok(plugins::Proofs {
@@ -540,7 +540,7 @@ fn proofs(package: &str, grant: &Grant) -> Result<plugins::Proofs, Expected> {
     })
 }
 
-/// Reads the texts of one setting.
+/// Parses the texts of one setting.
 fn read_all<T, C>(key: &str, texts: &[String], what: &str) -> Result<C, Expected>
 where
     T: FromStr<Err: std::fmt::Display>,
@@ -571,7 +571,7 @@ fn secrets(config: &Config) -> Result<plugins::Secrets, Expected> {
     })
 }
 
-/// Says why a variable has no secret. The error itself would show the value.
+/// The error for a variable that holds no secret. The error itself would show the value.
 fn no_variable(name: &str, variable: &str, error: &VarError) -> Expected {
     let why = match error {
         VarError::NotPresent => "is not set",

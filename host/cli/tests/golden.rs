@@ -1,9 +1,9 @@
-//! The command line as people see it: each file in `cases` is a session, with what the binary
-//! printed and its exit code. `BLESS=1` writes them anew.
+//! Command line sessions: each file in `cases` is a session, with the output of the binary and its
+//! exit code. `BLESS=1` writes them anew.
 //!
-//! A session is made of commands (`$ windlass …`), each followed by its stdout, then lines
-//! that begin with `! ` for stderr, and `= CODE` if the exit code is not 0. It runs in an
-//! empty directory with the files of `files` in it, and without the user's environment.
+//! A session consists of commands (`$ windlass …`), each followed by its stdout, then lines that
+//! begin with `! ` for stderr, and `= CODE` if the exit code is not 0. It runs in an empty
+//! directory with the files of `files` in it, and without the user's environment.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ fn here(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Splits as a shell does, with single quotes only.
+/// Splits a line like a shell, with single quotes only.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -36,7 +36,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Replaces what differs from run to run.
+/// Replaces the parts that differ from run to run.
 fn redacted(text: &str, directory: &Path) -> String {
     let text = text.replace(&directory.display().to_string(), "[DIR]");
     text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
@@ -45,8 +45,8 @@ fn redacted(text: &str, directory: &Path) -> String {
 fn run(line: &str, directory: &Path) -> String {
     let mut words = words(line);
     assert_eq!(words.remove(0), "windlass", "{line}");
-    // Variables before the command, as in a shell, would need more parsing than they are
-    // worth: `env:NAME=VALUE` among the arguments sets one.
+    // Shell syntax for variables before the command would need more parsing than it is worth:
+    // `env:NAME=VALUE` among the arguments sets one.
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
     command
         .current_dir(directory)

@@ -1,4 +1,4 @@
-//! What is in an answer, and problems as our errors.
+//! Members of an answer, and conversion of problems into our errors.
 
 use std::sync::Arc;
 
@@ -15,39 +15,44 @@ use crate::codes;
 use crate::error::{Expected, bug, classify, of_input, sentence};
 use crate::exit::Exit;
 
-/// The members of an item that the command shows, under the names of the API.
+/// The members of an item that the command shows, under the names that it gives them.
 pub(crate) fn picked(mut item: Value, keys: &[&str]) -> Value {
     let mut picked = Map::new();
     for key in keys {
-        picked.insert((*key).to_owned(), taken(&mut item, key));
+        let value = match item.get_mut(key) {
+            Some(value) => value.take(),
+            // The same name, as the API spells it.
+            None => taken(&mut item, &key.replace('-', "_")),
+        };
+        picked.insert((*key).to_owned(), value);
     }
     Value::Object(picked)
 }
 
-/// A member of an answer, which is not needed there any more.
+/// Takes a member out of an answer.
 pub(crate) fn taken(item: &mut Value, key: &str) -> Value {
     item.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
-/// A text that an answer has to have.
+/// A required text of an answer.
 pub(crate) fn text<'v>(answer: &'v Value, key: &str) -> anyhow::Result<&'v str> {
     let text = answer.get(key).and_then(Value::as_str);
     Ok(text.ok_or_else(|| unusable(&format!("it says no `{key}`")))?)
 }
 
-/// A number that an answer has to have.
+/// A required number of an answer.
 pub(crate) fn number(answer: &Value, key: &str) -> anyhow::Result<u64> {
     let number = answer.get(key).and_then(Value::as_u64);
     Ok(number.ok_or_else(|| unusable(&format!("it says no `{key}`")))?)
 }
 
-/// What an answer has to say yes or no to.
+/// A required boolean of an answer.
 pub(crate) fn truth(answer: &Value, key: &str) -> anyhow::Result<bool> {
     let truth = answer.get(key).and_then(Value::as_bool);
     Ok(truth.ok_or_else(|| unusable(&format!("it says no `{key}`")))?)
 }
 
-/// The items that an answer has to have.
+/// The required items of an answer.
 pub(crate) fn items(answer: &mut Value, key: &str) -> anyhow::Result<Vec<Value>> {
     match taken(answer, key) {
         Value::Array(items) => Ok(items),
@@ -55,7 +60,7 @@ pub(crate) fn items(answer: &mut Value, key: &str) -> anyhow::Result<Vec<Value>>
     }
 }
 
-/// An answer that makes no sense.
+/// The error for an answer that the command cannot use.
 pub(crate) fn unusable(why: &str) -> Expected {
     Expected::new(
         codes::SERVER_ANSWER,
@@ -65,7 +70,7 @@ pub(crate) fn unusable(why: &str) -> Expected {
     .exit(Exit::Unreachable)
 }
 
-/// What an answer says is wrong with a workflow or an input.
+/// The diagnostics of a workflow or an input in an answer.
 pub(crate) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
     let found = answer.get(key).and_then(Value::as_array);
     let mistake = |found: &Value| {
@@ -78,8 +83,8 @@ pub(crate) fn mistakes(answer: &Value, key: &str) -> Vec<Diagnostic> {
     found.into_iter().flatten().filter_map(mistake).collect()
 }
 
-/// A problem of RFC 9457 as one of our errors. One of this process says more than its document
-/// does.
+/// A problem of RFC 9457 as one of our errors. A problem of this process carries its cause, which
+/// says more than the document.
 pub(super) fn problem(base: &Url, answer: Answer) -> Expected {
     let problem: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if let Some(expected) = of_mistakes(&problem) {
@@ -110,7 +115,7 @@ fn of_mistakes(problem: &Value) -> Option<Expected> {
 fn of_cause(cause: Cause) -> Expected {
     fn whole<E: std::error::Error + Send + Sync + 'static>(error: Arc<E>) -> Expected {
         let text = error.to_string();
-        // The answer has the only one.
+        // Only the answer holds the error, so this is its last reference.
         Arc::into_inner(error).map_or_else(|| bug(&text), |error| classify(error.into()))
     }
     match cause {
@@ -144,7 +149,7 @@ fn of_document(base: &Url, status: StatusCode, problem: &Value) -> Expected {
         },
         _ => Exit::of(&code),
     };
-    // Commands have a code of their own for what comes too late.
+    // Commands have their own code for requests that are too late.
     let code = match code == windlass_server::codes::TOO_LATE {
         true => codes::TOO_LATE,
         false => code,

@@ -1,7 +1,7 @@
-//! A host that runs somewhere, over HTTP.
+//! The API of a running host, over HTTP.
 //!
-//! Bounds: [`CONNECT`] for a connection, [`ANSWER`] for the time of an answer beyond what is
-//! waited for, and [`LARGEST`] for its size.
+//! Bounds: [`CONNECT`] for a connection, [`ANSWER`] for the time of an answer beyond the wait that
+//! the request asks for, and [`LARGEST`] for the size of an answer.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const ANSWER: Duration = Duration::from_secs(90);
 /// How large an answer may be, in bytes: a page of the largest payloads.
 const LARGEST: usize = 256 << 20;
 
-/// A host that runs somewhere.
+/// A running host.
 pub(crate) struct Host {
     base: Url,
     token: Option<String>,
@@ -31,8 +31,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The host at an address. Nothing is sent yet. Without a token, the one that a host on this
-    /// machine has made for itself is used.
+    /// The host at an address. Sends nothing yet. Without a token, it uses the token that a host on
+    /// this machine has made for itself.
     pub(super) fn new(address: &str, mut token: Option<String>) -> anyhow::Result<Self> {
         let wrong = |why: &dyn std::fmt::Display| {
             Expected::new(codes::SERVER_URL, format!("`--server {address}`: {why}"))
@@ -45,17 +45,18 @@ impl Host {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        // Whoever set one before us has set the same.
+        // Another part of the process may have installed a provider; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
-            // A host does not send its clients elsewhere, and the token is for it alone.
+            // A host never redirects its clients, and the token is for this host alone.
             .redirect(redirect::Policy::none());
         if token.is_none()
             && let Some((listens, made)) = token_file::find(&base)
         {
-            // What else `localhost` leads to may be another user's, and so may be a proxy.
+            // `localhost` may resolve to an address of another user's program, and a proxy may be
+            // another user's, too.
             base.set_ip_host(listens)
                 .map_err(|()| wrong(&"the address has no host"))?;
             client = client.no_proxy();
@@ -103,7 +104,7 @@ impl Host {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Expected {
-        // What lies below says why; the address is said already.
+        // The causes say why; the first text only repeats the address.
         let mut why: &dyn std::error::Error = error;
         while let Some(below) = why.source() {
             why = below;
@@ -115,7 +116,7 @@ impl Host {
     }
 }
 
-/// An answer as a whole; none if it is larger than it may be.
+/// The whole answer; none if it exceeds the limit.
 async fn whole(answer: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await? {

@@ -1,9 +1,9 @@
 //! The API, as commands speak it: to a host over HTTP, or to the same handlers in this process, on
 //! a store.
 //!
-//! A command has one body. Which of the two it speaks to is decided where the command asks for the
-//! API ([`Context::api`](crate::app::Context::api)). An answer may be anything: what the command
-//! does not understand is an error.
+//! A command has one body. The command chooses between the two where it asks for the API
+//! ([`Context::api`](crate::app::Context::api)). Answers are not trusted to have a certain form: an
+//! answer that the command does not understand is an error.
 
 mod answer;
 mod host;
@@ -30,29 +30,29 @@ use crate::wire::Machine;
 use host::Host;
 use process::Process;
 
-/// The largest page of a list that is asked for.
+/// The largest page of a list that a command requests.
 const PAGE: u32 = 500;
 
 /// The API of a host, or of this process.
 pub(crate) enum Api {
-    /// Of a host that runs somewhere.
+    /// The API of a running host.
     Host(Host),
-    /// Of this process, on a store.
+    /// The API of this process, on a store.
     Process(Process),
 }
 
-/// What a request is sent with besides its path.
+/// The content of a request: query, headers and body.
 #[derive(Default)]
 struct Content {
     headers: HeaderMap,
     body: Option<Bytes>,
 }
 
-/// An answer, whatever it says.
+/// An answer: its status and its body.
 struct Answer {
     status: StatusCode,
     body: Bytes,
-    /// What a problem comes from, where this process has answered.
+    /// The cause of a problem, if this process has answered.
     cause: Option<Cause>,
 }
 
@@ -71,12 +71,12 @@ impl Content {
 }
 
 impl Api {
-    /// The API of the host at an address. Nothing is sent yet.
+    /// The API of the host at an address. Sends nothing yet.
     pub(crate) fn of_host(address: &str, token: Option<String>) -> anyhow::Result<Self> {
         Ok(Self::Host(Host::new(address, token)?))
     }
 
-    /// The API of this process, on a store that is closed when the API goes.
+    /// The API of this process, on a store that is closed when the API is dropped.
     pub(crate) fn of_process(
         machine: Machine,
         store: Arc<dyn Store>,
@@ -90,7 +90,7 @@ impl Api {
         matches!(self, Self::Process(_))
     }
 
-    /// Asks for something.
+    /// Sends a request, and returns the status and the answer.
     pub(crate) fn ask(
         &self,
         method: Method,
@@ -102,7 +102,8 @@ impl Api {
         self.document(method, path, query, content.unwrap_or_default())
     }
 
-    /// Changes something that has a text and a revision, perhaps only over one.
+    /// Changes a resource that has a text and a revision; on request only if it has a certain
+    /// revision.
     pub(crate) fn change(
         &self,
         method: Method,
@@ -118,7 +119,7 @@ impl Api {
         Ok(self.document(method, path, &[], content)?.1)
     }
 
-    /// Gets one thing byte for byte: what is signed must not be written anew.
+    /// Gets a resource byte for byte: signed bytes must not be serialised again.
     pub(crate) fn get_raw(&self, path: &[&str]) -> anyhow::Result<Bytes> {
         Ok(self.send(Method::GET, path, &[], Content::default())?.body)
     }
@@ -134,17 +135,17 @@ impl Api {
         Ok(self.document(Method::POST, path, query, content)?.1)
     }
 
-    /// Gets one thing.
+    /// Gets one resource.
     pub(crate) fn get(&self, path: &[&str]) -> anyhow::Result<Value> {
         Ok(self.ask(Method::GET, path, &[], None)?.1)
     }
 
-    /// Asks for something to be done.
+    /// Posts a request to act.
     pub(crate) fn post(&self, path: &[&str], body: &Value) -> anyhow::Result<Value> {
         Ok(self.ask(Method::POST, path, &[], Some(body))?.1)
     }
 
-    /// The first items of a list, with these members each.
+    /// The first items of a list, reduced to these members.
     pub(crate) fn list(
         &self,
         path: &[&str],
@@ -171,7 +172,7 @@ impl Api {
             query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
             let (_, mut page) = self.ask(Method::GET, path, &query, None)?;
             let more = items(&mut page, "items")?;
-            // An empty page leads nowhere, whatever it says.
+            // An empty page has no next page, even if it names one.
             let next = page.get("next").and_then(Value::as_str);
             cursor = next.filter(|_| !more.is_empty()).map(str::to_owned);
             all.extend(more);
@@ -207,7 +208,7 @@ impl Api {
         query: &[(&str, String)],
         content: Content,
     ) -> anyhow::Result<Answer> {
-        // Dots are taken out of a path on the way, and it would be another one.
+        // URL parsing resolves dot segments, so the request would reach another path.
         if let Some(dots) = path.iter().find(|part| matches!(**part, "." | ".." | "")) {
             let text = format!("There is nothing of the name `{dots}`");
             return Err(Expected::new(codes::USAGE, text)

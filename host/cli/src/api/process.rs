@@ -1,7 +1,7 @@
 //! The handlers of the API in this process, on a store.
 //!
-//! What a command only reads needs no member of the store, no plugin and no key: the process makes
-//! each of those when a request asks for it ([`OfCommand`]).
+//! A command that only reads needs no membership of the store, no plugin and no key: the process
+//! makes each of those when a request asks for it ([`OfCommand`]).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{Answer, Content};
 use crate::output::Output;
 use crate::wire::{Machine, OfCommand};
 
-/// What paths begin with. The handlers look at no more than the path.
+/// The base of all URLs. The handlers read the path only.
 const BASE: &str = "http://localhost/";
 
 /// The handlers of the API in this process, on a store.

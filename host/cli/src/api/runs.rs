@@ -1,4 +1,4 @@
-//! What commands about runs have in common: finding a run by the beginning of its id, and waiting.
+//! Shared parts of the commands about runs: finding a run by the beginning of its id, and waiting.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::codes;
 use crate::error::Expected;
 use crate::exit::Exit;
 
-/// Candidates that are named where the beginning of an id fits several.
+/// How many candidates an error names when the beginning of an id fits several runs.
 const NAMED: u32 = 5;
 
-/// How long one request waits for the end of a run. The host may bound it further.
+/// How long one request waits for the end of a run. The host may have a shorter limit.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// How often a run is looked at that is waited for until it is suspended.
+/// How often a command polls a run until it is suspended.
 pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 impl Api {
@@ -50,8 +50,8 @@ impl Api {
         })
     }
 
-    /// The id of the only run whose id begins like this. A whole id is one, whether or not
-    /// there is such a run.
+    /// The id of the only run whose id begins like this. A complete id is returned without a
+    /// look-up.
     pub(crate) fn id(&self, prefix: &str) -> anyhow::Result<String> {
         if prefix.parse::<uuid::Uuid>().is_ok() {
             return Ok(prefix.to_owned());
@@ -60,7 +60,7 @@ impl Api {
         Ok(text(&found, "id")?.to_owned())
     }
 
-    /// Asks for something once, and waits for it for a while.
+    /// Sends a request once, with a bounded wait.
     pub(crate) fn ask_waiting(
         &self,
         method: Method,
@@ -71,8 +71,7 @@ impl Api {
         self.ask(method, path, &wait(patience.min(WAIT)), body)
     }
 
-    /// Asks for something that may take its time, again and again, until it has happened or the
-    /// patience is over.
+    /// Repeats a request until it reports completion or the patience is over.
     pub(crate) fn ask_patiently(
         &self,
         method: Method,
@@ -89,14 +88,14 @@ impl Api {
         }
     }
 
-    /// What is left to wait after [`Self::ask_waiting`].
+    /// The time left to wait after [`Self::ask_waiting`].
     pub(crate) fn rest(patience: Duration) -> Option<Duration> {
         let rest = patience.saturating_sub(WAIT);
         (!rest.is_zero()).then_some(rest)
     }
 }
 
-/// How long a request waits, as its query says it.
+/// The query that says how long a request waits.
 fn wait(patience: Duration) -> Vec<(&'static str, String)> {
     let wait = (!patience.is_zero()).then(|| ("wait", format!("{}ms", patience.as_millis())));
     wait.into_iter().collect()

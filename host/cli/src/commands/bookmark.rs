@@ -1,4 +1,4 @@
-//! `windlass bookmark`: what runs wait for.
+//! `windlass bookmark`: the waits of runs.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -12,31 +12,31 @@ use crate::exit::Exit;
 use crate::input;
 use crate::output::{Output, columns_of};
 
-/// What to do with bookmarks.
+/// The subcommands of `bookmark`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List what runs wait for, the oldest first
+    /// List the bookmarks at which runs wait, the oldest first
     List(List),
-    /// Let a run go on that waits there
+    /// Resume the run that waits at a bookmark
     Resume(Resume),
 }
 
 /// The arguments of `bookmark list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only of this run; the beginning of its id will do
+    /// Only bookmarks of this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// Only of this name
+    /// Only bookmarks of this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Only with this correlation
+    /// Only bookmarks with this correlation
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
-    /// Also give a link for each, which lets its holder resume the run
+    /// Also create a link for each, which lets its holder resume the run
     #[arg(long)]
     links: bool,
-    /// How many
+    /// How many bookmarks to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }
@@ -44,9 +44,9 @@ pub(crate) struct List {
 /// The arguments of `bookmark resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The number that `bookmark list` shows, or the link or token of the bookmark
+    /// The bookmark: its number, as `bookmark list` shows it, or its link or token
     bookmark: String,
-    /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    /// Input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub(crate) const ORDER: [&str; 10] = [
     "expires",
 ];
 
-/// The member that a bookmark has besides, where links were asked for.
+/// The additional member of a bookmark if links were requested.
 const LINK: &str = "link";
 
 impl List {
@@ -116,7 +116,7 @@ fn tell(output: &Output, items: &[Value]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// There is no such bookmark any more.
+/// The error for a bookmark that does not exist any more.
 pub(crate) fn nobody(bookmark: &str) -> Expected {
     let help = "It was resumed already, it has expired, or the run is over. `windlass bookmark \
                 list` shows what runs wait for.";
@@ -128,7 +128,7 @@ pub(crate) fn nobody(bookmark: &str) -> Expected {
     .exit(Exit::NotFound)
 }
 
-/// Resumes what waits at a bookmark, given its number or its token. Answers what it did.
+/// Resumes the run at a bookmark, given by its number or its token. Returns the result.
 pub(crate) fn resume(api: &Api, bookmark: &str, input: &Value) -> anyhow::Result<Value> {
     let sent = event::send(
         api,

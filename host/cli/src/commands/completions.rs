@@ -10,7 +10,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: windlass completions bash > /etc/bash_completion.d/windlass")]
 pub(crate) struct Arguments {
-    /// For which shell
+    /// The shell to write a script for
     shell: Shell,
 }
 

@@ -10,10 +10,10 @@ use crate::output::table;
 use crate::token_file;
 use crate::wire::place::without_password;
 
-/// What to show.
+/// The subcommands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the configuration that holds
+    /// Show the effective configuration
     Show(Show),
     /// Print the JSON Schema of windlass.toml
     Schema,
@@ -24,7 +24,7 @@ pub(crate) enum Command {
 /// The arguments of `config show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Say where each value comes from
+    /// Show where each value comes from
     #[arg(long)]
     origin: bool,
 }
@@ -67,10 +67,10 @@ impl Show {
     }
 }
 
-/// What stands in place of a token.
+/// Stands in place of a token.
 const HIDDEN: &str = "(hidden)";
 
-/// What is shown ends up in tickets and logs.
+/// Hides the secrets: people paste the shown configuration into tickets and logs.
 fn hide_secrets(config: &mut Config) {
     if let Some(token) = &mut config.server.token {
         hide_token(token);
@@ -79,7 +79,7 @@ fn hide_secrets(config: &mut Config) {
     config.locks.url = config.locks.url.as_deref().map(without_password);
 }
 
-/// Hides a token in what is shown. That `serve` makes one is no secret.
+/// Hides a token. The value `auto`, by which `serve` makes a token, is no secret.
 pub(super) fn hide_token(token: &mut String) {
     if token.as_str() != token_file::AUTO {
         HIDDEN.clone_into(token);

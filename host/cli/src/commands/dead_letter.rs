@@ -1,4 +1,4 @@
-//! `windlass dead-letter`: what could not be delivered.
+//! `windlass dead-letter`: triggers, resumptions and stimuli that could not be delivered.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -18,48 +18,48 @@ const ORDER: [&str; 8] = [
     "no", "kind", "reason", "instance", "died", "replayed", "failure", "body",
 ];
 
-/// What to do with dead letters.
+/// The subcommands of `dead-letter`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List dead letters, the oldest first
     List(List),
     /// Show a dead letter
     Show(One),
-    /// Try it again, which can be done once
+    /// Show a dead letter
     Replay(One),
-    /// Throw it away
+    /// Deliver a dead letter again, which is possible once
     Delete(Delete),
-    /// Throw all away that are older than this
+    /// Delete all dead letters older than a duration
     Purge(Purge),
 }
 
 /// The arguments of `dead-letter list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only of this kind: trigger, resume or stimulus
+    /// Only dead letters of this kind: trigger, resume or stimulus
     #[arg(long, value_parser = kind, value_name = "KIND")]
     kind: Option<LetterKind>,
-    /// Only of this run; the beginning of its id will do
+    /// Only dead letters of this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// How many
+    /// How many dead letters to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }
 
-/// The arguments of what is done with one.
+/// The arguments of a command about one dead letter.
 #[derive(Debug, Args)]
 pub(crate) struct One {
-    /// Its number
+    /// The number of the dead letter
     no: i64,
 }
 
 /// The arguments of `dead-letter delete`.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// Its number
+    /// The number of the dead letter
     no: i64,
-    /// Do it: there is no way back
+    /// Confirm the deletion, which cannot be undone
     #[arg(long)]
     yes: bool,
 }
@@ -67,10 +67,10 @@ pub(crate) struct Delete {
 /// The arguments of `dead-letter purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
-    /// How old they are
+    /// Delete those older than this
     #[arg(long, value_parser = duration, default_value = "7d", value_name = "DURATION")]
     older_than: u64,
-    /// Do it: there is no way back
+    /// Confirm the deletion, which cannot be undone
     #[arg(long)]
     yes: bool,
 }
@@ -160,7 +160,7 @@ impl Purge {
     }
 }
 
-/// Tells what was done with a dead letter, or why it was not.
+/// Prints the result for a dead letter, or the reason why nothing was done.
 fn tell(output: &Output, no: i64, did: anyhow::Result<()>, done: &str) -> anyhow::Result<Exit> {
     did.map_err(|error| or_missing(error, || missing(no)))?;
     let item = json!({ "no": no, "result": done });
@@ -168,7 +168,7 @@ fn tell(output: &Output, no: i64, did: anyhow::Result<()>, done: &str) -> anyhow
     Ok(Exit::Done)
 }
 
-/// What cannot be undone is not done by a slip of the fingers.
+/// Refuses an action that cannot be undone unless the user confirms it.
 fn confirm(yes: bool, what: &str) -> Result<(), Expected> {
     if yes {
         return Ok(());

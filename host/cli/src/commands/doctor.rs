@@ -1,4 +1,4 @@
-//! `windlass doctor`: whether what windlass needs is there, and how good it is.
+//! `windlass doctor`: checks of the machine that windlass runs on.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -17,14 +17,14 @@ use crate::output::Paint;
 use crate::wire::place::StoreLocation;
 use crate::wire::{self, Machine};
 
-/// Flushes that are measured.
+/// How many flushes to the disk the check measures.
 const FLUSHES: u64 = 16;
 
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {}
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -41,7 +41,7 @@ enum Health {
     Bad,
 }
 
-/// What is to be said of a check: a message, or a message and what to do.
+/// The result of a check: a message, or how bad the finding is, a message and the remedy.
 type Checked = Result<String, (Health, String, &'static str)>;
 
 impl Arguments {
@@ -67,7 +67,7 @@ impl Arguments {
         add("machine", Ok(about_machine()));
         add("limits", limits());
         add("store", store(&machine));
-        // A store that is no file has a disk and locks of its own.
+        // A store on a database server has its own disk and locks.
         if !matches!(
             StoreLocation::of(&machine.config),
             Ok(StoreLocation::Postgres(_))
@@ -152,7 +152,7 @@ fn store(machine: &Machine) -> Checked {
     ))
 }
 
-/// The directory of the store, or the nearest one above it that is there.
+/// The directory of the store, or the nearest existing one above it.
 fn near_store(machine: &Machine) -> Result<std::path::PathBuf, (Health, String, &'static str)> {
     let place = StoreLocation::of(&machine.config).ok();
     let path = place
@@ -287,7 +287,7 @@ fn cache(machine: &Machine) -> Checked {
     }
 }
 
-/// Stores of earlier versions were made as the umask had it.
+/// Earlier versions created stores with the permissions of the umask.
 fn files(machine: &Machine) -> Checked {
     let place = StoreLocation::of(&machine.config);
     let place = place.as_ref().ok().and_then(StoreLocation::file);
@@ -312,7 +312,7 @@ fn files(machine: &Machine) -> Checked {
     }
 }
 
-/// Only who writes plugins in Rust needs a compiler for them.
+/// The compiler of plugins. Only authors of plugins in Rust need it.
 fn guests() -> Checked {
     const TARGET: &str = "wasm32-unknown-unknown";
     let arguments = ["--print", "target-libdir", "--target", TARGET];

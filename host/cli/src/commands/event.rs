@@ -13,19 +13,20 @@ use crate::exit::Exit;
 use crate::input;
 use crate::output::columns_of;
 
-/// What to do with events.
+/// The subcommands of `event`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send an event: what it starts is started, who waits for it goes on
+    /// Send an event: it starts the workflows and resumes the runs that match it
     Send(Send),
-    /// List events that wait, to be delivered or until somebody waits for them, the oldest first
+    /// List events that wait for delivery, or are buffered until a run waits for them, the oldest
+    /// first
     List(List),
 }
 
 /// The arguments of `event list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// How many
+    /// How many events to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }
@@ -35,23 +36,23 @@ pub(crate) struct List {
 pub(crate) struct Send {
     /// The name of the event
     name: String,
-    /// What it has to match: JSON, equal to the `match` of whoever is meant [default: null]
+    /// JSON that has to equal the `match` of a trigger or a wait [default: null]
     #[arg(long = "match", value_name = "JSON")]
     matches: Option<String>,
-    /// Only for who waits with this correlation
+    /// Only for runs that wait with this correlation
     #[arg(long, value_name = "TEXT")]
     correlation: Option<String>,
-    /// Only for this run; the beginning of its id will do
+    /// Only for this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// What it brings: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    /// Input that the event carries: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
-    /// start, resume, start-and-resume, or buffer, which keeps it if nobody waits yet [default:
-    /// buffer for one run or correlation, otherwise start-and-resume]
+    /// start, resume, start-and-resume, or buffer, which keeps the event until a run waits for it
+    /// [default: buffer for one run or correlation, otherwise start-and-resume]
     #[arg(long, value_parser = delivery, value_name = "HOW")]
     delivery: Option<Delivery>,
-    /// How long it is kept if it is buffered
+    /// How long a buffered event is kept
     #[arg(long, value_parser = duration, default_value = "1h", value_name = "DURATION")]
     ttl: u64,
 }
@@ -89,7 +90,7 @@ impl Command {
     }
 }
 
-/// The members of an event that waits.
+/// The members of a queued or buffered event.
 const ORDER: [&str; 15] = [
     "no",
     "state",
@@ -158,7 +159,7 @@ impl Send {
     }
 }
 
-/// Sends a stimulus, or resumes by a bookmark. Answers what it did.
+/// Sends a stimulus, or resumes by a bookmark. Returns the result.
 pub(crate) fn send(api: &Api, path: &[&str], wish: &Value) -> anyhow::Result<Value> {
     let sent = api.post(path, wish)?;
     if !sent.get("started").is_some_and(Value::is_array) {
@@ -167,7 +168,7 @@ pub(crate) fn send(api: &Api, path: &[&str], wish: &Value) -> anyhow::Result<Val
     Ok(sent)
 }
 
-/// What two stimuli did, for programs.
+/// The results of two stimuli together, for programs.
 pub(crate) fn both(mut all: Value, mut more: Value) -> Value {
     for (key, did) in all.as_object_mut().into_iter().flatten() {
         match (did, more.get_mut(key).map(Value::take)) {
@@ -179,7 +180,7 @@ pub(crate) fn both(mut all: Value, mut more: Value) -> Value {
     all
 }
 
-/// What a stimulus did, for people.
+/// The result of a stimulus, for people.
 pub(crate) fn text(item: &Value) -> String {
     let mut lines = Vec::new();
     for (what, key) in [

@@ -12,7 +12,7 @@ use crate::{codes, explain};
 /// The arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Like WL-D004, or d004; without one, all codes are listed
+    /// A code like WL-D004 or d004; without it, all codes are listed
     code: Option<String>,
 }
 
@@ -56,7 +56,7 @@ fn unknown(code: &str) -> Expected {
         .exit(Exit::NotFound)
 }
 
-/// Markdown with its headings made visible; off a terminal it stays as it is.
+/// Markdown with its headings highlighted on a terminal, and unchanged elsewhere.
 fn dressed(page: &str, paint: Paint) -> String {
     page.lines().fold(String::new(), |text, line| {
         let line = match line.trim_start_matches('#') {

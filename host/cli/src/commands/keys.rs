@@ -1,4 +1,4 @@
-//! `windlass keys`: looking after the keyring.
+//! `windlass keys`: management of the keyring.
 
 use std::path::PathBuf;
 
@@ -14,25 +14,26 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::wire::Machine;
 
-/// What to do with the keyring.
+/// The subcommands of `keys`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the keys by name, each with the public key that exports are known by
+    /// Show the names of the keys, each with the public key that verifies its exports
     Show(Show),
-    /// Add a new key, which makes links and signs exports from now on; older keys stay good
+    /// Add a new key, which creates links and signs exports from now on; older keys stay valid
     Rotate,
-    /// Add the keys of another keyring, as older ones: links and exports that they made are good
+    /// Add the keys of another keyring as older keys, so that their links and exports are accepted
     Learn(Learn),
-    /// Take an older key out: links and exports that it made are not good any more
+    /// Remove an older key: its links and exports are not accepted any more
     Remove(Remove),
-    /// Make the newest key the one that every host of the store has to have
+    /// Make the newest key the one that every host of the store must have
     Adopt,
 }
 
 /// The arguments of `keys show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Show the keys themselves, as the file or WINDLASS_KEYRING of another host takes them
+    /// Show the keys themselves, in the form that the file or WINDLASS_KEYRING of another host
+    /// needs
     #[arg(long)]
     secret: bool,
 }
@@ -40,7 +41,7 @@ pub(crate) struct Show {
 /// The arguments of `keys learn`.
 #[derive(Debug, Args)]
 pub(crate) struct Learn {
-    /// The file with the other keyring, like one of `windlass store backup --keyring`
+    /// The file of the other keyring, such as one from `windlass store backup --keyring`
     #[arg(value_name = "FILE")]
     from: PathBuf,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Remove {
     key: String,
 }
 
-/// Says what is wrong with the keyring.
+/// The error for a keyring that cannot be used.
 pub(crate) fn unusable(error: &KeysError) -> Expected {
     let mut text = error.to_string();
     if let Some(first) = text.get_mut(..1) {
@@ -64,7 +65,7 @@ pub(crate) fn unusable(error: &KeysError) -> Expected {
         .exit(Exit::Usage)
 }
 
-/// Where a keyring is, for people.
+/// The location of a keyring, for people.
 fn place(keys: &Keys) -> String {
     keys.path().map_or_else(
         || "the environment".to_owned(),

@@ -1,4 +1,4 @@
-//! `windlass lock`: who may act.
+//! `windlass lock`: the locks of a cluster.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -7,17 +7,17 @@ use crate::app::Context;
 use crate::exit::Exit;
 use crate::output::{Output, table};
 
-/// What to do with locks.
+/// The subcommands of `lock`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the locks that are held, by key
+    /// List the held locks, by key
     List(List),
 }
 
 /// The arguments of `lock list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// How many
+    /// How many locks to list at most
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     limit: u32,
 }

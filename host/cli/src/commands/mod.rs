@@ -27,7 +27,7 @@ use crate::exit::Exit;
 
 pub(crate) use instance::{definition, mark, moment, node_name, took, value};
 
-/// A host cannot be asked for this command.
+/// The error for a command that cannot be sent to a host.
 fn not_by_host() -> Expected {
     Expected::new(
         codes::NOT_BY_SERVER,
@@ -36,50 +36,50 @@ fn not_by_host() -> Expected {
     .help("Leave `--server` out (and unset $WINDLASS_SERVER) to do it here, on the store.")
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 #[command(subcommand_value_name = "COMMAND")]
 pub(crate) enum Command {
     /// Run one workflow to its end
     Run(run::Arguments),
-    /// Carry out whatever is due in the store, until told to stop
+    /// Execute runs from the store as they become due, until stopped
     Serve(serve::Arguments),
     /// Check, draw and publish workflows
     #[command(subcommand)]
     Workflow(workflow::Command),
-    /// Start runs, and look at them
+    /// Start, show and control runs
     #[command(subcommand)]
     Instance(instance::Command),
-    /// Schedule triggers, and look after them
+    /// Schedule, list and control triggers
     #[command(subcommand)]
     Trigger(trigger::Command),
-    /// Tell workflows what has happened, and look at what waits
+    /// Send events to workflows, and list events that wait
     #[command(subcommand)]
     Event(event::Command),
-    /// Look at what runs wait for, and resume them
+    /// List the bookmarks at which runs wait, and resume runs
     #[command(subcommand)]
     Bookmark(bookmark::Command),
-    /// Look after what could not be delivered
+    /// List, replay and delete dead letters
     #[command(subcommand)]
     DeadLetter(dead_letter::Command),
-    /// See who holds which lock
+    /// List the locks and their owners
     #[command(subcommand)]
     Lock(lock::Command),
-    /// Look at plugins, and call them
+    /// List, inspect and call plugins
     #[command(subcommand)]
     Plugin(plugin::Command),
-    /// Look after the store as a whole
+    /// Check, back up, restore and migrate the store
     #[command(subcommand)]
     Store(store::Command),
-    /// Show what is configured, and what can be
+    /// Show the configuration, its schema and a sample
     #[command(subcommand)]
     Config(config::Command),
-    /// Let the settings of a project count that could do harm: grants, secrets, code
+    /// Trust a project's security-sensitive settings: grants, secrets, code
     Trust(trust::Arguments),
-    /// Look after the keyring: the keys of links and exports
+    /// Manage the keyring: the keys of links and exports
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Check whether everything that windlass needs is there
+    /// Check that everything windlass needs is present
     Doctor(doctor::Arguments),
     /// Explain an error by its code
     Explain(explain::Arguments),
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the command.
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if context.server.is_some()
             && matches!(self, Self::Serve(_) | Self::Store(_) | Self::Doctor(_))

@@ -26,14 +26,14 @@ use crate::output::{Output, table};
 use crate::wire::{self, Machine};
 use crate::{codes, input};
 
-/// What to do with plugins.
+/// The subcommands of `plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List the plugins that are found, and those that cannot be loaded
+    /// List the plugins, and those that cannot be loaded
     List,
-    /// Show what a plugin offers, wants and is given
+    /// Show a plugin's nodes, its imports and its grants
     Inspect(Inspect),
-    /// Run one node by itself, without any workflow
+    /// Run one node by itself, without a workflow
     Call(CallArguments),
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Command {
 pub(crate) struct Inspect {
     /// The name of a package, or a file
     plugin: String,
-    /// Show the schemas, too
+    /// Also show the schemas
     #[arg(long)]
     schemas: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Inspect {
 pub(crate) struct CallArguments {
     /// The node type, like `data/jq` or `data/jq@1`
     node: String,
-    /// The plugin as a file, in place of the ones that are installed
+    /// The plugin's file, in place of the installed plugins
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The configuration: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
@@ -68,7 +68,7 @@ impl Command {
         if context.server.is_some() {
             match &self {
                 Self::List => return host::list(context),
-                // A file is looked into here.
+                // This process inspects a file itself.
                 Self::Inspect(inspect) if Path::new(&inspect.plugin).is_file() => {}
                 Self::Inspect(inspect) => return host::inspect(context, &inspect.plugin),
                 Self::Call(_) => return Err(not_by_host().into()),
@@ -154,7 +154,7 @@ fn purity(plugin: &Plugin) -> &'static str {
     }
 }
 
-/// What proves that the settings of its package are about a component.
+/// The proof that the settings of a package apply to a component.
 fn proof(standing: &Standing) -> &'static str {
     match standing {
         Standing::Unnamed => "",
@@ -166,7 +166,7 @@ fn proof(standing: &Standing) -> &'static str {
     }
 }
 
-/// What is to be done about a component that its settings give nothing.
+/// How to make the settings apply to a component that has no proof.
 pub(crate) fn unproved(plugin: &Plugin) -> String {
     let (code, digest) = (windlass_plugins::codes::UNPROVED, plugin.digest);
     let (name, package) = (plugin.name(), &plugin.description.package);
@@ -354,7 +354,7 @@ impl Inspect {
     }
 }
 
-/// The properties of a schema in a line; those that must be there without a question mark.
+/// The properties of a schema on one line; optional ones end with a question mark.
 fn outline(schema: &Value) -> String {
     let Some(Value::Object(properties)) = schema.get("properties") else {
         let kind = schema.get("type").and_then(Value::as_str);
@@ -486,7 +486,7 @@ fn check(node: &NodeType, config: &Value, data: &Value) -> Result<(), Expected> 
     Ok(())
 }
 
-/// What a call is told. Its configuration is as literal as that of a definition.
+/// The context of the call. Secret references in its configuration are resolved as in a definition.
 fn cx(secrets: Arc<[Reference]>) -> CallContext {
     CallContext {
         instance: InstanceId(uuid::Uuid::nil()),

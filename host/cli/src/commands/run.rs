@@ -23,10 +23,10 @@ use crate::source::Source;
 use crate::wire::Machine;
 use crate::{codes, ended, waits};
 
-/// How long a run waits before it is told what for.
+/// How long a run may be suspended before the command says what it waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Longer than anybody waits.
+/// Longer than any command runs.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The arguments.
@@ -39,12 +39,12 @@ const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
-    /// Keep the run in a temporary place; nothing of it remains
+    /// Keep the run in a temporary store, which is deleted at the end
     #[arg(long, conflicts_with_all = ["store", "id"])]
     ephemeral: bool,
     #[command(flatten)]
     metrics: MetricsArguments,
-    /// Do not wait for what a person or another system has to do: end once the run is suspended
+    /// Do not wait for people or other systems: end once the run is suspended
     #[arg(long)]
     no_wait: bool,
 }
@@ -82,7 +82,7 @@ impl Arguments {
             &source,
         ));
         metrics.end(&runtime);
-        // The last one that may observe anything goes, so that the display ends.
+        // The display ends when its last observer is dropped.
         drop(runtime);
         if let Some(progress) = shown {
             progress.end();
@@ -93,7 +93,7 @@ impl Arguments {
         exit
     }
 
-    /// Lets a host run it, and waits for its end.
+    /// Sends the run to a host, and waits for its end.
     fn run_on_host(&self, context: &Context) -> anyhow::Result<Exit> {
         if self.ephemeral || self.metrics.is_wanted() {
             return Err(not_by_host().into());
@@ -153,7 +153,7 @@ impl Arguments {
             .map_err(|error| source.explain(error))
     }
 
-    /// Waits until the run has ended; or until it is suspended, if that is enough.
+    /// Waits until the run has ended, or, with `--no-wait`, until it is suspended.
     async fn wait(
         &self,
         context: &Context,
@@ -204,7 +204,7 @@ impl Arguments {
     }
 }
 
-/// Tells what a suspended run waits for, unless just that was told before. Answers what was.
+/// Prints the waits of a suspended run, unless they are the same as before. Returns the waits.
 fn tell_waits(
     context: &Context,
     store: &dyn Store,
@@ -213,7 +213,7 @@ fn tell_waits(
 ) -> Vec<String> {
     let row = store.instance_by_no(no).ok().flatten();
     let suspended = row.filter(|row| row.status == Status::Suspended && context.output.is_text());
-    // A store that is in trouble is told about by whoever needs it.
+    // If the store fails here, the next command on it reports the failure.
     let waits = suspended.and_then(|row| waits::describe(store, &row).ok());
     match waits {
         Some(waits) if waits != told => {

@@ -35,7 +35,8 @@ impl Arguments {
             tracing::warn!(help, "{what}");
         }
         let folders = PluginFolders::load(&host, wire::plugin_directories(&machine.config));
-        // From the first claim on, being asked to go means to finish what was begun.
+        // Installed before the first claim: from then on a signal means to finish the work in
+        // progress.
         let signals = {
             let _inside = machine.tokio.enter();
             Signals::new()?
@@ -49,7 +50,7 @@ impl Arguments {
         let metrics = self.metrics.begin(&served)?;
         let retention = served.retain(machine.retention())?;
         let sources = served.publish_from(machine.definition_options(listen.is_some()))?;
-        // The first answer is given after the first look at the definitions.
+        // The server answers only after the first reading of the definition directories.
         let server = match listen {
             Some(listen) => Some(web::begin(
                 &machine, listen, &store, &sources, &served, live_feed,
@@ -91,8 +92,8 @@ async fn serve(
     signals.next().await;
     tracing::info!(in_flight = runtime.in_flight(), "draining");
     signals.end_at_next()?;
-    // Nothing more is taken in before what is there is finished; whoever asks how it goes is
-    // still answered meanwhile.
+    // The server accepts no new work while the runtime drains, but still answers requests about
+    // runs.
     if let Some(server) = &server {
         server.handle.drain();
     }

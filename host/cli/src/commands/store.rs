@@ -1,4 +1,4 @@
-//! `windlass store`: looking after the store as a whole.
+//! `windlass store`: maintenance of the store as a whole.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::output::Paint;
 use crate::wire::Machine;
 use crate::wire::place::StoreLocation;
 
-/// What to do with the store.
+/// The subcommands of `store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Look whether everything in the store fits together; others may work on it meanwhile
+    /// Check that the store is consistent; other processes may use it meanwhile
     Check,
-    /// Copy the store into a new file; others may work on it meanwhile
+    /// Copy the store into a new file; other processes may use it meanwhile
     Backup(Backup),
-    /// Put a backup in the place of the store, or accept the store that is there although its
-    /// marker names newer work; no other process may use it
+    /// Replace the store by a backup, or accept the store that is there although its marker names
+    /// newer work; no other process may use it
     Restore(Restore),
-    /// Bring the store to the newest layout, as every command does that opens it
+    /// Migrate the store to the newest layout, as every command does that opens it
     Migrate,
 }
 
@@ -38,10 +38,10 @@ pub(crate) enum Command {
     Without it, the links of the backup are no good on another machine."
 )]
 pub(crate) struct Backup {
-    /// The file to write, which must not be there
+    /// The file to write, which must not exist
     #[arg(value_name = "FILE")]
     to: PathBuf,
-    /// Copy the keyring into this file, which must not be there; keep it as you keep secrets
+    /// Copy the keyring into this file, which must not exist; keep it as safe as a secret
     #[arg(long, value_name = "FILE")]
     keyring: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Backup {
 /// The arguments of `store restore`.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// The backup to put in place; without it the store that is there is accepted as it is
+    /// The backup to restore; without it, the existing store is accepted as it is
     #[arg(value_name = "FILE")]
     from: Option<PathBuf>,
 }
@@ -119,7 +119,7 @@ impl Backup {
             StoreLocation::Sqlite(path) => path,
             StoreLocation::Postgres(_) => return Err(by_the_server(&place, &self.to).into()),
         };
-        // Nothing is copied if the keyring cannot be.
+        // Copy the store only if the keyring can be copied.
         if let Some(to) = &self.keyring {
             copy_keyring(machine, to)?;
         }
@@ -200,8 +200,8 @@ fn restored_by_the_server(place: &StoreLocation) -> Expected {
         .help("Stop every host, and run `pg_restore` with the backup into an empty database.")
 }
 
-/// Who copies a database is its own tool, which knows its roles, its large values and how to
-/// copy one moment of it.
+/// The database's own tool copies a store in PostgreSQL: it knows roles and large values, and reads
+/// one snapshot.
 fn by_the_server(place: &StoreLocation, to: &Path) -> Expected {
     let text = format!("{place} is copied by PostgreSQL's own tool");
     let command = format!(

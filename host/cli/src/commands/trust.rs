@@ -1,4 +1,4 @@
-//! `windlass trust`: whether the settings of a project that could do harm count.
+//! `windlass trust`: trust in a project's security-sensitive settings.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// The project: a directory, or its windlass.toml [default: the project of this directory]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Trust it no more
+    /// Revoke the trust
     #[arg(long)]
     revoke: bool,
 }

@@ -1,4 +1,4 @@
-//! Several processes on one store: whether there are, and who gives out the locks.
+//! Several processes on one store, and the provider of their locks.
 
 use std::path::PathBuf;
 
@@ -11,38 +11,37 @@ use super::Millis;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Cluster {
-    /// Whether this process is one of several `serve` on one store. All of them say so.
+    /// Whether this process is one of several `serve` on one store. Set it for all of them.
     pub(crate) enabled: bool,
-    /// Take part although the store or the locks reach no further than this machine. Only where
-    /// all processes run on it.
+    /// Take part although the store or the locks reach no further than this machine. Set it only if
+    /// all processes run on this machine.
     pub(crate) allow_local_locks: bool,
 }
 
-/// Who gives out the locks in a cluster.
+/// The provider of the locks in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Locks {
-    /// Who gives out the locks. `store`: the database that the store is in.
+    /// The provider of the locks. `store`: the database of the store.
     pub(crate) provider: LockBackend,
-    /// Where the server is: `redis://HOST:PORT` or `postgres://USER@HOST/DATABASE`. Default for
+    /// The lock server: `redis://HOST:PORT` or `postgres://USER@HOST/DATABASE`. Default for
     /// `postgres`: the store's.
     pub(crate) url: Option<String>,
-    /// Where `file` keeps its lock files and `sqlite` its database: the same for all processes.
-    /// Default: `locks` beside a store that is a file, `.windlass/locks` otherwise.
+    /// The directory in which `file` keeps its lock files and `sqlite` its database: the same for
+    /// all processes. Default: `locks` beside a store that is a file, `.windlass/locks` otherwise.
     pub(crate) directory: Option<PathBuf>,
-    /// How long a lock of `sqlite`, `postgres` or `redis` holds without being renewed. At
-    /// least 1s.
+    /// How long a lock of `sqlite`, `postgres` or `redis` is held without a renewal. At least 1s.
     pub(crate) lease: Millis,
 }
 
-/// Who gives out locks.
+/// The provider of locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LockBackend {
-    /// The database that the store is in.
+    /// The database of the store.
     #[default]
     Store,
-    /// This process, for itself alone.
+    /// This process, without other processes.
     InProcess,
     /// Files that processes on one machine lock.
     File,

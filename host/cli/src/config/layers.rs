@@ -1,8 +1,8 @@
-//! Puts the configuration together: flag, then environment, then project file, then user
-//! file, then default. Remembers for each value where it came from.
+//! Merges the configuration: flag, then environment, then project file, then user file, then
+//! default. Keeps the origin of each value.
 //!
-//! A layer is checked by itself before it is merged, so that a mistake is reported against
-//! the text that contains it.
+//! Each layer is checked before it is merged, so that a mistake is reported against the text that
+//! contains it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,34 +23,34 @@ use crate::private;
 /// The name of the project file, looked for in the current directory and those above it.
 pub(crate) const PROJECT_FILE: &str = "windlass.toml";
 
-/// What variables of the environment begin with.
+/// The prefix of environment variables.
 const PREFIX: &str = "WINDLASS_";
 
-/// Where configuration may come from.
+/// The sources of the configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// The directory to begin in.
+    /// The directory where the search for the project file begins.
     pub(crate) directory: PathBuf,
     /// The project file, if it was named.
     pub(crate) project: Option<PathBuf>,
-    /// The user file, if there is a place for one.
+    /// The user file; none for a user without a home.
     pub(crate) user: Option<PathBuf>,
-    /// What the user trusts.
+    /// The user's record of trusted projects.
     pub(crate) trust: Trust,
-    /// Whether the project is trusted, whatever is written down.
+    /// Whether the project counts as trusted without a record.
     pub(crate) trusts_all: bool,
-    /// The environment.
+    /// The environment variables.
     pub(crate) environment: Vec<(String, String)>,
     /// Settings from flags: the flag, the dotted key, the value.
     pub(crate) flags: Vec<(String, String, Value)>,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A file.
     File(PathBuf),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
     /// A flag.
     Flag(String),
@@ -66,22 +66,22 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A configuration with its history.
+/// A configuration with the origins of its values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loaded {
-    /// What holds.
+    /// The effective configuration.
     pub(crate) config: Config,
-    /// Where each value that is not a default came from, by dotted key.
+    /// The origin of each value that is not a default, by dotted key.
     pub(crate) origins: BTreeMap<String, Origin>,
     /// Unknown keys, each with a hint.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Sources {
-    /// What this process has: its directory, its environment, its user.
+    /// The sources of this process: its directory, its environment, its user.
     pub(crate) fn of_process() -> Self {
         let user = private::config().map(|directory| directory.join("config.toml"));
-        // Names and values that are no Unicode cannot be settings.
+        // A name or value that is not Unicode cannot be a setting.
         let environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -96,7 +96,7 @@ impl Sources {
         }
     }
 
-    /// Reads and merges everything.
+    /// Reads and merges all layers.
     pub(crate) fn load(&self) -> Result<Loaded, Expected> {
         let mut merge = Merge {
             schema: schema::schema(),
@@ -106,7 +106,7 @@ impl Sources {
             merge.file(user)?;
         }
         match &self.project {
-            // Who names a file means it.
+            // A file that the user names counts as trusted.
             Some(named) => merge.project(named, None)?,
             None => {
                 if let Some(found) = find_project(&self.directory) {
@@ -117,7 +117,7 @@ impl Sources {
             }
         }
         for (name, value) in &self.environment {
-            // Every setting is in a section, so a variable without `__` is for somebody else.
+            // Every setting is in a section, so a variable without `__` belongs to another program.
             let Some(key) = name.strip_prefix(PREFIX).filter(|key| key.contains("__")) else {
                 continue;
             };
@@ -133,7 +133,7 @@ impl Sources {
         merge.finish()
     }
 
-    /// What a project file sets of all that counts only in a trusted project.
+    /// The settings of a project file that count only in a trusted project.
     pub(crate) fn sensitive(&self, project: &Path) -> Result<Table, Expected> {
         let mut merge = Merge {
             schema: schema::schema(),
@@ -151,7 +151,7 @@ pub(crate) fn project_at(path: &Path) -> Option<PathBuf> {
     find_project(path)
 }
 
-/// Refuses a project file that another user can decide about.
+/// Refuses a project file that another user owns or can write.
 fn check_owner(path: &Path) -> Result<(), Expected> {
     let Some(fault) = windlass_files::foreign(path) else {
         return Ok(());
@@ -166,7 +166,7 @@ fn check_owner(path: &Path) -> Result<(), Expected> {
 
 /// The project file in a directory or the nearest one above it.
 fn find_project(directory: &Path) -> Option<PathBuf> {
-    // The relative name is kept where it will do, since people read it in messages.
+    // Keep the relative name where it suffices: messages show it.
     let here = directory.join(PROJECT_FILE);
     if here.is_file() {
         return Some(here);
@@ -184,7 +184,7 @@ fn find_project(directory: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A value outside of a file: TOML where it is, otherwise a plain string.
+/// A value of a flag or a variable: TOML if it parses as TOML, otherwise a plain string.
 pub(crate) fn scalar(text: &str) -> Value {
     text.parse::<Value>()
         .unwrap_or_else(|_| Value::String(text.to_owned()))
@@ -196,15 +196,15 @@ struct Merge {
     table: Table,
     origins: BTreeMap<String, Origin>,
     warnings: Vec<String>,
-    /// The directory of the project file: default paths count from there.
+    /// The directory of the project file: default paths are relative to it.
     root: PathBuf,
     /// The project file.
     project: Option<PathBuf>,
 }
 
 impl Merge {
-    /// Takes a project file. What could do harm in it counts only if that is trusted, where
-    /// trust is asked about.
+    /// Adds a project file. Its sensitive settings count only if `trust` contains them; without
+    /// `trust`, they all count.
     fn project(&mut self, path: &Path, trust: Option<&Trust>) -> Result<(), Expected> {
         self.root = path.parent().map(Path::to_owned).unwrap_or_default();
         self.project = Some(path.to_owned());
@@ -233,7 +233,7 @@ impl Merge {
         self.add(&Origin::File(path.to_owned()), table);
     }
 
-    /// Reads and checks a file. Unknown keys are warned about, and left out.
+    /// Reads and checks a file. Warns about unknown keys, and drops them.
     fn read(&mut self, path: &Path) -> Result<Table, Expected> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -283,7 +283,7 @@ impl Merge {
             self.unknown(&origin.to_string(), &path);
             return Ok(());
         };
-        // `true` or `7` where text is wanted is text.
+        // Where the schema wants a text, `true` or `7` is a text.
         let texts = target.get("type").is_some_and(|kind| match kind {
             serde_json::Value::String(kind) => kind == "string",
             serde_json::Value::Array(kinds) => kinds.iter().any(|kind| kind == "string"),
@@ -325,7 +325,7 @@ impl Merge {
             &mut self.table,
             table,
             &mut |path| {
-                // A value replaces whatever was under its key before.
+                // A value replaces every value under its key.
                 let below = format!("{path}.");
                 self.origins.retain(|key, _| !key.starts_with(&below));
                 self.origins.insert(path.to_owned(), origin.clone());
@@ -364,8 +364,9 @@ impl Merge {
         })
     }
 
-    /// What a relative `file` of a grant counts from: the plugin folder, unless a project has
-    /// chosen the folder and the grant is the user's, since every project could have such a file.
+    /// The base of a relative `file` in a grant: the plugin folder. If a project has chosen that
+    /// folder and the grant is the user's, the base is the directory of the user's file, because
+    /// any project could contain a file of that name.
     fn base_of_grant(&self, origin: Option<&Origin>, folder: &Path) -> Option<PathBuf> {
         let of_project = |origin: &Origin| match origin {
             Origin::File(path) => Some(path) == self.project.as_ref(),
@@ -382,7 +383,7 @@ impl Merge {
 }
 
 impl Config {
-    /// The bounds that the types do not say.
+    /// Checks the bounds that the types do not express.
     fn check(&self) -> Result<(), Expected> {
         let scheduler = &self.scheduler;
         let least = [
@@ -462,7 +463,7 @@ impl Config {
     }
 }
 
-/// Adds what was denied before to what a table denies: nothing takes a denial back.
+/// Adds the earlier denials to those of a table: no layer removes a denial.
 fn add_denials(before: &Table, table: &mut Table) {
     let Some(Value::Array(denied)) = before.get("plugins").and_then(|it| it.get("deny")) else {
         return;
@@ -475,7 +476,7 @@ fn add_denials(before: &Table, table: &mut Table) {
     }
 }
 
-/// Merges tables key by key; `set` is told the dotted key of each value.
+/// Merges tables key by key, and calls `set` with the dotted key of each value.
 fn merge(into: &mut Table, from: Table, set: &mut impl FnMut(&str), above: &str) {
     for (key, value) in from {
         let path = if above.is_empty() {
@@ -522,7 +523,7 @@ fn remove(table: &mut Table, path: &[String]) {
     }
 }
 
-/// Makes the relative paths of a file count from the directory of that file.
+/// Makes the relative paths of a file relative to the directory of that file.
 fn rebase(table: &mut Table, base: &Path) {
     if base.as_os_str().is_empty() {
         return;
@@ -581,7 +582,7 @@ fn under(base: &Path, text: &str) -> String {
     }
 }
 
-/// Where in a text a key begins.
+/// The position of a key in a text.
 fn key_span(text: &str, path: &[String]) -> Option<usize> {
     let document = toml::de::DeTable::parse(text).ok()?;
     let mut table = document.get_ref();

@@ -1,4 +1,4 @@
-//! One value that is written as a text, or a list of them.
+//! One value, written as a text, or a list of values.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,19 +14,19 @@ pub(crate) type Directories = Listed<PathBuf, 100>;
 /// One text, or a list of at most 1,000.
 pub(crate) type Texts = Listed<String, 1000>;
 
-/// One value that is written as a text, or a list of at most `MOST` of them.
+/// One value, written as a text, or a list of at most `MOST` values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed<T, const MOST: usize>(pub(crate) Vec<T>);
 
 impl<T, const MOST: usize> Listed<T, MOST> {
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Directories {
-    /// Makes the relative ones count from a directory.
+    /// Makes relative directories relative to a base.
     pub(crate) fn under(&mut self, base: &Path) {
         for directory in &mut self.0 {
             *directory = base.join(&*directory);
@@ -35,7 +35,7 @@ impl Directories {
 }
 
 impl Texts {
-    /// Makes those that are relative paths count from a directory.
+    /// Makes those texts that are relative paths relative to a base.
     pub(crate) fn under(&mut self, base: &Path) {
         for path in &mut self.0 {
             *path = base.join(&*path).to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
-//! What can be configured, and nothing that nobody reads.
+//! The settings.
 //!
-//! The doc comments of the settings are the reference: the JSON Schema, the commented sample
-//! in `docs/` and the messages about unknown keys are all made from these types.
+//! The doc comments of the settings are the reference: the JSON Schema, the commented sample in
+//! `docs/` and the messages about unknown keys are all generated from these types.
 
 pub(crate) mod cluster;
 pub(crate) mod layers;
@@ -36,25 +36,25 @@ pub(crate) struct Config {
     pub(crate) store: Store,
     /// Whether several processes share the store.
     pub(crate) cluster: Cluster,
-    /// Who gives out the locks in a cluster.
+    /// Which provider the locks of a cluster come from.
     pub(crate) locks: Locks,
-    /// When work is looked for, and how much of it is taken on at once.
+    /// When the host looks for due work, and how much it takes on at once.
     pub(crate) scheduler: Scheduler,
     /// Which workflows `serve` publishes.
     pub(crate) definitions: Definitions,
-    /// Which plugins there are, and what they may do.
+    /// Which plugins the host loads, and what each may do.
     pub(crate) plugins: plugins::Plugins,
-    /// How `serve` is reached over HTTP.
+    /// How clients reach `serve` over HTTP.
     pub(crate) server: Server,
-    /// How long `serve` keeps what is over, and what becomes of it then.
+    /// How long `serve` keeps finished runs, and where it archives them.
     pub(crate) retention: Retention,
-    /// The secrets, by name: where each comes from, where requests with it may go, and which
+    /// The secrets, by name: where each value comes from, where requests may send it, and which
     /// workflows may use it.
     #[schemars(extend("x-sample" = SECRETS))]
     pub(crate) secrets: BTreeMap<String, Secret>,
-    /// By which keys links and exports are known.
+    /// Which keys sign and verify links and exports.
     pub(crate) keys: Keys,
-    /// What the host says about its work, on stderr.
+    /// What the host logs on stderr, and how.
     pub(crate) telemetry: Telemetry,
 }
 
@@ -65,14 +65,14 @@ mail = { directory = "/run/secrets", to = ["https://mail.example"], workflows = 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Store {
-    /// `sqlite:PATH`, a plain path, or `postgres://USER@HOST/DATABASE`. A relative path in a
-    /// file counts from the directory of that file.
+    /// `sqlite:PATH`, a plain path, or `postgres://USER@HOST/DATABASE`. A relative path in a file
+    /// is relative to the directory of that file.
     pub(crate) url: String,
-    /// `full`: what was acknowledged survives a power cut. `normal`: it survives the death of
-    /// the process, and a power cut may take the last moments.
+    /// `full`: acknowledged work survives a power cut. `normal`: it survives the death of the
+    /// process, but a power cut may lose the last moments.
     pub(crate) durability: Durability,
-    /// How much may wait to be written. Who brings more waits until there is room: so a process
-    /// on a slow disk becomes slower, and not larger. At least 1MiB.
+    /// How much unwritten work may queue. Further writes wait until there is room, so that a slow
+    /// disk slows the process down instead of filling its memory. At least 1MiB.
     pub(crate) queue: Size,
     /// How long `serve` waits at its start for a database server that cannot be reached. `0s`:
     /// not at all.
@@ -83,116 +83,119 @@ pub(crate) struct Store {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Definitions {
-    /// The directory whose workflow files are published, and again when they change, or a list
-    /// of such. A relative path in a file counts from the directory of that file.
+    /// The directory whose workflow files are published, and again when they change, or a list of
+    /// directories. A relative path in a file is relative to the directory of that file.
     pub(crate) directory: Directories,
-    /// What becomes of what a file has published when it is taken away. `retract`: it is taken
-    /// back, unless something newer has come from elsewhere. `keep`: it stays published.
+    /// What happens to a workflow when its file is removed. `retract`: it is retracted, unless a
+    /// newer version came from elsewhere. `keep`: it stays published.
     pub(crate) on_removal: OnRemoval,
 }
 
-/// What becomes of what a file has published when it is taken away.
+/// What happens to a workflow when its file is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum OnRemoval {
-    /// It is taken back.
+    /// It is retracted.
     #[default]
     Retract,
     /// It stays published.
     Keep,
 }
 
-/// What survives what.
+/// Which failures acknowledged work survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Durability {
-    /// What was acknowledged survives a power cut.
+    /// Acknowledged work survives a power cut.
     #[default]
     Full,
-    /// What was acknowledged survives the death of the process.
+    /// Acknowledged work survives the death of the process.
     Normal,
 }
 
-/// When work is looked for, and how much of it is taken on at once.
+/// When the host looks for due work, and how much it takes on at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Scheduler {
-    /// How often the store is looked through for due work, whatever the hints say. At least 1s.
+    /// How often the store is searched for due work, even if no timer or message calls for it. At
+    /// least 1s.
     pub(crate) scan_interval: Millis,
-    /// How long others trust in the life of this process without hearing of it. At least 3s.
+    /// How long other processes consider this one alive without a heartbeat. At least 3s.
     pub(crate) lease: Millis,
-    /// How far ahead the scheduler waits for the next due time precisely; the scan finds later
-    /// triggers. At least twice `scan-interval`.
+    /// How far ahead the scheduler waits for a due time with a timer; the scan finds later ones. At
+    /// least twice `scan-interval`.
     pub(crate) near_horizon: Millis,
     /// Threads that run workflows; 0 means one for each core.
     pub(crate) workers: u32,
-    /// Further threads that take over while a plugin keeps one busy.
+    /// Additional threads that take over while plugins keep workers busy.
     pub(crate) spare_workers: u32,
-    /// Instances claimed at once.
+    /// Instances per claim.
     pub(crate) claim_instances: u32,
-    /// Triggers claimed at once of each instance.
+    /// Triggers per instance and claim.
     pub(crate) claim_triggers: u32,
-    /// Instances freed at once of processes that have died.
+    /// Instances of dead processes that one transaction frees.
     pub(crate) bury_instances: u32,
-    /// Steps in flight at once; beyond, nothing is claimed.
+    /// Steps in flight; at this number, nothing more is claimed.
     pub(crate) in_flight: u32,
     /// Steps of one run in a row before other runs get their turn.
     pub(crate) burst_steps: u32,
-    /// How long one run is kept before other runs get their turn. At least 1ms.
+    /// How long one run keeps its thread before other runs get their turn. At least 1ms.
     pub(crate) burst_time: Millis,
-    /// How long a shutdown waits for what is running before it interrupts it.
+    /// How long a shutdown waits for executions in progress before it interrupts them.
     pub(crate) drain: Millis,
-    /// Node executions of one run; beyond, it faults. Stops loops without an end.
+    /// Node executions of one run; with more, it faults. Stops endless loops.
     pub(crate) max_steps: u64,
 }
 
-/// How long `serve` keeps what is over, and what becomes of it then.
+/// How long `serve` keeps finished runs, and where it archives them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Retention {
-    /// How long a run is kept after it has ended. What waits is kept however long it waits.
+    /// How long a finished run is kept. Unfinished runs are kept without a limit.
     pub(crate) keep: Millis,
-    /// How often it is looked for what is over. At least 1s.
+    /// How often `serve` looks for finished runs to delete. At least 1s.
     pub(crate) every: Millis,
-    /// How long a large value is kept that nothing refers to any more.
+    /// How long a large value is kept after the last reference to it is gone.
     pub(crate) grace: Millis,
-    /// A directory in which runs are written down before they are forgotten, as
-    /// newline-delimited JSON, a file for each day. Default: nowhere.
+    /// A directory in which runs are archived before they are deleted, as newline-delimited JSON, a
+    /// file for each day. Default: no archive.
     pub(crate) archive: Option<PathBuf>,
-    /// Rows that are deleted at once at most; fewer if they take longer than 20 ms.
+    /// The most rows that one transaction deletes; fewer if they take longer than 20 ms.
     pub(crate) slice_rows: u32,
 }
 
-/// By which keys links and exports are known.
+/// Which keys sign and verify links and exports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Keys {
-    /// The file of the keyring, as an operator or an orchestrator puts it there: owned by the
-    /// user or root, and not readable by everybody. All hosts of a cluster have the same keys.
-    /// WINDLASS_KEYRING may have the keyring itself. Default: a file of the user's, which is made
-    /// if it is not there.
+    /// The file of the keyring, as an operator or an orchestrator provides it: owned by the user or
+    /// root, and not readable by all users. All hosts of a cluster have the same keys.
+    /// WINDLASS_KEYRING may contain the keyring itself. Default: a file of the user's, which is
+    /// created if it does not exist.
     pub(crate) file: Option<PathBuf>,
-    /// Public keys of other hosts, as `windlass keys show` prints them there. Runs that they have
-    /// signed are imported as if this host had signed them.
+    /// Public keys of other hosts, as `windlass keys show` prints them there. Runs signed by them
+    /// are imported like runs signed by this host.
     pub(crate) trusted: Vec<String>,
 }
 
-/// A secret: exactly one of `env`, `file` and `directory` says where its value comes from.
+/// A secret: exactly one of `env`, `file` and `directory` gives the source of its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 #[schemars(extend("oneOf" = [{"required": ["env"]}, {"required": ["file"]}, {"required": ["directory"]}]))]
 pub(crate) struct Secret {
-    /// An environment variable has the value.
+    /// The environment variable that contains the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) env: Option<String>,
-    /// A file has it; a line break at its end does not count. It is read again when it changes.
+    /// The file that contains the value; a line break at its end does not count. The file is read
+    /// again when it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<PathBuf>,
-    /// The file of the secret's name in this directory has it, as orchestrators mount secrets.
-    /// It is read again when it changes.
+    /// The directory that contains a file of the secret's name, as orchestrators mount secrets. The
+    /// file is read again when it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<PathBuf>,
-    /// Where requests with it may go, written like the grants of `http`. Default: nowhere.
+    /// The destinations of requests with the secret, written like the grants of `http`. Default:
+    /// none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) to: Vec<String>,
     /// The workflows that may use it. Default: all.
@@ -200,18 +203,18 @@ pub(crate) struct Secret {
     pub(crate) workflows: Option<Vec<String>>,
 }
 
-/// What the host says about its work, on stderr.
+/// What the host logs on stderr, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Telemetry {
-    /// What is logged, like `info` or `warn,windlass_runtime=debug`. Default: `info` for
+    /// The filter of the log, like `info` or `warn,windlass_runtime=debug`. Default: `info` for
     /// `serve`, `warn` for all other commands.
     pub(crate) log: Option<String>,
-    /// How a log line looks.
+    /// The format of log lines.
     pub(crate) log_format: LogFormat,
-    /// How many lines from one place in the code are logged in ten seconds. Those beyond are
-    /// counted, and one line says how many they were. 0 means all; lines of the levels `debug`
-    /// and `trace` are all logged.
+    /// How many lines from one place in the code are logged in ten seconds. Further lines are
+    /// counted, and one line reports their number. 0 means no limit; lines of the levels `debug`
+    /// and `trace` have no limit.
     pub(crate) log_limit: u32,
 }
 
@@ -225,16 +228,16 @@ impl Default for Telemetry {
     }
 }
 
-/// How a log line looks.
+/// The format of log lines.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// One JSON document on a line.
+    /// One JSON document per line.
     Json,
 }
 

@@ -8,47 +8,44 @@ use serde::{Deserialize, Serialize};
 
 use super::{Millis, Share, Size, Texts};
 
-/// Which plugins there are, and what they may do.
+/// Which plugins the host loads, and what each may do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Plugins {
-    /// Your own plugins: every `*.wasm` in it is loaded.
+    /// The folder of your own plugins: every `*.wasm` in it is loaded.
     pub(crate) directory: PathBuf,
-    /// The node library that comes with windlass. Default: `plugins` beside the executable,
-    /// or else beside the directory of the executable.
+    /// The node library that comes with windlass. Default: `plugins` beside the executable, or else
+    /// beside the directory of the executable.
     pub(crate) library: Option<PathBuf>,
-    /// Where compiled code is kept. Default: `windlass` in the user's cache directory.
+    /// The directory of compiled code. Default: `windlass` in the user's cache directory.
     pub(crate) cache: Option<PathBuf>,
-    /// The file of the key by which this user's hosts know compiled code of their own: code that
-    /// others have put into `cache` is not run. Made if it is not there. Default: `code-key` of
-    /// `windlass` in the user's data directory.
+    /// The file of the key that authenticates the compiled code of this user's hosts: code in
+    /// `cache` that others put there is not run. Created if it does not exist. Default: `code-key`
+    /// of `windlass` in the user's data directory.
     pub(crate) code_key: Option<PathBuf>,
     /// The largest component file.
     pub(crate) max_component: Size,
-    /// How many traps of a plugin in a row under one workflow delay its calls there; 0 means
-    /// never.
+    /// How many successive traps of a plugin in one workflow delay its calls there; 0 means never.
     pub(crate) quarantine_after: u32,
-    /// How much processor time a call may take before it counts as slow and gives way to
-    /// others.
+    /// How much processor time a call may use before it counts as slow and yields to others.
     pub(crate) slow: Millis,
     /// Threads that run plugins; 0 means one for each core.
     pub(crate) threads: u32,
-    /// The memory that all plugins together may take: instances, those that idle included, and
-    /// what their calls have in hand. A size, or a share in percent of the machine's memory or
-    /// of what its control group allows.
+    /// The memory of all plugins together: instances, idle ones included, and the data of their
+    /// calls. A size, or a percentage of the machine's memory or of the limit of its control group.
     pub(crate) memory: Share,
-    /// What one call may use, unless its grant says otherwise.
+    /// The limits of one call, unless a grant changes them.
     pub(crate) limits: Limits,
-    /// How much of everything there is at once, over all plugins.
+    /// The limits over all plugins together.
     pub(crate) pool: Pool,
-    /// What the HTTP requests of all plugins are held to, whatever they are granted.
+    /// The limits of the HTTP requests of all plugins; no grant extends them.
     pub(crate) http: Http,
-    /// Components that are neither loaded nor called, also for runs that began with them, by
-    /// digest. What several files and variables deny adds up.
+    /// Digests of components that are neither loaded nor called, not even by runs that began with
+    /// them. The denials of all files and variables add up.
     pub(crate) deny: Vec<String>,
-    /// What a plugin is given, by the name of its package. Without a grant it gets nothing. A
-    /// grant is for the component of this name that came with the host; `digest`, `key` and
-    /// `file` say which others it is for.
+    /// The permissions of a plugin, by the name of its package. Without a grant it has none. A
+    /// grant is for the component of this name that came with the host; `digest`, `key` and `file`
+    /// extend it to others.
     #[schemars(extend("x-sample" = GRANTS))]
     pub(crate) grants: BTreeMap<String, Grant>,
 }
@@ -64,107 +61,108 @@ file = "office.wasm"
 events = true
 consumer = true"#;
 
-/// What one call may use.
+/// The limits of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Limits {
     /// All memories of the plugin together.
     pub(crate) memory: Size,
-    /// How long a call may take by the clock, waiting included.
+    /// How long a call may take by the clock, waits included.
     pub(crate) deadline: Millis,
     /// Elements of all tables of the plugin together.
     pub(crate) table_elements: u32,
-    /// An input or an output.
+    /// The size of an input or an output.
     pub(crate) payload: Size,
-    /// Handles that are held at once.
+    /// Open handles.
     pub(crate) handles: u32,
-    /// Lines that are logged.
+    /// Log lines.
     pub(crate) log_lines: u32,
-    /// Bytes that are logged.
+    /// Bytes of log lines.
     pub(crate) log_bytes: Size,
-    /// Blobs that are begun and not finished.
+    /// Blobs being written.
     pub(crate) blob_writers: u32,
-    /// Bytes that are written to blobs.
+    /// Bytes written to blobs.
     pub(crate) blob_bytes: Size,
     /// HTTP requests, redirects included.
     pub(crate) http_requests: u32,
-    /// Stimuli that are sent and triggers that are scheduled, together.
+    /// Stimuli sent and triggers scheduled, together.
     pub(crate) events: u32,
-    /// Bytes of them.
+    /// Bytes of these stimuli and triggers.
     pub(crate) event_bytes: Size,
 }
 
-/// How much of everything there is at once, over all plugins.
+/// The limits over all plugins together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Pool {
     /// Instances, warm ones included.
     pub(crate) instances: u32,
-    /// Calls that wait for something; more of them queue.
+    /// Concurrent calls that can suspend, each with its own stack; further calls queue.
     pub(crate) fibers: u32,
-    /// Components that are compiled at once.
+    /// Components being compiled at once.
     pub(crate) compiles: u32,
-    /// The most memory that a plugin's limit may name.
+    /// The most that the memory limit of a plugin may be.
     pub(crate) max_memory: Size,
-    /// Calls after which an instance is retired, give or take a quarter.
+    /// Calls after which an instance is retired, plus or minus a quarter.
     pub(crate) instance_calls: u32,
-    /// How long an instance may idle.
+    /// How long an instance may be idle.
     pub(crate) instance_idle: Millis,
 }
 
-/// What the HTTP requests of all plugins are held to, whatever they are granted.
+/// The limits of the HTTP requests of all plugins; no grant extends them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Http {
     /// How long a request may take, redirects included.
     pub(crate) timeout: Millis,
-    /// How long it may take to look its name up, and how long to connect.
+    /// How long a request may take to look its name up, and how long to connect.
     pub(crate) connect_timeout: Millis,
     /// The largest body of a response.
     pub(crate) max_response: Size,
-    /// Redirects that are followed.
+    /// Redirects that a request follows.
     pub(crate) max_redirects: u32,
     /// Headers of a request, and of a response.
     pub(crate) max_headers: u32,
-    /// Requests at once.
+    /// Concurrent requests.
     pub(crate) concurrency: u32,
-    /// Names that are looked up at once. A lookup counts until the system's resolver returns,
-    /// also if nobody waits for it any more; further ones fail after a second.
+    /// Concurrent name lookups. A lookup counts until the system's resolver returns, even if its
+    /// request has been given up; further lookups fail after a second.
     pub(crate) lookups: u32,
 }
 
-/// What a plugin is given.
+/// The permissions of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Grant {
-    /// Where it may send HTTP requests: `scheme://host[:port]`.
+    /// Destinations of its HTTP requests: `scheme://host[:port]`.
     pub(crate) http: Vec<String>,
-    /// Secrets that may be put into its HTTP requests, by name.
+    /// Names of secrets that its HTTP requests may contain.
     pub(crate) secrets: Vec<String>,
     /// Whether it may send stimuli and schedule triggers.
     pub(crate) events: bool,
-    /// Whether it is asked about triggers. The consumers that came with the host are.
+    /// Whether it is called as a consumer of triggers. The consumers that came with the host always
+    /// are.
     pub(crate) consumer: bool,
-    /// The grant is for the component of this digest, too, or for those of a list.
+    /// Digests of components that the grant is also for: one, or a list.
     #[serde(skip_serializing_if = "Texts::is_empty")]
     pub(crate) digest: Texts,
-    /// The grant is for what this minisign key has signed, too, or one of a list: the signature of
-    /// `NAME.wasm` is in the file `NAME.wasm.minisig` beside it.
+    /// Minisign keys, one or a list: the grant is also for components that one of them has signed.
+    /// The signature of `NAME.wasm` is in the file `NAME.wasm.minisig` beside it.
     #[serde(skip_serializing_if = "Texts::is_empty")]
     pub(crate) key: Texts,
-    /// The grant is for what is in this file, too, or in one of a list, so that a plugin can be
-    /// built anew. In a project's file, a relative path counts from the plugin folder. In the
-    /// user's file and in variables it does where one of these sets `directory`; otherwise it
-    /// counts from the directory of the user's file, and not at all in a variable.
+    /// Files, one or a list: the grant is also for the components in them, so that a plugin can be
+    /// rebuilt. In a project's file, a relative path is relative to the plugin folder. In the
+    /// user's file and in variables it is, too, if one of these sets `directory`; otherwise it is
+    /// relative to the directory of the user's file, and invalid in a variable.
     #[serde(skip_serializing_if = "Texts::is_empty")]
     pub(crate) file: Texts,
-    /// How long one of its instances lives. Default: `warm`.
+    /// How long one of its instances is reused. Default: `warm`.
     pub(crate) isolation: Option<Isolation>,
     /// Other limits for this plugin.
     pub(crate) limits: LimitsOverride,
 }
 
-/// Limits that a grant changes.
+/// Changes of the limits in a grant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct LimitsOverride {
@@ -194,15 +192,15 @@ pub(crate) struct LimitsOverride {
     pub(crate) event_bytes: Option<Size>,
 }
 
-/// How long an instance of a plugin lives.
+/// How long an instance of a plugin is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Isolation {
-    /// Used again by whichever call comes next.
+    /// For any later call.
     Warm,
-    /// Used again only within one run.
+    /// For later calls of the same run.
     Run,
-    /// Made anew for each call.
+    /// For no further call: each call has a new instance.
     Call,
 }
 
@@ -274,7 +272,7 @@ impl Default for Http {
 }
 
 impl LimitsOverride {
-    /// The limits with what is overridden.
+    /// The limits with the changes of a grant.
     pub(crate) fn over(&self, limits: &Limits) -> Limits {
         Limits {
             memory: self.memory.unwrap_or(limits.memory),

@@ -1,4 +1,4 @@
-//! The reference of the configuration, made from its types.
+//! Generates the reference of the configuration from its types.
 
 use std::fmt::Write as _;
 

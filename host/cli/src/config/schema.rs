@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration, and what can be asked of it.
+//! The JSON Schema of the configuration, and look-ups in it.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ pub(crate) fn schema() -> Value {
         .to_value()
 }
 
-/// The schema of what is at a path of keys. Keys of a map fit anywhere in it.
+/// The schema at a path of keys. A map accepts any key.
 pub(crate) fn at<'a>(schema: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter()
         .try_fold(schema, |schema, key| below(schema, key))
@@ -37,12 +37,12 @@ fn below<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
         })
 }
 
-/// What is known of the keys of a table.
+/// The properties of a table, if it has fixed keys.
 pub(crate) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
 }
 
-/// The key that was probably meant by the last one of a path that does not exist.
+/// The existing key that is nearest to the last key of an unknown path.
 pub(crate) fn nearest(schema: &Value, path: &[String]) -> Option<String> {
     let (last, parents) = path.split_last()?;
     let known = properties(at(schema, parents)?)?;

@@ -1,7 +1,7 @@
 //! The settings of a project file that could harm its user, as functions of the file's table.
 //!
-//! `trust.rs` says why and whose. The fuzz targets read this file as a module of their own, so it
-//! knows nothing of this crate.
+//! `trust.rs` explains the threat. The fuzz targets compile this file as a module of their own, so
+//! it uses nothing of this crate.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use windlass_model::Digest;
 
-/// The settings that count only in a trusted project, each with all that is below it. Denials are
-/// among them: where a consumer is denied, another one decides about its triggers.
+/// The settings that count only in a trusted project, each with all settings below it. Denials are
+/// among them: if a consumer is denied, another one decides about its triggers.
 pub(crate) const SENSITIVE: [&str; 13] = [
     "keys",
     "plugins.cache",
@@ -47,8 +47,8 @@ pub(crate) fn sensitive(table: &Table) -> Table {
     found
 }
 
-/// Takes the sensitive settings out of the table of a file unless the user trusts them. Answers
-/// which were taken out.
+/// Removes the sensitive settings from the table of a file unless the user trusts them. Returns the
+/// removed keys.
 pub(crate) fn sift(
     table: &mut Table,
     is_trusted: impl FnOnce(&Table) -> bool,
@@ -60,7 +60,7 @@ pub(crate) fn sift(
     remove(table)
 }
 
-/// What one user trusts.
+/// One user's trusted projects.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Trusted {
     /// The hash of the sensitive settings, by the path of the file.
@@ -68,7 +68,7 @@ pub(crate) struct Trusted {
 }
 
 impl Trusted {
-    /// Reads what was written down.
+    /// Reads the record.
     ///
     /// # Errors
     ///
@@ -77,14 +77,14 @@ impl Trusted {
         serde_json::from_slice(text)
     }
 
-    /// Whether it has these settings of a file.
+    /// Whether the record contains these settings of a file.
     pub(crate) fn has(&self, path: &str, settings: &Table) -> bool {
         let hash = self.projects.get(path);
         hash.is_some_and(|known| *known == hash_of(settings))
     }
 }
 
-/// Takes the sensitive settings out of the table of a file. Answers which there were.
+/// Removes the sensitive settings from the table of a file. Returns their keys.
 fn remove(table: &mut Table) -> Vec<&'static str> {
     let present = SENSITIVE.into_iter().filter(|key| {
         let (section, name) = key.split_once('.').unwrap_or((key, ""));
@@ -97,13 +97,13 @@ fn remove(table: &mut Table) -> Vec<&'static str> {
     present.collect()
 }
 
-/// A hash of settings that is the same for the same values in whatever order.
+/// A hash of settings that does not depend on their order.
 pub(crate) fn hash_of(settings: &Table) -> String {
     // The tables of TOML are sorted by their keys.
     Digest::of(sorted(&Value::Table(settings.clone())).as_bytes()).hex()
 }
 
-/// A text that is of one value alone.
+/// A text that no other value has.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Table(table) => {
@@ -166,7 +166,8 @@ pub(crate) mod tests {
         assert!(rest["plugins"].get("directory").is_some());
         assert!(taken["plugins"]["grants"]["http"].get("http").is_some());
         assert!(taken["server"].get("listen").is_none());
-        // What is no table is refused by its type, and breaks nothing here.
+        // A key that should be a table and is not is refused later by its type; here it does no
+        // harm.
         assert_eq!(remove(&mut table("plugins = 1\nserver = []")), [""; 0]);
         assert!(sensitive(&table("plugins = 1\nserver = []")).is_empty());
     }

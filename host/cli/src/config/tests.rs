@@ -1,11 +1,11 @@
-//! Which layer wins, and what is said about mistakes.
+//! Which layer wins, and the messages about mistakes.
 
 use std::path::PathBuf;
 
 use super::layers::scalar;
 use super::*;
 
-/// A layer, by what it sets.
+/// The content of each layer.
 #[derive(Default)]
 struct Layers {
     user: &'static str,
@@ -38,7 +38,7 @@ fn load(layers: &Layers) -> (tempfile::TempDir, Result<Loaded, crate::error::Exp
     (directory, loaded)
 }
 
-/// The value of `key` and the end of where it came from.
+/// Checks the value of `key` and the end of its origin.
 fn check(layers: &Layers, key: &str, value: &str, origin: &str) {
     let (_directory, loaded) = load(layers);
     let loaded = loaded.unwrap();
@@ -238,7 +238,7 @@ fn mistakes_point_into_the_file() {
     );
 }
 
-/// Where the file of the grant of `shout` is, from the directory of the layers.
+/// Checks the file of the grant of `shout`, relative to the directory of the layers.
 #[track_caller]
 fn check_file_of_grant(layers: &Layers, expected: &str) {
     let (directory, loaded) = load(layers);
@@ -261,12 +261,12 @@ fn the_file_of_a_grant_is_in_the_folder_of_those_who_wrote_the_grant() {
     check_file_of_grant(&project(folder), "mine/shout.wasm");
     let absolute = "[plugins.grants.shout]\nfile = \"/opt/shout.wasm\"";
     check_file_of_grant(&project(absolute), "/opt/shout.wasm");
-    // The folder of a container, which its operator has chosen.
+    // The operator of a container has chosen its folder.
     let mut layers = project(GRANT);
     layers.environment = &[("WINDLASS_PLUGINS__DIRECTORY", "/plugins")];
     check_file_of_grant(&layers, "/plugins/shout.wasm");
 
-    // A grant of the user's is for no file that a project brings.
+    // A grant of the user never applies to a file of a project.
     let mut layers = Layers {
         user: GRANT,
         ..Layers::default()

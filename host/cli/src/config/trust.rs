@@ -1,9 +1,9 @@
-//! What of a project file counts only where the user trusts the project.
+//! The user's trust in the sensitive settings of a project.
 //!
-//! A project is a folder that may have come from anywhere. Most settings of its file do no harm
-//! to the user who begins a command there. Some do: which code is run and what it may do, what it
-//! may know, and who may ask. These count once the user has said so, for this file and for these
-//! values: what is remembered is the path of the file and a hash of these settings alone.
+//! A project is a folder of unknown origin. Most settings of its file cannot harm the user who runs
+//! a command there. Some can: which code runs, what it may do and know, and who may send requests.
+//! These count only after the user has trusted this file with these values: the record contains the
+//! path of the file and a hash of these settings.
 
 use std::path::{Path, PathBuf};
 
@@ -15,23 +15,23 @@ use crate::codes;
 use crate::error::Expected;
 use crate::private;
 
-/// The longest file that is read as what is trusted, in bytes.
+/// The largest record that is read, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// What is wrong with a path that cannot be written down.
+/// The error for a path that cannot be recorded.
 const NO_UNICODE: &str = "The path of the project file is no Unicode";
 
-/// The file in which a user's trust is written down; none without a home.
+/// The file with a user's record; none without a home.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust(Option<PathBuf>);
 
 impl Trust {
-    /// That of the user of this process.
+    /// The record of the user of this process.
     pub(crate) fn of_user() -> Self {
         Self(private::state().map(|state| state.join("trusted.json")))
     }
 
-    /// That in a file.
+    /// The record in a file.
     #[cfg(test)]
     pub(crate) fn in_file(path: PathBuf) -> Self {
         Self(Some(path))
@@ -43,7 +43,7 @@ impl Trust {
         absolute(project).is_some_and(|path| trusted.has(&path, settings))
     }
 
-    /// Writes down that the user trusts these settings of a project file.
+    /// Records that the user trusts these settings of a project file.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Trust {
         })
     }
 
-    /// Writes down that the user trusts a project no more. Answers whether there was trust.
+    /// Removes a project from the record. Returns whether it was there.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Trust {
     }
 }
 
-/// The one path of a file, whatever links lead to its folder. A link that is the file itself stays
-/// one: the settings count from the folder where it is.
+/// The canonical path of a file, with the links of its folder resolved. A link that is the file
+/// itself is kept: the settings are relative to the folder that contains it.
 fn absolute(path: &Path) -> Option<String> {
     let whole = std::path::absolute(path).ok()?;
     let folder = std::fs::canonicalize(whole.parent()?).ok()?;

@@ -46,7 +46,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// How often something may happen, evenly: so many times in each period.
+/// A rate: so many events in each period, evenly spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// At least 1.
@@ -73,14 +73,14 @@ const SIZES: [(&str, u64); 4] = [
 ];
 
 impl Millis {
-    /// As the standard library has it.
+    /// The duration as the standard library's type.
     pub(crate) fn duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
 }
 
 impl Size {
-    /// As an index type; a size beyond the address space is its end.
+    /// The size as an index type; a size beyond the address space becomes the largest index.
     pub(crate) fn bytes(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -154,7 +154,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Written as a text in a configuration.
+/// A type that a configuration writes as a text.
 macro_rules! unit {
     ($name:ident) => {
         impl Serialize for $name {

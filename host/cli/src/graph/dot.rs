@@ -18,7 +18,7 @@ pub(crate) fn dot(definition: &Definition) -> String {
     text
 }
 
-/// The nodes of a workflow or of a body, and what leads from one to another.
+/// The nodes of a workflow or of a body, and their edges.
 fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], indent: &str, text: &mut String) {
     for (name, node) in nodes {
         let mut label = format!("{name}\n{}", kind(node));
@@ -55,7 +55,7 @@ fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], indent: &str, text: &mut
     }
 }
 
-/// A box with the container in it, and dashed lines from there to where its body begins.
+/// A box with the container in it, and dashed lines from there to the first nodes of its body.
 fn body(body: &Body, (name, label): (&str, &str), indent: &str, text: &mut String) {
     let inner = format!("{indent}  ");
     let _ = writeln!(

@@ -15,7 +15,7 @@ pub(crate) fn mermaid(definition: &Definition) -> String {
     text
 }
 
-/// The nodes of a workflow or of a body, and what leads from one to another.
+/// The nodes of a workflow or of a body, and their edges.
 fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], indent: &str, text: &mut String) {
     for (name, node) in nodes {
         let mut label = format!("<b>{name}</b><br/>{}", escaped(&kind(node)));
@@ -36,8 +36,8 @@ fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], indent: &str, text: &mut
             NodeKind::Set(_) => ("[/", "/]"),
             NodeKind::End { .. } | NodeKind::Fail(_) => ("((", "))"),
         };
-        // Writing into a string cannot fail. The prefix keeps names clear of Mermaid's own
-        // words: a node may be called `end`.
+        // Writing into a string cannot fail. The prefix avoids Mermaid's keywords: a node may be
+        // called `end`.
         let _ = writeln!(text, "{indent}n_{name}{open}\"{label}\"{close}");
     }
     for edge in edges {

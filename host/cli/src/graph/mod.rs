@@ -13,7 +13,7 @@ pub(crate) use dot::dot;
 pub(crate) use mermaid::mermaid;
 pub(crate) use text::text;
 
-/// What a node does, in a few words.
+/// A short description of a node's kind.
 fn kind(node: &Node) -> String {
     match &node.kind {
         NodeKind::Use { node_type, .. } => node_type.to_string(),
@@ -33,7 +33,7 @@ fn kind(node: &Node) -> String {
     }
 }
 
-/// A template as it stands in the file.
+/// A template as the file writes it.
 fn written(template: &Value) -> String {
     match template.as_str() {
         Some(text) => text.to_owned(),
@@ -41,7 +41,7 @@ fn written(template: &Value) -> String {
     }
 }
 
-/// How a node joins, where it does not do so in the usual way.
+/// How a node joins, unless it is the default.
 fn join(node: &Node) -> Option<String> {
     match node.join {
         Join::AllActive => None,
@@ -53,7 +53,7 @@ fn join(node: &Node) -> Option<String> {
     }
 }
 
-/// When an edge is taken, if not always: its port and its condition.
+/// The port and the condition of an edge; none if it is always taken.
 fn condition(edge: &Edge) -> String {
     let mut parts = Vec::new();
     if edge.port != "done" {
@@ -67,7 +67,7 @@ fn condition(edge: &Edge) -> String {
     parts.join(", ")
 }
 
-/// Where a body begins: as a workflow does.
+/// The first nodes of a body, by the rule for workflows.
 fn entries(body: &Body) -> impl Iterator<Item = &str> {
     let marked = body.nodes.values().any(|node| node.start);
     let entered: BTreeSet<&str> = body.edges.iter().map(|edge| edge.to.as_str()).collect();
@@ -79,8 +79,8 @@ fn entries(body: &Body) -> impl Iterator<Item = &str> {
     names.map(|(name, _)| name.as_str())
 }
 
-/// The nodes in an order in which forward edges lead downwards, and the backward edges, by
-/// their place among the edges.
+/// The nodes in an order in which forward edges lead downwards, and the backward edges by their
+/// index.
 struct Order<'a> {
     nodes: Vec<&'a str>,
     backward: BTreeSet<usize>,
@@ -100,8 +100,8 @@ impl<'a> Order<'a> {
                 .filter(move |(_, node)| node.start == marked)
                 .map(|(name, _)| name.as_str())
         };
-        // Marked starts first, then what nothing leads to; what is left is in a cycle that
-        // nothing leads into, and is drawn all the same.
+        // Marked starts come first, then nodes that no edge leads to. The remaining nodes are in
+        // cycles that no edge leads into; they are drawn, too.
         let entries = named(true)
             .chain(named(false).filter(|name| !entered.contains(name)))
             .chain(named(false));
@@ -125,7 +125,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// A walk in depth, without recursion: a workflow may be a chain of ten thousand nodes.
+/// A depth-first walk without recursion: a workflow may be a chain of ten thousand nodes.
 #[derive(Default)]
 struct Walk<'a> {
     leaving: BTreeMap<&'a str, Vec<(usize, &'a str)>>,
@@ -141,8 +141,8 @@ impl<'a> Walk<'a> {
             return;
         }
         self.open.insert(entry);
-        // Each entry is a node and how many of its edges are left, taken from the last one on,
-        // so that the branches come out in the order in which they are written.
+        // Each entry is a node and the number of its remaining edges. The last edge is taken first,
+        // so that the branches come out in the order of the file.
         let count = |walk: &Self, name: &str| walk.leaving.get(name).map_or(0, Vec::len);
         let mut stack = vec![(entry, count(self, entry))];
         while let Some((name, left)) = stack.last_mut() {

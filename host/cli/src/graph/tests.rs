@@ -1,4 +1,4 @@
-//! What the pictures look like.
+//! Tests of the pictures.
 
 use windlass_model::Definition;
 

@@ -1,8 +1,8 @@
 //! A workflow as rails and stations, in text: read it downwards, a node on a line.
 //!
-//! Each edge that has been left and not yet arrived at is a rail. A node forks off a rail for
-//! each edge beyond its first, and takes in the rails that lead to it. Backward edges are
-//! named where they leave, since a rail that goes up would cross everything.
+//! Each edge that has left its node and not yet reached its target is a rail. A node forks off a
+//! rail for each edge beyond its first, and joins the rails that lead to it. A backward edge is
+//! only named where it leaves, since a rail upwards would cross all others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,16 +13,16 @@ use windlass_model::definition::{Edge, Node, NodeKind};
 use super::{Order, condition, join, kind};
 use crate::output::Paint;
 
-/// Beyond this many columns of rails the text beside them is not lined up any more.
+/// Beyond this many columns of rails the texts beside them are not aligned any more.
 const LINED_UP: usize = 40;
 
-/// Draws it.
+/// Draws a workflow.
 pub(crate) fn text(definition: &Definition, paint: Paint) -> String {
     part(&definition.nodes, &definition.edges, paint)
 }
 
-/// The nodes of a workflow or of a body. Bodies stand below their container, with a dotted
-/// line at their left; they nest as deep as a file may, which is not deep.
+/// The nodes of a workflow or of a body. Bodies are below their container, with a dotted line at
+/// their left. The recursion is as deep as bodies nest, which the file format bounds.
 fn part(nodes: &BTreeMap<String, Node>, edges: &[Edge], paint: Paint) -> String {
     let order = Order::of(nodes, edges);
     let mut leaving: BTreeMap<&str, Vec<(usize, &Edge)>> = BTreeMap::new();
@@ -92,13 +92,13 @@ struct Drawing<'a> {
     rails: Vec<Option<&'a str>>,
     /// The column of the node drawn last.
     column: usize,
-    /// Whether a node was drawn last, with nothing below it yet.
+    /// Whether the last node that was drawn has no row below it yet.
     bare: bool,
     rows: Vec<(String, String)>,
 }
 
 impl<'a> Drawing<'a> {
-    /// Takes in the rails that lead to a node, and draws it.
+    /// Joins the rails that lead to a node, and draws it.
     fn node(&mut self, name: &str, node: &Node, caption: &str, forward: &[&'a Edge]) {
         let arriving: Vec<_> = self
             .rails
@@ -168,7 +168,7 @@ impl<'a> Drawing<'a> {
                     column if self.rails.get(column).is_some_and(Option::is_some) => Some('┼'),
                     _ => Some('─'),
                 });
-                // The gaps between columns belong to the line, too.
+                // The gaps between columns are part of the row, too.
                 rails = rails
                     .chars()
                     .enumerate()
@@ -183,7 +183,7 @@ impl<'a> Drawing<'a> {
         self.rows.push((rails, text));
     }
 
-    /// The rails as they are, but for the columns that `other` has something for.
+    /// The rails of all columns, except those for which `other` has a character.
     fn drawn(&self, other: impl Fn(usize) -> Option<char>) -> String {
         let columns = self.rails.len().max(self.column + 1);
         let mut text = String::new();
@@ -199,7 +199,7 @@ impl<'a> Drawing<'a> {
         text.trim_end().to_owned()
     }
 
-    /// The first free column from one on.
+    /// The first free column at or after `from`.
     fn free(&self, from: usize) -> usize {
         (from..)
             .find(|&column| self.rails.get(column).is_none_or(Option::is_none))

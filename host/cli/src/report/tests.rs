@@ -1,4 +1,4 @@
-//! Errors with text from outside, printed.
+//! Errors that contain foreign text, printed.
 
 use windlass_display::visible::is_hidden;
 use windlass_model::Code;

@@ -1,7 +1,7 @@
 //! Whether this process is one of several, and which locks they share.
 //!
-//! The one place where `[cluster] enabled = true` changes something: what comes out of here is
-//! a [`Topology`], and whoever takes part looks at that.
+//! This is the one place where `[cluster] enabled = true` changes something: it results in a
+//! [`Topology`], which all other parts use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::config::{Config, LockBackend};
 use crate::error::Expected;
 
 impl Setup {
-    /// What `[cluster]` and `[locks]` come to.
+    /// The topology that `[cluster]` and `[locks]` describe.
     pub(crate) fn topology(&self) -> anyhow::Result<Topology> {
         if !self.config.cluster.enabled {
             return Ok(Topology::Local);
@@ -27,7 +27,7 @@ impl Setup {
         let place = StoreLocation::of(&self.config)?;
         let settings = settings(&self.config, &place)?;
         check_reach(&self.config, &place, &settings)?;
-        // Where the store itself is what gives out the locks, ownership in it is the lock.
+        // If the store provides the locks, ownership of an instance in it is the lock.
         let burst = match self.config.locks.provider {
             LockBackend::Store => BurstLock::Ownership,
             _ => BurstLock::Provider,
@@ -38,13 +38,13 @@ impl Setup {
         }))
     }
 
-    /// The provider of the locks, whether or not this process would use it.
+    /// The provider of the locks, whether or not this process uses it.
     pub(super) fn locks(&self) -> anyhow::Result<Arc<dyn LockProvider>> {
         let place = StoreLocation::of(&self.config)?;
         self.open_locks(&settings(&self.config, &place)?)
     }
 
-    /// What is listed of the locks that this provider has.
+    /// The locks that the provider can list.
     pub(super) fn listed(&self, provider: Arc<dyn LockProvider>) -> Locks {
         let ownership = self.config.locks.provider == LockBackend::Store;
         Locks {
@@ -71,7 +71,7 @@ impl Setup {
     }
 }
 
-/// Which provider, and how it is reached.
+/// The provider and its address.
 fn settings(config: &Config, place: &StoreLocation) -> Result<Settings, Expected> {
     let locks = &config.locks;
     let lease = locks.lease.duration();
@@ -116,7 +116,7 @@ fn no_url(provider: &str, example: &str) -> Expected {
     ))
 }
 
-/// Refuses what cannot keep processes on several machines apart.
+/// Refuses locks or stores that cannot separate processes on several machines.
 fn check_reach(
     config: &Config,
     place: &StoreLocation,
@@ -156,7 +156,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// What a configuration comes to: the settings, or a code.
+    /// Checks the result of a configuration: the settings, or a code.
     fn check(text: &str, expected: Result<&str, &str>) {
         let config = config(text);
         let place = StoreLocation::of(&config).unwrap();

@@ -1,13 +1,13 @@
-//! The components of the library that this program was built with, by their digests.
+//! The digests of the components of the library that this program was built with.
 //!
-//! `build.rs` puts them in: `cargo xtask` builds the library before the program and says where it
-//! is. A program that plain cargo builds knows of none.
+//! `build.rs` generates them: `cargo xtask` builds the library before the program, and passes its
+//! location. A program that plain cargo builds recognises no component.
 
 use std::collections::BTreeSet;
 
 use windlass_model::Digest;
 
-/// What is said of a program that knows of none.
+/// The message of a program without digests.
 pub(crate) const UNKNOWN: &str = "this program was built without the digests of its library, so \
     that none of its components is known: no run finds its consumer, and no grant applies without \
     a `digest`, `key` or `file`; build it by `cargo xtask`, or with WINDLASS_BUILD_LIBRARY set";

@@ -1,4 +1,4 @@
-//! Where the store is, by its URL.
+//! The location of the store, from its URL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::codes;
 use crate::config::Config;
 use crate::error::Expected;
 
-/// Where a store is. Shown without the password that a URL may have in it.
+/// The location of a store. It is displayed without the password that a URL may contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreLocation {
     /// A SQLite file.
@@ -40,7 +40,7 @@ impl StoreLocation {
         ))
     }
 
-    /// The file, if it is one.
+    /// The file, if the store is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) => Some(path),
@@ -48,7 +48,7 @@ impl StoreLocation {
         }
     }
 
-    /// What lies beside a store that is a file; otherwise in the project's own directory.
+    /// A path beside a store that is a file, and otherwise in the project's own directory.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.file().and_then(Path::parent).map_or_else(
             || Path::new(".windlass").join(name),
@@ -80,8 +80,8 @@ pub(crate) fn file_in(path: &Path) -> PathBuf {
     }
 }
 
-/// A URL as it may be shown: `postgres://user:…@host/db`. Hides too much rather than too
-/// little where a password has characters that end a part of a URL.
+/// A URL without its password: `postgres://user:…@host/db`. Hides too much rather than too little
+/// if a password contains characters that end a part of a URL.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();

@@ -1,5 +1,5 @@
-//! What only some requests need: of a command, which makes each part when a request asks for it,
-//! and of a host, which has most of them from its start.
+//! The parts that only some requests need. A command makes each part when a request needs it; a
+//! host has most of them from its start.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::Setup;
 use crate::error::classify;
 use crate::output::Output;
 
-/// A part that is made once. A failure is tried again by the next request.
+/// A part that is made once. After a failure the next request tries again.
 struct Part<T>(Mutex<Option<T>>);
 
 impl<T> Default for Part<T> {
@@ -43,7 +43,7 @@ fn made<T>(part: anyhow::Result<T>) -> Result<T, Error> {
 pub(crate) struct OfCommand {
     setup: Arc<Setup>,
     store: Arc<dyn Store>,
-    /// Where plugins that cannot be loaded are warned about.
+    /// The output for warnings about plugins that cannot be loaded.
     output: Output,
     host: Part<Arc<Host>>,
     plugins: Part<Arc<Host>>,
@@ -108,7 +108,7 @@ pub(crate) struct OfHost {
     setup: Arc<Setup>,
     runtime: Arc<Runtime>,
     definitions: Arc<Definitions>,
-    /// The provider, if the host takes no locks of it.
+    /// The lock provider, if the host itself does not use one.
     locks: Part<Arc<dyn LockProvider>>,
 }
 

@@ -76,8 +76,8 @@ impl Unpause {
     }
 }
 
-/// Asks for something, and says whether it has happened: in the first word, or in the second if
-/// not yet.
+/// Sends a control request, and prints the first word if it is carried out, or the second if it is
+/// still pending.
 fn ask(
     context: &Context,
     run: &str,

@@ -21,7 +21,7 @@ use crate::exit::Exit;
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
     id: String,
-    /// Do it
+    /// Confirm the deletion, which cannot be undone
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -42,7 +42,7 @@ impl Arguments {
         Ok(Exit::Done)
     }
 
-    /// Deletes the run. Answers whether it is gone.
+    /// Deletes the run. Returns whether it is gone.
     fn delete(&self, api: &Api, id: &str) -> anyhow::Result<bool> {
         let patience = self.wait.patience();
         let path = ["instances", id];
@@ -51,7 +51,7 @@ impl Arguments {
         let Some(rest) = Api::rest(patience).filter(|_| !gone) else {
             return Ok(gone);
         };
-        // The wait ends when there is nothing left to be waited for.
+        // Waiting for the result ends when the run is deleted.
         let path = ["instances", id, "result"];
         match api.ask_patiently(Method::GET, &path, rest) {
             Ok(_) => Ok(false),
@@ -63,7 +63,7 @@ impl Arguments {
         }
     }
 
-    /// What cannot be undone is not done by a slip of the fingers.
+    /// Refuses the deletion unless the user confirms it.
     fn confirm(&self, id: &str) -> Result<(), Expected> {
         if self.yes {
             return Ok(());

@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// How many
+    /// How many runs to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }

@@ -1,4 +1,4 @@
-//! `windlass instance`: runs that are in the store.
+//! `windlass instance`: the runs in the store.
 
 mod cancel;
 mod control;
@@ -22,38 +22,38 @@ pub(crate) use trace::mark;
 use crate::app::Context;
 use crate::exit::Exit;
 
-/// What to do with runs.
+/// The subcommands of `instance`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a run down for `windlass serve` to carry out
+    /// Store a run for `windlass serve` to execute
     Start(start::Arguments),
-    /// Let a run begin that was only created
+    /// Start a run that was created with `--create-only` or begins later
     Run(control::Run),
-    /// End a run: what runs is interrupted, what waits is dropped
+    /// Cancel a run: executions are interrupted, and waits are dropped
     Cancel(cancel::Arguments),
-    /// Stop a run for a while: what is at work goes on to its end, and nothing begins
+    /// Pause a run: current executions finish, and no new ones begin
     Pause(control::Pause),
-    /// Let a paused run go on, with what has come meanwhile
+    /// Continue a paused run, with the triggers that became due meanwhile
     Unpause(control::Unpause),
-    /// Let a run go on that waits for something
+    /// Resume a run that waits at a bookmark
     Resume(resume::Arguments),
-    /// Try a run again that failed or was cancelled
+    /// Continue a run that failed or was cancelled
     Retry(retry::Arguments),
     /// Delete a run for good; one that has not ended is cancelled first
     Delete(delete::Arguments),
-    /// Write a run to a file, with all that it needs to go on elsewhere
+    /// Write a run to a file, with everything another store needs to continue it
     Export(transfer::Export),
-    /// Take a run in that was exported
+    /// Import a run from a file that `export` wrote
     Import(transfer::Import),
-    /// Say whether there is such a run, by the exit code
+    /// Exit with 0 if the run exists, otherwise with 41
     Exists(exists::Arguments),
-    /// Print what came out of a run
+    /// Print the output of a run
     Result(result::Arguments),
     /// List runs, the newest of each process first
     List(list::Arguments),
     /// Show one run
     Show(show::Arguments),
-    /// Show what a run did, node by node
+    /// Show the executions of a run, node by node
     Trace(trace::Arguments),
 }
 

@@ -9,7 +9,7 @@ use crate::commands::event::duration;
 use crate::ended;
 use crate::exit::Exit;
 
-/// Longer than anybody waits.
+/// Longer than any command runs.
 const FOR_EVER_MS: &str = "36500d";
 
 /// The arguments.
@@ -21,10 +21,10 @@ pub(crate) struct Arguments {
     wait: Wait,
 }
 
-/// Whether and how long something is waited for.
+/// Whether, and how long, the command waits.
 #[derive(Debug, Args)]
 pub(crate) struct Wait {
-    /// Wait until it has happened, or for so long
+    /// Wait for the outcome, or for this long at most
     #[arg(
         long,
         value_parser = duration,
@@ -37,7 +37,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// How long to wait; zero if not at all.
+    /// How long to wait; zero without `--wait`.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis(self.wait.unwrap_or_default())
     }

@@ -11,7 +11,7 @@ use crate::error::Expected;
 use crate::exit::Exit;
 use crate::input;
 
-/// Bookmarks that are looked at for a name: enough to see that there are several.
+/// Bookmarks to look at for a name: enough to see that there are several, and to name them.
 const CANDIDATES: u32 = 6;
 
 /// The arguments.
@@ -23,10 +23,10 @@ const CANDIDATES: u32 = 6;
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
     id: String,
-    /// What the run waits for, by name [default: the only thing]
+    /// Name of the bookmark to resume; may be repeated [default: the only bookmark of the run]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// What the run is given: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    /// Input for the run: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
 }
@@ -36,7 +36,7 @@ impl Arguments {
         let input = input::parse(&self.input)?;
         let api = context.api()?;
         let id = api.id(&self.id)?;
-        // Nothing is resumed unless all that is meant is known.
+        // All bookmarks are looked up before the first is resumed.
         let numbers = self.numbers(&api, &id)?;
         let did = numbers
             .into_iter()
@@ -47,7 +47,7 @@ impl Arguments {
         Ok(Exit::Done)
     }
 
-    /// The numbers of the bookmarks that are meant.
+    /// The numbers of the bookmarks to resume.
     fn numbers(&self, api: &Api, id: &str) -> anyhow::Result<Vec<i64>> {
         let names = self.names.iter().map(|name| Some(name.as_str()));
         let mut names: Vec<Option<&str>> = names.collect();

@@ -20,10 +20,10 @@ use crate::input;
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
     id: String,
-    /// The node to begin with
+    /// The node to continue from
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
-    /// What that node works on: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
+    /// Input for that node: JSON, @FILE or KEY=VALUE; may be repeated, and is merged
     #[arg(short, long, value_name = "INPUT", requires = "from")]
     input: Vec<String>,
     #[command(flatten)]

@@ -44,7 +44,7 @@ impl Arguments {
     }
 }
 
-/// A run with all that is known of it, as one document.
+/// A run with all its parts, as one document.
 fn whole(mut shown: Value) -> Value {
     let mut item = taken(&mut shown, "instance");
     if let (Some(item), Some(shown)) = (item.as_object_mut(), shown.as_object_mut()) {

@@ -17,7 +17,7 @@ use crate::request::RequestArguments;
 pub(crate) struct Arguments {
     #[command(flatten)]
     request: RequestArguments,
-    /// Only write it down: it begins with `windlass instance run ID`
+    /// Only create the run; `windlass instance run ID` starts it
     #[arg(long, conflicts_with_all = ["at", "after"])]
     create_only: bool,
     #[command(flatten)]

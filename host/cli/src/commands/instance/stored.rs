@@ -1,11 +1,11 @@
-//! What a process that has a run itself says of it, and how moments and durations are shown.
+//! A run as its own process shows it, and texts of moments and durations.
 
 use jiff::Timestamp;
 use windlass_model::{Body, Definition, Payload};
 use windlass_store::Store;
 use windlass_store::rows::InstanceRow;
 
-/// The workflow of a run, if it can still be read.
+/// The workflow of a run, if its definition can still be read.
 pub(crate) fn definition(
     store: &dyn Store,
     row: &InstanceRow,
@@ -22,7 +22,7 @@ pub(crate) fn node_name(definition: Option<&Definition>, position: u32) -> Strin
     name.unwrap_or_else(|| format!("#{position}"))
 }
 
-/// The value of a payload, wherever its bytes are.
+/// The value of a payload, inline or in a blob.
 pub(crate) fn value(store: &dyn Store, payload: &Payload) -> anyhow::Result<serde_json::Value> {
     let bytes = match &payload.body {
         Body::Inline(bytes) => bytes.clone(),
@@ -38,7 +38,7 @@ pub(crate) fn value(store: &dyn Store, payload: &Payload) -> anyhow::Result<serd
     ))
 }
 
-/// A moment, for people and for programs alike.
+/// A moment, in one form for people and programs.
 pub(crate) fn moment(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |at| at.to_string())
 }

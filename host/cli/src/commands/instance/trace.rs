@@ -1,4 +1,4 @@
-//! `windlass instance trace`: the run records, oldest first.
+//! `windlass instance trace`: the executions of a run, the oldest first.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ use crate::output::Paint;
 pub(crate) struct Arguments {
     /// The id of the run, or its beginning
     id: String,
-    /// Show what the nodes logged
+    /// Show the log lines of the nodes
     #[arg(long)]
     logs: bool,
-    /// Show what came out of each node
+    /// Show the output of each execution
     #[arg(long)]
     outputs: bool,
-    /// How many executions at most, the newest
+    /// How many executions to show at most, the newest
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
     limit: u32,
 }
@@ -43,7 +43,7 @@ impl Arguments {
         let mut items = api.list(&path, &[], self.limit, &ORDER)?;
         items.reverse();
         for item in &mut items {
-            // What is empty is not sent.
+            // The document leaves empty members out.
             if let Some(logs) = item.get_mut("logs").filter(|logs| logs.is_null()) {
                 *logs = json!([]);
             }
@@ -118,7 +118,7 @@ fn at_ms(item: &Value, key: &str) -> i64 {
     at.map_or(0, jiff::Timestamp::as_millisecond)
 }
 
-/// The sign that stands for a status.
+/// The sign of a status.
 pub(crate) fn mark(status: ExecutionStatus, paint: Paint) -> String {
     match status {
         ExecutionStatus::Completed => paint.good('✓'),

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 pub(crate) struct Export {
     /// The id of the run, or its beginning
     id: String,
-    /// The file to write, which must not be there; stdout if it is not given
+    /// The file to write, which must not exist; stdout by default
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -37,16 +37,16 @@ pub(crate) struct Export {
     that [keys] trusted names."
 )]
 pub(crate) struct Import {
-    /// The file that `export` has written; `-` is stdin
+    /// The file that `export` wrote; `-` is stdin
     file: PathBuf,
-    /// Take the place of the run that has its id, which must not be at work
+    /// Replace the run with the same id, which must have no execution in progress
     #[arg(long, conflicts_with = "new_id")]
     replace: bool,
-    /// Go beside the run that it was, as a run of this id, or of a new one
+    /// Import the run as a copy with this id, or with a new id if none is given
     #[arg(long, value_name = "ID", num_args = 0..=1)]
     new_id: Option<Option<uuid::Uuid>>,
-    /// Also take in a run that no known key has signed: its history may be forged, and it is
-    /// marked for good
+    /// Also import a run without a signature of a known key: its history may be forged, and the run
+    /// stays marked as unsigned
     #[arg(long)]
     unsigned: bool,
 }
@@ -59,7 +59,7 @@ impl Export {
         self.put(context, &id, &document)
     }
 
-    /// Writes the document to where it is to go.
+    /// Writes the document to the file or to stdout.
     fn put(&self, context: &Context, id: &str, document: &[u8]) -> anyhow::Result<Exit> {
         let Some(path) = &self.file else {
             let mut out = io::stdout().lock();
@@ -75,7 +75,7 @@ impl Export {
         let mut file = file.map_err(|error| unusable(path, &error))?;
         let written = file.write_all(document).and_then(|()| file.sync_all());
         written.map_err(|error| {
-            // Half of a run is of no use to anybody, and would be in the way of the next attempt.
+            // An incomplete export is useless, and would make the next attempt fail.
             drop(std::fs::remove_file(path));
             unusable(path, &error)
         })?;
@@ -102,7 +102,7 @@ impl Import {
         Ok(Exit::Done)
     }
 
-    /// What the file holds. One byte more than may be is enough to be refused.
+    /// The content of the file, up to one byte more than the limit: the import then refuses it.
     fn document(&self) -> anyhow::Result<Bytes> {
         let (mut bytes, bound) = (Vec::new(), FILE_BYTES as u64 + 1);
         let read = if self.file.as_os_str() == "-" {

@@ -1,5 +1,5 @@
-//! `windlass plugin list` and `inspect` of the plugins that a host has loaded. Where their files
-//! are, and what they are granted, the host keeps to itself.
+//! `windlass plugin list` and `inspect` for the plugins that a host has loaded. The API does not
+//! reveal the paths of their files, nor their grants.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use crate::app::Context;
 use crate::exit::Exit;
 use crate::output::{members, table};
 
-/// Plugins that are listed at most.
+/// How many plugins are listed at most.
 const LISTED: u32 = 10_000;
 
-/// What a host says of a plugin.
+/// The members of a plugin in the host's answer.
 const ORDER: [&str; 9] = [
     "package",
     "version",

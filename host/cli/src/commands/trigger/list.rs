@@ -34,10 +34,10 @@ const ORDER: [&str; 12] = {
 /// The arguments of `trigger list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// All triggers of this run; the beginning of its id will do
+    /// All triggers of this run, given by its id or the beginning of it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// How many
+    /// How many triggers to list at most
     #[arg(long, default_value_t = 20, value_name = "COUNT")]
     limit: u32,
 }
@@ -76,7 +76,7 @@ impl Show {
             pending => {
                 let mut item = picked(pending, &KEYS);
                 let id = self.trigger.parse::<uuid::Uuid>();
-                // One that was named from outside is shown with that name.
+                // An external trigger that the user named by its UUID is shown with that UUID.
                 if let (Ok(id), Some(item)) = (id, item.as_object_mut()) {
                     item.insert("id".to_owned(), json!(id));
                 }

@@ -1,4 +1,4 @@
-//! `windlass trigger`: what is due when, and what people schedule themselves.
+//! `windlass trigger`: pending triggers, and those that people schedule themselves.
 
 mod list;
 mod next;
@@ -12,22 +12,22 @@ pub(crate) use target::When;
 use crate::app::Context;
 use crate::exit::Exit;
 
-/// What to do with triggers.
+/// The subcommands of `trigger`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Schedule a node of a run
     Schedule(schedule::Schedule),
-    /// List what is pending, the soonest first
+    /// List pending triggers, the soonest first
     List(list::List),
     /// Show a trigger
     Show(list::Show),
-    /// Fire a trigger now, whatever it says itself
+    /// Fire a trigger now, regardless of its due time
     Fire(target::Fire),
-    /// Let a trigger fire at another time
+    /// Change the due time of a trigger
     Reschedule(target::Reschedule),
     /// Cancel a trigger
     Cancel(target::Cancel),
-    /// Print the coming times of a schedule
+    /// Print the next due times of a workflow's schedules
     Next(next::Next),
 }
 

@@ -25,9 +25,9 @@ use crate::source::Source;
 pub(crate) struct Next {
     /// A workflow file, or the name of a published workflow
     workflow: String,
-    /// Only this trigger
+    /// Only the trigger with this key
     key: Option<String>,
-    /// How many times of each
+    /// How many due times to print for each trigger
     #[arg(long, default_value_t = 5, value_name = "COUNT")]
     count: u16,
 }
@@ -54,7 +54,7 @@ impl Next {
         Ok(Exit::Done)
     }
 
-    /// As it would be if the file were published now.
+    /// The schedules of a file, as if it were published now.
     fn of_file(&self, path: &Path) -> anyhow::Result<Vec<Value>> {
         let source = Source::read(path)?;
         let now_ms = SystemClock::new().wall_ms();
@@ -63,7 +63,7 @@ impl Next {
         let asked = triggers.filter_map(|(key, trigger)| {
             Some(Planned {
                 key: key.clone(),
-                // The file was read, so there is nothing wrong with it.
+                // The file has no mistakes: reading it would have failed.
                 schedule: Schedule::of(trigger)?.ok()?,
                 since_ms: now_ms,
                 after_ms: now_ms,

@@ -21,7 +21,7 @@ use crate::input;
     --in counts from now, and so is another time whenever it is said."
 )]
 pub(crate) struct Schedule {
-    /// The run; the beginning of its id will do
+    /// The run, given by its id or the beginning of it
     run: String,
     /// The node to run
     #[arg(long, value_name = "NAME")]
@@ -31,7 +31,7 @@ pub(crate) struct Schedule {
     /// Merged into the variables before the node runs: JSON, @FILE or KEY=VALUE
     #[arg(short, long, value_name = "INPUT")]
     input: Vec<String>,
-    /// Among what is due, higher goes first
+    /// Priority among due triggers; higher ones go first
     #[arg(
         long,
         default_value_t = 0,
@@ -70,12 +70,12 @@ impl Schedule {
         Ok(Exit::Done)
     }
 
-    /// The id that the trigger is given.
+    /// The requested id of the trigger.
     fn id(&self) -> Result<Option<TriggerId>, Expected> {
         self.id.as_deref().map(read_id).transpose()
     }
 
-    /// What is merged into the variables.
+    /// The members to merge into the variables.
     fn payload(&self) -> Result<Option<Map<String, Value>>, Expected> {
         if self.input.is_empty() {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! Which trigger is meant, and what is done with it.
+//! The commands that act on one trigger, and how a trigger is named.
 //!
-//! A trigger that a person scheduled has a UUID. Any trigger, those of the engine included, is
-//! named by its run and its place there: `0193c0de:17`, or `0193c0de:+17` for one that came
-//! from outside.
+//! A trigger that a person scheduled has a UUID. Every trigger, those of the engine included, has a
+//! name made of its run and its number there: `0193c0de:17`, or `0193c0de:+17` for an external
+//! trigger.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -42,10 +42,10 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct When {
-    /// When: like 2026-01-31T12:00:00Z
+    /// At this time, like 2026-01-31T12:00:00Z
     #[arg(long, value_parser = instant, value_name = "INSTANT")]
     at: Option<i64>,
-    /// After how long: like 90s or 3d
+    /// After this duration, like 90s or 3d
     #[arg(long = "in", value_parser = duration, value_name = "DURATION")]
     after: Option<u64>,
 }
@@ -56,7 +56,7 @@ fn instant(text: &str) -> Result<i64, String> {
 }
 
 impl When {
-    /// As the API is asked for it.
+    /// The members of the API request.
     pub(crate) fn wish(&self) -> Map<String, Value> {
         let at = self.at.map(|at_ms| ("at", moment(at_ms)));
         let after = self
@@ -97,13 +97,13 @@ fn touch(context: &Context, named: &str, verb: &str, body: &Value) -> anyhow::Re
     Ok(Exit::Done)
 }
 
-/// The whole name of a trigger whose run may be named by the beginning of its id.
+/// The whole name of a trigger whose run may be given by the beginning of its id.
 pub(super) fn whole_name(api: &Api, named: &str) -> anyhow::Result<String> {
     let Some((run, number)) = named.split_once(':') else {
         named.parse::<uuid::Uuid>().map_err(|_| unreadable(named))?;
         return Ok(named.to_owned());
     };
-    // Those that came from outside have a plus.
+    // The numbers of external triggers have a plus sign.
     let place = number.strip_prefix('+').unwrap_or(number);
     place.parse::<u64>().map_err(|_| unreadable(named))?;
     Ok(format!("{}:{number}", api.id(run)?))
@@ -116,7 +116,7 @@ fn unreadable(named: &str) -> Expected {
     )
 }
 
-/// There is no such trigger.
+/// The error for a trigger that does not exist.
 pub(super) fn missing(named: &str) -> Expected {
     let text = format!("Trigger {named} does not exist");
     Expected::new(codes::NO_TRIGGER, text)

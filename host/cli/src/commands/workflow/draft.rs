@@ -18,19 +18,19 @@ use crate::exit::Exit;
 use crate::output::{Output, columns_of};
 use crate::source;
 
-/// Drafts that are listed at most.
+/// How many drafts are listed at most.
 const LISTED: u32 = 10_000;
 
-/// What to do with drafts.
+/// The subcommands of `workflow draft`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Save the text of a workflow as its draft, with whatever is wrong with it
+    /// Save the text of a workflow as its draft, even if it has mistakes
     Save(Save),
     /// List the drafts
     List,
     /// Show a draft
     Show(Show),
-    /// Throw a draft away
+    /// Delete a draft
     Discard(Discard),
 }
 
@@ -39,10 +39,10 @@ pub(crate) enum Command {
 pub(crate) struct Save {
     /// The file; `-` is standard input
     file: PathBuf,
-    /// The workflow, if the text does not say it
+    /// The name of the workflow, if the text does not contain it
     #[arg(long)]
     name: Option<String>,
-    /// Save it only over this revision; 0: only if there is no draft
+    /// Save only if the draft has this revision; 0: only if there is no draft
     #[arg(long, value_name = "REVISION")]
     over: Option<u64>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Show {
 pub(crate) struct Discard {
     /// The name of the workflow
     name: String,
-    /// Only this revision
+    /// Delete only this revision
     #[arg(long)]
     revision: Option<u64>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Revert {
     name: String,
     /// The number of the version
     version: u32,
-    /// Make a draft of it, and publish nothing
+    /// Only make it a draft, without publishing it
     #[arg(long)]
     draft: bool,
 }
@@ -91,7 +91,7 @@ impl Command {
 impl Save {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let (shown, content) = source::text(&self.file)?;
-        // The path names the workflow, and the text may be anything.
+        // The path names the workflow. The text need not be valid.
         let name = match self.name {
             Some(name) => name,
             None => draft_name(&content)?,
@@ -109,7 +109,7 @@ impl Save {
     }
 }
 
-/// What an answer says is wrong with a text, and what it warns about, by their places in it.
+/// The problems and warnings of an answer, each with its position in the text.
 fn located(shown: &str, content: &Arc<str>, saved: &Value) -> (Problems, Problems) {
     let read = file::read(content, "draft");
     let found = mistakes(saved, "problems").into_iter().map(|mut found| {
@@ -131,7 +131,7 @@ fn located(shown: &str, content: &Arc<str>, saved: &Value) -> (Problems, Problem
     (of(found.collect()), of(warnings))
 }
 
-/// Tells that a draft was saved, and what is wrong with it.
+/// Reports that a draft was saved, and its mistakes.
 fn tell_saved(
     output: &Output,
     name: &str,
@@ -192,7 +192,7 @@ impl Show {
     }
 }
 
-/// There is no draft of this workflow.
+/// The error for a workflow without a draft.
 fn no_draft(name: &str) -> Expected {
     let text = format!("There is no draft of the workflow `{name}`");
     Expected::new(NO_DRAFT, text)
@@ -228,7 +228,7 @@ impl Revert {
         self.tell(&context.output, &picked(item, keys))
     }
 
-    /// Tells what the old version is now.
+    /// Reports whether the old version was published or became a draft.
     fn tell(&self, output: &Output, item: &Value) -> anyhow::Result<Exit> {
         let (name, from) = (&self.name, self.version);
         output.show(item, || {

@@ -1,4 +1,4 @@
-//! `windlass workflow`: files, and what of them is published.
+//! `windlass workflow`: workflow files, drafts and published workflows.
 
 mod draft;
 mod published;
@@ -19,27 +19,27 @@ use crate::graph;
 use crate::source::Source;
 use crate::wire::Machine;
 
-/// What to do with workflows.
+/// The subcommands of `workflow`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Report everything that is wrong with workflow files
+    /// Report all mistakes in workflow files
     Validate(Validate),
     /// Draw a workflow
     Graph(Graph),
     /// Publish workflow files, or drafts by name: from then on, their triggers start them
     Publish(published::Publish),
-    /// Look after drafts
+    /// Save, list, show and delete drafts
     #[command(subcommand)]
     Draft(draft::Command),
     /// Publish an old version again
     Revert(draft::Revert),
-    /// List the workflows that are published
+    /// List the published workflows
     List(published::List),
     /// Show a published workflow
     Show(published::Show),
-    /// Take a workflow back: nothing starts it any more
+    /// Retract a workflow: its triggers start no more runs
     Retract(published::Retract),
-    /// Read published workflows again, and index what starts them anew
+    /// Read published workflows again, and rebuild the index of their triggers
     Refresh(upkeep::Refresh),
     /// Read the directories of workflow files again
     Reload(upkeep::Reload),
@@ -58,12 +58,12 @@ pub(crate) struct Validate {
 pub(crate) struct Graph {
     /// The workflow file; `-` is standard input
     file: PathBuf,
-    /// How to draw it
+    /// Form of the picture
     #[arg(long = "as", value_enum, default_value_t, value_name = "KIND")]
     kind: Kind,
 }
 
-/// How to draw a workflow.
+/// The form of the picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// As rails and stations, in the terminal
@@ -140,7 +140,7 @@ impl Validate {
                 }
                 Err(error) => {
                     items.push(refused(file, &error));
-                    // What is wrong with the last one is reported at the end like any error.
+                    // The mistakes of the last file are reported at the end, like any error.
                     if let Some(before) = last.replace(error)
                         && output.is_text()
                     {
@@ -152,7 +152,7 @@ impl Validate {
         if output.is_text() {
             return last.map_or(Ok(Exit::Done), |error| Err(error.into()));
         }
-        // A document says everything that an error would say again.
+        // The document contains the mistakes, so no error repeats them.
         output.list(&items, String::new)?;
         Ok(last.map_or(Exit::Done, |error| error.exit))
     }

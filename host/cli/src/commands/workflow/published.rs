@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::{Output, columns_of, members};
 use crate::source::{self, Source};
 
-/// Versions that are listed at most.
+/// How many versions are listed at most.
 const LISTED: u32 = 10_000;
 
 /// The arguments of `workflow publish`.
@@ -24,7 +24,7 @@ const LISTED: u32 = 10_000;
     on where they were."
 )]
 pub(crate) struct Publish {
-    /// The workflow files, `-` being standard input; or the names of workflows with drafts
+    /// Workflow files, with `-` for standard input, or names of workflows with drafts
     #[arg(required = true, value_name = "FILE|NAME")]
     files: Vec<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Publish {
 /// The arguments of `workflow list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Also versions that are not published any more
+    /// Also list versions that are no longer published
     #[arg(long)]
     all: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) struct List {
 pub(crate) struct Show {
     /// The name of the workflow
     name: String,
-    /// This version, and not the published one
+    /// Show this version instead of the published one
     #[arg(long, value_name = "NUMBER")]
     version: Option<u32>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Retract {
 
 impl Publish {
     pub(super) fn run(&self, context: &Context) -> anyhow::Result<Exit> {
-        // Nothing is published before all files can be read.
+        // Read all files before the first is published.
         let given = self.files.iter().map(PathBuf::as_path).map(Given::of);
         let given = given.collect::<Result<Vec<_>, _>>()?;
         let (api, output) = (context.api_and_store()?, &context.output);
@@ -97,15 +97,15 @@ pub(super) fn version_of(item: &Value) -> String {
     format!("{name} version {version}")
 }
 
-/// What is to be published.
+/// A file or a draft to publish.
 enum Given {
     File(Box<Source>),
-    /// The name of its workflow.
+    /// The name of the workflow.
     Draft(String),
 }
 
 impl Given {
-    /// A file if there is one, or if it looks like one.
+    /// The argument is a file if the file exists, or if the text cannot be a workflow's name.
     fn of(given: &Path) -> Result<Self, Expected> {
         let name = given.to_str().filter(|name| {
             let plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
@@ -117,7 +117,7 @@ impl Given {
         }
     }
 
-    /// Publishes it. Answers what became of it.
+    /// Publishes the file or draft. Returns the answer.
     fn publish(&self, api: &Api) -> anyhow::Result<Value> {
         match self {
             Self::File(source) => {
@@ -130,7 +130,7 @@ impl Given {
             Self::Draft(name) => {
                 let published = api.post(&["drafts", name, "publish"], &Value::Null);
                 published.map_err(|error| {
-                    // What is wrong with it is shown in its text, if that is still there.
+                    // Mistakes are shown in the text of the draft, if the draft still exists.
                     let draft = api.get(&["drafts", name]).ok();
                     let content = draft.and_then(|draft| Some(draft.get("text")?.as_str()?.into()));
                     match content {
@@ -142,7 +142,7 @@ impl Given {
         }
     }
 
-    /// Prints the warnings of what was published.
+    /// Prints the warnings of a published definition.
     fn warn(&self, output: &Output, published: &Value) {
         let found = mistakes(published, "warnings");
         let found = match self {
@@ -233,7 +233,7 @@ impl Retract {
     }
 }
 
-/// No workflow of this name is published.
+/// The error for a workflow that is not published.
 pub(crate) fn missing(name: &str) -> Expected {
     let text = format!("No workflow `{name}` is published");
     Expected::new(codes::NO_WORKFLOW, text)

@@ -17,7 +17,7 @@ use crate::source;
 #[derive(Debug, Args)]
 #[command(after_help = "What starts them is indexed anew. Rows that are right stay as they are.")]
 pub(crate) struct Refresh {
-    /// The names of workflows; none: all that are published
+    /// Names of workflows; none: all published workflows
     names: Vec<String>,
 }
 
@@ -102,8 +102,8 @@ impl Reload {
     }
 }
 
-/// A file that cannot be published. What is wrong with it is shown in its text, where the file is
-/// one of this machine.
+/// The error for a file that cannot be published. The mistakes are shown in its text if the file is
+/// on this machine.
 fn refused(api: &Api, failed: &Value) -> anyhow::Result<Expected> {
     let file = answer::text(failed, "file")?;
     let mut found = mistakes(failed, "errors");
