@@ -1,4 +1,4 @@
-//! Codes of what can be wrong with a graph, and of how a run fails by the engine's own doing.
+//! Codes of mistakes in a graph, and of failures that the engine itself reports.
 
 use windlass_model::Code;
 
@@ -6,15 +6,15 @@ use windlass_model::Code;
 pub const UNKNOWN_NODE: Code = Code::new("WL-D070");
 /// Two edges have the same id.
 pub const DUPLICATE_EDGE: Code = Code::new("WL-D071");
-/// The workflow begins nowhere.
+/// The workflow has no entry.
 pub const NO_ENTRY: Code = Code::new("WL-D072");
 /// A node can never run.
 pub const UNREACHABLE: Code = Code::new("WL-D073");
-/// `else` stands where it has no meaning.
+/// `else` is used where it has no meaning.
 pub const ELSE: Code = Code::new("WL-D074");
-/// `join: count` asks for none, or for more than there are.
+/// `join: count` needs no edge, or more edges than there are.
 pub const COUNT: Code = Code::new("WL-D075");
-/// A join that waits for several edges stands on a cycle with several entries.
+/// A join that waits for several edges is on a cycle with several entries.
 pub const JOIN_ON_CYCLE: Code = Code::new("WL-D076");
 /// A retry policy allows no execution.
 pub const ATTEMPTS: Code = Code::new("WL-D077");
@@ -28,11 +28,11 @@ pub const START_REACHED: Code = Code::new("WL-D080");
 pub const PORT: Code = Code::new("WL-D081");
 /// Two nodes of a workflow have the same name.
 pub const DOUBLED_NODE: Code = Code::new("WL-D082");
-/// A repetition that allows no execution, or never ends.
+/// A repetition allows no execution, or never ends.
 pub const REPEAT: Code = Code::new("WL-D083");
-/// A node waits for a critical section that is held around it.
+/// A node waits for a critical section that the for-each around it holds.
 pub const MUTEX: Code = Code::new("WL-D084");
-/// A node cannot undo another.
+/// A compensating node cannot undo another node.
 pub const COMPENSATE: Code = Code::new("WL-D085");
 
 /// A node waits while it is in a critical section. A warning.
@@ -44,9 +44,9 @@ pub const CONDITION: Code = Code::new("WL-R001");
 pub const TOTAL_TIMEOUT: Code = Code::new("WL-R002");
 /// The run took longer than its `timeout`.
 pub const TIMED_OUT: Code = Code::new("WL-R003");
-/// The run is at its end with a join half decided.
+/// The run has nothing left to execute while a join is half decided.
 pub const HALF_DECIDED: Code = Code::new("WL-R004");
-/// The run executed more nodes than it may.
+/// The run has reached its limit of executions.
 pub const TOO_MANY_STEPS: Code = Code::new("WL-R005");
 /// Too many decisions of one edge wait at a join.
 pub const TOO_MANY_DECISIONS: Code = Code::new("WL-R006");

@@ -1,9 +1,9 @@
-//! What happens next: pure functions over a workflow's graph and the state of a run.
+//! What happens next: pure functions over the graph of a workflow and the state of a run.
 //!
-//! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`RunState`] of a new run,
-//! and [`apply()`] takes a state and an [`Event`] to the next state and the [`Command`]s that
-//! follow. Time, randomness and values come in from outside, so that doing a step again after
-//! a crash gives the same result.
+//! A definition is compiled once into a [`Graph`]. [`begin`] makes the [`RunState`] of a new run.
+//! [`apply()`] takes a state and an [`Event`] to the next state and returns the [`Command`]s that
+//! follow. The caller passes in time, randomness and values, so a step that is repeated after a
+//! crash gives the same result.
 
 pub mod apply;
 pub mod codes;

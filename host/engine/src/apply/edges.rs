@@ -7,12 +7,11 @@ use crate::codes;
 use crate::expr::{ExprError, Values};
 use crate::graph::{NodeIx, Plan, When};
 
-/// The port of an outcome that names none.
+/// The port of an outcome that names no port.
 const DONE: &str = "done";
 
 impl Step<'_> {
-    /// Says of each outbound edge of a node whether it is taken, given the ports of the
-    /// outcome.
+    /// For each outbound edge of a node, whether the edge is taken, given the ports of the outcome.
     ///
     /// # Errors
     ///

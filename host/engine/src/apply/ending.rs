@@ -1,8 +1,10 @@
-//! How a run ends: what is still open is cancelled, and what can be undone is undone.
+//! How a run ends: open executions are cancelled, and completed nodes are undone by their
+//! compensating nodes.
 //!
-//! Of a run that is faulted or cancelled, each completed node with a compensating one is
-//! undone, the last to complete first, one after the other. Until that is over the run goes
-//! on; its status is known. A compensation that fails is an incident, and the others go on.
+//! In a run that is faulted or cancelled, each completed node that has a compensating node is
+//! undone: the last completed node first, one at a time. The run continues until all of them are
+//! undone; its final status is already fixed. A compensation that fails is an incident, and the
+//! remaining compensations still run.
 
 use windlass_model::{Failure, ScopeNo, Status};
 
@@ -11,8 +13,8 @@ use super::{Command, failing};
 use crate::state::{Remains, Undoing};
 
 impl Step<'_> {
-    /// The run is over, or will be once what it did is undone; whatever is still open is
-    /// cancelled.
+    /// Ends the run, or begins to undo its completed nodes, after which the run ends. Every open
+    /// execution is cancelled.
     pub(super) fn end(&mut self, status: Status, failure: Option<Failure>) {
         let fails = status != Status::Completed;
         let undoes = fails && !self.state.ledger.entries.is_empty();
@@ -37,7 +39,8 @@ impl Step<'_> {
         }
     }
 
-    /// As [`Self::end`], for a failure that is the run's own. What undoes goes no further.
+    /// As [`Self::end`], for a failure of the run itself. While nodes are being undone, the
+    /// remaining compensations are dropped.
     pub(super) fn fault(&mut self, failure: Failure) {
         if self.state.undoing.is_none() {
             return self.end(Status::Faulted, Some(failure));
@@ -95,7 +98,7 @@ impl Step<'_> {
         });
     }
 
-    /// Nothing is open any more.
+    /// Called when no execution is open: undoes the next node, or finishes the run.
     pub(super) fn come_to_an_end(&mut self) {
         if self.undo_next() {
             return;
@@ -115,7 +118,7 @@ impl Step<'_> {
         }
     }
 
-    /// Begins to undo what completed last. Says whether there was something.
+    /// Begins to undo the node that completed last. Returns whether there was such a node.
     fn undo_next(&mut self) -> bool {
         if self.state.undoing.is_none() {
             return false;
@@ -130,7 +133,7 @@ impl Step<'_> {
         false
     }
 
-    /// Executions that the run may have: undoing may take as many again.
+    /// The limit of executions of this run: twice as many while nodes are being undone.
     pub(super) fn most(&self, max_steps: u64) -> u64 {
         match self.state.undoing {
             Some(_) => max_steps.saturating_mul(2),
@@ -139,7 +142,7 @@ impl Step<'_> {
     }
 
     pub(super) fn go_on(&mut self) {
-        // Scopes whose output is being made are about to go on.
+        // A scope whose output is being rendered continues in the same step.
         if self.state.status != Status::Paused && self.state.emitting.is_empty() {
             let all_wait = self.state.waiting as usize >= self.state.open.len();
             self.state.status = if all_wait {
@@ -148,7 +151,8 @@ impl Step<'_> {
                 Status::Running
             };
         }
-        // Not at creation: a run that is over after one step needs no such trigger.
+        // The timeout trigger is not made at creation: a run that ends after one step does not need
+        // it.
         if let (None, None, Some(due_ms)) = (
             self.state.timeout,
             &self.state.undoing,

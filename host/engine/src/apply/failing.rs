@@ -1,4 +1,4 @@
-//! What becomes of failures.
+//! How a failure of an execution affects its node and its run.
 
 use windlass_model::definition::{Backoff, Incidents, OnError, Retry};
 use windlass_model::{Class, ExecutionNo, Failure, ScopeNo, Seq, Status, TriggerType};
@@ -12,9 +12,9 @@ use crate::state::Open;
 /// The port that `on-error: route` takes.
 const ERROR: &str = "error";
 
-/// What becomes of a failed execution, as [`super::apply`] will have it. Whoever makes the
-/// values for that asks here first: the output of the node is `null` if it goes on, and the
-/// failure if an edge leads on from it.
+/// How [`super::apply`] will treat a failed execution. The caller asks before it collects the
+/// values for that event: the output of the node is `null` for `Continue`, and the failure for
+/// `Route`.
 pub fn verdict(graph: &Graph, open: &Open, failure: &Failure, now_ms: i64, random: u64) -> Verdict {
     let plan = graph.node(open.node);
     let retry = plan.and_then(|plan| plan.retry.as_ref()).filter(|retry| {
@@ -32,7 +32,7 @@ pub fn verdict(graph: &Graph, open: &Open, failure: &Failure, now_ms: i64, rando
     }
 }
 
-/// What becomes of a failure that is not tried again.
+/// How the node's `on-error` treats a failure that is not tried again.
 fn policy(graph: &Graph, node: NodeIx, failure: Failure) -> Verdict {
     match graph
         .node(node)
@@ -45,8 +45,8 @@ fn policy(graph: &Graph, node: NodeIx, failure: Failure) -> Verdict {
     }
 }
 
-/// How long to wait before the attempt after this one. A node that says when it makes sense
-/// to ask again is not asked sooner, whatever the policy.
+/// The delay before the next attempt. A node that names its earliest next attempt is not called
+/// sooner, even if its policy says so.
 fn delay_ms(retry: &Retry, attempt: u32, failure: &Failure, random: u64) -> u64 {
     let grown = match retry.backoff {
         Backoff::Fixed => retry.delay_ms,
@@ -84,7 +84,7 @@ impl Step<'_> {
         }
     }
 
-    /// A failure that no further attempt can make good.
+    /// Treats a failure that no further attempt can repair.
     pub(super) fn given_up(&mut self, open: Open, run: ExecutionNo, failure: Failure, cx: &Cx<'_>) {
         let verdict = policy(self.graph, open.node, failure);
         self.carry_out(open, run, verdict, cx);
@@ -98,7 +98,7 @@ impl Step<'_> {
             Verdict::Continue(failure) => (failure, &[]),
             Verdict::Route(failure) => (failure, &error),
         };
-        // A policy that cannot be carried out either is the workflow's to decide.
+        // If the conditions of the policy's edges cannot be evaluated, the node fails.
         match self.choose(open.node, ports, cx.values) {
             Err(failure) => self.fail(&open, failure),
             Ok(taken) => {
@@ -111,7 +111,7 @@ impl Step<'_> {
     fn fail(&mut self, open: &Open, failure: Failure) {
         self.incident(open.seq, open.node, failure.clone());
         if open.scope != ScopeNo::ROOT {
-            // Whether the item's failure is the workflow's is for its for-each to say.
+            // The for-each decides whether the failure of an item is its own failure.
             return self.item_failed(open.scope, failure);
         }
         if self.state.undoing.is_some() {
@@ -132,7 +132,7 @@ impl Step<'_> {
     }
 }
 
-/// The node has used up its `total-timeout`, or would before it is called the next time.
+/// The failure of a node whose `total-timeout` has passed, or would pass before the next call.
 pub(super) fn out_of_time(last: Option<&Failure>) -> Failure {
     let mut message = "the node's `total-timeout` leaves no time to call it again".to_owned();
     if let Some(last) = last {

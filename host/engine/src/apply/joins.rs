@@ -1,9 +1,9 @@
-//! Nodes that several forward edges lead to.
+//! Nodes with several forward inbound edges.
 //!
-//! Decisions about an edge belong to rounds in the order in which they come. A round that
-//! closes before an edge is decided leaves that edge owing: its next decision is for nothing.
-//! All this is relative to the rounds that are over, so it works alike in every round of a
-//! loop, and a join at rest needs no memory at all.
+//! The decisions about an edge belong to rounds, in the order in which they arrive. If a round
+//! closes before an edge is decided, that edge owes a decision: its next decision is ignored. The
+//! counters are relative to the rounds that are over. So they work alike in every round of a loop,
+//! and a join at rest takes no memory.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use super::step::Step;
 use crate::graph::{EdgeIx, NodeIx, Plan};
 use crate::state::{Decision, Joining, Slot};
 
-/// What becomes of the round that a join is in.
+/// The state of the current round of a join.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Round {
-    /// It goes on.
+    /// More decisions are needed.
     Open,
     /// The node runs.
     Runs,
     /// The node is skipped.
     Skips,
-    /// It is over, and the node has run for each of its edges already.
+    /// The round is over, and the node has already run for each taken edge.
     Over,
 }
 
-/// A race that was won. It runs once all that follows from the same execution has been decided,
-/// so that the order of edges does not say what it cancels.
+/// A race that was won. Its node runs once all consequences of the same execution are decided, so
+/// that the order of edges does not affect which executions the race cancels.
 pub(super) struct Won {
     scope: ScopeNo,
     node: NodeIx,
@@ -37,7 +37,7 @@ pub(super) struct Won {
 }
 
 impl Step<'_> {
-    /// Takes a decision to a join.
+    /// Adds a decision to a join, and closes the rounds that it completes.
     pub(super) fn join(&mut self, scope: ScopeNo, node: NodeIx, slot: u32, decision: Decision) {
         let Some(plan) = self.graph.node(node) else {
             return;
@@ -89,8 +89,8 @@ impl Step<'_> {
         self.state.local(scope)?.joins.get_mut(&node)
     }
 
-    /// Whether the node is on a cycle with several entries, where rounds of different edges
-    /// do not go in step.
+    /// Whether the node is on a cycle with several entries. There, the rounds of different edges do
+    /// not correspond.
     fn loose(&self, plan: &Plan) -> bool {
         let innermost = plan.innermost.and_then(|at| self.graph.loops.get(at.at()));
         innermost.is_some_and(|around| around.arrivals.is_some())
@@ -117,7 +117,8 @@ impl Step<'_> {
             .collect();
         let edge = sources.first().map(|(edge, ..)| *edge);
         let from = if plan.gathers {
-            // By name, and the later run where two edges lead here from one node.
+            // Sources are ordered by name. If two edges lead here from one node, its later
+            // execution counts.
             let mut runs = BTreeMap::new();
             for (_, from, run) in sources {
                 let latest = runs.entry(from).or_insert(run);
@@ -144,8 +145,8 @@ impl Step<'_> {
         }
     }
 
-    /// Runs a race that was won, in place of what could still reach it. Of several, one to which
-    /// no other leads.
+    /// Runs the node of a race that was won, and cancels the executions that can still reach it. Of
+    /// several races, one that no other race leads to runs first.
     pub(super) fn run_winner(&mut self) {
         let leads_on = |from: &Won, to: &Won| {
             let upstream = self.graph.race_losers(to.node);
@@ -154,7 +155,8 @@ impl Step<'_> {
                 && upstream.is_some_and(|nodes| nodes.contains(from.node))
         };
         let is_first = |won: &Won| !self.won.iter().any(|other| leads_on(other, won));
-        // Races of one loop may lead to each other.
+        // Races in one loop may lead to each other: then no race is the first, and any of them
+        // runs.
         let first = self.won.iter().position(is_first).unwrap_or_default();
         let won = self.won.remove(first);
         if self.state.peek(won.scope).is_some() {
@@ -165,8 +167,8 @@ impl Step<'_> {
         }
     }
 
-    /// Cancels what began after a race was won in this step, and leads there. Says whether
-    /// something did.
+    /// Cancels executions that began after a race was won in this step and that lead to it. Returns
+    /// whether any were cancelled.
     pub(super) fn cancel_race_losers_again(&mut self) -> bool {
         let raced = self.raced.clone();
         let mut lost = raced
@@ -175,13 +177,13 @@ impl Step<'_> {
         lost.any(|lost| lost)
     }
 
-    /// A join that will not get what it waits for, if nothing is open any more.
+    /// A join whose round cannot complete once no execution is open.
     pub(super) fn half_decided(&self, scope: ScopeNo) -> Option<NodeIx> {
         let mut joins = self.state.peek(scope)?.joins.iter();
         let found = joins.find(|(node, joining)| {
             match self.graph.node(**node).map(|plan| plan.join) {
                 Some(join) if join.counts() => joining.filled > 0,
-                // An edge was taken, behind decisions of rounds that never closed.
+                // A taken edge waits behind decisions of rounds that never closed.
                 Some(Join::Any | Join::Race) => joining.holds_taken(),
                 _ => false,
             }
@@ -191,8 +193,8 @@ impl Step<'_> {
 }
 
 impl Joining {
-    /// Adds a decision. Says how many of its edge wait now, or nothing if it came too late
-    /// for its round.
+    /// Adds a decision. Returns how many decisions of its edge wait now, or `None` for an edge that
+    /// does not exist. An owed decision belongs to a closed round and is dropped.
     fn add(&mut self, slot: usize, decision: Decision, loose: bool) -> Option<usize> {
         let slot = self.slots.get_mut(slot)?;
         if slot.owed > 0 {
@@ -206,7 +208,7 @@ impl Joining {
                 self.filled += 1;
                 self.taken += u32::from(decision != Decision::Dead);
             }
-            // What is newer counts, and that it was taken counts more.
+            // A newer decision replaces an older one, but `Dead` never replaces `Taken`.
             Some(Decision::Dead) if loose => {
                 slot.head = Some(decision);
                 self.taken += u32::from(decision != Decision::Dead);
@@ -233,8 +235,7 @@ impl Joining {
         }
     }
 
-    /// Closes a round. Says which of its edges were taken, and which pages are not needed any
-    /// more.
+    /// Closes a round. Returns the edges that were taken, and the pages that are no longer needed.
     fn close(&mut self) -> (Vec<(usize, ExecutionNo)>, Vec<ScopeNo>) {
         let mut taken = Vec::with_capacity(self.taken as usize);
         let mut unneeded = Vec::new();
@@ -258,7 +259,7 @@ impl Joining {
         (taken, unneeded)
     }
 
-    /// Whether it is as if nothing had ever arrived.
+    /// Whether the join is as if no decision had ever arrived.
     fn rests(&self) -> bool {
         self.filled == 0 && self.owing == 0
     }

@@ -1,10 +1,10 @@
-//! For-each: a list, a cursor over it, and a scope for each item that is being worked on.
+//! For-each: a list, a cursor over it, and a scope for each item in progress.
 //!
-//! A for-each is executed twice. The first execution makes the list. Then its body runs once
-//! for each item, in at most as many scopes at a time as it says, and the for-each itself has
-//! no trigger. Once the last item is done it is executed again, to collect what they came to.
-//! If an item fails and that is the for-each's failure, the second execution reports it, so
-//! that retries, error policies and conditions work as for every other node.
+//! A for-each is executed twice. The first execution makes the list. Then the body runs once for
+//! each item, in at most `concurrency` scopes at a time, and the for-each itself has no trigger.
+//! After the last item the for-each is executed again, to collect the outputs of the items. If an
+//! item fails and this fails the for-each, the second execution reports the failure, so that
+//! retries, error policies and conditions work as for every other node.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::graph::{LoopIx, PlanKind};
 use crate::state::{Collect, Listing, Local, Open, Scope};
 
 impl Step<'_> {
-    /// The list is made.
+    /// Records that the list is made, and begins with its items.
     pub(super) fn listed(&mut self, seq: Seq, run: ExecutionNo, count: u32) -> Result<(), Stale> {
         let found = self.state.run_of(seq).ok_or(Stale)?;
         if self.for_each(found.node).is_none() || found.collect.is_some() {
@@ -58,7 +58,7 @@ impl Step<'_> {
         }
     }
 
-    /// Begins with as many items as may be worked on, or collects what they came to.
+    /// Begins as many items as `concurrency` allows, or executes the for-each again to collect.
     fn advance(&mut self, scope: ScopeNo, list: Seq) {
         loop {
             let local = self.state.peek(scope);
@@ -110,12 +110,13 @@ impl Step<'_> {
             list: run,
             index,
         });
-        // For the case that nothing in there begins.
+        // In case no node in the scope begins.
         self.quiet.insert(no);
         self.begin(no, self.graph.body_of(node));
     }
 
-    /// Something in a scope has ended: if that was the last, its output is made.
+    /// Called when an execution in a scope has ended: if no other is open there, the output of the
+    /// item is rendered.
     pub(super) fn rest(&mut self, no: ScopeNo) {
         let Some(scope) = self.state.scopes.get(&no) else {
             return;
@@ -145,7 +146,7 @@ impl Step<'_> {
         });
     }
 
-    /// The output of an item is made, or cannot be.
+    /// Records that the output of an item is rendered, or why it could not be.
     pub(super) fn emitted(
         &mut self,
         no: ScopeNo,
@@ -171,7 +172,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Work on an item ends without anything to show for it.
+    /// Ends the work on an item without an output.
     pub(super) fn item_failed(&mut self, no: ScopeNo, failure: Failure) {
         let Some(scope) = self.state.scopes.get(&no) else {
             return;
@@ -200,14 +201,15 @@ impl Step<'_> {
         });
     }
 
-    /// A for-each that is not wanted any more.
+    /// Closes a for-each that is cancelled.
     pub(super) fn close_list(&mut self, scope: ScopeNo, list: Seq) -> Option<Open> {
         let (open, ..) = self.end_list(scope, list)?;
         self.commands.push(Command::DropList(list));
         Some(open)
     }
 
-    /// Closes whatever is open of a list. Gives back the run of the for-each.
+    /// Closes all scopes of a list. Returns the open execution of the for-each, the record of the
+    /// list and its length.
     fn end_list(&mut self, scope: ScopeNo, list: Seq) -> Option<(Open, ExecutionNo, u32)> {
         let local = self.state.peek(scope)?;
         if !local.lists.contains_key(&list) {
@@ -243,9 +245,11 @@ impl Step<'_> {
         Some((open, listing.run, listing.count))
     }
 
-    /// Closes a scope with everything in it. Scopes nest no deeper than files do.
+    /// Closes a scope with everything in it. Scopes nest no deeper than the bodies in a workflow
+    /// file.
     pub(super) fn close_scope(&mut self, no: ScopeNo) {
-        // What is in there first, while loops and critical sections can be told.
+        // The contents are cancelled first, while their loops and critical sections can still be
+        // found.
         let Some(local) = self.state.peek(no) else {
             return;
         };

@@ -1,9 +1,9 @@
 //! When loops begin and end.
 //!
-//! A loop is going on from the moment something inside is opened or skipped until nothing
-//! inside is open any more. Edges that leave it and were not taken by then are dead.
-//! Each loop counts its own open runs and the loops directly inside that are going on, so
-//! that a step costs the same however deep loops nest.
+//! A loop is active from the moment a node inside is opened or skipped until no node inside is
+//! open. Edges that leave the loop and were not taken by then are dead. Each loop counts its own
+//! open executions and the active loops directly inside, so that the cost of a step does not depend
+//! on the depth of nested loops.
 
 use std::collections::btree_map::Entry;
 
@@ -13,7 +13,7 @@ use crate::state::{Decision, Looping};
 use windlass_model::ScopeNo;
 
 impl Step<'_> {
-    /// Makes a loop, and those around it, go on.
+    /// Makes a loop, and the loops around it, active.
     pub(super) fn touch(&mut self, scope: ScopeNo, at: LoopIx) {
         let graph = self.graph;
         let Some(local) = self.state.quietly(scope) else {
@@ -44,7 +44,7 @@ impl Step<'_> {
         }
     }
 
-    /// One more is inside of the loop that a node is in.
+    /// Counts one more execution in the loop of a node.
     pub(super) fn enter(&mut self, scope: ScopeNo, node: NodeIx) {
         let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) else {
             return;
@@ -55,7 +55,7 @@ impl Step<'_> {
         }
     }
 
-    /// One less is inside of the loop that a node is in.
+    /// Counts one execution fewer in the loop of a node.
     pub(super) fn leave(&mut self, scope: ScopeNo, node: NodeIx) {
         if let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) {
             self.leave_loop(scope, at);
@@ -71,7 +71,7 @@ impl Step<'_> {
         }
     }
 
-    /// Notes that an edge which leaves a loop was taken.
+    /// Records that an edge which leaves a loop was taken.
     pub(super) fn exit(&mut self, scope: ScopeNo, at: LoopIx, edge: EdgeIx) {
         if let Some(looping) = self.looping(scope, at)
             && let Err(place) = looping.taken.binary_search(&edge)
@@ -84,8 +84,9 @@ impl Step<'_> {
         self.state.local(scope)?.loops.get_mut(&at)
     }
 
-    /// Notes a decision from outside, if the node is in a loop with several entries. Such a
-    /// loop goes on until all its entries are decided: one that comes late belongs to it.
+    /// Counts a decision that arrives from outside the loop, if the node is in a loop with several
+    /// entries. Such a loop stays active until all its entries are decided: a late entry belongs to
+    /// it.
     pub(super) fn arrive_at_loop_of(&mut self, scope: ScopeNo, node: NodeIx) {
         let Some(at) = self.graph.node(node).and_then(|plan| plan.innermost) else {
             return;
@@ -107,7 +108,8 @@ impl Step<'_> {
         self.idle.insert((scope, at));
     }
 
-    /// Ends a loop if nothing is inside any more, or for certain if nothing is open at all.
+    /// Ends a loop if nothing is open inside. With `certain` (nothing is open in the whole scope),
+    /// ends it in any case.
     pub(super) fn empty(&mut self, scope: ScopeNo, at: LoopIx, certain: bool) {
         let Some(around) = self.graph.loops.get(at.at()) else {
             return;
@@ -127,7 +129,8 @@ impl Step<'_> {
         let Some(looping) = local.loops.remove(&at) else {
             return;
         };
-        // Rounds of different edges do not go in step here, so what is left means nothing.
+        // Rounds of different edges do not correspond in this loop, so remaining decisions are
+        // meaningless.
         for node in &around.joins {
             local.joins.remove(node);
         }

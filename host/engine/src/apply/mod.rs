@@ -1,4 +1,4 @@
-//! From one state to the next.
+//! Takes a run from one state to the next.
 
 mod edges;
 mod ending;
@@ -22,14 +22,14 @@ pub use failing::{verdict, waited_too_long};
 pub use reopen::{Closed, Reopening, reopen};
 use step::Step;
 
-/// Something that happened to a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// An execution ended well.
+    /// An execution succeeded.
     Done {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
         /// The ports taken; none means `done`.
         ports: Vec<String>,
@@ -40,100 +40,100 @@ pub enum Event {
     Failed {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
     /// A node asked to be called again.
     Again {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
-        /// How long from now.
+        /// The delay from now, in milliseconds.
         after_ms: u64,
-        /// What it left for itself.
+        /// The node's own state for its next call.
         left: Option<Payload>,
     },
-    /// A node waits for an instant. The trigger that follows is of type `timer`; when it is
-    /// due the wait is over, and `Done` says so.
+    /// A node waits for an instant. The trigger that follows has type `timer`; when that trigger is
+    /// executed, the wait is over and the caller reports `Done`.
     Wait {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
-        /// Epoch milliseconds.
+        /// When the wait ends, in epoch milliseconds.
         until_ms: i64,
     },
-    /// A node waits for one of its bookmarks. The trigger that follows is of type `resume` and
-    /// is due when the wait is over: [`Open::expires_ms`] and [`Open::give_up_wait_ms`] say
-    /// what has run out then.
+    /// A node waits for one of its bookmarks. The trigger that follows has type `resume` and is due
+    /// when the wait times out: [`Open::expires_ms`] and [`Open::give_up_wait_ms`] tell which limit
+    /// has passed then.
     Suspended {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
         /// When the first of its bookmarks expires, in epoch milliseconds.
         until_ms: Option<i64>,
-        /// What it left for itself.
+        /// The node's own state for its next call.
         left: Option<Payload>,
     },
-    /// A node waits for a sub-workflow. The trigger that follows is of type `child`.
+    /// A node waits for a sub-workflow. The trigger that follows has type `child`.
     Child {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
     },
     /// A for-each has made its list, which is the output of this execution.
     Listed {
         /// Its trigger.
         seq: Seq,
-        /// Its record.
+        /// Its execution record.
         run: ExecutionNo,
-        /// How many items there are.
+        /// The number of items.
         count: u32,
     },
-    /// What one item of a for-each came to has been made, as [`Command::Emit`] asks.
+    /// The output of one item of a for-each is rendered, as [`Command::Emit`] asks.
     Emitted {
         /// The scope of the item.
         scope: ScopeNo,
-        /// Why it could not be made.
+        /// The failure if the output could not be rendered.
         result: Result<(), Failure>,
     },
-    /// Somebody cancels one node.
+    /// A user cancels one node.
     CancelNode {
-        /// Its trigger: the open one, or the first of the node run.
+        /// The node's open trigger, or the first trigger of its node run.
         seq: Seq,
     },
-    /// A trigger is put off without an execution.
+    /// A trigger is postponed without an execution.
     Later {
-        /// Which.
+        /// The trigger.
         seq: Seq,
-        /// Epoch milliseconds.
+        /// The new due time, in epoch milliseconds.
         until_ms: i64,
     },
-    /// The run has taken too long.
+    /// The `timeout` of the run has passed.
     TimedOut {
-        /// The trigger that says so.
+        /// The timeout trigger.
         seq: Seq,
     },
-    /// Somebody cancels the run.
+    /// A user cancels the run.
     Cancel,
-    /// Somebody stops the run for a while. What goes on meanwhile may still end it.
+    /// A user pauses the run. Executions in progress continue, and may end the run.
     Pause,
-    /// Somebody lets a paused run go on.
+    /// A user continues a paused run.
     Unpause,
-    /// Nothing that follows from an execution can be kept: the run is faulted. What undoes other
-    /// nodes goes no further.
+    /// The results of an execution cannot be stored: the run is faulted. While nodes are being
+    /// undone, the remaining compensations are dropped.
     Broken {
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
 }
 
-/// What follows.
+/// An action that the caller carries out after a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Execute this as soon as possible.
@@ -144,95 +144,95 @@ pub enum Command {
     Timeout {
         /// Its sequence number.
         seq: Seq,
-        /// Epoch milliseconds.
+        /// The due time, in epoch milliseconds.
         due_ms: i64,
     },
-    /// This open run is not wanted any more: stop it if it runs, and record it as cancelled.
+    /// Cancel this open execution: stop it if it runs, and record it as cancelled.
     Cancel(Open),
-    /// Work on an item of a for-each begins, in a scope of its own.
+    /// Open a scope for an item of a for-each.
     OpenScope {
         /// The scope.
         scope: ScopeNo,
-        /// The run record whose output is the list.
+        /// The execution record whose output is the list.
         list: ExecutionNo,
-        /// The position of the item in it.
+        /// The position of the item in the list.
         index: u32,
     },
-    /// Nothing of this scope is wanted any more: it is closed, and so are its variables.
+    /// Close this scope and delete its variables.
     CloseScope(ScopeNo),
-    /// Nothing is open any more in the scope of an item. Make what it comes to (the output of
-    /// the body, rendered in that scope), keep it under this list and index, and report
-    /// [`Event::Emitted`] as part of the same step.
+    /// Nothing is open any more in the scope of an item. Render the output of the body in that
+    /// scope, store it under this list and index, and report [`Event::Emitted`] in the same step.
     Emit {
         /// The scope.
         scope: ScopeNo,
-        /// Names the list: see [`crate::state::Collect::list`].
+        /// The list: see [`crate::state::Collect::list`].
         list: Seq,
         /// The position of the item.
         index: u32,
-        /// The run record whose output it is, in place of the body's `output`.
+        /// The execution record whose output is the item's, in place of the body's `output`.
         output: Option<ExecutionNo>,
     },
-    /// What was kept under this list is not needed any more.
+    /// Delete the item outputs stored under this list.
     DropList(Seq),
-    /// This node is skipped.
+    /// Record this node as skipped.
     Skip(NodeIx),
-    /// The execution has failed although it was reported otherwise: a condition of an edge
-    /// could not be evaluated, or the node wants to wait for longer than it may. Record it so.
+    /// Record the execution as failed although it was reported otherwise: a condition of an edge
+    /// could not be evaluated, or the wait that the node asked for exceeds its limit.
     Refuted {
         /// Its trigger.
         seq: Seq,
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
-    /// A failure that is not tried again.
+    /// Record a failure that is not tried again.
     Incident {
         /// The trigger whose execution failed.
         seq: Seq,
         /// Its node.
         node: NodeIx,
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
-    /// The run has ended. Always the last command.
+    /// End the run. Always the last command.
     Finish {
-        /// How.
+        /// The final status.
         status: Status,
-        /// Why, if it is faulted.
+        /// The failure of a faulted run.
         failure: Option<Failure>,
-        /// The run record whose output is the run's; otherwise the workflow's `output` is
-        /// rendered, if the run completed.
+        /// The execution record whose output is the run's. Otherwise the caller renders the
+        /// workflow's `output`, if the run completed.
         output: Option<ExecutionNo>,
     },
 }
 
-/// What a step may look at besides the state.
+/// The inputs of a step besides the state.
 #[derive(Clone, Copy, Debug)]
 pub struct Cx<'a> {
     /// The wall clock, in epoch milliseconds.
     pub now_ms: i64,
-    /// Any number: it spreads retries out.
+    /// A random number: it spreads retries over time.
     pub random: u64,
-    /// What the conditions of the node's outbound edges need; see [`crate::Plan::needs`].
+    /// The values that the conditions of the node's outbound edges need; see
+    /// [`crate::Plan::needs`].
     pub values: &'a Values,
-    /// Executions that one run may have; [`MAX_STEPS`] unless configured.
+    /// The limit of executions of one run; [`MAX_STEPS`] unless configured.
     pub max_steps: u64,
 }
 
-/// Executions that one run may have unless configured otherwise.
+/// The default limit of executions of one run.
 pub const MAX_STEPS: u64 = 1_000_000;
 
-/// What the event is about is not open any more: nothing has changed.
+/// The trigger or scope of the event is no longer open. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the trigger is not open any more")]
 pub struct Stale;
 
-/// What becomes of a failure.
+/// How a failure is treated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The node is tried again at this moment, in epoch milliseconds.
+    /// The node is tried again at `due_ms`.
     Retry {
-        /// Epoch milliseconds.
+        /// When, in epoch milliseconds.
         due_ms: i64,
     },
     /// The node counts as done, with the output `null`.
@@ -243,10 +243,9 @@ pub enum Verdict {
     Fail(Failure),
 }
 
-/// The state of a new run, with an open run of type `start` for each entry.
+/// The state of a new run, with an open execution of type `start` for each entry.
 ///
-/// Nodes that nothing leads to and that are no entries either are skipped, so that no join
-/// waits for them.
+/// Nodes without inbound edges that are no entries are skipped, so that no join waits for them.
 pub fn begin(graph: &Graph, now_ms: i64) -> (RunState, Vec<Command>) {
     let mut state = RunState {
         deadline_ms: graph.options().timeout_ms.map(|ms| after(now_ms, ms)),
@@ -261,12 +260,12 @@ pub fn begin(graph: &Graph, now_ms: i64) -> (RunState, Vec<Command>) {
 
 /// Takes a run from one state to the next.
 ///
-/// All of [`RunState::open`] has to be there. Doing it again from the same state with the same
-/// event and context gives the same state and the same commands.
+/// All of [`RunState::open`] has to be restored. The same state, event and context always give the
+/// same new state and the same commands.
 ///
 /// # Errors
 ///
-/// What the event is about is not open: the state is as before.
+/// The trigger or scope of the event is not open: the state is unchanged.
 pub fn apply(
     graph: &Graph,
     state: &mut RunState,
@@ -337,7 +336,7 @@ pub fn apply(
             let (scope, seq) = step.state.find(seq).ok_or(Stale)?;
             step.cancel(scope, seq);
         }
-        // What is being undone is not cancelled: that would leave it half done.
+        // Compensations are not cancelled: the run would stay half undone.
         Event::Cancel if step.state.undoing.is_some() => {}
         Event::Cancel => step.end(Status::Cancelled, None),
         Event::Pause if step.state.status == Status::Paused => return Err(Stale),
@@ -349,9 +348,8 @@ pub fn apply(
     Ok(step.conclude(cx.max_steps))
 }
 
-/// Takes a completed run back, because its output could not be made: it is faulted, and what
-/// can be undone is undone first. The commands take the place of the [`Command::Finish`] that
-/// said otherwise.
+/// Faults a run that has completed but whose output could not be rendered; completed nodes are
+/// undone first. The returned commands replace the [`Command::Finish`] of the completion.
 pub fn fail_output(
     graph: &Graph,
     state: &mut RunState,
@@ -365,7 +363,7 @@ pub fn fail_output(
     step.conclude(cx.max_steps)
 }
 
-/// A moment so long after another, or the end of time.
+/// The time `ms` milliseconds later, at most `i64::MAX`.
 pub(crate) fn after(now_ms: i64, ms: u64) -> i64 {
     now_ms.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX))
 }

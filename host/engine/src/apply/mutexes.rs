@@ -1,9 +1,10 @@
 //! Critical sections: of the nodes with one `mutex`, one runs at a time in an instance.
 //!
-//! A node run is in its section from when it is opened until it is done, has failed for good
-//! or is cancelled. While it waits for a retry, for an instant, a bookmark or a child, or is
-//! between two rounds of `repeat`, it stays in: what it protects is half done then. Who waits
-//! has no trigger, is kept in the state of its scope, and comes in the order of arrival.
+//! A node run holds its section from the moment it is opened until it is done, has failed for good
+//! or is cancelled. It keeps the section while it waits for a retry, an instant, a bookmark or a
+//! child, and between two rounds of `repeat`: the protected work is half done then. A node run that
+//! waits for a section has no trigger and is kept in the state of its scope. Waiting node runs
+//! enter in the order of their arrival.
 
 use windlass_model::{ScopeNo, Seq};
 
@@ -13,18 +14,18 @@ use crate::graph::{MutexIx, NodeIx};
 use crate::state::Open;
 
 impl Step<'_> {
-    /// Whether a node may enter, nobody having come before it.
+    /// Whether a node may enter now: the section is free and no node run waits for it.
     pub(super) fn is_free(&self, mutex: MutexIx) -> bool {
         !self.state.held.contains(&mutex) && self.state.waiter(mutex).is_none()
     }
 
-    /// A node is in the section that it has, if it has one.
+    /// Marks the section of a node as held, if the node has a section.
     pub(super) fn hold(&mut self, node: NodeIx) {
         self.state.held.extend(self.graph.mutex_of(node));
     }
 
-    /// A node is out of the section that it has. Who is next enters when the step comes to
-    /// rest, unless the same node is back by then.
+    /// Frees the section of a node. The next waiting node run enters when the step settles, unless
+    /// the same node has entered again by then.
     pub(super) fn free(&mut self, node: NodeIx) {
         if let Some(mutex) = self.graph.mutex_of(node) {
             self.state.held.remove(&mutex);
@@ -32,7 +33,7 @@ impl Step<'_> {
         }
     }
 
-    /// Lines a node run up.
+    /// Puts a node run into the queue of its section.
     pub(super) fn queue(&mut self, mutex: MutexIx, mut open: Open) {
         open.seq = self.next_seq();
         open.first = open.seq;
@@ -45,7 +46,7 @@ impl Step<'_> {
         self.enter(scope, node);
     }
 
-    /// Takes a node run out of the line.
+    /// Takes a node run out of the queue.
     pub(super) fn unqueue(&mut self, scope: ScopeNo, seq: Seq) -> Option<Open> {
         let open = self.state.local(scope)?.queued.remove(&seq)?;
         if let Some(mutex) = self.graph.mutex_of(open.node) {
@@ -56,7 +57,7 @@ impl Step<'_> {
         Some(open)
     }
 
-    /// Lets in who is next, if the section is free.
+    /// Lets the next waiting node run enter, if the section is free.
     pub(super) fn admit_next(&mut self, mutex: MutexIx) {
         if self.state.held.contains(&mutex) {
             return;
@@ -67,7 +68,8 @@ impl Step<'_> {
         let Some(open) = self.unqueue(scope, seq) else {
             return;
         };
-        // Its time begins now: it could not have done anything about the wait.
+        // `total-timeout` counts from here: the wait for the section does not use up the node's
+        // time.
         let plan = self.graph.node(open.node);
         let total_timeout_ms = plan.and_then(|plan| plan.total_timeout_ms);
         self.reopen(Open {
@@ -76,7 +78,7 @@ impl Step<'_> {
         });
     }
 
-    /// Removes whoever waits anywhere.
+    /// Cancels all node runs that wait for a section.
     pub(super) fn dismiss(&mut self) {
         let waiters = std::mem::take(&mut self.state.waiters);
         for ((_, seq), scope) in waiters {

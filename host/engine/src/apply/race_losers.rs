@@ -1,14 +1,15 @@
-//! What a race cancels: the executions that can still reach it in the round that it has won.
+//! The executions that a race cancels: those that can still reach the race in the round that it has
+//! won.
 //!
-//! A join `any`, `race` or `count` that has run absorbs the decisions which its round still
-//! owes. An execution that leads to the race only through such a join cannot reach it any more,
-//! and goes on as if there were no race. The same holds behind a join `all` that misses an edge.
+//! A join `any`, `race` or `count` that has run absorbs the decisions that its round still owes. An
+//! execution that leads to the race only through such a join cannot reach it any more, and
+//! continues as if there were no race. The same holds behind a join `all` whose round cannot run.
 //!
-//! Decisions of one edge are told apart by their order alone. So an edge is spent only if all
-//! decisions that may still come over it are absorbed: where more may come, one of them gets
-//! through, and all that lead to the edge are cancelled.
+//! Decisions of one edge differ only by their order. So an edge is spent only if all decisions that
+//! may still come over it are absorbed: if more may come, one of them gets through, and all
+//! executions that lead to the edge are cancelled.
 //!
-//! Most races find no spent edge in their way, and use the set of nodes that the graph keeps.
+//! Most races have no spent edge in front of them and use the set of nodes that the graph keeps.
 //! Otherwise a race costs one walk over the nodes in front of it.
 
 use windlass_model::definition::Join;
@@ -18,13 +19,13 @@ use super::step::Step;
 use crate::graph::{EdgeIx, NodeIx, NodeSet, Plan};
 use crate::state::{Joining, Local};
 
-/// So many executions, or decisions of one edge, that nobody can count them: a loop that goes
-/// on makes them.
+/// An unbounded number of executions, or of decisions of one edge: an active loop can make any
+/// number.
 const MANY: u32 = u32::MAX;
 
 impl Step<'_> {
-    /// Cancels what can still reach a node in the round that it has won, but not the execution
-    /// that follows from that. Says whether something did.
+    /// Cancels the executions that can still reach a node in the round that it has won, except
+    /// `follows`, the execution of the node itself. Returns whether any were cancelled.
     pub(super) fn cancel_race_losers(
         &mut self,
         scope: ScopeNo,
@@ -64,7 +65,7 @@ impl Step<'_> {
         found
     }
 
-    /// What goes on in a scope.
+    /// The open executions, for-each nodes and queued node runs of a scope.
     fn opened(&self, local: &Local) -> impl Iterator<Item = (Seq, NodeIx)> {
         let open = local.open.iter();
         let open = open.filter_map(|seq| Some((*seq, self.state.open.get(seq)?.node)));
@@ -73,7 +74,7 @@ impl Step<'_> {
         open.chain(lists).chain(queued)
     }
 
-    /// Of the nodes in front of a race, those that still lead there.
+    /// The nodes in front of a race that can still reach it.
     fn unspent(&self, scope: ScopeNo, local: &Local, race: NodeIx, upstream: &NodeSet) -> NodeSet {
         let coming = self.coming(scope, local, race, upstream);
         let passes = |at: EdgeIx| {
@@ -90,8 +91,7 @@ impl Step<'_> {
         self.graph.upstream(race, &passes)
     }
 
-    /// How many decisions may still come over the edges in front of a race. No fewer come than
-    /// this says.
+    /// An upper bound of the decisions that may still come over the edges in front of a race.
     fn coming(&self, scope: ScopeNo, local: &Local, race: NodeIx, upstream: &NodeSet) -> Coming {
         let mut coming = Coming {
             edges: vec![0; self.graph.edges.len()],
@@ -135,7 +135,7 @@ impl Step<'_> {
     }
 }
 
-/// How often a node may still run or be skipped because of forward edges.
+/// How often a node may still run or be skipped through its forward edges.
 fn arriving(plan: &Plan, joining: Option<&Joining>, coming: &Coming) -> u32 {
     let all = || plan.inbound.iter().map(|edge| coming.over(*edge));
     if plan.join == Join::Each || plan.inbound.len() <= 1 {
@@ -143,7 +143,8 @@ fn arriving(plan: &Plan, joining: Option<&Joining>, coming: &Coming) -> u32 {
     }
     let absorbed = |slot| joining.map_or(0, |it| it.owed(slot));
     let waiting = |slot| joining.map_or(0, |it| it.waiting(slot));
-    // Each round needs a decision of at least one edge, and takes one of each that has any.
+    // Each round needs a decision of at least one edge, and takes one decision of each edge that
+    // has any.
     let rounds = all().enumerate().map(|(slot, coming)| {
         let fresh = coming.saturating_sub(absorbed(slot));
         (fresh, fresh.saturating_add(waiting(slot)))
@@ -172,7 +173,7 @@ impl Coming {
 }
 
 impl Joining {
-    /// Whether decisions that are still to come lead to no run of the join.
+    /// Whether some future decisions lead to no run of the join.
     fn absorbs(&self, join: Join) -> bool {
         self.owing > 0 || self.misses(join)
     }

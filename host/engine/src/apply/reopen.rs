@@ -1,9 +1,9 @@
-//! How a run that did not complete is taken up again.
+//! How a run that did not complete is reopened.
 //!
-//! A run that ends as faulted or cancelled keeps what was cut off: of the root scope the node
-//! run that failed, and those that were open beside it. Joins and loops stay as they were, so
-//! that they go on as if it had not ended. A for-each begins again with its first item. What
-//! was undone has nothing to go on from.
+//! A run that ends as faulted or cancelled keeps the node runs of the root scope that were cut off:
+//! the one that failed, and those that were open beside it. Joins and loops keep their state, so
+//! that they continue as if the run had not ended. A for-each begins again with its first item. A
+//! run whose nodes were undone cannot be reopened.
 
 use std::collections::BTreeSet;
 
@@ -14,44 +14,46 @@ use super::{Command, Cx, after};
 use crate::graph::{BodyIx, Graph, NodeIx};
 use crate::state::{Decision, Open, Remains, Round, RunState};
 
-/// How a run is to be taken up again.
+/// How to reopen a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reopening {
-    /// The node to run. One that was cut off runs beside the others that were; with any other
-    /// the run starts over from there, and what was cut off is given up. None: what was cut off.
+    /// The node to run. If its node run was cut off, all node runs that were cut off run again.
+    /// With any other node, the run starts over from that node and does not resume the node runs
+    /// that were cut off. `None`: all node runs that were cut off.
     pub node: Option<NodeIx>,
-    /// What that node works on, in place of what came before it.
+    /// The input of that node, in place of its default input.
     pub input: Option<Payload>,
-    /// Whose outputs the default input of that node comes from, if the run starts over there.
+    /// The executions whose outputs make the default input of that node, if the run starts over
+    /// there.
     pub from: Vec<(NodeIx, ExecutionNo)>,
 }
 
-/// Why a run cannot be taken up again.
+/// Why a run cannot be reopened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Closed {
-    /// It has not ended, or it completed.
+    /// The run has not ended, or it completed.
     #[error("it is neither faulted nor cancelled")]
     Status,
-    /// What it did was undone.
+    /// Completed nodes of the run were undone.
     #[error("what it did was undone by its compensating nodes")]
     Undone,
-    /// Nothing was cut off, and no node is named.
+    /// No node run was cut off, and no node is named.
     #[error("no node of it failed or was cut off")]
     Nothing,
     /// There is no such node outside of every for-each.
     #[error("there is no such node outside of every for-each")]
     NoNode,
-    /// It has executed as many nodes as it may.
+    /// The run has reached its limit of executions.
     #[error("it has executed as many nodes as it may")]
     Steps,
 }
 
-/// Takes a run up again that is faulted or cancelled. Doing it again from the same state gives
-/// the same state and the same commands.
+/// Reopens a run that is faulted or cancelled. The same state always gives the same new state and
+/// the same commands.
 ///
 /// # Errors
 ///
-/// It cannot be taken up like this: the state is as before.
+/// The run cannot be reopened in this way: the state is unchanged.
 pub fn reopen(
     graph: &Graph,
     state: &mut RunState,
@@ -94,7 +96,7 @@ pub fn reopen(
 }
 
 impl Step<'_> {
-    /// Keeps what the end of the run cuts off.
+    /// Keeps the node runs that the end of the run cuts off.
     pub(super) fn keep_remains(&mut self) {
         let root = &self.state.root;
         let open = self.state.open.values().chain(root.queued.values());
@@ -103,7 +105,7 @@ impl Step<'_> {
         for open in &kept {
             self.leave(ScopeNo::ROOT, open.node);
         }
-        // Those leave their loops when they are closed.
+        // For-each nodes leave their loops when they are closed.
         let lists = self.state.root.lists.iter();
         kept.extend(lists.map(|(seq, listing)| Open {
             round: listing.round,
@@ -116,7 +118,7 @@ impl Step<'_> {
         self.state.remains.open = all.map(afresh).collect();
     }
 
-    /// Goes on with what was cut off.
+    /// Runs the node runs that were cut off.
     fn revive(&mut self, remains: Remains, how: &Reopening) {
         for mut open in remains.open {
             if how.node == Some(open.node) && how.input.is_some() {
@@ -126,8 +128,8 @@ impl Step<'_> {
         }
     }
 
-    /// Begins with one node, as if nothing else had been decided: joins behind it wait for
-    /// nothing that it does not lead to.
+    /// Begins at one node as if nothing had been decided: joins behind it do not wait for edges
+    /// that the node cannot reach.
     fn start_over(&mut self, node: NodeIx, how: Reopening) {
         self.state.drop_joins(ScopeNo::ROOT);
         self.state.root.loops.clear();
@@ -164,7 +166,7 @@ impl Step<'_> {
         reached
     }
 
-    /// A node run of its own, in the place of one that was cut off.
+    /// Opens a new node run in place of one that was cut off.
     fn again_as_new(&mut self, open: Open) {
         let Some(plan) = self.graph.node(open.node) else {
             return;
@@ -183,7 +185,7 @@ impl Step<'_> {
     }
 }
 
-/// The same, without what its attempts and phases so far have left.
+/// The same node run, without the results of its attempts and phases so far.
 fn afresh(open: Open) -> Open {
     Open {
         round: open.round,

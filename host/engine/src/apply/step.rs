@@ -1,4 +1,5 @@
-//! One step: what an execution did to the run, spread to where it comes to rest.
+//! One step: applies the result of an execution to the run and carries the consequences along the
+//! graph.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,27 +10,27 @@ use super::{Command, Cx, Stale, failing};
 use crate::graph::{BodyIx, EdgeIx, Graph, LoopIx, MutexIx, NodeIx, PlanKind};
 use crate::state::{Decision, Open, Round, RunState};
 
-/// A step in the making. Decisions about edges queue up in `work` and are carried to their
-/// targets one by one, so that no graph is too deep for it.
+/// A step in progress. Decisions about edges queue up in `work` and are carried to their targets
+/// one by one, so that a deep graph cannot overflow the stack.
 pub(super) struct Step<'a> {
     pub(super) graph: &'a Graph,
     pub(super) state: &'a mut RunState,
     pub(super) now_ms: i64,
     pub(super) commands: Vec<Command>,
     pub(super) work: VecDeque<(ScopeNo, EdgeIx, Decision)>,
-    /// Loops that may have emptied.
+    /// Loops that may be empty now.
     pub(super) idle: BTreeSet<(ScopeNo, LoopIx)>,
-    /// Scopes other than the root in which something ended.
+    /// Scopes other than the root in which an execution ended.
     pub(super) quiet: BTreeSet<ScopeNo>,
-    /// Races that were won, and do not run yet.
+    /// Races that were won but whose node has not run yet.
     pub(super) won: Vec<Won>,
-    /// Races that were won and run, each with the execution that follows.
+    /// Races that were won and whose node runs, each with the trigger of that execution.
     pub(super) raced: Vec<(ScopeNo, NodeIx, Seq)>,
-    /// Critical sections that somebody left.
+    /// Critical sections that a node left.
     pub(super) freed: BTreeSet<MutexIx>,
-    /// Set when a join holds more than it may.
+    /// The join that holds more decisions than the limit, if there is one.
     pub(super) overflow: Option<NodeIx>,
-    /// Scopes that this step opened: no node of theirs has been executed.
+    /// Scopes that this step opened: none of their nodes has been executed.
     beginning: BTreeSet<ScopeNo>,
 }
 
@@ -70,7 +71,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Takes an open run out of the state, as executed.
+    /// Takes an open execution out of the state and counts it as executed.
     pub(super) fn executed(&mut self, seq: Seq) -> Result<Open, Stale> {
         let mut open = self.take(seq)?;
         self.state.steps = self.state.steps.saturating_add(1);
@@ -80,7 +81,7 @@ impl<'a> Step<'a> {
         Ok(open)
     }
 
-    /// Takes an open run out of the state.
+    /// Takes an open execution out of the state.
     pub(super) fn take(&mut self, seq: Seq) -> Result<Open, Stale> {
         if let Some(open) = self.state.outside.remove(&seq) {
             self.free(open.node);
@@ -128,7 +129,7 @@ impl<'a> Step<'a> {
         self.failed(open, run, failure, cx);
     }
 
-    /// A node is finished; `taken` says of each outbound edge whether it is taken.
+    /// Finishes a node. `taken` says of each outbound edge whether it is taken.
     pub(super) fn complete(
         &mut self,
         open: &Open,
@@ -168,7 +169,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Notes an execution that completed, if there is a node that undoes it.
+    /// Records in the ledger an execution that completed, if its node has a compensating node.
     pub(super) fn note(&mut self, node: NodeIx, run: ExecutionNo) {
         let plan = self.graph.node(node);
         let can_be_undone = plan.is_some_and(|plan| plan.compensate.is_some());
@@ -177,7 +178,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Notes the latest run of a node, if an expression names it.
+    /// Records the latest execution of a node, if an expression names the node.
     pub(super) fn remember(&mut self, scope: ScopeNo, node: NodeIx, run: ExecutionNo) {
         if self.graph.node(node).is_some_and(|plan| plan.named)
             && let Some(local) = self.state.local(scope)
@@ -186,7 +187,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// What an `end` says is the output of the run, or of the item if it ends its branch only.
+    /// Makes the output of an `end` node the output of the run, or of the item if the node ends
+    /// only its branch.
     fn set_output(&mut self, scope: ScopeNo, run: ExecutionNo, terminate: bool) {
         if scope == ScopeNo::ROOT || terminate {
             self.state.output = Some(run);
@@ -197,7 +199,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Opens a run of a node that follows another.
+    /// Opens an execution of a node that follows another node.
     pub(super) fn open(
         &mut self,
         scope: ScopeNo,
@@ -247,7 +249,7 @@ impl<'a> Step<'a> {
         self.start(open);
     }
 
-    /// Begins a node run, or puts it in the line of its critical section.
+    /// Begins a node run, or puts it into the queue of its critical section.
     pub(super) fn start(&mut self, open: Open) {
         let Some(plan) = self.graph.node(open.node) else {
             return;
@@ -261,8 +263,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// When a node run that begins now has taken too long: by its own bound, or by that of the
-    /// for-each around it.
+    /// The deadline of a node run that begins now: the earlier of its own and that of the for-each
+    /// around it.
     fn give_up_ms(&self, scope: ScopeNo, total_ms: Option<u64>) -> Option<i64> {
         let own = total_ms.map(|ms| super::after(self.now_ms, ms));
         let around = self.state.scope(scope).and_then(|inside| {
@@ -272,7 +274,7 @@ impl<'a> Step<'a> {
         own.into_iter().chain(around).min()
     }
 
-    /// Puts an open run into the state under a new sequence number.
+    /// Puts an open execution into the state under a new sequence number.
     pub(super) fn reopen(&mut self, mut open: Open) {
         open.seq = self.next_seq();
         let Some(local) = self.state.quietly(open.scope) else {
@@ -297,8 +299,8 @@ impl<'a> Step<'a> {
         seq
     }
 
-    /// Something of a scope that is not wanted any more: an open run, a for-each, or a run
-    /// that waits for a critical section. Nothing of it is taken.
+    /// Cancels an open execution, a for-each or a node run that waits for a critical section. None
+    /// of its edges is taken.
     pub(super) fn cancel(&mut self, scope: ScopeNo, seq: Seq) {
         let cancelled = if let Ok(mut open) = self.take(seq) {
             if let Some(collect) = open.collect.take() {
@@ -314,13 +316,13 @@ impl<'a> Step<'a> {
         self.commands.push(Command::Cancel(open));
     }
 
-    /// A node that will not run in this round.
+    /// Skips a node in this round.
     pub(super) fn skip(&mut self, scope: ScopeNo, node: NodeIx) {
         self.commands.push(Command::Skip(node));
         self.fruitless(scope, node);
     }
 
-    /// Nothing comes of this node: it has no output, and no edge of it is taken.
+    /// Ends a node without a result: it has no output, and none of its edges is taken.
     pub(super) fn fruitless(&mut self, scope: ScopeNo, node: NodeIx) {
         let Some(plan) = self.graph.node(node) else {
             return;
@@ -343,14 +345,14 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// An edge is decided, as far as its node is concerned.
+    /// Records the decision about an edge after its source node has run or was skipped.
     fn decide(&mut self, scope: ScopeNo, at: EdgeIx, decision: Decision) {
         let Some(edge) = self.graph.edge(at) else {
             return;
         };
         match (decision, edge.leaves) {
             (Decision::Dead, _) if edge.backward => {}
-            // The loop may yet take it in another round, so this is for its end to say.
+            // The loop may still take the edge in a later round, so the end of the loop decides.
             (Decision::Dead, Some(_)) => {}
             (Decision::Dead, None) => self.work.push_back((scope, at, decision)),
             (Decision::Taken(_), leaves) => {
@@ -362,9 +364,9 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Carries decisions to their targets, cancels what has lost a race once all of them are
-    /// carried, whatever their order, lets into critical sections who waits for them, and ends
-    /// loops and scopes that have emptied, inner ones first, until nothing moves.
+    /// Works until nothing changes any more: carries decisions to their targets, then cancels the
+    /// losers of races (so that the order of decisions does not matter), lets waiting node runs
+    /// enter critical sections, and ends loops and scopes that are empty, inner ones first.
     pub(super) fn settle(&mut self) {
         loop {
             if let Some((scope, edge, decision)) = self.work.pop_front() {
@@ -372,7 +374,7 @@ impl<'a> Step<'a> {
             } else if !self.won.is_empty() {
                 self.run_winner();
             } else if self.cancel_race_losers_again() {
-                // What was cancelled may have let something else begin.
+                // The cancellation may have opened other executions: look at all queues again.
             } else if let Some(mutex) = self.freed.pop_first() {
                 self.admit_next(mutex);
             } else if let Some((scope, at)) = self.idle.pop_last() {
@@ -381,7 +383,7 @@ impl<'a> Step<'a> {
                 self.state.root.is_idle(),
                 self.state.root.loops.last_key_value(),
             ) {
-                // Nothing can enter a loop any more once nothing is open.
+                // Nothing can enter a loop once no execution is open.
                 self.empty(ScopeNo::ROOT, at, true);
             } else if let Some(scope) = self.quiet.pop_last() {
                 self.rest(scope);
@@ -404,8 +406,8 @@ impl<'a> Step<'a> {
         if edge.enters.is_some() {
             self.arrive_at_loop_of(scope, edge.to);
         }
-        // An entry runs in the place of its first round, to which only nodes belong that are
-        // skipped at the beginning.
+        // An entry runs in place of its first round. Only nodes that are skipped at the beginning
+        // belong to that round.
         if plan.entry && self.beginning.contains(&scope) {
             return;
         }
@@ -418,7 +420,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Brings the step to rest and says what the run's status is then.
+    /// Settles the step and sets the status of the run.
     pub(super) fn conclude(mut self, max_steps: u64) -> Vec<Command> {
         while !self.state.status.is_final() {
             self.settle();

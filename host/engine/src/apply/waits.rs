@@ -1,4 +1,4 @@
-//! Nodes that are called again: because they ask for it, after a wait, or because they repeat.
+//! Nodes that are called again: at their own request, after a wait, or because they repeat.
 
 use windlass_model::{ExecutionNo, Failure, Payload, TriggerType};
 
@@ -41,7 +41,8 @@ impl Step<'_> {
         });
     }
 
-    /// Waits for somebody else: until then, or until the node or its wait has taken too long.
+    /// Waits for a stimulus or a child until `expires_ms`, or until the time limit of the wait or
+    /// of the node run has passed.
     pub(super) fn suspended(
         &mut self,
         open: Open,
@@ -66,8 +67,8 @@ impl Step<'_> {
     }
 
     pub(super) fn later(&mut self, open: Open, until_ms: i64) {
-        // Nobody has executed it, so nobody could report that it is too late: that is for
-        // whoever takes it up when its time is over.
+        // Nothing was executed, so no execution can report that it is too late. The trigger is due
+        // at the deadline at the latest, and its next execution reports it.
         let due_ms = open
             .give_up_ms
             .map_or(until_ms, |give_up_ms| until_ms.min(give_up_ms));
@@ -77,7 +78,7 @@ impl Step<'_> {
             ..open
         };
         if open.seq.is_outside() {
-            // It has not begun, so it is still nothing that the run waits for.
+            // The external trigger has not begun, so the run does not wait for it.
             self.commands.push(Command::Schedule(open));
         } else {
             self.reopen(open);
@@ -93,7 +94,7 @@ impl Step<'_> {
         self.given_up(open, run, failure, cx);
     }
 
-    /// The execution that follows this one, if the node repeats.
+    /// The next round of the node, if the node repeats.
     ///
     /// # Errors
     ///
@@ -118,8 +119,8 @@ impl Step<'_> {
         let every_ms = repeat.every_ms.unwrap_or_default();
         Ok(Some(Round {
             count: round.count.saturating_add(1),
-            // From when it was to start, so that intervals do not drift; but what is late is
-            // not caught up with.
+            // Counted from the planned time, so that intervals do not drift. Missed rounds are not
+            // caught up.
             planned_ms: after(round.planned_ms, every_ms).max(self.now_ms),
         }))
     }
@@ -140,10 +141,11 @@ impl Step<'_> {
     }
 }
 
-/// The same node run in its next phase, at once.
+/// The same node run in its next phase, due at once.
 ///
-/// A retry that waits has not succeeded yet: its number counts on, so that a wait which ends in a
-/// failure each time uses up the attempts. Every other phase is progress and begins at 1.
+/// A retry that begins to wait has not succeeded yet: its attempt number is kept, so that a wait
+/// that fails each time uses up the attempts. Every other phase is progress and begins with attempt
+/// 1.
 fn called_again(open: Open, kind: TriggerType) -> Open {
     let waits_anew = open.kind == TriggerType::Retry && kind != TriggerType::Loop;
     Open {

@@ -21,7 +21,7 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with it.
+    /// All mistakes in the condition.
     pub fn compile(text: &str, pointer: &str) -> Result<Self, Vec<Diagnostic>> {
         let text = text.trim();
         if text.starts_with("{{") || text.starts_with("{%") {
@@ -36,16 +36,16 @@ impl Condition {
         Ok(Self { source, needs })
     }
 
-    /// What it needs.
+    /// The values that it needs.
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Whether it is true. `none`, `false`, zero and everything empty are not.
+    /// Whether it is true. `none`, `false`, zero and empty values are false.
     ///
     /// # Errors
     ///
-    /// Something in it is undefined, or evaluating fails otherwise.
+    /// A name in it is undefined, or the evaluation fails otherwise.
     pub fn test(&self, values: &Values) -> Result<bool, ExprError> {
         let value = self.source.value(values)?;
         match value.kind() {

@@ -1,18 +1,18 @@
-//! The MiniJinja environment whose small filters and tests expressions use.
+//! The MiniJinja environment that provides small filters and tests.
 
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
-/// Bytes that the result of one template may have.
+/// The limit of the result of one template, in bytes.
 pub const RESULT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Tokens of code in one text or condition. The parser descends once per token at worst, so
-/// this bounds the stack too.
+/// The limit of tokens of code in one text or condition. The parser descends at most once per
+/// token, so this also bounds the stack.
 pub const TOKENS: usize = 1_000;
 
-/// Nothing in here has a side effect. `namespace` is left out although it has none outside:
+/// Nothing in this environment has a side effect. `namespace` has none either, but is left out:
 /// with it a loop could build a value deep enough to overflow the stack.
 pub(super) static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut env = Environment::new();

@@ -1,54 +1,54 @@
-//! How evaluating fails.
+//! How an evaluation fails.
 
 use std::fmt;
 
 use windlass_model::Class;
 
-/// What went wrong.
+/// The kind of a failed evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExprErrorKind {
-    /// Something that the expression names has no value.
+    /// A name in the expression has no value.
     Undefined,
-    /// It took more than [`super::FUEL`] steps.
+    /// The evaluation took more than [`super::FUEL`] steps.
     Fuel,
-    /// It took more than [`super::WORK`], together with what was evaluated before from the same
-    /// values.
+    /// The evaluation took more than [`super::WORK`], together with earlier evaluations from the
+    /// same values.
     Work,
-    /// It took more than [`super::MEMORY`].
+    /// The evaluation took more than [`super::MEMORY`].
     Memory,
-    /// It, or a value that it made, nests too deeply.
+    /// The expression, or a value that it made, nests too deeply.
     TooDeep,
-    /// A value is not of the kind that was needed.
+    /// A value does not have the needed type.
     Type,
     /// The result is larger than [`super::RESULT_BYTES`], or nests too deeply.
     TooLarge,
-    /// Its [`super::Interrupt`] was raised. This is no failure: it has to be done again.
+    /// The [`super::Interrupt`] was raised. This is no failure: the caller evaluates again later.
     Interrupted,
-    /// Anything else.
+    /// Any other mistake.
     Other,
 }
 
-/// Evaluating an expression failed.
+/// A failed evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError {
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     pub kind: ExprErrorKind,
-    /// What is wrong, for people.
+    /// The mistake in words, for people.
     pub message: String,
     /// The expression as it was written.
     pub expression: String,
-    /// JSON pointer of the place where it is written.
+    /// JSON pointer of the place where the expression is written.
     pub pointer: String,
 }
 
 impl ExprError {
-    /// Whether the budget was used up, which says nothing about whether the expression is right.
+    /// Whether the budget was used up. The expression may still be right.
     pub fn is_over_budget(&self) -> bool {
         use ExprErrorKind::{Fuel, Memory, TooDeep, TooLarge, Work};
         matches!(self.kind, Fuel | Memory | TooDeep | TooLarge | Work)
     }
 
-    /// How an execution fails that needed the result.
+    /// The class of failure of the execution that needed the result.
     pub fn class(&self) -> Class {
         if self.is_over_budget() {
             return Class::Limit;

@@ -1,13 +1,13 @@
 //! Expressions: the `{{ … }}` in values, and the conditions on edges.
 //!
-//! Everything is compiled when a definition is loaded and evaluated often, so compiling finds
-//! every mistake that can be found without values (syntax, unknown names, filters and
-//! functions), and evaluating does no more than it must: text without an expression is
-//! serialised once, a value that is passed on whole is named and never parsed, and a plain
-//! path is looked up without the interpreter.
+//! An expression is compiled when its definition is loaded and evaluated often. So compiling finds
+//! every mistake that can be found without values (syntax, unknown names, filters and functions),
+//! and evaluating does as little as possible: text without an expression is serialised once, a
+//! value that is passed on whole is named and never parsed, and a plain path is looked up without
+//! the interpreter.
 //!
-//! Definitions come from people who may publish, and values from anybody. So `machine` evaluates
-//! within a budget of steps, work and memory that is charged before it is used.
+//! Definitions come from users who may publish, and values come from any client. So `machine`
+//! evaluates within a budget of steps, work and memory that is charged before it is used.
 
 mod codes;
 mod condition;

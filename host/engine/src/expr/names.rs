@@ -1,6 +1,6 @@
-//! Every name that an expression may use. A test holds these lists against MiniJinja.
+//! Every name that an expression may use. A test compares these lists with MiniJinja.
 
-/// What every expression sees, with the properties of those that have fixed ones.
+/// The names that every expression sees. Those with fixed properties list them.
 pub(super) const ROOTS: [(&str, &[&str]); 8] = [
     ("input", &[]),
     ("item", &[]),
@@ -12,13 +12,13 @@ pub(super) const ROOTS: [(&str, &[&str]); 8] = [
     ("trigger", &["type", "attempt"]),
 ];
 
-/// What a node returned, in an expression.
+/// The output of a node.
 pub(super) const OUTPUT: &str = "output";
 
-/// The link that resumes a node which waits or will wait, in an expression.
+/// The link that resumes a node which waits or will wait.
 pub(super) const LINK: &str = "link";
 
-/// What a node has in an expression.
+/// The properties of a node.
 pub(super) const NODE_PROPERTIES: [&str; 2] = [OUTPUT, LINK];
 
 /// Functions.

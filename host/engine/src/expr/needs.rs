@@ -1,8 +1,8 @@
-//! What an expression needs, and the mistakes in it that can be found without values.
+//! The values that an expression needs, and the mistakes in it that can be found without values.
 //!
-//! MiniJinja's own `undeclared_variables` misses some uses (what a slice is taken of, for one),
-//! and a use that is missed here would be undefined when it runs. So this walks the syntax
-//! tree itself, and where it cannot tell, it asks for more than is needed.
+//! MiniJinja's own `undeclared_variables` misses some uses, for example the value that is sliced. A
+//! missed use would be undefined when the expression runs. So this module walks the syntax tree
+//! itself, and requests more than is needed where the tree does not tell.
 
 use std::collections::BTreeSet;
 
@@ -11,36 +11,35 @@ use windlass_model::nearest::{did_you_mean, nearest};
 
 use super::names;
 
-/// What has to be in [`super::Values`] before an expression can be evaluated.
+/// The parts of [`super::Values`] that an expression needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The input of the run.
     pub input: bool,
-    /// The item of a for-each that is being worked on.
+    /// The current item of a for-each.
     pub item: bool,
     /// The position of that item in its list.
     pub index: bool,
-    /// These variables. Names that the workflow does not declare may be among them: a payload
-    /// can bring them.
+    /// These variables. Some may be undeclared in the workflow: a payload can bring them.
     pub vars: BTreeSet<String>,
-    /// Every variable: `vars` is used in another way than by a plain path.
+    /// Every variable: the expression uses `vars` other than in a plain path.
     pub all_vars: bool,
     /// The outputs of these nodes.
     pub nodes: BTreeSet<String>,
-    /// The outputs of every node: `nodes` is used in another way than by a plain path.
+    /// The outputs of every node: the expression uses `nodes` other than in a plain path.
     pub all_nodes: bool,
     /// The links that resume these nodes.
     pub links: BTreeSet<String>,
-    /// Which run it is.
+    /// The identity of the run.
     pub instance: bool,
     /// The name of the workflow.
     pub workflow: bool,
-    /// What brought the step about.
+    /// The trigger of the step.
     pub trigger: bool,
 }
 
 impl Needs {
-    /// Adds what something else needs.
+    /// Adds the needs of another expression.
     pub fn merge(&mut self, other: &Self) {
         self.input |= other.input;
         self.item |= other.item;
@@ -55,7 +54,7 @@ impl Needs {
         self.trigger |= other.trigger;
     }
 
-    /// Whether nothing at all is needed.
+    /// Whether no value is needed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -76,13 +75,13 @@ pub(super) enum Mistake {
     Shadow(String),
 }
 
-/// What a walk over a syntax tree found.
+/// The findings of a walk over a syntax tree.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) needs: Needs,
     pub(super) paths: Vec<Path>,
     pub(super) mistakes: Vec<Mistake>,
-    /// Names given by `set`, `for` and `with`, anywhere in the text.
+    /// Names assigned by `set`, `for` and `with`, anywhere in the text.
     pub(super) locals: BTreeSet<String>,
 }
 
@@ -128,7 +127,7 @@ impl Findings {
             }
             Expr::List(list) => list.items.iter().for_each(|item| self.target(item)),
             Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.target(item)),
-            // Assigning to a property needs a namespace, which there is none of.
+            // Assigning to a property needs a namespace, and there is none.
             other => self.expr(other),
         }
     }
@@ -163,7 +162,7 @@ impl Findings {
             return;
         }
         match expr {
-            // Both are paths, unless they are taken of something else.
+            // Both are paths, unless their base is another expression.
             Expr::Var(_) | Expr::Const(_) => {}
             Expr::GetAttr(e) => self.expr(&e.expr),
             Expr::GetItem(e) => {

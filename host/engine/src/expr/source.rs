@@ -19,7 +19,7 @@ pub(super) struct Source {
     written: Box<str>,
     pointer: Box<str>,
     code: Code,
-    /// Every path that is looked up, to say which of them was undefined.
+    /// Every path that is looked up; an error names the undefined one.
     paths: Box<[Path]>,
 }
 
@@ -30,11 +30,11 @@ enum Code {
     Tree(Tree),
 }
 
-/// A compiled source and what it needs, or what is wrong with it.
+/// A compiled source with its needs, or its mistakes.
 type Compiled = Result<(Source, Needs), Vec<Diagnostic>>;
 
 impl Source {
-    /// Compiles a bare expression. `written` is how it stands in the file.
+    /// Compiles a bare expression. `written` is its text in the file.
     pub(super) fn expression(text: &str, written: &str, pointer: &str) -> Compiled {
         let wrong = |message: String| syntax_mistake(message, written, pointer);
         check_length(text, true, pointer)?;
@@ -47,8 +47,8 @@ impl Source {
         finish(code, findings, written, pointer)
     }
 
-    /// Compiles text with expressions in it: a source with its type if it is nothing but one
-    /// expression, else one that gives a string.
+    /// Compiles text with expressions. If the text is a single expression, the result keeps its
+    /// type; otherwise the result is a string.
     pub(super) fn text(text: &str, pointer: &str) -> Compiled {
         let wrong = |message: String| syntax_mistake(message, text, pointer);
         check_length(text, false, pointer)?;
@@ -58,14 +58,14 @@ impl Source {
             return Self::expression(inner, trimmed, pointer);
         }
         drop(ast);
-        // White space around a text is a part of it, unless the text is nothing but an expression.
+        // White space around a text is part of it, unless the text is a single expression.
         let ast = parse(text, "text", syntax()).map_err(|error| wrong(say(&error)))?;
         let findings = Findings::of_stmt(&ast);
         let code = |found: &Findings| Code::Tree(Tree::of_text(&ast, &found.locals));
         finish(code, findings, text, pointer)
     }
 
-    /// The path that it is, if it is nothing else.
+    /// The path, if the source is a single path.
     pub(super) fn as_path(&self) -> Option<&Path> {
         match self.code {
             Code::Path => self.paths.first(),
@@ -161,7 +161,7 @@ impl Source {
     }
 }
 
-/// The inside of `{{ … }}`, if the whole text is just that.
+/// The inside of `{{ … }}`, if the whole text is a single expression.
 fn single<'a>(ast: &Stmt<'_>, text: &'a str) -> Option<&'a str> {
     let Stmt::Template(template) = ast else {
         return None;
@@ -208,7 +208,7 @@ fn finish(
     Err(findings.mistakes.into_iter().map(diagnostic).collect())
 }
 
-/// Refuses code that is so long that parsing it could use up the stack.
+/// Refuses code so long that parsing it could overflow the stack.
 fn check_length(text: &str, bare: bool, pointer: &str) -> Result<(), Vec<Diagnostic>> {
     let code = tokenize(text, bare, syntax())
         .take_while(Result::is_ok)
@@ -237,7 +237,7 @@ fn syntax_mistake(message: String, written: &str, pointer: &str) -> Vec<Diagnost
     vec![diagnostic]
 }
 
-/// What MiniJinja says, without the name of the template, which nobody knows.
+/// MiniJinja's message without the name of the template, which means nothing to the user.
 fn say(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) if error.kind() == ErrorKind::SyntaxError => detail.to_owned(),
@@ -246,7 +246,7 @@ fn say(error: &minijinja::Error) -> String {
     }
 }
 
-/// Which step of a path leads nowhere, if one does.
+/// The first undefined step of a path, if there is one.
 fn missing(path: &Path, values: &Values) -> Option<String> {
     let mut known = path.root.to_string();
     if values.lookup(&path.root, &[]).is_none() {
@@ -272,7 +272,7 @@ fn missing(path: &Path, values: &Values) -> Option<String> {
     None
 }
 
-/// Long text is not repeated whole in messages.
+/// Shortens long text for messages.
 fn shorten(text: &str) -> String {
     const CHARS: usize = 120;
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,8 +1,8 @@
 //! Values with expressions in them.
 //!
-//! A template is JSON whose strings may hold expressions. It is compiled into the JSON text
-//! around the expressions, serialised once, and the expressions between, so that rendering
-//! copies the former and evaluates the latter.
+//! A template is JSON whose strings may contain expressions. It is compiled to the JSON text around
+//! the expressions, serialised once, and the expressions. Rendering copies the text and evaluates
+//! the expressions.
 
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -30,7 +30,7 @@ enum Part {
     Source(Box<Source>),
 }
 
-/// A value that a whole template passes on as it is, so that nobody has to parse it.
+/// A value that a whole template passes on unchanged, so that the host need not parse it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alias {
     /// `{{ input }}`
@@ -44,12 +44,11 @@ pub enum Alias {
 }
 
 impl Template {
-    /// Compiles a value that stands at `pointer`. The properties of it that are named in `raw`
-    /// are kept as they are written.
+    /// Compiles a value at `pointer`. Its properties named in `raw` are kept as written.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the expressions in it.
+    /// All mistakes in its expressions.
     pub fn compile(value: &Json, raw: &[String], pointer: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut compiler = Compiler::default();
         match value {
@@ -67,13 +66,13 @@ impl Template {
         Ok(template)
     }
 
-    /// The result, if there is no expression in it.
+    /// The result of a template without expressions.
     pub fn constant(&self) -> Option<&Bytes> {
         self.constant.as_ref()
     }
 
-    /// What it passes on, if it is nothing but that. A caller that has the bytes of this can
-    /// use them in place of rendering.
+    /// The value that the template passes on unchanged, if it is nothing else. A caller that has
+    /// the bytes of that value can use them instead of rendering.
     pub fn alias(&self) -> Option<Alias> {
         let [Part::Source(source)] = self.parts.as_slice() else {
             return None;
@@ -90,16 +89,16 @@ impl Template {
         }
     }
 
-    /// What it needs.
+    /// The values that it needs.
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Evaluates it into JSON text of at most [`RESULT_BYTES`].
+    /// Renders it to JSON text of at most [`RESULT_BYTES`].
     ///
     /// # Errors
     ///
-    /// Something in it is undefined, the result is too large, or evaluating fails otherwise.
+    /// A name in it is undefined, the result is too large, or the evaluation fails otherwise.
     pub fn render(&self, values: &Values) -> Result<Bytes, ExprError> {
         if let Some(constant) = &self.constant {
             return Ok(constant.clone());
@@ -212,7 +211,7 @@ impl Compiler {
     }
 
     fn json(&mut self, value: &Json) {
-        // A JSON value always serialises.
+        // Serialising a JSON value cannot fail.
         let text = serde_json::to_vec(value).unwrap_or_default();
         self.literal(&text);
     }

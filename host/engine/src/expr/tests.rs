@@ -1,4 +1,4 @@
-//! What expressions give, and what is said about wrong ones.
+//! The results of expressions, and the messages about wrong ones.
 
 use serde_json::{Value as Json, json};
 
@@ -35,7 +35,7 @@ fn check(template: Json, expected: &str) {
     assert_eq!(found, expected);
 }
 
-/// Compiles `template` and compares with `code: message` of every diagnostic, a line each.
+/// Compiles `template` and compares with `code: message` of every diagnostic, one per line.
 #[track_caller]
 fn check_wrong(template: Json, expected: &[&str]) {
     let diagnostics = Template::compile(&template, &[], "/at").unwrap_err();
@@ -353,7 +353,7 @@ fn code_that_could_use_up_the_stack_is_refused() {
         let text = format!("{open}{}{close}", piece.repeat(100_000));
         let diagnostics = Template::compile(&json!(text), &[], "/at").unwrap_err();
         assert_eq!(diagnostics[0].code, TOO_LONG, "{piece}");
-        // Just below the limit it may be right or wrong, but it is safe.
+        // Just below the limit the text may compile or not, but it must not crash.
         for length in [TOKENS / 4, TOKENS / 2 - 4, TOKENS - 8] {
             let text = format!("{open}{}{close}", piece.repeat(length));
             if let Ok(template) = Template::compile(&json!(text), &[], "/at") {

@@ -1,7 +1,8 @@
-//! What expressions see.
+//! The values that expressions see.
 //!
-//! Filled once per step with what the compiled expressions name ([`super::Needs`]), and then
-//! used for all of them. Filling it costs the parsing of the JSON put in and little else.
+//! They are filled once per step with the values that the compiled expressions need
+//! ([`super::Needs`]), and then used by all of them. Filling costs little more than parsing the
+//! JSON.
 
 use std::sync::Arc;
 
@@ -10,30 +11,30 @@ use minijinja::value::{Enumerator, Object};
 
 use super::machine::{Interrupt, Spent};
 
-/// Bytes that parsed values may take together. JSON takes much less than what it is parsed to:
-/// an empty map is two bytes, and more than a hundred in memory.
+/// The limit of all parsed values together, in bytes. JSON takes much less than its parsed form: an
+/// empty map is two bytes of JSON, and more than a hundred in memory.
 pub const PARSED: usize = 256 * 1024 * 1024;
 
-/// A value cannot be seen by expressions.
+/// A value that expressions cannot see.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidJson {
     /// A value was not JSON.
     #[error("`{name}` is not JSON: {reason}")]
     Syntax {
-        /// What it was to be.
+        /// The name of the value.
         name: String,
-        /// Why not.
+        /// The message of the parser.
         reason: String,
     },
     /// The values together take too much memory.
     #[error("`{name}` and the values before it take more than {PARSED} bytes of memory")]
     TooLarge {
-        /// What it was to be.
+        /// The name of the value that exceeded the limit.
         name: String,
     },
 }
 
-/// What expressions see.
+/// The values that expressions see.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     inner: Arc<ValuesInner>,
@@ -57,12 +58,12 @@ struct ValuesInner {
 }
 
 impl Values {
-    /// Nothing at all.
+    /// No values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the run was given, as JSON.
+    /// Sets the input of the run, as JSON.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Values {
         Ok(())
     }
 
-    /// The item of a for-each that is being worked on, as JSON.
+    /// Sets the current item of a for-each, as JSON.
     ///
     /// # Errors
     ///
@@ -84,12 +85,12 @@ impl Values {
         Ok(())
     }
 
-    /// The position of that item in its list, from 0.
+    /// Sets the position of that item in its list, from 0.
     pub fn index(&mut self, index: u32) {
         self.inner().index = Some(index);
     }
 
-    /// A variable, as JSON. The last of several with one name counts.
+    /// Sets a variable, as JSON. Of several with one name the last counts.
     ///
     /// # Errors
     ///
@@ -100,8 +101,8 @@ impl Values {
         Ok(())
     }
 
-    /// The output of a node, as JSON: seen as `nodes.<name>.output`. None is for a node that
-    /// was skipped or has not run, whose output is seen as `none`.
+    /// Sets the output of a node, as JSON, seen as `nodes.<name>.output`. `None` stands for a node
+    /// that was skipped or has not run: expressions see `none`.
     ///
     /// # Errors
     ///
@@ -115,12 +116,12 @@ impl Values {
         Ok(())
     }
 
-    /// The link that resumes a node, seen as `nodes.<name>.link`.
+    /// Sets the link that resumes a node, seen as `nodes.<name>.link`.
     pub fn link(&mut self, node: &str, link: &str) {
         self.inner().links.set(node, Value::from(link));
     }
 
-    /// Which run it is: seen as `instance.id` and `instance.correlation`.
+    /// Sets the identity of the run, seen as `instance.id` and `instance.correlation`.
     pub fn instance(&mut self, id: &str, correlation: Option<&str>) {
         let correlation = correlation.map_or(Value::from(()), Value::from);
         self.inner().instance = Some(Fields([
@@ -129,12 +130,12 @@ impl Values {
         ]));
     }
 
-    /// The name of the workflow: seen as `workflow.name`.
+    /// Sets the name of the workflow, seen as `workflow.name`.
     pub fn workflow(&mut self, name: &str) {
         self.inner().workflow = Some(Fields([("name", Value::from(name))]));
     }
 
-    /// What brought the step about: seen as `trigger.type` and `trigger.attempt`.
+    /// Sets the trigger of the step, seen as `trigger.type` and `trigger.attempt`.
     pub fn trigger(&mut self, kind: &str, attempt: u32) {
         self.inner().trigger = Some(Fields([
             ("type", Value::from(kind)),
@@ -142,13 +143,13 @@ impl Values {
         ]));
     }
 
-    /// The object that MiniJinja looks names up in.
+    /// The object in which MiniJinja looks up names.
     #[cfg(test)]
     pub(super) fn root(&self) -> Value {
         Value::from_dyn_object(Arc::clone(&self.inner))
     }
 
-    /// Asks `interrupt` now and then whether an evaluation is still wanted.
+    /// Sets the interrupt by which the caller cancels evaluations.
     pub fn interrupted_by(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
@@ -161,7 +162,7 @@ impl Values {
         &self.spent
     }
 
-    /// Looks a path up without the interpreter. None if anything on the way is undefined.
+    /// Looks up a path without the interpreter. `None` if any name on the path is undefined.
     pub(super) fn lookup(&self, root: &str, path: &[Box<str>]) -> Option<Value> {
         let (value, rest) = match (root, path) {
             ("input", rest) => (self.inner.input.clone()?, rest),
@@ -197,13 +198,13 @@ impl Values {
     }
 
     fn inner(&mut self) -> &mut ValuesInner {
-        // Nothing else holds it: evaluation gives its copy back when it ends.
+        // No other clone exists: an evaluation drops its clone when it ends.
         Arc::make_mut(&mut self.inner)
     }
 }
 
-/// At most the bytes that JSON text takes when it is parsed: each of these signs begins or
-/// separates values. Signs in strings are counted unless that would be too much.
+/// An upper bound of the bytes of parsed JSON text: each of these characters begins or separates
+/// values. Characters in strings are counted too, unless the count would exceed `room`.
 fn parsed_size(json: &[u8], room: usize) -> usize {
     let signs = |sign: u8| json.iter().filter(|byte| **byte == sign).count();
     let size = |[commas, colons, lists, maps, quotes]: [usize; 5]| {
@@ -254,7 +255,7 @@ impl Object for ValuesInner {
     }
 }
 
-/// Names and values, sorted by name. Names of up to 22 bytes take no allocation.
+/// Names and values, sorted by name. Names of up to 22 bytes need no allocation.
 #[derive(Clone, Debug, Default)]
 struct Table(Vec<(Value, Value)>);
 

@@ -1,4 +1,4 @@
-//! Writes a value as JSON, and refuses what JSON cannot say: undefined values, functions and
+//! Writes a value as JSON. Refuses values that JSON cannot express: undefined values, functions and
 //! numbers that are not finite.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use minijinja::{ErrorKind, Value};
 
 use super::error::ExprErrorKind;
 
-/// As deep as JSON readers go.
+/// The depth limit of JSON readers.
 const DEPTH: usize = 120;
 
 /// Why a value could not be written.
@@ -26,7 +26,7 @@ impl WriteError {
         }
     }
 
-    /// For use inside a formatter.
+    /// The error for use inside a formatter.
     pub(super) fn into_minijinja(self) -> minijinja::Error {
         let kind = match self.kind {
             ExprErrorKind::Undefined => ErrorKind::UndefinedError,
@@ -81,7 +81,7 @@ fn nested(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Resul
             ));
         }
         ValueKind::Invalid => {
-            // Iterating an invalid value gives the error that it stands for.
+            // Iterating an invalid value returns the error that it stands for.
             return Err(value.try_iter().err().map_or_else(
                 || WriteError::new(ExprErrorKind::Other, "the result is an error"),
                 failed,
@@ -126,7 +126,7 @@ fn map(value: &Value, out: &mut Vec<u8>, limit: usize, depth: usize) -> Result<(
     Ok(())
 }
 
-/// Text of at most so many bytes.
+/// Text of at most this many bytes.
 struct Capped(String, usize);
 
 impl std::fmt::Write for Capped {
@@ -140,7 +140,7 @@ impl std::fmt::Write for Capped {
 }
 
 fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {
-    // Writing into a vector does not fail, and numbers always serialise.
+    // Writing into a vector does not fail, and serialising a number cannot fail.
     if !value.is_integer() {
         let number = f64::try_from(value.clone()).map_err(failed)?;
         if !number.is_finite() {
@@ -160,7 +160,7 @@ fn number(value: &Value, out: &mut Vec<u8>) -> Result<(), WriteError> {
 }
 
 fn string(text: &str, out: &mut Vec<u8>) {
-    // Writing into a vector does not fail, and strings always serialise.
+    // Writing into a vector does not fail, and serialising a string cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a graph whose edges all lead somewhere.
+//! Finds mistakes in a graph whose edges all lead somewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::codes;
 /// How many nodes of a cycle a message names.
 const NAMED: usize = 5;
 
-/// What is wrong with nodes, each by itself.
+/// The mistakes in single nodes.
 pub(super) fn of_nodes(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let edges = flat.edges.iter().map(|edge| edge.edge);
@@ -46,7 +46,7 @@ pub(super) fn of_nodes(flat: &Flat<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// What is wrong with edges, by themselves and with their siblings.
+/// The mistakes in single edges and among the edges of one node.
 pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut ids: BTreeMap<(BodyIx, &str), EdgeIx> = BTreeMap::new();
@@ -76,7 +76,7 @@ pub(super) fn of_edges(flat: &Flat<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// An edge that its node can never take.
+/// The diagnostic for an edge that its node can never take.
 fn misplaced(flat: &Flat<'_>, node: &FlatNode<'_>, port: &str, at: EdgeIx) -> Option<Diagnostic> {
     let (name, node) = (node.name, node.node);
     let place_of = |at| place_of(flat, at);
@@ -152,7 +152,7 @@ fn misplaced_else(
     Some(Diagnostic::new(codes::ELSE, message, place_of(flat, at)))
 }
 
-/// What is wrong with the graph as a whole.
+/// The mistakes in the graph as a whole.
 pub(super) fn of_graph(flat: &Flat<'_>, shape: &Shape, loops: &Found) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut all_entries = Vec::new();

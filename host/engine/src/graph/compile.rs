@@ -1,4 +1,4 @@
-//! From a definition to a graph, or to everything that is wrong with it.
+//! Compiles a definition to a graph, or to the list of all its mistakes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub(super) fn compile(
     raw: &dyn Fn(&UseRef) -> Vec<String>,
 ) -> Result<Graph, Vec<Diagnostic>> {
     let flat = Flat::of(definition);
-    // Nothing is looked at more closely before it is known to be bounded.
+    // The sizes are checked before any work that grows with them.
     sizes(&flat)?;
     let mut expressions = Expressions {
         flat: &flat,
@@ -90,7 +90,7 @@ fn sizes(flat: &Flat<'_>) -> Result<(), Vec<Diagnostic>> {
     if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-/// Where each edge leads from and to, if all of them lead somewhere in their own body.
+/// The two ends of each edge, if every edge leads to a node of its own body.
 fn ends(flat: &Flat<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<(NodeIx, NodeIx)>> {
     let mut ends = Vec::with_capacity(flat.edges.len());
     for edge in &flat.edges {
@@ -153,7 +153,8 @@ fn shape(flat: &Flat<'_>, ends: Vec<(NodeIx, NodeIx)>) -> Shape {
     }
 }
 
-/// Where a body begins, and what it passes over: other nodes that nothing leads to.
+/// The nodes at which a body begins, and the nodes that it passes over: others without inbound
+/// edges.
 pub(super) fn roots(flat: &Flat<'_>, shape: &Shape, body: BodyIx) -> (Vec<NodeIx>, Vec<NodeIx>) {
     let here = |at: &&NodeIx| flat.node(**at).is_some_and(|node| node.body == body);
     let starts = |at: &NodeIx| flat.node(*at).is_some_and(|node| node.node.start);
@@ -200,7 +201,7 @@ fn plans(
                 .iter()
                 .partition(|edge| found.backward.get(edge.at()));
             let sources: BTreeSet<NodeIx> = inbound.iter().map(|edge| shape.from(*edge)).collect();
-            // There is one for every node, or the mistake has been reported.
+            // Each node has one, or its mistake has been reported.
             let Compiled {
                 kind,
                 input,
@@ -392,8 +393,8 @@ fn find_loops<'a>(
     loops
 }
 
-/// How long a node may take in all. What runs other nodes makes no call that `timeout` could
-/// bound, so there it bounds all that they do.
+/// The time limit of a node over all attempts. A node that runs other nodes makes no call that
+/// `timeout` could bound, so its `timeout` bounds all that they do.
 fn total_timeout_ms(node: &windlass_model::definition::Node) -> Option<u64> {
     let runs_others = matches!(
         node.kind,

@@ -1,4 +1,4 @@
-//! Compiles what a definition has of expressions, and reports every mistake in them.
+//! Compiles the expressions of a definition, and reports every mistake in them.
 
 use serde_json::Value;
 use windlass_model::definition::{self, NodeKind, UseRef};
@@ -12,11 +12,11 @@ use crate::expr::{self, Condition, Needs, Template};
 pub(super) struct Expressions<'a> {
     pub(super) flat: &'a Flat<'a>,
     pub(super) found: Vec<Diagnostic>,
-    /// What all expressions together name.
+    /// The names that all expressions together use.
     pub(super) needs: Needs,
 }
 
-/// What the node's own kind, `input` and `repeat` are compiled to.
+/// The compiled kind, `input` and `repeat` of a node.
 pub(super) struct Compiled {
     pub(super) kind: PlanKind,
     pub(super) input: Option<Template>,
@@ -24,7 +24,7 @@ pub(super) struct Compiled {
 }
 
 impl Expressions<'_> {
-    /// By node; none where something is wrong.
+    /// By node; `None` where the node has a mistake.
     pub(super) fn nodes(&mut self, raw: &dyn Fn(&UseRef) -> Vec<String>) -> Vec<Option<Compiled>> {
         let nodes = &self.flat.nodes;
         let kinds: Vec<_> = nodes.iter().map(|node| self.kind(node, raw)).collect();
@@ -44,7 +44,7 @@ impl Expressions<'_> {
             .collect()
     }
 
-    /// What each body results in. That of a for-each is made in the scope of an item.
+    /// The output template of each body. For a for-each, it is rendered in the scope of an item.
     pub(super) fn outputs(&mut self) -> Vec<Option<Template>> {
         let bodies = (0..).map(BodyIx).zip(&self.flat.bodies);
         bodies
@@ -114,7 +114,7 @@ impl Expressions<'_> {
             NodeKind::Set(vars) => {
                 let mut all = Vec::with_capacity(vars.len());
                 for (var, value) in vars {
-                    // Every one is compiled, so that every mistake is reported.
+                    // All of them are compiled, so that every mistake is reported.
                     all.push((var, self.template(value, &at(&format!("set/{var}")), body)));
                 }
                 let all = all
@@ -183,8 +183,8 @@ impl Expressions<'_> {
         }
     }
 
-    /// Variables may come with a payload, so only nodes can be known not to exist. A body sees
-    /// its own nodes and those around it.
+    /// Variables may come with a payload, so a name can be unknown only if it is a node. A body
+    /// sees its own nodes and the nodes of the bodies around it.
     fn use_names(&mut self, needs: &Needs, pointer: &str, body: BodyIx) {
         let flat = self.flat;
         let seen = |of: BodyIx| flat.around(body).any(|around| around == of);

@@ -1,7 +1,7 @@
-//! A definition with the bodies of its for-each nodes beside each other.
+//! A definition as flat lists: the bodies of its for-each nodes stand beside each other.
 //!
-//! Nodes are in the order of their names, which are unique in the whole workflow. Edges are in
-//! the order of the file, those of inner bodies after those around them.
+//! Nodes are in the order of their names, which are unique in the whole workflow. Edges are in the
+//! order of the file, those of inner bodies after those of outer bodies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use windlass_model::definition::{Body, Definition, Edge, Node, NodeKind};
 
 use super::{BodyIx, EdgeIx, NodeIx};
 
-/// All of it.
+/// The flat definition.
 pub(super) struct Flat<'a> {
     pub(super) nodes: Vec<FlatNode<'a>>,
     pub(super) edges: Vec<FlatEdge<'a>>,
     pub(super) bodies: Vec<FlatBody<'a>>,
-    /// Names that two nodes have, with where the second one is.
+    /// Names that two nodes have, with the pointer to the second node.
     pub(super) doubled: Vec<(&'a str, String)>,
-    /// Nodes that only run to undo another.
+    /// Nodes that run only to undo another node.
     pub(super) compensating: BTreeSet<&'a str>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct FlatNode<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
     pub(super) body: BodyIx,
-    /// Where it is: `/nodes/lines/nodes/quote`.
+    /// The pointer to the node, such as `/nodes/lines/nodes/quote`.
     pub(super) pointer: String,
 }
 

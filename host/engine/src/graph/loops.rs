@@ -1,25 +1,25 @@
-//! Which edges go back, and which loops there are.
+//! Finds the backward edges and the loops of a graph.
 //!
-//! A loop is a strongly connected component. If it has one entry, its header, the edges that
-//! lead to the header from inside are backward; without them it falls apart, and what is left
-//! of loops in there is nested in it. If it has several entries (it is irreducible), the edges
-//! that a depth-first walk from these finds going back to where it came from are backward,
-//! and nothing is left to be nested.
+//! A loop is a strongly connected component. If it has one entry (its header), the edges from
+//! inside to the header are backward. Without them the component falls apart, and the loops that
+//! remain in it are nested in the loop. If it has several entries, it is irreducible: a depth-first
+//! walk from the entries finds the edges that return to the walk's own path; these are backward,
+//! and the loop has no nested loops.
 //!
 //! Nothing here recurses, and each level of nesting costs one walk over its edges.
 
 use super::table::Table;
 use super::{EdgeIx, LOOP_DEPTH, LoopIx, NodeIx};
 
-/// The bare graph.
+/// The graph without anything but its edges.
 pub(super) struct Shape {
-    /// Where each edge leads from and to.
+    /// The source and the target of each edge.
     pub(super) ends: Vec<(NodeIx, NodeIx)>,
     /// By node, in the order of the file.
     pub(super) out: Vec<Vec<EdgeIx>>,
     /// By node, in the order of the file.
     pub(super) into: Vec<Vec<EdgeIx>>,
-    /// Nodes that a walk can begin at, in order: entries, and others that no edge leads to.
+    /// Nodes at which a walk can begin, in order: entries, and others without inbound edges.
     pub(super) roots: Vec<NodeIx>,
 }
 
@@ -42,7 +42,7 @@ impl Shape {
         self.ends.get(edge.at()).map_or(NodeIx(0), |(_, to)| *to)
     }
 
-    /// Which nodes can be reached from these.
+    /// The nodes that can be reached from `from`.
     pub(super) fn reach(&self, from: &[NodeIx]) -> Table<bool> {
         let mut seen: Table<bool> = Table::of(self.out.len());
         let mut todo = from.to_vec();
@@ -56,7 +56,7 @@ impl Shape {
     }
 }
 
-/// What was found.
+/// The loops and backward edges of a graph.
 pub(super) struct Found {
     pub(super) loops: Vec<FoundLoop>,
     /// By edge.
@@ -73,7 +73,7 @@ pub(super) struct FoundLoop {
     pub(super) depth: u32,
     /// All of its nodes, those of inner loops included, in order.
     pub(super) nodes: Vec<NodeIx>,
-    /// Its nodes that edges from outside lead to, and roots, in order.
+    /// Its nodes with edges from outside, and roots, in order.
     pub(super) entries: Vec<NodeIx>,
 }
 
@@ -110,14 +110,14 @@ pub(super) fn find(shape: &Shape) -> Found {
 struct Search<'a> {
     shape: &'a Shape,
     found: Found,
-    /// The order in which the walk meets nodes, from 1.
+    /// The order in which the walk meets nodes, counted from 1.
     index: Table<u32>,
     low: Table<u32>,
     stacked: Table<bool>,
 }
 
 impl Search<'_> {
-    /// Whether an edge is still to be looked at inside this loop.
+    /// Whether an edge stays inside this loop and is not backward.
     fn inside(&self, edge: EdgeIx, around: Option<LoopIx>) -> bool {
         !self.found.backward.get(edge.at())
             && self.found.innermost.get(self.shape.to(edge).at()) == around
@@ -199,7 +199,7 @@ impl Search<'_> {
         component
     }
 
-    /// Adds a loop with these nodes.
+    /// Adds a loop of these nodes.
     fn add(&mut self, parent: Option<LoopIx>, nodes: Vec<NodeIx>) -> Option<LoopIx> {
         let at = u32::try_from(self.found.loops.len()).ok().map(LoopIx)?;
         let depth = parent
@@ -219,7 +219,7 @@ impl Search<'_> {
             })
             .collect();
         if entries.is_empty() {
-            // Nothing leads there, which is reported elsewhere.
+            // No edge leads into this component, which is reported elsewhere.
             entries.extend(nodes.first());
         }
         self.found.loops.push(FoundLoop {
@@ -231,7 +231,7 @@ impl Search<'_> {
         Some(at)
     }
 
-    /// Marks the backward edges of a loop. Gives back its nodes if loops may be left inside.
+    /// Marks the backward edges of a loop. Returns its nodes if they may contain further loops.
     fn open_up(&mut self, at: LoopIx) -> Option<Vec<NodeIx>> {
         let around = self.found.loops.get(at.at())?;
         match around.entries.as_slice() {
@@ -256,7 +256,7 @@ impl Search<'_> {
         }
     }
 
-    /// The edges of a loop that lead a walk from these nodes back onto its own path.
+    /// The edges of a loop by which a walk from `entries` returns to its own path.
     fn retreating(&self, at: LoopIx, entries: &[NodeIx]) -> Vec<EdgeIx> {
         let mut retreating = Vec::new();
         let mut met: Table<bool> = Table::of(self.shape.out.len());

@@ -1,6 +1,6 @@
-//! A workflow's graph, compiled: everything a step needs is a look-up away.
+//! The graph of a workflow, compiled: a step finds everything that it needs by a look-up.
 //!
-//! Numbers of nodes and edges derive from the definition alone, because stored triggers and
+//! The numbers of nodes and edges derive from the definition alone, because stored triggers and
 //! states name nodes by them.
 
 mod checks;
@@ -35,7 +35,7 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
-            /// As a position in a list.
+            /// The number as an index of a list.
             pub fn at(self) -> usize {
                 self.0 as usize
             }
@@ -48,11 +48,11 @@ index! {
     NodeIx
 }
 index! {
-    /// An edge, by its position in the file; those inside of a for-each after those around it.
+    /// An edge, by its position in the file; edges inside a for-each come after those around it.
     EdgeIx
 }
 index! {
-    /// A body: the nodes outside of every for-each, which is the root, or those inside of one.
+    /// A body: the nodes outside of every for-each (the root), or the nodes inside one for-each.
     BodyIx
 }
 index! {
@@ -77,105 +77,106 @@ pub struct Graph {
     pub(crate) loops: Vec<Loop>,
     pub(crate) bodies: Vec<Body>,
     pub(crate) options: Options,
-    /// Every node, behind those that lead to it. Found when first asked for.
+    /// Every node, after the nodes that lead to it. Computed at the first call.
     pub(crate) forward: OnceLock<Vec<NodeIx>>,
 }
 
-/// Nodes that run together in a scope, and the edges between them.
+/// The nodes that run together in a scope, and the edges between them.
 #[derive(Debug)]
 pub struct Body {
-    /// The for-each that they are inside of; none for the root.
+    /// The for-each that contains the body; none for the root.
     pub container: Option<NodeIx>,
-    /// The body that the for-each is in.
+    /// The body that contains the for-each.
     pub parent: Option<BodyIx>,
-    /// Where it begins.
+    /// The nodes at which the body begins.
     pub entries: Vec<NodeIx>,
-    /// What it results in. None: `null`.
+    /// The output of the body. `None`: `null`.
     pub output: Option<Template>,
-    /// Nodes without inbound edges that are no entries either.
+    /// Nodes without inbound edges that are not entries.
     pub(crate) passed_over: Vec<NodeIx>,
 }
 
-/// What is to be known about one node.
+/// The compiled form of one node.
 #[derive(Debug)]
 pub struct Plan {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The action of the node.
     pub kind: PlanKind,
-    /// The body that it is in.
+    /// The body that contains the node.
     pub body: BodyIx,
-    /// Whether its body begins with it.
+    /// Whether the body begins with this node.
     pub entry: bool,
-    /// What it gets, if that is not the output of what came before.
+    /// The template of its input. `None`: the output of the nodes before it.
     pub input: Option<Template>,
-    /// When it runs, if several edges lead to it.
+    /// When the node runs, if it has several inbound edges.
     pub join: Join,
-    /// Take only the first edge whose condition is true.
+    /// Whether only the first edge whose condition is true is taken.
     pub first: bool,
-    /// Whether and how it is tried again.
+    /// How failures are tried again.
     pub retry: Option<Retry>,
-    /// How long one execution may take.
+    /// The time limit of one execution, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// How long it may take over all attempts.
+    /// The time limit over all attempts, in milliseconds.
     pub total_timeout_ms: Option<u64>,
-    /// How long it may be suspended at a time.
+    /// The time limit of one suspension, in milliseconds.
     pub wait_timeout_ms: Option<u64>,
-    /// What a failure that is not tried again does.
+    /// How a failure is treated that is not tried again.
     pub on_error: OnError,
-    /// Whether it runs several times.
+    /// How often the node repeats.
     pub repeat: Option<Repeat>,
     /// The critical section that it runs in.
     pub mutex: Option<MutexIx>,
-    /// Its triggers are claimed before those with less.
+    /// Triggers with a higher priority are claimed first.
     pub priority: i32,
-    /// Which consumer executes its triggers. None: by their type.
+    /// The consumer that executes the node's triggers. `None`: by the type of the trigger.
     pub route: Option<String>,
-    /// The node that undoes it.
+    /// The node that undoes this node.
     pub compensate: Option<NodeIx>,
-    /// The edges that lead to it, backward ones excepted, in the order of the file.
+    /// The inbound edges without the backward ones, in the order of the file.
     pub inbound: Vec<EdgeIx>,
-    /// The backward edges that lead to it, in the order of the file.
+    /// The backward inbound edges, in the order of the file.
     pub reentries: Vec<EdgeIx>,
-    /// The edges that leave it, in the order of the file.
+    /// The outbound edges, in the order of the file.
     pub outbound: Vec<EdgeIx>,
-    /// The ports that edges leave it by, by name.
+    /// The ports with outbound edges, by name.
     pub ports: Vec<Port>,
-    /// The innermost loop that it is in.
+    /// The innermost loop that contains the node.
     pub innermost: Option<LoopIx>,
-    /// Whether its default input is an object of outputs by node name: it is a join that
+    /// Whether the default input is an object of outputs by node name: the node is a join that
     /// waits for several nodes.
     pub gathers: bool,
-    /// Whether an expression names its output, so that the state keeps its latest run.
+    /// Whether an expression names the node's output, so that the state keeps its latest execution.
     pub named: bool,
-    /// Whether an expression names the link that resumes it, so that the state counts its visits.
+    /// Whether an expression names the link that resumes the node, so that the state counts its
+    /// visits.
     pub linked: bool,
-    /// What the conditions of its outbound edges need, and `repeat`.
+    /// The values that the conditions of its outbound edges and `repeat` need.
     pub needs: Needs,
-    /// For `race`: the nodes from which a way leads to it in the same round. Found when first
-    /// asked for.
+    /// For `race`: the nodes from which a path leads to this node in the same round. Computed at
+    /// the first call.
     pub(crate) race_losers: OnceLock<NodeSet>,
 }
 
-/// What a node does.
+/// The action of a node.
 #[derive(Debug)]
 pub enum PlanKind {
     /// Runs a node type of a plugin.
     Use {
-        /// Which.
+        /// The node type.
         node_type: UseRef,
         /// Its configuration.
         with: Template,
     },
     /// Runs its body for each item of a list.
     ForEach {
-        /// The list, made in the scope that the node is in.
+        /// The list, rendered in the scope of the node.
         list: Template,
-        /// How many items are worked on at the same time.
+        /// How many items are processed at the same time.
         concurrency: u32,
-        /// What an item that fails does.
+        /// How a failed item affects the for-each.
         on_item_error: OnItemError,
-        /// What is done for each item.
+        /// The body that runs for each item.
         body: BodyIx,
     },
     /// Runs another workflow as a child.
@@ -183,22 +184,22 @@ pub enum PlanKind {
         /// Its name.
         name: String,
     },
-    /// Waits: for a duration, or until an instant.
+    /// Waits for a duration or until an instant.
     Wait(Template),
     /// Waits for a stimulus.
     Event {
         /// Its name.
         name: Template,
-        /// What its `match` has to equal.
+        /// The value that the stimulus's match has to equal.
         matches: Template,
-        /// Its correlation id, if it has to have one.
+        /// The correlation id, if the stimulus needs one.
         correlation: Option<Template>,
     },
-    /// Assigns variables, each seeing the values from before the node.
+    /// Assigns variables. Each template sees the values from before the node.
     Set(Vec<(String, Template)>),
-    /// Ends this branch, or the whole run.
+    /// Ends its branch or the whole run.
     End {
-        /// Cancel whatever else is going on, and complete.
+        /// Whether the node cancels all other executions and completes the run.
         terminate: bool,
         /// The output of the run, in place of the workflow's own.
         output: Option<Template>,
@@ -207,14 +208,14 @@ pub enum PlanKind {
     Fail(Template),
 }
 
-/// How often one node runs.
+/// How often a node repeats.
 #[derive(Debug)]
 pub struct Repeat {
-    /// Executions in total.
+    /// The number of executions in total.
     pub max: Option<u32>,
-    /// From when one execution is to start to when the next is.
+    /// The interval between the planned starts of two executions, in milliseconds.
     pub every_ms: Option<u64>,
-    /// It ends once this is true; its own output is there.
+    /// The repetition ends once this is true. The condition sees the node's own output.
     pub until: Option<Condition>,
 }
 
@@ -223,41 +224,41 @@ pub struct Repeat {
 pub struct Port {
     /// The port's name.
     pub name: String,
-    /// In the order of the file.
+    /// The edges, in the order of the file.
     pub edges: Vec<EdgeIx>,
 }
 
 /// One edge.
 #[derive(Debug)]
 pub struct Edge {
-    /// Its name.
+    /// The edge's name.
     pub id: String,
-    /// The node it leaves.
+    /// Its source node.
     pub from: NodeIx,
-    /// The node it leads to.
+    /// Its target node.
     pub to: NodeIx,
     /// Its position among the ports of `from`.
     pub port: u32,
-    /// When it is taken, given that its port was.
+    /// The condition under which it is taken once its port is taken.
     pub when: When,
-    /// Whether it goes back to an earlier node of a loop.
+    /// Whether it returns to an earlier node of a loop.
     pub backward: bool,
     /// Its position in `inbound` or, if it is a backward edge, in `reentries` of `to`.
     pub slot: u32,
     /// The outermost loop that it leaves.
     pub leaves: Option<LoopIx>,
-    /// The loop with several entries that it enters.
+    /// The loop with several entries that the edge enters.
     pub enters: Option<LoopIx>,
 }
 
-/// When an edge is taken, given that its port was.
+/// When an edge is taken once its port is taken.
 #[derive(Debug)]
 pub enum When {
     /// Always.
     Always,
-    /// If this is true.
+    /// If the condition is true.
     If(Condition),
-    /// If no other edge of the same port was.
+    /// If no other edge of the same port is taken.
     Else,
 }
 
@@ -266,19 +267,19 @@ pub enum When {
 pub struct Loop {
     /// The loop around it.
     pub parent: Option<LoopIx>,
-    /// How many loops are around it.
+    /// The number of loops around it.
     pub depth: u32,
-    /// Edges that leave this loop, and stay inside the loop around it.
+    /// Edges that leave this loop and stay inside the loop around it.
     pub exits: Vec<EdgeIx>,
-    /// If it has several entries: how many decisions arrive from outside in one activation.
-    /// Such a loop has no loops inside.
+    /// For a loop with several entries: how many decisions arrive from outside in one activation.
+    /// Such a loop has no nested loops.
     pub arrivals: Option<u32>,
-    /// If it has several entries: its nodes that have a join.
+    /// For a loop with several entries: its nodes that have a join.
     pub joins: Vec<NodeIx>,
 }
 
 impl Loop {
-    /// Whether so many arrivals may wait for others of their round.
+    /// Whether this number of arrivals is within the limit of decisions that may wait.
     pub(crate) fn bears(&self, arrived: u32) -> bool {
         let rounds = u32::try_from(limits::WAITING_DECISIONS).unwrap_or(u32::MAX);
         arrived <= self.arrivals.unwrap_or_default().saturating_mul(rounds)
@@ -286,12 +287,12 @@ impl Loop {
 }
 
 impl Graph {
-    /// Compiles a definition. `raw` says which top-level properties of a node type's
-    /// configuration are passed as written, with no expressions in them.
+    /// Compiles a definition. `raw` names the top-level properties of a node type's configuration
+    /// that are passed as written, without expressions.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the graph and its expressions, by place.
+    /// All mistakes in the graph and its expressions, by place.
     pub fn compile(
         definition: &Definition,
         raw: &dyn Fn(&UseRef) -> Vec<String>,
@@ -304,7 +305,7 @@ impl Graph {
         self.nodes.get(node.at())
     }
 
-    /// The node of this name.
+    /// The node with this name.
     pub fn find(&self, name: &str) -> Option<NodeIx> {
         let at = self
             .nodes
@@ -344,7 +345,7 @@ impl Graph {
         self.bodies.get(body.at())
     }
 
-    /// The body of a for-each; the root if the node is none.
+    /// The body of a for-each; the root for any other node.
     pub fn body_of(&self, node: NodeIx) -> BodyIx {
         match self.node(node).map(|plan| &plan.kind) {
             Some(PlanKind::ForEach { body, .. }) => *body,
@@ -357,18 +358,18 @@ impl Graph {
         self.node(node)?.mutex
     }
 
-    /// Where a run begins.
+    /// The nodes at which a run begins.
     pub fn entries(&self) -> &[NodeIx] {
         self.body(BodyIx::ROOT)
             .map_or(&[], |body| body.entries.as_slice())
     }
 
-    /// What a run results in. None: `null`.
+    /// The output of a run. `None`: `null`.
     pub fn output(&self) -> Option<&Template> {
         self.body(BodyIx::ROOT)?.output.as_ref()
     }
 
-    /// How runs of it behave.
+    /// The options of its runs.
     pub fn options(&self) -> &Options {
         &self.options
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with bodies, critical sections, repetition and compensation.
+//! Finds mistakes in bodies, critical sections, repetition and compensation.
 
 use windlass_model::definition::{NodeKind, OnError};
 use windlass_model::{Diagnostic, Place};
@@ -7,7 +7,7 @@ use super::BodyIx;
 use super::flat::{Flat, FlatNode};
 use crate::codes;
 
-/// Nodes whose names others have already.
+/// Nodes whose name another node has already.
 pub(super) fn doubled(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let doubled = flat.doubled.iter();
     doubled
@@ -19,7 +19,7 @@ pub(super) fn doubled(flat: &Flat<'_>) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// What is wrong with nodes, given where they are.
+/// The mistakes in nodes that depend on their position.
 pub(super) fn of_nodes(flat: &Flat<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for node in &flat.nodes {
@@ -47,7 +47,7 @@ fn repeat(node: &FlatNode<'_>) -> Option<Diagnostic> {
     )
 }
 
-/// A node that waits for a section which the for-each around it is in waits for ever.
+/// A node that waits for a critical section held by the for-each around it waits for ever.
 fn mutex(flat: &Flat<'_>, node: &FlatNode<'_>) -> Option<Diagnostic> {
     let key = node.node.mutex.as_deref()?;
     let around = flat.around(node.body).filter_map(|body| flat.body(body));
@@ -88,7 +88,7 @@ fn compensate(flat: &Flat<'_>, node: &FlatNode<'_>) -> Option<Diagnostic> {
     Some(diagnostic)
 }
 
-/// A node that undoes another is reached by nothing else, and ends nothing.
+/// A compensating node is reached by no edge, and cannot end the run.
 fn compensating(flat: &Flat<'_>, node: &FlatNode<'_>) -> Option<Diagnostic> {
     let wired = flat.edges.iter().any(|edge| {
         (edge.edge.from == node.name || edge.edge.to == node.name) && edge.body == node.body

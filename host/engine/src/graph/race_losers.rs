@@ -1,4 +1,4 @@
-//! From which nodes a node can be reached in one round.
+//! The nodes from which a node can be reached in one round.
 
 use super::{EdgeIx, Graph, LoopIx, NodeIx};
 
@@ -11,14 +11,14 @@ impl NodeSet {
         Self(vec![0; len.div_ceil(64)].into())
     }
 
-    /// Whether a node is in it.
+    /// Whether the set contains a node.
     pub(crate) fn contains(&self, node: NodeIx) -> bool {
         self.0
             .get(node.at() / 64)
             .is_some_and(|word| word >> (node.at() % 64) & 1 == 1)
     }
 
-    /// Adds a node. Says whether it is new.
+    /// Adds a node. Returns whether it is new.
     fn insert(&mut self, node: NodeIx) -> bool {
         let Some(word) = self.0.get_mut(node.at() / 64) else {
             return false;
@@ -30,8 +30,8 @@ impl NodeSet {
 }
 
 impl Graph {
-    /// The nodes from which a way leads to this one in the same round: over any edge but the
-    /// backward ones of the loops that it is in.
+    /// The nodes from which a path leads to this node in the same round: over all edges except the
+    /// backward edges of the loops that contain it.
     pub(crate) fn race_losers(&self, node: NodeIx) -> Option<&NodeSet> {
         let plan = self.node(node)?;
         Some(
@@ -40,14 +40,14 @@ impl Graph {
         )
     }
 
-    /// As [`Graph::race_losers`], over those edges only that let something through.
+    /// As [`Graph::race_losers`], only over edges for which `passes` is true.
     pub(crate) fn upstream(&self, node: NodeIx, passes: &dyn Fn(EdgeIx) -> bool) -> NodeSet {
         let around: Vec<_> = self.loops_of(node).collect();
         let mut race_losers = NodeSet::of(self.nodes.len());
         let mut todo = vec![node];
         while let Some(at) = todo.pop() {
             let Some(plan) = self.node(at) else { continue };
-            // A backward edge belongs to the innermost loop of the node that it leads to.
+            // A backward edge belongs to the innermost loop of its target.
             let next_round = plan.innermost.is_some_and(|at| around.contains(&at));
             let backward = if next_round {
                 &[]
@@ -69,7 +69,7 @@ impl Graph {
         race_losers
     }
 
-    /// Every node, behind all those from which forward edges lead to it.
+    /// All nodes. Each comes after the nodes from which forward edges lead to it.
     pub(crate) fn forward(&self) -> &[NodeIx] {
         self.forward.get_or_init(|| {
             let forward = |edge: &&EdgeIx| self.edge(**edge).is_some_and(|edge| !edge.backward);
@@ -99,8 +99,8 @@ impl Graph {
         })
     }
 
-    /// By loop: the outermost loop around it, itself included, that a node is not in; none if
-    /// the node is in it.
+    /// By loop: the outermost loop, counting the loop itself and those around it, that does not
+    /// contain the node; none if the loop contains the node.
     pub(crate) fn loops_without(&self, node: NodeIx) -> Vec<Option<LoopIx>> {
         let around: Vec<_> = self.loops_of(node).collect();
         let mut outermost: Vec<Option<LoopIx>> = Vec::with_capacity(self.loops.len());

@@ -1,6 +1,6 @@
-//! A list by small numbers that has a value for every one of them.
+//! A list by small numbers that has a value for every number.
 
-/// What was never set is the default.
+/// A value that was never set is the default.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table<T>(Vec<T>);
 

@@ -1,8 +1,8 @@
-//! What a workflow may do and its author may not expect: nodes that wait in a critical section.
+//! Warns of behaviour that the author may not expect: nodes that wait in a critical section.
 //!
-//! A node is in its section while it waits for an event, a moment, a person or another workflow.
-//! The other nodes with that key do nothing meanwhile. That can be what is meant, so it is no
-//! mistake.
+//! A node holds its section while it waits for an event, an instant, a person or another workflow.
+//! The other nodes with that key wait meanwhile. An author may intend this, so it is a warning and
+//! not an error.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use windlass_model::{Diagnostic, Place};
 use super::flat::{Flat, FlatNode};
 use crate::codes;
 
-/// A wait that is known to be over after this time is not worth a warning.
+/// A wait that surely ends within this time gives no warning.
 const LONG_WAIT_MS: u64 = 60_000;
 
-/// How many of the nodes that are held up a message names.
+/// How many of the delayed nodes a message names.
 const NAMED: usize = 5;
 
-/// How many warnings one workflow brings at most.
+/// The limit of warnings for one workflow.
 const MOST: usize = 100;
 
-/// Nodes that may wait long in a critical section for which others may wait; at most
-/// 100. `suspends` says which node types of plugins wait for something outside.
+/// Nodes that may wait long in a critical section that other nodes may need; at most 100 warnings.
+/// `suspends` tells which node types of plugins wait for an external event.
 pub fn warnings(definition: &Definition, suspends: &dyn Fn(&UseRef) -> bool) -> Vec<Diagnostic> {
     let flat = Flat::of(definition);
     let mut sections: BTreeMap<&str, Vec<&FlatNode<'_>>> = BTreeMap::new();
@@ -85,7 +85,7 @@ fn warning(
     )
 }
 
-/// Whether several executions of one node can be there at the same time.
+/// Whether several executions of one node can be open at the same time.
 fn repeats(flat: &Flat<'_>, node: &FlatNode<'_>) -> bool {
     let around = flat.around(node.body).filter_map(|body| flat.body(body));
     let mut containers = around.filter_map(|body| flat.find(body.container?));
@@ -96,15 +96,15 @@ fn repeats(flat: &Flat<'_>, node: &FlatNode<'_>) -> bool {
         })
 }
 
-/// What a node waits for.
+/// The wait of a node.
 #[derive(Clone)]
 struct Wait<'a> {
     what: String,
-    /// The node in its body that does.
+    /// The node in its body that waits.
     inside: Option<&'a str>,
 }
 
-/// By name, the nodes that may wait for long, themselves or inside of their bodies.
+/// By name, the nodes that may wait for long, themselves or in their bodies.
 fn waits<'a>(flat: &Flat<'a>, suspends: &dyn Fn(&UseRef) -> bool) -> BTreeMap<&'a str, Wait<'a>> {
     let mut waits = BTreeMap::new();
     for node in &flat.nodes {
@@ -127,12 +127,12 @@ fn waits<'a>(flat: &Flat<'a>, suspends: &dyn Fn(&UseRef) -> bool) -> BTreeMap<&'
     waits
 }
 
-/// Whether a bound is so short that what it bounds holds up no one for long.
+/// Whether a time limit is so short that the wait delays other nodes only briefly.
 fn is_short(ms: Option<u64>) -> bool {
     ms.is_some_and(|ms| ms < LONG_WAIT_MS)
 }
 
-/// What a node itself waits for, if that may take long.
+/// The reason why a node itself may wait for long.
 fn of_node(node: &Node, suspends: &dyn Fn(&UseRef) -> bool) -> Option<String> {
     if is_short(node.total_timeout_ms) {
         return None;

@@ -1,8 +1,8 @@
-//! An open run as the opaque part of its trigger row.
+//! An open execution as the opaque part of its trigger row.
 //!
-//! A row has columns of its own for most of it; what is left is a byte of flags and what they
-//! announce. An entry of a run needs no bytes at all. What came with version 2 has a second
-//! byte of flags, and is only written where there is some of it.
+//! Most of it has columns of its own in the row. The rest is a byte of flags and the values that
+//! the flags announce. An entry of a run needs no bytes. The values of version 2 have a second byte
+//! of flags, which is written only if there are such values.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -31,18 +31,18 @@ const ROUND: u8 = 1 << 3;
 const COLLECT: u8 = 1 << 4;
 const INPUT: u8 = 1 << 5;
 
-/// The columns of a trigger row that an open run is made of, besides its detail.
+/// The columns of a trigger row from which an open execution is made, besides its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenRow {
     /// Its sequence number.
     pub seq: Seq,
     /// The position of the target node.
     pub node: u32,
-    /// What brought it about.
+    /// The type of the trigger.
     pub kind: TriggerType,
-    /// From 1.
+    /// The attempt, from 1.
     pub attempt: u32,
-    /// Epoch milliseconds.
+    /// The due time, in epoch milliseconds.
     pub due_ms: i64,
 }
 
@@ -59,7 +59,7 @@ enum WireBody {
 }
 
 impl Open {
-    /// What the columns of the trigger row do not say.
+    /// Encodes the values that have no column in the trigger row.
     pub fn encode_detail(&self) -> Vec<u8> {
         let mut flags = 0;
         let mut set = |flag: u8, on: bool| flags |= if on { flag } else { 0 };
@@ -127,11 +127,11 @@ impl Open {
         bytes
     }
 
-    /// The open run that a trigger row stands for.
+    /// The open execution of a trigger row.
     ///
     /// # Errors
     ///
-    /// The bytes are damaged, of an unknown version, or of a run of another graph.
+    /// The bytes are damaged, of an unknown version, or from a run of another graph.
     pub fn decode_detail(graph: &Graph, row: OpenRow, detail: &[u8]) -> Result<Self, Corrupt> {
         let open = Self::read_detail(row, detail)?;
         let nodes = open.from.iter().map(|(node, _)| *node).chain([open.node]);
@@ -143,8 +143,8 @@ impl Open {
         Ok(open)
     }
 
-    /// As [`Open::decode_detail`], for those who only look: the nodes and the edge that it names
-    /// may not exist.
+    /// As [`Open::decode_detail`], for read-only use: the nodes and the edge that it names may not
+    /// exist.
     ///
     /// # Errors
     ///
@@ -195,8 +195,8 @@ fn corrupt(reason: &'static str) -> Corrupt {
 }
 
 fn put(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
-    // Writing to memory cannot fail, and postcard refuses none of the types above. Should it
-    // do so all the same, empty bytes stand out as a row that leads nowhere.
+    // Writing to memory cannot fail, and postcard supports all of the types above. If encoding
+    // failed all the same, the bytes would be empty, and the row would visibly lead to no node.
     postcard::to_extend(value, bytes).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
-//! The head as bytes: a version, and what differs from nothing.
+//! Encodes the head: a version, and the values that differ from an empty state.
 //!
-//! What came with version 2 follows the rest, and is only written where there is some of it. A
-//! scope other than the root is written by itself, much like the head.
+//! The values of version 2 follow the rest and are written only if there are any. A scope other
+//! than the root is encoded by itself, much like the head.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,19 +18,19 @@ use crate::graph::{EdgeIx, Graph, LoopIx, NodeIx};
 
 const FIRST_VERSION: u8 = 1;
 const VERSION: u8 = 2;
-/// Of a run that ended without completing.
+/// The version of a run that ended without completing.
 const REMAINS: u8 = 3;
-/// Of a run whose visits are counted.
+/// The version of a run whose visits are counted.
 const VISITS: u8 = 4;
 
-/// What a row beside the head is, after its version.
+/// The kind of a row beside the head: the byte after its version.
 const SCOPE: u8 = 0;
 const LEDGER: u8 = 1;
 const WAITING: u8 = 2;
-/// A scope, and the visits in it.
+/// A scope with visits.
 const VISITED_SCOPE: u8 = 3;
 
-/// What came with version 4.
+/// The values of version 4.
 type WireVisits = Vec<(NodeIx, Visits)>;
 
 #[derive(Serialize, Deserialize)]
@@ -48,7 +48,7 @@ struct Wire {
     loops: Vec<(LoopIx, Looping)>,
 }
 
-/// What came with version 2.
+/// The values of version 2.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct WireMore {
     numbered: u64,
@@ -59,7 +59,7 @@ struct WireMore {
     undoing: Option<Undoing>,
 }
 
-/// What came with version 3.
+/// The values of version 3.
 #[derive(Default, Serialize, Deserialize)]
 struct WireRemains {
     open: Vec<WireQueued>,
@@ -94,7 +94,7 @@ struct WireListing {
     next: u32,
 }
 
-/// A run that waits for a critical section, as its trigger row would be.
+/// A node run that waits for a critical section, in the form of a trigger row.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct WireQueued {
     seq: Seq,
@@ -105,7 +105,7 @@ struct WireQueued {
 }
 
 impl RunState {
-    /// The head as bytes: without [`RunState::open`] and the scopes other than the root.
+    /// Encodes the head: the state without [`RunState::open`] and the scopes other than the root.
     pub fn encode(&self) -> Vec<u8> {
         let mut near = Near::default();
         let wire = Wire {
@@ -128,13 +128,13 @@ impl RunState {
             undoing: self.undoing.clone(),
             ..WireMore::default()
         };
-        // Of a run that is over nothing is undone any more, and no page is stored.
+        // A run that is over undoes no more nodes and stores no pages.
         if !self.status.is_final() {
             more.ledger = shrink_entries(self.ledger.tail(), &mut near);
             more.pages.clone_from(&self.ledger.pages);
         }
-        // Writing to memory cannot fail, and `Wire` has nothing that postcard refuses. Should
-        // it do so all the same, empty bytes are refused by `decode`.
+        // Writing to memory cannot fail, and postcard supports all types in `Wire`. If encoding
+        // failed all the same, `decode` would refuse the empty bytes.
         let mut bytes = Vec::with_capacity(64);
         let version = if !self.root.visits.is_empty() {
             VISITS
@@ -165,7 +165,7 @@ impl RunState {
         postcard::to_extend(&visits(&self.root), bytes).unwrap_or_default()
     }
 
-    /// A scope or a page as bytes; none if there is no such.
+    /// Encodes a scope or a page; none if it does not exist.
     pub(super) fn encode_scope(&self, no: ScopeNo) -> Option<Vec<u8>> {
         let mut near = Near::default();
         let mut bytes = Vec::with_capacity(32);
@@ -199,13 +199,12 @@ impl RunState {
         Some(postcard::to_extend(&visits(&scope.local), bytes).unwrap_or_default())
     }
 
-    /// The state that these bytes are, with nothing open yet: its head, and what
-    /// [`RunState::drain_scopes`] gave for the scopes and pages that are stored, in the order of
-    /// their numbers.
+    /// Decodes a state, with no open executions yet, from its head and from the stored scopes and
+    /// pages that [`RunState::drain_scopes`] returned, in the order of their numbers.
     ///
     /// # Errors
     ///
-    /// The bytes are damaged, of an unknown version, or of the run of another graph.
+    /// The bytes are damaged, of an unknown version, or from a run of another graph.
     pub fn decode<'a>(
         graph: &Graph,
         head: &[u8],
@@ -412,10 +411,10 @@ fn grow_visits(graph: &Graph, visited: WireVisits) -> Result<BTreeMap<NodeIx, Vi
     Ok(visited.into_iter().collect())
 }
 
-/// The lists of a scope whose items are being worked on, and what waits there for a critical
-/// section, each as its trigger and its node.
+/// The active lists of a scope, and the node runs that wait there for a critical section, each as
+/// its trigger and its node.
 pub(super) struct Standing {
-    /// The scope around it, and the place of the item; none for the root.
+    /// The scope around it, and the index of the item; none for the root.
     pub(super) item: Option<(ScopeNo, u32)>,
     pub(super) lists: Vec<(Seq, NodeIx)>,
     pub(super) queued: Vec<(Seq, NodeIx)>,
@@ -432,13 +431,13 @@ impl Standing {
         }
     }
 
-    /// That of the root scope.
+    /// Reads the root scope.
     pub(super) fn of_head(head: &[u8]) -> Result<Self, Corrupt> {
         let (_, more, _, _) = read_head(head)?;
         Ok(Self::of(None, &more.lists, &more.queued))
     }
 
-    /// That of another scope; none if the row is something else.
+    /// Reads another scope; none if the row is not a scope.
     pub(super) fn of_row(row: &[u8]) -> Result<Option<Self>, Corrupt> {
         let [VERSION, kind @ (SCOPE | VISITED_SCOPE), bytes @ ..] = row else {
             return Ok(None);

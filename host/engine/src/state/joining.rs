@@ -1,7 +1,8 @@
-//! Joins in the middle of a round, and what they are stored as.
+//! Joins in the middle of a round, and their stored form.
 //!
-//! Numbers of run records are written as differences from the one before, since those of one
-//! run lie close together: a join over a hundred branches then costs a few hundred bytes.
+//! Numbers of execution records are written as differences from the number before, since the
+//! numbers of one run lie close together: a join over a hundred branches then costs a few hundred
+//! bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,22 +18,22 @@ use crate::graph::NodeIx;
 pub(crate) struct Joining {
     /// One for each inbound forward edge.
     pub(crate) slots: Vec<Slot>,
-    /// How many slots have a decision waiting.
+    /// How many slots have a waiting decision.
     pub(crate) filled: u32,
-    /// In how many of those the one that waits longest is a taken edge.
+    /// In how many of those slots the oldest decision is a taken edge.
     pub(crate) taken: u32,
     /// How many slots owe a decision.
     pub(crate) owing: u32,
 }
 
-/// What is known of one inbound edge, relative to the rounds of its join that are over.
+/// The decisions of one inbound edge, relative to the rounds of its join that are over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Slot {
     /// Decisions still to come that belong to rounds which closed without them.
     pub(crate) owed: u32,
-    /// The decision that waits longest. Never together with `owed`.
+    /// The oldest waiting decision. Never set while `owed` is above 0.
     pub(crate) head: Option<Decision>,
-    /// Those behind it.
+    /// The decisions behind `head`.
     pub(crate) rest: Queue,
 }
 
@@ -45,7 +46,7 @@ impl Joining {
         }
     }
 
-    /// The pages of its edges, with the positions of these.
+    /// The pages of its edges, each with the position of its edge.
     pub(super) fn pages(&self) -> impl Iterator<Item = (ScopeNo, u32)> {
         let slots = (0..).zip(&self.slots);
         slots.flat_map(|(at, slot)| slot.rest.parts().1.iter().map(move |page| (*page, at)))
@@ -53,7 +54,7 @@ impl Joining {
 }
 
 impl RunState {
-    /// Puts away what waits at one edge of a join, if there is much of it.
+    /// Moves waiting decisions of one edge into a page if there are many.
     pub(crate) fn put_away(&mut self, scope: ScopeNo, node: NodeIx, slot: u32) {
         let local = self.peek(scope);
         let joining = local.and_then(|local| local.joins.get(&node));
@@ -70,13 +71,13 @@ impl RunState {
         }
     }
 
-    /// A page that is not needed any more.
+    /// Deletes a page.
     pub(crate) fn drop_page(&mut self, page: ScopeNo) {
         self.pages.remove(&page);
         self.changes.entry(page).or_insert(false);
     }
 
-    /// The joins of a scope that goes.
+    /// Deletes the joins of a scope that is closed.
     pub(crate) fn drop_joins(&mut self, scope: ScopeNo) {
         let joins = self
             .quietly(scope)
@@ -88,7 +89,7 @@ impl RunState {
         }
     }
 
-    /// What is in a page.
+    /// The decisions in a page.
     pub(super) fn page(&self, page: ScopeNo) -> Option<Vec<Option<i64>>> {
         let (scope, node, slot) = self.pages.get(&page)?;
         let joining = self.peek(*scope)?.joins.get(node)?;
@@ -112,14 +113,14 @@ enum WireKind {
     Dead,
     Taken(i64),
     Waiting(Vec<Option<i64>>),
-    /// Since version 2: what waits before the pages, the pages, and what waits behind them.
+    /// Since version 2: the decisions before the pages, the pages, and the decisions behind them.
     Paged(Vec<Option<i64>>, Vec<ScopeNo>, Vec<Option<i64>>),
 }
 
-/// Pages that were read.
+/// Decoded pages.
 pub(super) type Pages = BTreeMap<ScopeNo, Vec<Option<i64>>>;
 
-/// Turns run numbers into differences and back.
+/// Converts record numbers to differences and back.
 #[derive(Default)]
 pub(super) struct Near(i64);
 

@@ -1,22 +1,22 @@
-//! A run that goes to another store: records of executions have other numbers there.
+//! Prepares the state of a run for another store, where execution records have other numbers.
 //!
-//! Everything else that a state names (nodes, edges, sequence numbers, scopes) is its own, and
-//! stays as it is.
+//! All other names in a state (nodes, edges, sequence numbers, scopes) belong to the run and stay
+//! the same.
 
 use windlass_model::{ExecutionNo, ScopeNo};
 
 use super::{Corrupt, Decision, Local, Open, RunState};
 
-/// The new number of a record; none if there is no such record.
+/// The new number of a record; none if the record does not exist.
 type Renumber<'a> = dyn FnMut(ExecutionNo) -> Option<ExecutionNo> + 'a;
 
 impl RunState {
-    /// Gives the records that the state names their new numbers. What is open is not looked at:
-    /// that is what trigger rows say, each by itself ([`Open::renumber`]).
+    /// Renumbers the execution records in the state. Open executions are not renumbered here: each
+    /// trigger row is renumbered by itself ([`Open::renumber`]).
     ///
     /// # Errors
     ///
-    /// It names a record that has no new number.
+    /// The state names a record that has no new number.
     pub fn renumber(&mut self, to: &mut Renumber<'_>) -> Result<(), Corrupt> {
         optional(&mut self.output, to)?;
         self.root.renumber(to)?;
@@ -34,7 +34,7 @@ impl RunState {
             .try_for_each(|open| open.renumber(to))
     }
 
-    /// A scope other than the root, or a page, as it is stored; none if there is no such.
+    /// A scope other than the root, or a page, in its stored form; none if it does not exist.
     pub fn stored_scope(&self, no: ScopeNo) -> Option<Vec<u8>> {
         self.encode_scope(no)
     }
@@ -63,7 +63,7 @@ impl Local {
 }
 
 impl Open {
-    /// Gives the records that it names their new numbers.
+    /// Renumbers the execution records of this open execution.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! Decisions of one edge that wait for the others of its join.
+//! Decisions of one edge that wait for the other edges of their join.
 //!
-//! There may be many, and a head that had all of them would cost as much with every step. So
-//! the head has some from the front and some from the back, and those between are in pages
-//! that are stored like scopes: each is written once and removed once.
+//! There may be many decisions, and a head with all of them would make every step expensive. So the
+//! head contains only the first and the last of them. The others are in pages that are stored like
+//! scopes: each page is written once and removed once.
 
 use std::collections::VecDeque;
 
@@ -17,14 +17,14 @@ pub(crate) const PAGE: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Queue {
     all: VecDeque<Decision>,
-    /// How many there are before the first page. Some, if there is a page.
+    /// The number of decisions before the first page. Above 0 if there is a page.
     front: usize,
-    /// The pages of [`PAGE`] decisions each, the first to come first.
+    /// The pages of [`PAGE`] decisions each, oldest first.
     pages: VecDeque<ScopeNo>,
 }
 
 impl Queue {
-    /// One that was stored; none if its parts do not fit together.
+    /// Restores a stored queue; none if its parts do not fit together.
     pub(crate) fn of(
         all: VecDeque<Decision>,
         front: usize,
@@ -55,13 +55,13 @@ impl Queue {
         self.all.push_back(decision);
     }
 
-    /// Whether so many are behind the pages that some should go into one.
+    /// Whether there are enough decisions behind the pages to fill another page.
     pub(crate) fn is_long(&self) -> bool {
         let most = if self.pages.is_empty() { 2 } else { 1 };
         self.back() >= most * PAGE
     }
 
-    /// Puts the last ones into a page.
+    /// Moves the last decisions into a page.
     pub(crate) fn put_away(&mut self, page: ScopeNo) {
         if self.pages.is_empty() {
             self.front = self.all.len().saturating_sub(PAGE);
@@ -69,7 +69,7 @@ impl Queue {
         self.pages.push_back(page);
     }
 
-    /// The first, and the page that is not needed any more because of that.
+    /// Removes the oldest decision. Also returns the page that is no longer needed afterwards.
     pub(crate) fn pop(&mut self) -> (Option<Decision>, Option<ScopeNo>) {
         let first = self.all.pop_front();
         let mut unneeded = None;
@@ -83,7 +83,7 @@ impl Queue {
         (first, unneeded)
     }
 
-    /// What is before the pages, the pages, and what is behind them.
+    /// The decisions before the pages, the pages, and the decisions behind them.
     pub(crate) fn parts(
         &self,
     ) -> (
@@ -96,7 +96,7 @@ impl Queue {
         (front, &self.pages, self.all.iter().skip(back))
     }
 
-    /// What is in a page.
+    /// The decisions in a page.
     pub(crate) fn page(&self, page: ScopeNo) -> impl Iterator<Item = &Decision> {
         let at = self.pages.iter().position(|known| *known == page);
         let skip = self.front + at.unwrap_or_default() * PAGE;

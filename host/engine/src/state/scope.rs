@@ -1,8 +1,8 @@
-//! Scopes: the root, and one for each item of a for-each that is being worked on.
+//! Scopes: the root, and one for each item of a for-each in progress.
 //!
-//! Every scope has joins, loops and latest runs of its own. The root's are in the head. Each
-//! other scope is stored by itself, so that a step writes those that it touched and no others,
-//! however many are open.
+//! Every scope has its own joins, loops and latest executions. The root's are in the head. Each
+//! other scope is stored by itself, so that a step writes only the scopes that it changes, however
+//! many are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,41 +12,41 @@ use windlass_model::{ExecutionNo, ScopeNo, Seq, TriggerType};
 use super::{Joining, Looping, Open, Round, RunState};
 use crate::graph::{EdgeIx, Graph, LoopIx, MutexIx, NodeIx};
 
-/// What every scope has.
+/// The state that every scope has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Local {
     /// Joins that are not at rest.
     pub(crate) joins: BTreeMap<NodeIx, Joining>,
-    /// Loops that are going on.
+    /// Active loops.
     pub(crate) loops: BTreeMap<LoopIx, Looping>,
-    /// The latest run record of each node that an expression names; none if it was skipped,
-    /// failed or cancelled since.
+    /// The latest execution record of each node that an expression names; none if the node was
+    /// skipped, failed or cancelled since.
     pub(crate) latest: BTreeMap<NodeIx, ExecutionNo>,
-    /// For-each nodes whose items are being worked on, by the trigger that made their list.
+    /// For-each nodes with items in progress, by the trigger that made their list.
     pub(crate) lists: BTreeMap<Seq, Listing>,
-    /// Runs that wait for a critical section. They have no trigger rows.
+    /// Node runs that wait for a critical section. They have no trigger rows.
     pub(crate) queued: BTreeMap<Seq, Open>,
     /// Which of [`RunState::open`] are in this scope.
     pub(crate) open: BTreeSet<Seq>,
-    /// How often each node has been visited that an expression names the link of.
+    /// The visits of each node whose link an expression names.
     pub(crate) visits: BTreeMap<NodeIx, Visits>,
 }
 
 /// The visits of a node in a scope: its node runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Visits {
-    /// How many there have been.
+    /// How many visits there have been.
     pub(crate) count: u32,
-    /// Those that may be going on, by the first trigger of the node run.
+    /// Visits that may be open, each with the first trigger of its node run.
     pub(crate) open: Vec<(Seq, u32)>,
 }
 
-/// One wait of a node by its visit: known before the node waits.
+/// One wait of a node, identified by its visit: known before the node waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
     /// The scope of the node.
     pub scope: ScopeNo,
-    /// Which node run it is in that scope, from 1.
+    /// The number of the node run in that scope, from 1.
     pub visit: u32,
     /// The phase of the node run.
     pub phase: u32,
@@ -57,20 +57,20 @@ pub struct Visit {
 pub struct Scope {
     /// The scope that the for-each is in.
     pub parent: ScopeNo,
-    /// Names the list.
+    /// The list.
     pub list: Seq,
-    /// The run record whose output is the list.
+    /// The execution record whose output is the list.
     pub run: ExecutionNo,
     /// The for-each.
     pub node: NodeIx,
     /// The position of the item in the list.
     pub index: u32,
-    /// The run record whose output is the item's, in place of the body's own.
+    /// The execution record whose output is the item's, in place of the body's own output.
     pub(crate) output: Option<ExecutionNo>,
     pub(crate) local: Local,
 }
 
-/// A for-each whose items are being worked on.
+/// A for-each with items in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listing {
     pub(crate) node: NodeIx,
@@ -82,21 +82,21 @@ pub(crate) struct Listing {
     pub(crate) round: Option<Round>,
     /// The record of the list.
     pub(crate) run: ExecutionNo,
-    /// How many items there are.
+    /// The number of items.
     pub(crate) count: u32,
-    /// The item that is next.
+    /// The index of the next item.
     pub(crate) next: u32,
-    /// The scopes of the items that are being worked on. Each of them says so itself.
+    /// The scopes of the items in progress. Each of these scopes also names its list.
     pub(crate) live: BTreeSet<ScopeNo>,
 }
 
-/// Why a trigger from outside cannot be executed.
+/// Why an external trigger cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Refused {
-    /// The run is over, or what it did is being undone.
+    /// The run is over, or its completed nodes are being undone.
     #[error("the run is over")]
     Closed,
-    /// Another node is in the critical section: put it off.
+    /// Another node holds the critical section: postpone the trigger.
     #[error("another node is in the critical section")]
     Busy,
     /// There is no such node outside of every for-each.
@@ -105,14 +105,14 @@ pub enum Refused {
 }
 
 impl Local {
-    /// Whether nothing is open in it.
+    /// Whether nothing is open in the scope.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.lists.is_empty() && self.queued.is_empty()
     }
 }
 
 impl RunState {
-    /// Puts in an open run that was read back from its trigger row.
+    /// Adds an open execution that was read back from its trigger row.
     pub fn restore(&mut self, graph: &Graph, open: Open) {
         if open.seq.is_outside() {
             return;
@@ -126,9 +126,9 @@ impl RunState {
         self.open.insert(open.seq, open);
     }
 
-    /// Lets a trigger from outside be executed: its sequence number is one of
-    /// [`Seq::outside`], and it runs in the root scope. It never counts as outstanding. Once
-    /// it has been executed and is to be executed again, it is like any other.
+    /// Admits an external trigger for execution: its sequence number is one of [`Seq::outside`],
+    /// and it runs in the root scope. It does not count as outstanding. If it is to be executed
+    /// again after this execution, it becomes an ordinary open execution.
     ///
     /// # Errors
     ///
@@ -152,13 +152,13 @@ impl RunState {
         Ok(())
     }
 
-    /// The execution that this trigger stands for, from outside or not.
+    /// The open execution of this trigger, external or not.
     pub fn run_of(&self, seq: Seq) -> Option<&Open> {
         self.open.get(&seq).or_else(|| self.outside.get(&seq))
     }
 
-    /// Where something is that can be cancelled, and what it is called there: an open run, a
-    /// for-each or a run in a line, named by its trigger or by the first of its node run.
+    /// The scope and the sequence number of a cancellable item: an open execution, a for-each, or a
+    /// queued node run. `seq` is its trigger or the first trigger of its node run.
     pub(crate) fn find(&self, seq: Seq) -> Option<(ScopeNo, Seq)> {
         if let Some(open) = self.run_of(seq) {
             return Some((open.scope, seq));
@@ -181,7 +181,7 @@ impl RunState {
         self.scopes.get(&scope)
     }
 
-    /// A scope and those around it, the root being the last.
+    /// A scope and the scopes around it; the root comes last.
     pub fn around(&self, scope: ScopeNo) -> impl Iterator<Item = ScopeNo> {
         std::iter::successors(Some(scope), |at| {
             (*at != ScopeNo::ROOT).then(|| {
@@ -191,7 +191,7 @@ impl RunState {
         })
     }
 
-    /// The latest run record of a node as it is seen from a scope; none if it has none there,
+    /// The latest execution record of a node as seen from a scope; none if the node has none there,
     /// or was skipped, failed or cancelled since.
     pub fn latest(&self, graph: &Graph, scope: ScopeNo, node: NodeIx) -> Option<ExecutionNo> {
         let body = graph.node(node)?.body;
@@ -201,9 +201,9 @@ impl RunState {
         self.peek(around)?.latest.get(&node).copied()
     }
 
-    /// The visit of a node in which it waits or will wait, as it is seen from a scope: the wait
-    /// that goes on, or else the next one. `is_called` says of an open run whether it has been
-    /// resumed, or given up, and its node is called: then its wait is over.
+    /// The visit of a node, as seen from a scope, in which it waits now or will wait next.
+    /// `is_called` tells of an open execution whether its wait is over because it was resumed or
+    /// has timed out.
     pub fn next_visit(
         &self,
         graph: &Graph,
@@ -220,7 +220,7 @@ impl RunState {
         let going_on = visits.and_then(|visits| {
             visits.open.iter().rev().find_map(|(first, visit)| {
                 let open = self.going_on(local, *first)?;
-                // What waits is open in the phase that follows its wait.
+                // A waiting execution has the phase that follows its wait.
                 let waits = open.waiting && open.kind == TriggerType::Resume && !is_called(open);
                 Some((*visit, open.phase.saturating_sub(u32::from(waits))))
             })
@@ -234,8 +234,8 @@ impl RunState {
         })
     }
 
-    /// The visit that an open run is; none if the visits of its node are not counted, or it came
-    /// from outside.
+    /// The visit of an open execution; none if the visits of its node are not counted, or if its
+    /// trigger is external.
     pub fn visit_of(&self, open: &Open) -> Option<Visit> {
         let visits = self.peek(open.scope)?.visits.get(&open.node)?;
         let mut known = visits.open.iter();
@@ -247,7 +247,7 @@ impl RunState {
         })
     }
 
-    /// The visit that is known by the first trigger of its node run, in its first phase.
+    /// The node and the visit of a node run, by its first trigger, in its first phase.
     pub fn visit_of_run(&self, first: Seq) -> Option<(NodeIx, Visit)> {
         let root = std::iter::once((ScopeNo::ROOT, &self.root));
         let scopes = self.scopes.iter().map(|(no, scope)| (*no, &scope.local));
@@ -287,14 +287,14 @@ impl RunState {
         }
     }
 
-    /// The open run of a node run in a scope.
+    /// The open execution of a node run in a scope.
     fn going_on<'a>(&'a self, local: &'a Local, first: Seq) -> Option<&'a Open> {
         let open = local.open.iter().filter_map(|seq| self.open.get(seq));
         let mut all = open.chain(local.queued.values());
         all.find(|open| open.first == first)
     }
 
-    /// The latest run records that are seen from a scope.
+    /// The latest execution records as seen from a scope.
     pub fn seen(&self, scope: ScopeNo) -> impl Iterator<Item = (NodeIx, ExecutionNo)> {
         let locals = self.around(scope).filter_map(|at| self.peek(at));
         locals.flat_map(|local| local.latest.iter().map(|(node, run)| (*node, *run)))
@@ -305,8 +305,8 @@ impl RunState {
         container.map_or(crate::graph::BodyIx::ROOT, |node| graph.body_of(node))
     }
 
-    /// The scopes and pages that changed since this was last asked, as they are to be stored;
-    /// none if nothing is to be stored of one any more.
+    /// The scopes and pages that changed since the last call, in their stored form; `None` as the
+    /// bytes means: delete the row.
     pub fn drain_scopes(&mut self) -> Vec<(ScopeNo, Option<Vec<u8>>)> {
         if self.changes.is_empty() {
             return Vec::new();
@@ -315,7 +315,7 @@ impl RunState {
         changes
             .into_iter()
             .filter_map(|(no, fresh)| {
-                // What was cut off may be taken up again, with the joins that it leads to.
+                // A run that ended may be reopened, so the pages of its joins are kept.
                 let bytes = if self.status.is_final() && !self.pages.contains_key(&no) {
                     None
                 } else {
@@ -326,7 +326,7 @@ impl RunState {
             .collect()
     }
 
-    /// What a scope has, to be read.
+    /// The state of a scope, to be read.
     pub(crate) fn peek(&self, scope: ScopeNo) -> Option<&Local> {
         if scope == ScopeNo::ROOT {
             return Some(&self.root);
@@ -334,7 +334,7 @@ impl RunState {
         self.scopes.get(&scope).map(|scope| &scope.local)
     }
 
-    /// What a scope has, to be changed.
+    /// The state of a scope, to be changed.
     pub(crate) fn local(&mut self, scope: ScopeNo) -> Option<&mut Local> {
         if scope == ScopeNo::ROOT {
             return Some(&mut self.root);
@@ -344,7 +344,7 @@ impl RunState {
         Some(&mut found.local)
     }
 
-    /// What a scope has, to be changed in what is not stored with it.
+    /// The state of a scope, for changes to fields that are not stored with it.
     pub(crate) fn quietly(&mut self, scope: ScopeNo) -> Option<&mut Local> {
         if scope == ScopeNo::ROOT {
             return Some(&mut self.root);
@@ -360,7 +360,7 @@ impl RunState {
         no
     }
 
-    /// Who is next in a critical section.
+    /// The next waiting node run of a critical section.
     pub(crate) fn waiter(&self, mutex: MutexIx) -> Option<(Seq, ScopeNo)> {
         let mut waiters = self.waiters.range((mutex, Seq(0))..);
         let ((found, seq), scope) = waiters.next()?;

@@ -1,5 +1,4 @@
-//! Who is in a critical section and who waits for one, read from what is stored: for those who
-//! look at a run without its graph.
+//! The node runs that hold or await critical sections, read from stored bytes without the graph.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +8,30 @@ use super::head::Standing;
 use super::{Corrupt, Open};
 use crate::graph::NodeIx;
 
-/// An execution that is in a critical section, or that waits for one.
+/// An execution that holds a critical section or waits for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its trigger; for a for-each the one that made its list.
+    /// Its trigger; for a for-each, the trigger that made its list.
     pub seq: Seq,
     /// The node.
     pub node: NodeIx,
-    /// The places of the items that it is inside of, the outermost first.
+    /// The indexes of the items that contain it, the outermost first.
     pub items: Vec<u32>,
 }
 
-/// Who is where in a run.
+/// The executions of a run, by their relation to critical sections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
-    /// Executions that wait until nobody is in their section, first come first. They have no
+    /// Executions that wait until their section is free, in the order of arrival. They have no
     /// triggers.
     pub queued: Vec<Section>,
-    /// For-each nodes whose items are being worked on.
+    /// For-each nodes with items in progress.
     pub lists: Vec<Section>,
     /// Executions that have triggers.
     pub open: Vec<Section>,
 }
 
-/// Who is where, from the head of a run, its stored scopes and what its triggers stand for.
+/// Reads the sections from the head of a run, its stored scopes and its trigger rows.
 ///
 /// # Errors
 ///
@@ -52,7 +51,7 @@ pub fn sections<'a>(
         let mut items = Vec::new();
         let mut at = scope;
         while let Some((parent, index)) = standing.get(&at).and_then(|inside| inside.item) {
-            // A scope is younger than the one around it, so that this ends.
+            // A scope has a higher number than the scope around it, so this loop ends.
             if parent >= at {
                 break;
             }

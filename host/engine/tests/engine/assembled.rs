@@ -1,4 +1,4 @@
-//! Random workflows with all there is: bodies in bodies, critical sections, repetition and
+//! Random workflows with all features: nested bodies, critical sections, repetition and
 //! compensation.
 
 use windlass_model::Definition;
@@ -7,17 +7,17 @@ use windlass_model::definition::{Incidents, NodeKind, OnError, OnItemError, Repe
 use crate::kit;
 use crate::wild::{Dice, Wild};
 
-/// A workflow with for-each nodes and all the rest.
+/// A workflow with for-each nodes and all other features.
 pub(crate) fn assemble(parts: Vec<Wild>, seed: u64) -> Option<Definition> {
     let mut dice = Dice(seed);
     let mut all = Vec::new();
     for (at, part) in parts.into_iter().enumerate() {
-        // One that cannot be mended is left out.
+        // A part that cannot be repaired is left out.
         let mended = part.repair();
         all.extend(mended.map(|part| renamed(part, &format!("p{at}_"))));
     }
     let mut inner: Option<Definition> = None;
-    // The last is the innermost.
+    // The last part is the innermost body.
     while let Some(mut definition) = all.pop() {
         if let Some(body) = inner.take() {
             let names: Vec<String> = definition.nodes.keys().cloned().collect();
@@ -64,7 +64,7 @@ pub(crate) fn assemble(parts: Vec<Wild>, seed: u64) -> Option<Definition> {
             .all_nodes()
             .iter()
             .any(|(_, _, node)| node.compensate.as_deref() == Some(name.as_str()));
-        // Nothing undone by it, it would be where the workflow begins.
+        // Without a node that it undoes, it would be an entry of the workflow.
         if named {
             definition.nodes.insert(name, undo);
         }
@@ -96,7 +96,8 @@ fn decorate(definition: &mut Definition, dice: &mut Dice) {
     for (name, node) in &mut definition.nodes {
         let each = matches!(node.kind, NodeKind::ForEach(_));
         match dice.below(12) {
-            // A key for each level, since a node must not wait for what is around it.
+            // Each level has its own key, since a node must not wait for a section that is held
+            // around it.
             0 | 1 => node.mutex = Some(name[..2].to_owned()),
             2 => {
                 node.repeat = Some(Repeat {

@@ -1,8 +1,8 @@
-//! Runs of random workflows with all there is, and with all that may happen: suspension,
-//! retries, cancelled nodes and triggers from outside.
+//! Runs of random workflows with all features and all kinds of events: suspension, retries,
+//! cancelled nodes and external triggers.
 //!
-//! Every step goes through [`kit::turn`], which reads the state back from its stored form
-//! first, as after a crash.
+//! Every step goes through [`kit::turn`], which first reads the state back from its stored form, as
+//! after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use crate::assembled::assemble;
 use crate::kit::{self, Stored, Turn};
 use crate::wild::{Dice, Wild, wild};
 
-/// Steps after which no node takes an edge, and no list has items.
+/// The step after which no node takes an edge, and no list has items.
 const LIVELY: usize = 120;
 
-/// Steps after which a run has to be over.
+/// The step by which a run has to be over.
 const END: usize = 6_000;
 
-/// What happened in one step.
+/// The event and the result of one step.
 #[derive(Clone)]
 struct Played {
     admitted: Option<Open>,
@@ -34,7 +34,7 @@ struct Played {
     commands: Vec<Command>,
 }
 
-/// What an observer knows of a for-each.
+/// The observer's record of a for-each.
 struct List {
     node: NodeIx,
     scope: ScopeNo,
@@ -42,22 +42,22 @@ struct List {
     next: u32,
 }
 
-/// Watches a run from outside, knowing only the graph and what was asked of it.
+/// Observes a run, knowing only the graph and the events sent to it.
 struct Watch<'a> {
     graph: &'a Graph,
     open: BTreeMap<Seq, Open>,
     outside: BTreeMap<Seq, Open>,
     scopes: BTreeMap<ScopeNo, Seq>,
     lists: BTreeMap<Seq, List>,
-    /// Edges taken and nodes that are over, by scope.
+    /// Edges taken and nodes that ended, by scope.
     taken: BTreeSet<(ScopeNo, u32)>,
     over: BTreeSet<(ScopeNo, NodeIx)>,
-    /// What completed and can be undone.
+    /// Completed nodes that can be undone.
     ledger: Vec<(NodeIx, ExecutionNo)>,
     undoing: bool,
     /// Node runs that have begun.
     firsts: BTreeSet<Seq>,
-    /// Whether a node is run in one round at most, so that joins can be checked.
+    /// Whether each node runs in at most one round, so that joins can be checked.
     strict: bool,
     last_seq: Option<Seq>,
 }
@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Which execution an event is about.
+    /// The execution of an event.
     fn subject(&mut self, event: &Event) -> Option<(Open, ExecutionNo, bool)> {
         let (seq, run, well) = match event {
             Event::Done { seq, run, .. } => (seq, *run, true),
@@ -102,7 +102,7 @@ impl<'a> Watch<'a> {
             self.ended(event, &open, run, well, commands);
         }
         if self.undoing && matches!(event, Event::Broken { .. }) {
-            // What undoes goes no further.
+            // The remaining compensations are dropped.
             self.ledger.clear();
         }
         for command in commands {
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
         self.at_rest(state);
     }
 
-    /// An execution is over: perhaps its node is, too.
+    /// An execution has ended; its node may have ended with it.
     fn ended(
         &mut self,
         event: &Event,
@@ -143,7 +143,7 @@ impl<'a> Watch<'a> {
             return;
         }
         if goes_on {
-            // A round of a node that repeats has completed.
+            // A round of a repeating node has completed.
             let round = matches!(event, Event::Done { .. });
             if round && plan.compensate.is_some() && !self.undoing {
                 self.ledger.push((open.node, run));
@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
         }
         self.over.insert((open.scope, open.node));
         if (well || passed) && !self.undoing {
-            // More than were taken, perhaps; never fewer.
+            // This may count edges that were not taken, but misses none.
             let edges = plan.outbound.iter().map(|edge| (open.scope, edge.0));
             self.taken.extend(edges);
             if plan.compensate.is_some() {
@@ -223,8 +223,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A node begins: everything that its join waits for is there, or it undoes what
-    /// completed last.
+    /// Checks a node that begins: all that its join waits for has arrived, or it undoes the node
+    /// that completed last.
     fn begins(&mut self, open: &Open) {
         let undoes = |graph: &Graph, (node, _): &(NodeIx, ExecutionNo)| {
             graph.node(*node).and_then(|plan| plan.compensate) == Some(open.node)
@@ -268,7 +268,7 @@ impl<'a> Watch<'a> {
         );
         let waiting = state.open.values().filter(|open| open.waiting).count();
         assert_eq!(state.waiting as usize, waiting);
-        // At most one of each critical section.
+        // At most one node holds each critical section.
         let open = state.open.values().map(|open| open.node);
         let collected = state.open.values().filter_map(|open| open.collect.as_ref());
         let done: BTreeSet<Seq> = collected.map(|collect| collect.list).collect();
@@ -282,10 +282,10 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// How much may happen.
+/// Which kinds of events may happen.
 #[derive(Clone, Copy)]
 struct Mood {
-    /// Nodes are cancelled, and triggers come from outside.
+    /// Nodes are cancelled, and external triggers arrive.
     meddling: bool,
     failures: bool,
 }
@@ -294,7 +294,7 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, Code::new("WL-T001"), "it failed")
 }
 
-/// Something that may happen next to an execution.
+/// A possible next event of an execution.
 fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) -> Event {
     let seq = open.seq;
     let run = ExecutionNo((3 << 32) + i64::try_from(step).expect("few steps"));
@@ -354,7 +354,7 @@ fn next(graph: &Graph, open: &Open, dice: &mut Dice, step: usize, mood: Mood) ->
     }
 }
 
-/// A trigger from outside, aimed at a node outside of every for-each.
+/// An external trigger for a node outside of every for-each.
 fn outsider(graph: &Graph, dice: &mut Dice, step: usize) -> Option<Open> {
     let roots: Vec<NodeIx> = graph
         .nodes()
@@ -433,7 +433,7 @@ impl Player<'_> {
         self.play(played, watch);
     }
 
-    /// Plays a step twice from what is stored, as if the host had died after the first.
+    /// Plays a step twice from the stored state, as if the host had died after the first time.
     fn play(&mut self, mut played: Played, watch: &mut Watch<'_>) {
         let before = self.state.clone();
         let mut once = kit::reread(self.graph, &before, &self.stored);
@@ -467,7 +467,7 @@ fn apply(graph: &Graph, state: &mut RunState, played: &Played) -> Vec<Command> {
     commands.expect("what is open is not stale")
 }
 
-/// Everything that a store gets from a step.
+/// All rows that a step writes to the store.
 fn written(state: &mut RunState, commands: &[Command]) -> Vec<(u64, Vec<u8>)> {
     let mut written = vec![(0, state.encode())];
     for (no, bytes) in state.drain_scopes() {
@@ -529,8 +529,8 @@ proptest! {
         play(&definition, seed, Mood { meddling: true, failures: true });
     }
 
-    /// What is played from the same stored bytes gives the same commands, sequence numbers and
-    /// bytes: [`Player::play`] does each step twice.
+    /// The same stored bytes and the same event give the same commands, sequence numbers and bytes:
+    /// [`Player::play`] does each step twice.
     #[test]
     fn a_step_done_again_writes_the_same_successors(parts in parts(), seed in any::<u64>()) {
         let Some(definition) = assemble(parts, seed) else { return Err(TestCaseError::reject("")) };

@@ -1,4 +1,4 @@
-//! What was stored by versions before this one is read as what it was.
+//! States stored by earlier versions are read correctly.
 
 use windlass_engine::{Event, Graph, NodeIx, Open, OpenRow, RunState, begin};
 use windlass_model::{BlobRef, Body, Digest, ExecutionNo, Payload, ScopeNo, Seq, TriggerType};
@@ -20,8 +20,8 @@ const GRAPH: &str = "options: timeout 1000, output nodes.b.output
     e: end
     d -> e";
 
-/// After each of these nodes was done: the head, and the details of what was open, as version
-/// 1 wrote them.
+/// After the completion of each node: the head and the details of the open executions, as version 1
+/// wrote them.
 const STORED: &[(&str, &str, &[&str])] = &[
     (
         "a",
@@ -173,7 +173,7 @@ fn every_part_of_a_detail_of_version_1_is_read() {
     );
 }
 
-/// A run with all that came with version 2, in the middle of things.
+/// A run that uses everything of version 2, in progress.
 const SECOND: &str = "u:
     a: undo u
     a -> f
@@ -187,7 +187,7 @@ const SECOND: &str = "u:
     f| y -> j
     f| z -> j";
 
-/// What a store has of it: the head, the scopes, and the details of what is open.
+/// Its stored form: the head, the scopes, and the details of the open executions.
 pub(crate) fn second() -> (Graph, RunState, Stored) {
     let graph = kit::graph(SECOND);
     let (mut state, _) = begin(&graph, 0);
@@ -250,8 +250,8 @@ fn long() -> (RunState, Stored) {
     (state, stored)
 }
 
-/// What version 2 writes is what it wrote when it was new: whatever is changed needs a version
-/// of its own. `BLESS=1` writes it anew.
+/// Version 2 still writes the same bytes as when it was new: every change needs a new version.
+/// `BLESS=1` rewrites the file.
 #[test]
 fn what_version_2_stores_stays_as_it_is() {
     let (_, state, stored) = second();
@@ -266,7 +266,7 @@ fn what_version_2_stores_stays_as_it_is() {
     assert_eq!(written, known);
 }
 
-/// Everything that a store has of a run.
+/// All stored rows of a run.
 fn rows(state: &RunState, stored: &Stored) -> String {
     let mut rows = format!("head {}\n", hex(&state.encode()));
     for (no, bytes) in &stored.scopes {

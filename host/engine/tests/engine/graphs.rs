@@ -1,4 +1,4 @@
-//! What a graph is compiled to, and what is reported of one that makes no sense.
+//! Compiled graphs, and the messages about wrong ones.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,8 @@ fn check_definition_refused(definition: &Definition, expected: &str) {
     );
 }
 
-/// `backward` lists edges like `b>a`; `depths` lists nodes in loops with how many are around.
+/// `backward` lists edges like `b>a`; `depths` lists the nodes in loops, each with the number of
+/// loops around it.
 fn check_loops(graph: &str, backward: &str, depths: &str) {
     let graph = kit::graph(graph);
     let name = |node| graph.node(node).map_or("", |plan| plan.name.as_str());
@@ -224,7 +225,7 @@ fn two_edges_cannot_have_one_id() {
     );
 }
 
-/// A graph of `n` nodes in a chain, with more edges by position.
+/// A chain of `n` nodes, with additional edges by position.
 fn chain(n: usize, more: impl Iterator<Item = (usize, usize)>) -> Definition {
     let mut definition = Definition::default();
     let name = |at: usize| format!("n{at:05}");
@@ -352,7 +353,7 @@ fn what_a_node_does_besides_has_to_make_sense() {
     );
 }
 
-/// What it may bring to wait in a critical section, one line each.
+/// The warnings about waits in critical sections, one per line.
 fn check_warned(graph: &str, expected: &str) {
     let definition = kit::definition(graph);
     assert!(kit::compile(&definition).is_ok(), "a warning is no mistake");
@@ -385,7 +386,7 @@ fn who_may_wait_long_in_a_critical_section_is_warned_about() {
          WL-D165 /nodes/d/mutex: node `d` keeps the mutex `m` while it waits for the workflow `other`; until then these do not begin: `a`, `b`, `c`, `e`, `f` and 2 more
          WL-D165 /nodes/e/mutex: node `e` keeps the mutex `m` while it waits for `1h`; until then these do not begin: `a`, `b`, `c`, `d`, `f` and 2 more",
     );
-    // Alone in its section, and so in no one's way.
+    // The node is alone in its section, so it delays no other node.
     check_warned("a: mutex m, event go", "");
     check_warned(
         "f: each 2

@@ -1,4 +1,4 @@
-//! Stored bytes that are damaged are errors, whatever they are.
+//! Damaged stored bytes give errors, never panics.
 
 use proptest::prelude::*;
 use windlass_engine::{Command, Event, NodeIx, Open, OpenRow, RunState, begin};
@@ -15,7 +15,7 @@ const GRAPH: &str = "options: output nodes.b.output
     b -> j
     c -> j";
 
-/// A state in the middle of things.
+/// A state in the middle of a run.
 fn state() -> RunState {
     let graph = kit::graph(GRAPH);
     let (mut state, _) = begin(&graph, 0);

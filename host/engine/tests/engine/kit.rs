@@ -1,8 +1,8 @@
 //! Graphs as text, and runs driven by hand.
 //!
-//! A graph is written as lines: `a -> b`, `a.port -> b: condition`, `a -> b: else` for edges,
-//! and `a: key value, key value` for what a node has besides its name. Lines that begin with
-//! `f| ` are the body of the for-each `f`.
+//! A graph is written as lines: `a -> b`, `a.port -> b: condition`, `a -> b: else` for edges, and
+//! `a: key value, key value` for the properties of a node. Lines that begin with `f| ` are the body
+//! of the for-each `f`.
 
 use std::collections::BTreeMap;
 
@@ -231,7 +231,7 @@ pub(crate) fn values(vars: &BTreeMap<String, bool>) -> Values {
     values
 }
 
-/// What a store would have of a run beside its head.
+/// The stored rows of a run, except its head.
 #[derive(Default)]
 pub(crate) struct Stored {
     pub(crate) scopes: BTreeMap<ScopeNo, Vec<u8>>,
@@ -242,7 +242,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Stores what a step changed. Everything of a run that is over goes.
+    /// Stores the changes of a step. Deletes all rows of a run that is over.
     pub(crate) fn keep(&mut self, state: &mut RunState, commands: &[Command]) {
         self.written += state.encode().len();
         for (no, bytes) in state.drain_scopes() {
@@ -266,7 +266,7 @@ impl Stored {
     }
 }
 
-/// What comes with an event.
+/// The context of an event.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn<'a> {
     pub(crate) now_ms: i64,
@@ -274,8 +274,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) values: &'a Values,
 }
 
-/// Applies an event as a host would that crashes before every step and reads back what it
-/// stored, and makes the outputs of items; `broken` says of which ones that fails.
+/// Applies an event like a host that crashes before every step and reads back its stored state, and
+/// renders the outputs of items. `broken` selects the items whose rendering fails.
 pub(crate) fn turn(
     graph: &Graph,
     state: &mut RunState,
@@ -300,8 +300,7 @@ pub(crate) fn turn(
     commands
 }
 
-/// A state after it was stored where records have other numbers, and where they have their own
-/// again.
+/// A state that was moved to a store with other record numbers, and back.
 fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
     let mut moved = state.clone();
     for by in [1_000_000, -1_000_000] {
@@ -336,7 +335,7 @@ fn moved(graph: &Graph, state: &RunState, stored: &Stored) -> RunState {
     moved
 }
 
-/// One step: an event, and the outputs of items that it asks for.
+/// One step: an event, and the outputs of items that the event requests.
 pub(crate) fn apply_whole(
     graph: &Graph,
     state: &mut RunState,

@@ -1,6 +1,6 @@
-//! The engine, seen from outside.
+//! Tests of the engine's public interface.
 
-// Said again here so that lints know these modules for tests.
+// Repeated here so that lints treat these modules as tests.
 #[cfg(test)]
 mod assembled;
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Plays a script of events against a graph and compares the commands that they bring.
+//! Plays a script of events against a graph and compares the resulting commands.
 //!
-//! Each line of a script is `event => commands`. An event names a node whose oldest open run
-//! it is about: `a` is done, `a:left,right` is done by these ports, `a!retryable` failed,
-//! `a~100` asks to be called again after 100 ms, `a@100` waits until the instant 100, `a?100`
-//! is put off, `a.` ends its branch, `a..` ends the run, `a#3` has made a list of three, `a*` or
-//! `a*100` is suspended (until 100), `a&` waits for a child, `a-` is cancelled. `cancel`,
-//! `timeout`, `refused` and `+5` (time passes) name none. Words after it set variables: `a x=true`; the
-//! outputs of items cannot be made while `broken` is true.
+//! Each line of a script is `event => commands`. Most events begin with the name of a node and
+//! refer to its oldest open execution: `a` is done, `a:left,right` is done by these ports,
+//! `a!retryable` failed, `a~100` asks to be called again after 100 ms, `a@100` waits until the
+//! instant 100, `a?100` is postponed, `a.` ends its branch, `a..` ends the run, `a#3` has made a
+//! list of three, `a*` or `a*100` is suspended (until 100), `a&` waits for a child, `a-` is
+//! cancelled. `cancel`, `timeout`, `refused` and `+5` (time passes) name no node. The following
+//! words set variables, as in `a x=true`; the outputs of items cannot be rendered while `broken` is
+//! true.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ struct Player {
     now_ms: i64,
     runs: i64,
     stored: kit::Stored,
-    /// What was listed last, by node.
+    /// The latest list of each node.
     lists: BTreeMap<String, Seq>,
 }
 

@@ -1,8 +1,8 @@
-//! Random graphs, random outcomes, random orders. Whatever they are, every run ends, nothing
-//! starts before its join allows, and doing it all again gives the same.
+//! Random graphs, random outcomes, random orders. In all cases every run ends, no node starts
+//! before its join allows it, and playing the run again gives the same result.
 //!
-//! Every step goes through [`kit::step`], which reads the state back from its stored form
-//! first, as after a crash.
+//! Every step goes through [`kit::step`], which first reads the state back from its stored form, as
+//! after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use windlass_model::{Class, Code, Definition, ExecutionNo, Failure, Seq, Status}
 use crate::kit;
 use crate::wild::{Dice, Wild, wild};
 
-/// Steps after which no node takes an edge any more.
+/// The step after which no node takes an edge any more.
 const LIVELY: usize = 80;
 
-/// Steps after which a run has to be over.
+/// The step by which a run has to be over.
 const END: usize = 5_000;
 
-/// What happened in one step.
+/// The event and the result of one step.
 #[derive(Clone)]
 struct Played {
     event: Event,
@@ -29,7 +29,7 @@ struct Played {
     commands: Vec<Command>,
 }
 
-/// Watches a run from outside, knowing only the definition and what was asked of it.
+/// Observes a run, knowing only the definition and the events sent to it.
 struct Watch<'a> {
     graph: &'a Graph,
     definition: &'a Definition,
@@ -37,19 +37,19 @@ struct Watch<'a> {
     last_seq: Option<Seq>,
     /// How often each edge was taken.
     taken: BTreeMap<EdgeIx, u64>,
-    /// How often each node was run because of a forward edge or as an entry.
+    /// How often each node ran because of a forward edge or as an entry.
     ran: BTreeMap<NodeIx, u64>,
     skipped: BTreeMap<NodeIx, u64>,
-    /// How many runs of each node are over, those included in which it was skipped.
+    /// How often each node ended, including the times when it was skipped.
     finished: BTreeMap<NodeIx, u64>,
     acyclic: bool,
     /// Whether the order of decisions does not matter: no cycles, and no join `each`.
     once: bool,
-    /// What was known before the step.
+    /// The observer's knowledge before the step.
     known: Known,
 }
 
-/// What decides which ways are still open in a graph whose nodes are decided once.
+/// The facts that tell which paths are still open in a graph whose nodes are decided once.
 #[derive(Clone, Default)]
 struct Known {
     /// Nodes that ran or were skipped.
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
             .expect("a node")
     }
 
-    /// Which edges an outcome takes, by the letter of the rules.
+    /// The edges that an outcome takes according to the documented rules.
     fn choose(&self, node: NodeIx, ports: &[String], vars: &BTreeMap<String, bool>) -> Vec<EdgeIx> {
         let name = self.definition.nodes.keys().nth(node.at()).expect("a node");
         let done = vec!["done".to_owned()];
@@ -216,8 +216,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether a race can be reached from a node: not through a join that is decided, nor
-    /// through one that misses an edge.
+    /// Whether a node can reach a race: not through a join that is decided, and not through a join
+    /// that misses an edge.
     fn leads(&self, from: NodeIx, race: NodeIx, known: &Known) -> bool {
         let edge = |at: &EdgeIx| self.graph.edge(*at).expect("an edge");
         let mut todo = vec![from];
@@ -240,8 +240,8 @@ impl<'a> Watch<'a> {
         false
     }
 
-    /// A race begins. What it cancelled could still reach it before the step, and nothing that
-    /// goes on can any more.
+    /// Checks a race that begins: the cancelled executions could still reach it before the step,
+    /// and no remaining execution can reach it now.
     fn lost(&self, race: NodeIx, cancelled: &[NodeIx]) {
         let plan = self.graph.node(race).expect("a node");
         if plan.join != Join::Race || plan.inbound.len() < 2 || self.ran.contains_key(&race) {
@@ -260,7 +260,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A node run was not over after all.
+    /// A node run did not end after all.
     fn goes_on(&mut self, event: Option<&Event>, node: NodeIx) {
         if let Some(Event::Failed { .. }) = event {
             let runs = self.finished.remove(&node).unwrap_or_default();
@@ -270,7 +270,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A node begins: in a graph without cycles, everything that its join waits for is there.
+    /// Checks a node that begins: in a graph without cycles, all that its join waits for has
+    /// arrived.
     fn starts(&mut self, node: NodeIx, edge: Option<EdgeIx>) {
         if edge.is_some_and(|edge| self.graph.edge(edge).expect("an edge").backward) {
             return;
@@ -300,7 +301,7 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// However often its edges were taken, a node ran no more often than its join allows.
+    /// Checks that no node ran more often than its join and its taken edges allow.
     fn counts(&self) {
         for (node, plan) in self.graph.nodes() {
             let ran = self.ran.get(&node).copied().unwrap_or_default();
@@ -321,7 +322,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What lies behind the exit of a loop is skipped only when nothing is left inside.
+    /// Checks that nodes behind the exit of a loop are skipped only when nothing is open in the
+    /// loop.
     fn exits(&self, commands: &[Command]) {
         for command in commands {
             let Command::Skip(node) = command else {
@@ -339,8 +341,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// In a graph without cycles and without `each`, every node was decided exactly once, as
-    /// its join says of the edges that were taken in the end.
+    /// Checks that in a graph without cycles and without `each`, every node was decided exactly
+    /// once, as its join requires for the edges that were taken in the end.
     fn verdicts(&self) {
         for (node, plan) in self.graph.nodes() {
             let ran = self.ran.get(&node).copied().unwrap_or_default();
@@ -362,7 +364,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Something that may happen next.
+/// A possible next event.
 fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
     let at = dice.below(state.open.len());
     let open = state.open.values().nth(at).expect("something is open");
@@ -422,7 +424,7 @@ fn next(state: &RunState, dice: &mut Dice, step: usize, plain: bool) -> Event {
     }
 }
 
-/// Runs a graph to its end, and once more.
+/// Plays a run to its end, twice.
 fn play(definition: &Definition, seed: u64, plain: bool) -> Status {
     let graph = kit::compile(definition).expect("it was repaired");
     let mut dice = Dice(seed);
@@ -518,8 +520,8 @@ proptest! {
         play(&definition, seed, true);
     }
 
-    /// Where every node takes at most one edge, there is one thing going on at a time, and
-    /// whatever way it takes, no join is left waiting.
+    /// If every node takes at most one edge, only one execution is open at a time, and no join is
+    /// left waiting on any path.
     #[test]
     fn a_single_thread_of_work_always_completes(
         wild in wild(5, true),

@@ -1,5 +1,5 @@
-//! Runs that ended without completing, taken up again: whatever fails and is tried again, the
-//! run does what it would have done without.
+//! Runs that ended without completing and are reopened: after a retry, the run does the same as
+//! without the failure.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::wild::{Dice, Wild, wild};
 
 const END: usize = 2_000;
 
-/// After so many executions no edge is taken any more.
+/// The number of executions after which no edge is taken any more.
 const LIVELY: usize = 60;
 
 struct Play<'a> {
@@ -35,7 +35,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// What is open first, by the position of its node.
+    /// The first open execution, by the position of its node.
     fn first(&self) -> Open {
         let open = self.state.open.values();
         let first = open.min_by_key(|open| (open.node, open.seq));
@@ -60,7 +60,7 @@ impl<'a> Play<'a> {
         self.play(Event::Failed { seq, run, failure }, &BTreeMap::new());
     }
 
-    /// Takes the run up as whoever reads it from the store does, and twice alike.
+    /// Reopens the run from its stored form, twice, and compares the results.
     fn reopen(&mut self, how: &Reopening) -> Result<Vec<Command>, Closed> {
         let values = kit::values(&BTreeMap::new());
         let cx = Cx {
@@ -81,11 +81,11 @@ impl<'a> Play<'a> {
     }
 }
 
-/// One execution: its node, what led to it, and what it skipped.
+/// One execution: its node, the nodes that led to it, and the nodes that it skipped.
 type Done = (NodeIx, Vec<NodeIx>, Vec<NodeIx>);
 
-/// Plays a run whose outcomes follow from the seed. `failing` of 8 executions fail at first,
-/// or are cut off by somebody who cancels the run, and are tried again.
+/// Plays a run whose outcomes follow from the seed. `failing` of 8 executions first fail, or are
+/// cut off because a user cancels the run, and are tried again.
 fn executions(graph: &Graph, seed: u64, failing: usize) -> (Vec<Done>, Status) {
     let mut play = Play::begin(graph);
     let (mut dice, mut mishaps) = (Dice(seed), Dice(!seed));
@@ -151,7 +151,7 @@ proptest! {
     }
 }
 
-/// The names of what is open, with how many inputs each has.
+/// The names of the open executions, each with the number of its inputs.
 fn open(play: &Play<'_>) -> Vec<(String, usize)> {
     let name = |open: &Open| play.graph.node(open.node).expect("a node").name.clone();
     let open = play.state.open.values();
@@ -195,7 +195,7 @@ fn a_run_starts_over_from_a_node_that_had_not_failed() {
     assert_eq!(open(&play), [("b".to_owned(), 1)]);
     assert_eq!(play.first().input, input);
     done(&mut play, "b");
-    // The other edge is decided: nothing comes of it this time.
+    // The other edge is decided: it is not taken this time.
     assert_eq!(open(&play), [("d".to_owned(), 1)]);
     for node in ["d", "e"] {
         done(&mut play, node);

@@ -1,5 +1,5 @@
-//! What follows what: a graph, the events of a run, and the commands that they bring, in the
-//! words of [`crate::player`].
+//! The order of execution: a graph, the events of a run, and the resulting commands, in the
+//! language of [`crate::player`].
 
 use crate::player::check;
 
@@ -161,7 +161,7 @@ fn a_race_cancels_nothing_behind_a_join_that_has_run() {
     );
 }
 
-/// What comes late to `m` still reaches the race by `k`.
+/// A late decision at `m` still reaches the race through `k`.
 #[test]
 fn a_race_cancels_what_reaches_it_by_another_way() {
     check(
@@ -203,7 +203,7 @@ fn a_race_cancels_nothing_behind_a_join_that_misses_an_edge() {
     );
 }
 
-/// `m` absorbs one decision of `w`, and two may come: the second would reach the race.
+/// `m` absorbs one decision of `w`, but two may come: the second would reach the race.
 #[test]
 fn a_race_cancels_all_of_whom_one_gets_through() {
     check(
@@ -271,7 +271,7 @@ fn a_race_inside_a_race_leaves_what_cannot_reach_the_outer_one() {
     );
 }
 
-/// Each round of a loop decides by its own joins.
+/// The joins of each round of a loop decide by themselves.
 #[test]
 fn a_race_in_a_loop_leaves_what_its_round_absorbs() {
     check(

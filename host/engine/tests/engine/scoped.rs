@@ -242,8 +242,8 @@ fn what_items_did_is_undone() {
     );
 }
 
-/// Runs a for-each over so many items, of three nodes each, to its end. Says how many bytes a
-/// store would have written, how many commands there were, and how many rows the busiest step
+/// Runs a for-each over `items` items, of three nodes each, to its end. Returns the bytes that a
+/// store would have written, the number of commands, and the number of rows that the largest step
 /// changed.
 fn cost(items: u32) -> (usize, usize, usize) {
     let graph = kit::graph(
@@ -301,10 +301,10 @@ fn cost(items: u32) -> (usize, usize, usize) {
 #[test]
 fn the_cost_of_an_item_does_not_grow_with_the_list() {
     let (small, large) = (cost(1_000), cost(10_000));
-    // Numbers grow by a digit, and with them what a number costs.
+    // Numbers grow by a digit, and their encoded size grows with them.
     assert!(large.0 < small.0 * 12, "bytes: {small:?} {large:?}");
     assert!(large.1 < small.1 * 11, "commands: {small:?} {large:?}");
-    // The first step opens as many scopes as may be open, and no other step more than one.
+    // The first step opens as many scopes as may be open; every other step opens at most one.
     assert!(large.2 <= 16, "rows: {small:?} {large:?}");
 }
 
@@ -330,7 +330,7 @@ fn triggers_from_outside_are_let_in_where_they_can_run() {
         }
     };
     assert_eq!(state.admit(&graph, outside(1, "x")), Err(Refused::NoNode));
-    // `c` is an entry, and in its critical section.
+    // `c` is an entry and holds its critical section.
     assert_eq!(state.admit(&graph, outside(2, "b")), Err(Refused::Busy));
     assert_eq!(state.admit(&graph, outside(3, "a")), Ok(()));
     let values = kit::values(&[].into());

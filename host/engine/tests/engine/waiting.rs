@@ -1,5 +1,4 @@
-//! Nodes that wait for others: bookmarks, children, critical sections, rounds, and what they
-//! undo.
+//! Nodes that wait: bookmarks, children, critical sections, rounds, and compensations.
 
 use windlass_engine::{Command, Event, begin};
 use windlass_model::ExecutionNo;
@@ -74,7 +73,7 @@ fn a_wait_that_always_fails_uses_up_the_attempts() {
          +500 =>
          a!deadline => incident a WL-T001; finish WL-T001; [faulted]",
     );
-    // A retry that has got on begins to count anew.
+    // A retry that makes progress begins again with attempt 1.
     check(
         "a: retry 2 100 fixed",
         "begin => run a();

@@ -6,7 +6,7 @@ use windlass_model::definition::{Join, When};
 
 use crate::kit;
 
-/// A sequence of numbers that a seed determines.
+/// A sequence of numbers determined by a seed.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -27,22 +27,23 @@ impl Dice {
 /// An edge: positions of its ends, port, condition.
 type WildEdge = (usize, usize, u8, u8);
 
-/// What a graph is made of. The first node leads to all others.
+/// The parts of a graph. The first node leads to all others.
 #[derive(Clone, Debug)]
 pub(crate) struct Wild {
-    /// For every node but the first, an edge from an earlier one: the position is a choice.
+    /// For every node but the first, an edge from an earlier node, selected by its position.
     tree: Vec<(usize, u8, u8)>,
-    /// Edges forward or, after the first number, in any direction.
+    /// Forward edges; `any` has edges in any direction.
     forward: Vec<WildEdge>,
     any: Vec<WildEdge>,
     joins: Vec<u8>,
     firsts: Vec<bool>,
-    /// Names need not follow the order of the graph.
+    /// Rotates the names, so that they need not follow the order of the graph.
     names: usize,
     single: bool,
 }
 
-/// Graphs with at most so many edges that may go back; `single`: each node takes at most one.
+/// Graphs with at most `back` edges that may go back. With `single`, each node takes at most one
+/// edge.
 pub(crate) fn wild(back: usize, single: bool) -> impl Strategy<Value = Wild> {
     let edge = || (0..64_usize, 0..64_usize, 0..4_u8, 0..6_u8);
     (
@@ -65,7 +66,7 @@ pub(crate) fn wild(back: usize, single: bool) -> impl Strategy<Value = Wild> {
 }
 
 impl Wild {
-    /// The definition, with every rule that it breaks mended; none if that does not work out.
+    /// The definition with every broken rule repaired; none if that is impossible.
     pub(crate) fn repair(self) -> Option<Definition> {
         let mut definition = self.definition();
         for _ in 0..20 {

@@ -1,13 +1,13 @@
-//! What one evaluation may use, charged before it is used.
+//! The budget of one evaluation, charged before it is used.
 //!
-//! Three counters bound an evaluation, and none of them looks at a clock, so that an evaluation
-//! ends in the same way on every machine:
+//! Three counters bound an evaluation. None of them depends on a clock, so an evaluation ends in
+//! the same way on every machine:
 //!
 //! * steps: operators, filters, statements and iterations of loops;
-//! * work: bytes that are read or written, weighted by what an operation costs per byte;
-//! * memory: bytes that are allocated. They are not given back before the evaluation ends.
+//! * work: bytes that are read or written, weighted by the cost of the operation per byte;
+//! * memory: bytes that are allocated. They are not returned before the evaluation ends.
 //!
-//! Between steps the budget asks the [`Interrupt`] whether the evaluation is still wanted.
+//! Between steps the budget checks the [`Interrupt`], by which the caller cancels the evaluation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,38 +15,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::fault::{Fault, Limit, Result};
 
-/// Steps that one expression or text may take.
+/// The limit of steps of one expression or text.
 pub const FUEL: u64 = 100_000;
 
-/// Work that everything evaluated from the same [`Values`](crate::expr::Values) may take: bytes
-/// read or written, and 32 for each step.
+/// The limit of work of all evaluations from the same [`Values`](crate::expr::Values): bytes read
+/// or written, and 32 for each step.
 pub const WORK: u64 = 128 * 1024 * 1024;
 
-/// Bytes that one expression or text may allocate, its result included.
+/// The limit of bytes that one expression or text may allocate, its result included.
 pub const MEMORY: usize = 64 * 1024 * 1024;
 
-/// How deep evaluation may recurse: operands, nested statements and recursive loops together.
+/// The limit of recursion: operands, nested statements and recursive loops together.
 pub(super) const DEPTH: u32 = 320;
 
-/// The work of one step, and of looking at one value inside a list or a map.
+/// The work of one step, and of reading one value in a list or a map.
 pub(super) const STEP: u64 = 32;
 
-/// What a value in a list takes.
+/// The memory of a value in a list.
 pub(super) const SLOT: usize = size_of::<minijinja::Value>();
 
-/// What a list or a map takes besides its values.
+/// The memory of a list or a map without its values.
 pub(super) const CONTAINER: usize = 96;
 
-/// How much work may pass between two looks at the interrupt: far below a millisecond.
+/// The work between two checks of the interrupt: far below a millisecond.
 const LOOK: u64 = 256 * 1024;
 
-/// Asks whether an evaluation is still wanted. An interrupted evaluation has no result and no
-/// failure: the step is done again later.
+/// Cancels an evaluation. An interrupted evaluation has neither a result nor a failure: the step is
+/// repeated later.
 #[derive(Clone, Default)]
 pub struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
 impl Interrupt {
-    /// Interrupts as soon as `raised` answers true. It is called about every 256 KiB of work,
+    /// Interrupts as soon as `raised` returns true. `raised` is called about every 256 KiB of work,
     /// so it has to be cheap and must not block.
     pub fn when(raised: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(raised)))
@@ -63,7 +63,7 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// The work that evaluations from the same values have taken so far.
+/// The work of all evaluations from the same values so far.
 #[derive(Debug, Default)]
 pub(in crate::expr) struct Spent(AtomicU64);
 
@@ -98,7 +98,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// One step.
+    /// Charges one step.
     #[inline]
     pub(super) fn step(&mut self) -> Result<()> {
         let Some(steps) = self.steps.checked_sub(1) else {
@@ -108,19 +108,19 @@ impl<'a> Budget<'a> {
         self.work(STEP)
     }
 
-    /// Reads or writes this many bytes.
+    /// Charges for reading or writing this many bytes.
     #[inline]
     pub(super) fn touch(&mut self, bytes: usize) -> Result<()> {
         self.work(bytes as u64)
     }
 
-    /// Reads or writes this many bytes in a way that costs `weight` times as much as copying.
+    /// Charges for reading or writing this many bytes at `weight` times the cost of copying.
     #[inline]
     pub(super) fn touch_slowly(&mut self, bytes: usize, weight: u64) -> Result<()> {
         self.work((bytes as u64).saturating_mul(weight))
     }
 
-    /// Work in units of bytes copied.
+    /// Charges work, in units of bytes copied.
     #[inline]
     pub(super) fn work(&mut self, units: u64) -> Result<()> {
         let Some(work) = self.work.checked_sub(units) else {
@@ -134,7 +134,7 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Allocates and fills this many bytes.
+    /// Charges for allocating and filling this many bytes.
     #[inline]
     pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
         let Some(memory) = self.memory.checked_sub(bytes) else {
@@ -144,13 +144,14 @@ impl<'a> Budget<'a> {
         self.touch(bytes)
     }
 
-    /// Allocates room for this many values.
+    /// Charges for allocating this many values.
     #[inline]
     pub(super) fn hold_values(&mut self, count: usize) -> Result<()> {
         self.hold(count.saturating_mul(SLOT))
     }
 
-    /// Whether this much could be allocated: for operations whose result is measured afterwards.
+    /// Checks whether this many bytes could be allocated, for operations whose result is measured
+    /// afterwards.
     pub(super) fn room(&self, bytes: usize) -> Result<()> {
         if bytes > self.memory {
             return Err(Fault::Limit(Limit::Memory));
@@ -158,12 +159,12 @@ impl<'a> Budget<'a> {
         Ok(())
     }
 
-    /// Bytes that are still to be had.
+    /// The bytes that can still be allocated.
     pub(super) fn memory_left(&self) -> usize {
         self.memory
     }
 
-    /// Goes one level deeper. [`Self::leave`] comes back.
+    /// Enters one more level of recursion; [`Self::leave`] leaves it.
     #[inline]
     pub(super) fn enter(&mut self) -> Result<()> {
         self.depth += 1;

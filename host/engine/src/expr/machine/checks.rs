@@ -8,10 +8,10 @@ use minijinja::{Error, ErrorKind, Value};
 use super::Machine;
 use super::fault::{Fault, Result};
 
-/// What decides.
+/// The function that decides a test.
 type Decide = fn(&mut Machine<'_>, &[Value]) -> Result<bool>;
 
-/// A test, if there is one of this name.
+/// A test; `None` inside if no test has the name.
 #[derive(Clone, Copy)]
 pub(super) struct Check(Option<Decide>);
 
@@ -33,8 +33,8 @@ impl Check {
     }
 }
 
-/// Every test. `select` finds them by a name that comes with the values, so those are here, too,
-/// that no expression can name.
+/// Every test. `select` looks tests up by a name from the values, so the list also has tests that
+/// no expression can name.
 pub(super) const NAMES: &[(&str, Decide)] = &[
     ("boolean", |_, args| kind(args, &[ValueKind::Bool])),
     ("defined", |_, args| Ok(!one(args)?.is_undefined())),
@@ -136,13 +136,13 @@ fn contained(machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
     let (value, container) = two(args)?;
     machine.defined(container)?;
     match machine.contains(container, value) {
-        // A value that can contain nothing does not contain this one.
+        // A value that cannot contain others does not contain this one.
         Err(Fault::Error(_)) => Ok(false),
         other => other,
     }
 }
 
-/// MiniJinja divides by zero here, which ends a program.
+/// In MiniJinja this divides by zero, which panics.
 fn divisible(args: &[Value]) -> Result<bool> {
     let (a, b) = two(args)?;
     let float = |value: &Value| value.is_number() && !value.is_integer();
@@ -185,7 +185,7 @@ fn text_at_end(machine: &mut Machine<'_>, args: &[Value]) -> Result<bool> {
     Ok(text.ends_with(&*part))
 }
 
-/// A test of MiniJinja's own that reads text once, or does not look into values.
+/// A test of MiniJinja that reads text once, or does not look into values.
 fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Result<bool> {
     for arg in args {
         let length = arg.as_str().map_or(0, str::len);

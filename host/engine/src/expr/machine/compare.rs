@@ -1,4 +1,4 @@
-//! Equality, order and sorting, paid for value by value.
+//! Equality, order and sorting, charged value by value.
 
 use std::cmp::Ordering;
 
@@ -10,10 +10,10 @@ use super::budget::STEP;
 use super::fault::Result;
 use super::object::is_tuple;
 
-/// As many keys are sorted by inserting one after the other.
+/// The number of keys up to which they are sorted by insertion.
 const FEW: usize = 20;
 
-/// The bytes that comparing two values that are neither lists nor maps may read.
+/// The bytes that a comparison reads of two values that are neither lists nor maps.
 fn shorter(a: &Value, b: &Value) -> usize {
     let length = |value: &Value| value.as_str().map_or(0, str::len);
     length(a).min(length(b))
@@ -138,7 +138,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The order of two keys to sort by. Texts are the same in any case unless `exact`.
+    /// The order of two sort keys. Texts that differ only in case are equal unless `exact`.
     pub(super) fn order_keys(&mut self, a: &Value, b: &Value, exact: bool) -> Result<Ordering> {
         if a.kind() == ValueKind::Invalid || b.kind() == ValueKind::Invalid {
             return Ok(Ordering::Equal);
@@ -146,7 +146,7 @@ impl Machine<'_> {
         if !exact && let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
             self.budget.work(STEP)?;
             self.budget.touch_slowly(a.len().min(b.len()), 2)?;
-            // Comparing byte by byte allocates nothing.
+            // A comparison byte by byte allocates nothing.
             let ordering = a
                 .bytes()
                 .map(|byte| byte.to_ascii_lowercase())
@@ -156,9 +156,9 @@ impl Machine<'_> {
         self.order(a, b)
     }
 
-    /// The positions of keys in order; equal keys keep theirs. Sorting by merging makes at
-    /// most n log n comparisons and, unlike the standard library's, can fail in the middle and
-    /// does not mind an order that is none.
+    /// The positions of the keys in sorted order; equal keys keep their order. Merge sort makes at
+    /// most n log n comparisons. Unlike the sort of the standard library, it can fail in the middle
+    /// and accepts an inconsistent order.
     pub(super) fn sorted(
         &mut self,
         keys: &[Value],
@@ -209,8 +209,8 @@ impl Machine<'_> {
         Ok(if reverse { order.reverse() } else { order })
     }
 
-    /// The same for few keys, as the standard library sorts them: where items without a key are
-    /// equal to all others, the way of sorting shows.
+    /// As `sorted` for few keys, in the way of the standard library: items without a key are equal
+    /// to all others, so the algorithm shows in the result.
     fn inserted(&mut self, keys: &[Value], exact: bool, reverse: bool) -> Result<Vec<usize>> {
         let mut sorted: Vec<usize> = Vec::with_capacity(keys.len());
         for new in 0..keys.len() {

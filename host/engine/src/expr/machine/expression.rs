@@ -1,4 +1,4 @@
-//! Expressions.
+//! Evaluates expressions.
 
 use minijinja::Value;
 use minijinja::machinery::ast::BinOpKind;
@@ -37,12 +37,12 @@ impl<'a> Machine<'a> {
             Expr::Tuple(items) => self.literal(Kind::Tuple, items),
             Expr::Map(pairs) => self.literal_map(pairs),
             Expr::Call(name, args) => self.call(*name, args),
-            // These have no parts.
+            // These expressions have no parts.
             Expr::Const(_) | Expr::Path(..) | Expr::Name(_) | Expr::Captured => self.eval(expr),
         }
     }
 
-    /// What a name stands for. An unknown one is undefined.
+    /// The value of a name; undefined if the name is unknown.
     pub(super) fn name(&mut self, name: Name) -> Result<Value> {
         if let Some(value) = self.local(name)? {
             return Ok(value);
@@ -63,7 +63,7 @@ impl<'a> Machine<'a> {
         if let Some(value) = known.and_then(|root| self.values.lookup(root, rest)) {
             return Ok(value);
         }
-        // Something on the way is undefined: the last may be, but nothing before it.
+        // A name on the path is undefined. Only the last name of a path may be.
         let mut value = self.root(root).unwrap_or(Value::UNDEFINED);
         for name in rest {
             value = value.get_attr(name)?;
@@ -210,7 +210,7 @@ impl<'a> Machine<'a> {
                 let length = value.as_str().map_or(0, str::len);
                 self.budget.touch_slowly(length, 2)?;
             }
-            // MiniJinja would walk to the item.
+            // MiniJinja would iterate up to the item.
             ValueKind::Iterable => {
                 if let Some(items) = value.downcast_object_ref::<Items>() {
                     return Ok(ops::nth(items, key).unwrap_or(Value::UNDEFINED));
@@ -233,7 +233,7 @@ impl<'a> Machine<'a> {
         self.sliced(value, start, stop, step)
     }
 
-    /// Values have no methods, but a loop has two.
+    /// Values have no methods, except a loop, which has two.
     #[inline(never)]
     fn method(&mut self, value: &Value, name: &str, args: &'a [Arg]) -> Result<Value> {
         let args = self.args(None, args)?;
@@ -287,7 +287,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The arguments of a call, behind `first`; those with names come last, as one value.
+    /// The arguments of a call, behind `first`. Named arguments come last, as one value.
     pub(super) fn args(&mut self, first: Option<Value>, args: &'a [Arg]) -> Result<Vec<Value>> {
         let (mut values, named) = self.arguments(first, args)?;
         self.append_named(&mut values, named)?;
@@ -366,7 +366,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Arguments with names, which a splat of a map can make of anything.
+/// Named arguments. A splat of a map can give them any names.
 type Named = Vec<(Value, Value)>;
 
 fn not_callable(value: &Value) -> Fault {

@@ -11,11 +11,11 @@ pub(in crate::expr) enum Fault {
     Error(Error),
     /// The budget is used up.
     Limit(Limit),
-    /// The evaluation is not wanted any more.
+    /// The caller has interrupted the evaluation.
     Interrupted,
 }
 
-/// Which part of the budget is used up.
+/// The part of the budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::expr) enum Limit {
     Steps,
@@ -28,7 +28,7 @@ pub(in crate::expr) enum Limit {
 }
 
 impl Fault {
-    /// The operation cannot be done with these values.
+    /// The operation does not support these values.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::Error(Error::new(ErrorKind::InvalidOperation, message.into()))
     }

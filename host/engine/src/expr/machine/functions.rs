@@ -7,7 +7,7 @@ use super::Machine;
 use super::fault::{Fault, Result};
 use super::object::Kind;
 
-/// The most items that a range may have.
+/// The limit of items of a range.
 const RANGE: usize = 100_000;
 
 pub(super) fn range(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
@@ -20,7 +20,7 @@ pub(super) fn range(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     if step == 0 {
         return Err(Fault::invalid("cannot create range with step of 0"));
     }
-    // 64 bits each: nothing overflows in 128.
+    // The operands have 64 bits, so 128 bits cannot overflow.
     let distance = if step > 0 { end - start } else { start - end };
     let count = if distance <= 0 {
         0

@@ -14,12 +14,12 @@ pub(super) enum Style {
     Compact,
     /// `[1, 2]`
     Spaced,
-    /// An item on each line, indented by so many spaces for each level.
+    /// An item on each line, indented by this many spaces for each level.
     Pretty(usize),
 }
 
 impl Machine<'_> {
-    /// A value as JSON. If it is for HTML, `<`, `>`, `&` and `'` are escaped.
+    /// A value as JSON. With `html`, `<`, `>`, `&` and `'` are escaped.
     pub(super) fn write_json(&mut self, value: &Value, style: Style, html: bool) -> Result<String> {
         let mut out = String::new();
         let level = Level {
@@ -112,9 +112,9 @@ impl Machine<'_> {
 
     fn json_string(&mut self, text: &str, level: Level, out: &mut String) -> Result<()> {
         self.budget.touch_slowly(text.len(), 4)?;
-        // Each byte becomes six at most.
+        // Each byte becomes at most six.
         self.budget.room(text.len().saturating_mul(6))?;
-        // A string always serialises.
+        // Serialising a string cannot fail.
         let json = serde_json::to_string(text).unwrap_or_default();
         if !level.html {
             return self.push(&json, out);
@@ -162,7 +162,7 @@ impl Machine<'_> {
         self.push(close, out)
     }
 
-    /// Appends so many spaces.
+    /// Appends `count` spaces.
     pub(super) fn spaces(&mut self, count: usize, out: &mut String) -> Result<()> {
         self.budget.hold(count)?;
         out.extend(std::iter::repeat_n(' ', count));
@@ -170,7 +170,7 @@ impl Machine<'_> {
     }
 }
 
-/// Where in a value the writer is.
+/// The writer's position in a value.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     style: Style,

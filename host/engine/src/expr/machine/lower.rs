@@ -1,4 +1,5 @@
-//! Takes over what MiniJinja has parsed. Nothing is computed here: only literals become values.
+//! Converts the syntax tree of MiniJinja into a `Tree`. Nothing is computed here; only literals
+//! become values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +13,14 @@ use super::ops;
 use super::tree::{Arg, Expr, For, IfExpr, LOOP, Name, Root, Step, Stmt, Target, Tree, Unary};
 
 impl Tree {
-    /// Takes over a bare expression.
+    /// Converts a bare expression.
     pub(in crate::expr) fn of_expr(expr: &ast::Expr<'_>) -> Self {
         let mut lower = Lower::new(BTreeSet::new());
         let root = Root::Expression(lower.expr(expr));
         lower.finish(root)
     }
 
-    /// Takes over a text. `locals` are the names that anything in it can assign.
+    /// Converts a text. `locals` are the names that the text can assign.
     pub(in crate::expr) fn of_text(stmt: &ast::Stmt<'_>, locals: &BTreeSet<String>) -> Self {
         let mut lower = Lower::new(locals.iter().map(String::as_str).collect());
         let stmts = match stmt {
@@ -45,7 +46,7 @@ impl<'a> Lower<'a> {
             locals,
             loops: 0,
         };
-        // The first name is that of loops.
+        // The name with the number 0 is `loop`.
         let _: Name = lower.name("loop");
         lower
     }
@@ -71,7 +72,7 @@ impl<'a> Lower<'a> {
 
     fn stmt(&mut self, stmt: &ast::Stmt<'_>) -> Stmt {
         match stmt {
-            // A template inside of a template does not occur.
+            // The parser does not nest templates.
             ast::Stmt::Template(s) => {
                 let body = self.body(&s.children);
                 Stmt::With(Box::default(), body)
@@ -125,7 +126,7 @@ impl<'a> Lower<'a> {
         }))
     }
 
-    /// `elif` comes as a statement inside of `else`.
+    /// The parser gives `elif` as a statement inside `else`.
     fn if_cond(&mut self, s: &ast::IfCond<'_>) -> Stmt {
         let mut branches = Vec::new();
         let mut next = s;
@@ -226,7 +227,7 @@ impl<'a> Lower<'a> {
         }))
     }
 
-    /// Everything that has its first operand on the left.
+    /// An expression whose first operand is on its left.
     fn chain(&mut self, expr: &ast::Expr<'_>) -> Expr {
         let mut steps = Vec::new();
         let mut expr = expr;
@@ -281,7 +282,7 @@ impl<'a> Lower<'a> {
                     }
                     other => (other, Step::CallValue(self.args(&e.args))),
                 },
-                // `x not in y` and `x is not y` are a `not` around the rest.
+                // The parser gives `x not in y` and `x is not y` as a `not` around the rest.
                 ast::Expr::UnaryOp(e) if matches!(e.op, UnaryOpKind::Not) && !steps.is_empty() => {
                     (&e.expr, Step::Not)
                 }
@@ -334,7 +335,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// A list of literals is one value. It is as long as it is written.
+/// A list of literals becomes one value. Its length is that of its source text.
 fn literal(kind: Kind, items: &[Expr]) -> Option<Expr> {
     let values = items.iter().map(|item| match item {
         Expr::Const(value) => Some(value.clone()),

@@ -1,9 +1,9 @@
 //! Evaluates expressions and texts within a budget.
 //!
-//! MiniJinja parses them, and its values and the simplest of its filters are used. Everything
-//! that can grow, loop or recurse is evaluated here, and pays before it does so: MiniJinja's
-//! interpreter counts instructions only, and one instruction can ask for any amount of memory.
-//! The results are those of MiniJinja: `oracle` in the tests compares them.
+//! MiniJinja does the parsing and provides the values and the simplest filters. This module
+//! evaluates all operations that can grow, loop or recurse, and charges for them first: MiniJinja's
+//! interpreter counts only instructions, and one instruction can allocate any amount of memory. The
+//! results equal those of MiniJinja: `oracle` in the tests compares them.
 
 mod budget;
 mod checks;
@@ -48,8 +48,8 @@ pub(super) fn priced() -> [Vec<&'static str>; 2] {
     ]
 }
 
-/// Evaluates a tree. The result may be undefined. A panic in code of MiniJinja is a failure of this
-/// evaluation: the thread has other runs to go on with.
+/// Evaluates a tree. The result may be undefined. A panic in MiniJinja fails only this evaluation:
+/// the thread continues with other runs.
 pub(super) fn run(tree: &Tree, values: &Values) -> Result<Value> {
     let result = catch_unwind(AssertUnwindSafe(|| evaluate(tree, values)));
     result.unwrap_or_else(|_| {
@@ -88,11 +88,11 @@ struct Machine<'a> {
     budget: Budget<'a>,
     frames: Vec<Frame<'a>>,
     escape: Escape,
-    /// The text so far, of the innermost capture.
+    /// The text so far of the innermost capture.
     out: String,
-    /// What the innermost filter block has captured.
+    /// The text that the innermost filter block has captured.
     captured: Value,
-    /// For the filters that are MiniJinja's own.
+    /// The state for MiniJinja's own filters.
     state: Option<Box<State<'static, 'static>>>,
 }
 
@@ -116,25 +116,25 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// What an `if` without `else` gives is undefined and yet no mistake.
+    /// Whether the value comes from an `if` without `else`: undefined, but no mistake.
     fn is_silent(&mut self, value: &Value) -> bool {
         let args = std::slice::from_ref(value);
         self.state().apply_filter("bool", args).is_ok()
     }
 
-    /// What a value has to iterate over: items, keys or characters.
+    /// The elements of a value for iteration: items, keys or characters.
     fn items(&mut self, value: &Value) -> Result<Vec<Value>> {
         self.defined(value)?;
         self.items_or_none(value)
     }
 
-    /// The same, and nothing if the value is undefined.
+    /// As `items`, but empty if the value is undefined.
     fn items_or_none(&mut self, value: &Value) -> Result<Vec<Value>> {
         let items = self.raw_items(value)?;
         if let Some(made) = value.downcast_object_ref::<Items>()
             && made.kind == Kind::Endless
         {
-            // A value that stands for a mistake says which when it is read.
+            // A value that stands for a mistake reports it when it is read.
             for item in items
                 .iter()
                 .filter(|item| item.kind() == ValueKind::Invalid)
@@ -145,7 +145,7 @@ impl Machine<'_> {
         Ok(items)
     }
 
-    /// The same, with mistakes among the items left alone.
+    /// As `items`, without reporting mistakes among the items.
     fn raw_items(&mut self, value: &Value) -> Result<Vec<Value>> {
         if let Some(items) = value.downcast_object_ref::<Items>() {
             self.budget.hold_values(items.items.len())?;
@@ -166,7 +166,7 @@ impl Machine<'_> {
         Ok(items)
     }
 
-    /// A list of what is given.
+    /// A list of these items.
     fn list(&mut self, kind: Kind, items: Vec<Value>) -> Result<Value> {
         self.budget.hold(CONTAINER)?;
         self.budget.touch(items.len())?;
@@ -175,7 +175,7 @@ impl Machine<'_> {
         Ok(Value::from_object(Items::new(kind, items, depth)))
     }
 
-    /// A map of what is given; the last of several values with one key counts.
+    /// A map of these pairs; of several values with one key the last counts.
     fn dict(&mut self, pairs: Vec<(Value, Value)>) -> Result<Value> {
         // Twice the size of a value for the pair, and as much again for the table.
         self.budget.hold_values(pairs.len().saturating_mul(4))?;
@@ -197,7 +197,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Pays for looking a key up in a map.
+    /// Charges for looking up a key in a map.
     fn key(&mut self, key: &Value) -> Result<()> {
         match key.as_str() {
             Some(text) => self.budget.touch(text.len()),
@@ -206,8 +206,8 @@ impl Machine<'_> {
         }
     }
 
-    /// How large a value is with everything in it: bytes of text, and a slot for each value.
-    /// Looking is paid for.
+    /// The size of a value with all its contents: bytes of text, and a slot for each value.
+    /// Measuring is charged.
     fn measure(&mut self, value: &Value) -> Result<Size> {
         let mut size = Size::default();
         self.measure_into(value, &mut size)?;
@@ -240,13 +240,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The arguments that MiniJinja's functions read, with a pair of names and values last.
+    /// Named arguments in the form that MiniJinja's functions read.
     fn kwargs(named: Vec<(String, Value)>) -> Value {
         Value::from(named.into_iter().collect::<Kwargs>())
     }
 }
 
-/// How large a value is.
+/// The size of a value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
     values: usize,
@@ -254,8 +254,8 @@ struct Size {
 }
 
 impl Size {
-    /// The most bytes that it can have as text: a float has up to 330 digits, and an escaped
-    /// character four times its bytes, twice that with the quotes around.
+    /// The most bytes of the value as text: a float has up to 330 digits, and an escaped character
+    /// has four times its bytes, eight times with the quotes around it.
     fn as_text(self) -> usize {
         let bytes = self.bytes.saturating_mul(8);
         self.values.saturating_mul(350).saturating_add(bytes)

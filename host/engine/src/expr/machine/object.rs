@@ -1,8 +1,8 @@
 //! The lists and maps that expressions make.
 //!
-//! They are complete when they are made: none computes its items later, as MiniJinja's own do,
-//! so that the work is done once and charged once. Each knows how deep it nests, so that no
-//! value becomes too deep to be compared, written or dropped on a thread's stack.
+//! They are complete when they are made, so their work is done and charged once. MiniJinja's own
+//! compute items later. Each value records its depth, so that no value becomes too deep to be
+//! compared, written or dropped on a thread's stack.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 use minijinja::Value;
 use minijinja::value::{DynObject, Enumerator, Object, ObjectRepr};
 
-/// How deep a value may nest.
+/// The limit of nesting of a value.
 pub(super) const VALUE_DEPTH: u16 = 256;
 
-/// How deep values are taken to nest that were parsed from JSON: as deep as the parser goes.
+/// The depth assumed for values parsed from JSON: the limit of the parser.
 const PARSED_DEPTH: u16 = 128;
 
-/// What a list is to an expression.
+/// The type of a list as expressions see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     List,
     Tuple,
-    /// What MiniJinja hands out as an iterator: slices, ranges, concatenations.
+    /// An iterator in MiniJinja: slices, ranges, concatenations.
     Iterator,
     /// An iterator whose length MiniJinja does not know.
     Endless,
-    /// What `groupby` makes: a pair with names.
+    /// A result of `groupby`: a pair with names.
     Group,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// `depth` is that of the deepest item.
+    /// `depth` is the depth of the deepest item.
     pub(super) fn new(kind: Kind, items: Vec<Value>, depth: u16) -> Self {
         let depth = depth.saturating_add(1);
         Self { kind, items, depth }
@@ -93,7 +93,7 @@ impl Object for Items {
         (self.kind != Kind::Endless).then_some(self.items.len())
     }
 
-    /// A tuple as a key of a map is another key than a list.
+    /// As keys of a map, a tuple and a list are different.
     fn custom_cmp(self: &Arc<Self>, other: &DynObject) -> Option<Ordering> {
         let other = other.downcast_ref::<Self>()?;
         let tuples = (self.kind == Kind::Tuple, other.kind == Kind::Tuple);
@@ -113,7 +113,7 @@ pub(super) struct Dict {
 }
 
 impl Dict {
-    /// `map` is made of pairs, `depth` is that of its deepest key or value.
+    /// `map` is made of pairs, `depth` is the depth of its deepest key or value.
     pub(super) fn new(map: Value, depth: u16) -> Self {
         let depth = depth.saturating_add(1);
         Self { map, depth }
@@ -139,7 +139,7 @@ impl Object for Dict {
     }
 }
 
-/// `loop`, as it was when it was named.
+/// A snapshot of `loop` at the moment when an expression reads it.
 #[derive(Debug)]
 pub(super) struct LoopView {
     pub(super) id: u32,
@@ -210,7 +210,7 @@ impl Object for LoopView {
     }
 }
 
-/// How deep a value nests at most.
+/// The greatest depth of a value.
 pub(super) fn depth_of(value: &Value) -> u16 {
     let Some(object) = value.as_object() else {
         return 0;

@@ -1,4 +1,4 @@
-//! Operators.
+//! Evaluates operators.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use super::fault::{Fault, Result};
 use super::object::{Items, Kind, is_tuple};
 use crate::expr::environment::ENVIRONMENT;
 
-/// The value of an `if` without `else`. MiniJinja makes it for nobody but its own programs.
+/// The value of an `if` without `else`. MiniJinja has no public constructor for it.
 pub(super) fn silent() -> Value {
     static SILENT: LazyLock<Value> = LazyLock::new(|| {
         let expression = ENVIRONMENT.compile_expression("1 if false");
@@ -23,7 +23,7 @@ pub(super) fn silent() -> Value {
 }
 
 impl Machine<'_> {
-    /// An operator on two values. `and` and `or` are not among them.
+    /// An operator on two values, except `and` and `or`.
     pub(super) fn binary(&mut self, op: BinOpKind, left: &Value, right: &Value) -> Result<Value> {
         match op {
             BinOpKind::Add => self.add(left, right),
@@ -60,7 +60,7 @@ impl Machine<'_> {
             | BinOpKind::FloorDiv
             | BinOpKind::Rem
             | BinOpKind::Pow => arithmetic(op, left, right),
-            // They are taken care of before their right side is evaluated.
+            // The caller handles these before it evaluates their right side.
             BinOpKind::ScAnd | BinOpKind::ScOr => Ok(right.clone()),
         }
     }
@@ -225,14 +225,14 @@ impl Machine<'_> {
     }
 }
 
-/// The positions that a slice picks of so many; the end that bounds count from may be unknown.
+/// The positions that a slice picks. `length` may be unknown; negative bounds count from the end.
 fn picked(
     (length, available): (usize, usize),
     start: Option<i64>,
     stop: Option<i64>,
     step: i64,
 ) -> Box<dyn Iterator<Item = usize>> {
-    // Lengths are those of values in memory: they fit.
+    // Lengths of values in memory fit.
     let end = i64::try_from(length).unwrap_or(i64::MAX);
     let at = |bound: i64| {
         let from_start = if bound < 0 {
@@ -254,7 +254,7 @@ fn picked(
     let last = length.saturating_sub(1);
     let start = start.map_or(last, |start| at(start).min(last));
     let stop = stop.map_or(0, at);
-    // MiniJinja reads a stop of 0 as none.
+    // MiniJinja treats a stop of 0 as no stop.
     let count = match stop {
         0 => start.saturating_add(stride) / stride,
         _ => {
@@ -268,7 +268,7 @@ fn picked(
     Box::new(positions.take(count))
 }
 
-/// The item at an index, which counts from the end if it is negative.
+/// The item at an index; a negative index counts from the end.
 pub(super) fn nth(items: &Items, key: &Value) -> Option<Value> {
     let index = key.as_i64()?;
     let at = if index < 0 {
@@ -292,7 +292,7 @@ fn text_of(value: &Value) -> Option<&str> {
     value.as_str().filter(|_| value.kind() == ValueKind::String)
 }
 
-/// Two numbers, as they are reckoned with.
+/// Two numbers in the type that the calculation uses.
 enum Numbers {
     Whole(i128, i128),
     Floating(f64, f64),
@@ -342,7 +342,7 @@ fn impossible(op: &str, left: &Value, right: &Value) -> Fault {
     ))
 }
 
-/// Operators on numbers: nothing here can grow.
+/// Operators on numbers. Their results have a fixed size.
 fn arithmetic(op: BinOpKind, left: &Value, right: &Value) -> Result<Value> {
     if matches!(op, BinOpKind::Div) {
         return match (float(left), float(right)) {

@@ -1,4 +1,4 @@
-//! Statements, scopes and loops.
+//! Evaluates statements, scopes and loops.
 
 use minijinja::Value;
 use minijinja::value::ValueKind;
@@ -11,7 +11,7 @@ use super::object::{Items, Kind, LoopView};
 use super::text::Escape;
 use super::tree::{Arg, Expr, For, LOOP, Name, Stmt, Target};
 
-/// How many scopes may be open at once.
+/// The limit of open scopes.
 const FRAMES: usize = 64;
 
 /// A scope.
@@ -21,14 +21,14 @@ pub(super) struct Frame<'a> {
     running: Option<Running<'a>>,
 }
 
-/// A loop that is going on.
+/// A loop in progress.
 struct Running<'a> {
     of: &'a For,
     items: Vec<Value>,
     sized: bool,
     index: usize,
     depth: usize,
-    /// Whether this is what `loop` names: the loop that only filters is not.
+    /// Whether `loop` refers to this loop: the loop that only filters is not named.
     named: bool,
     changed: Option<Vec<Value>>,
 }
@@ -51,7 +51,7 @@ impl Running<'_> {
 }
 
 impl<'a> Machine<'a> {
-    /// The value of a name that the text itself has assigned.
+    /// The value of a name that the text itself assigns.
     pub(super) fn local(&mut self, name: Name) -> Result<Option<Value>> {
         let mut looked_at = 0_usize;
         let mut found = None;
@@ -169,7 +169,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Evaluates statements and gives what they write.
+    /// Evaluates statements and returns the text that they write.
     fn capture(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<Value> {
         let outer = std::mem::take(&mut self.out);
         let written = write(self);
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
     }
 
     fn running(&self, of: &'a For, items: Vec<Value>, sized: bool, named: bool) -> Running<'a> {
-        // The innermost loop counts, whether or not it can recurse.
+        // The innermost loop counts, even if it is not recursive.
         let around = self
             .frames
             .iter()
@@ -356,7 +356,7 @@ impl<'a> Machine<'a> {
         Some(item)
     }
 
-    /// `{{ loop(over) }}`: the innermost loop again, in place.
+    /// `{{ loop(over) }}`: runs the innermost loop again, in place.
     #[inline(never)]
     fn recurse_here(&mut self, arg: &'a Arg) -> Result<()> {
         let args = self.args(None, std::slice::from_ref(arg))?;
@@ -374,7 +374,7 @@ impl<'a> Machine<'a> {
         self.recurse(of, can, &over)
     }
 
-    /// A call of a loop inside of an expression: what it writes is the value.
+    /// A call of a loop inside an expression: the text that the loop writes is the value.
     pub(super) fn recurse_captured(&mut self, id: u32, over: &Value) -> Result<Value> {
         let loops = self.frames.iter().rev();
         let mut loops = loops.filter_map(|frame| frame.running.as_ref());

@@ -1,4 +1,4 @@
-//! Values as text.
+//! Converts values to text.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::fault::{Fault, Result};
 use crate::expr::environment::RESULT_BYTES;
 use crate::expr::write;
 
-/// How text is escaped that is written, inside of `autoescape`.
+/// How written text is escaped inside `autoescape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escape {
     None,
@@ -19,7 +19,7 @@ pub(super) enum Escape {
     Json,
 }
 
-/// Writes as long as the budget lasts.
+/// A writer that stops when the budget is used up.
 struct Limited<'a, 'b> {
     budget: &'a mut Budget<'b>,
     out: &'a mut String,
@@ -28,7 +28,7 @@ struct Limited<'a, 'b> {
 
 impl std::fmt::Write for Limited<'_, '_> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        // Formatting costs more than copying, and a piece of one byte more than its byte.
+        // Formatting costs more than copying, and a short piece more than its bytes.
         let piece = 16_u64.saturating_add(text.len() as u64);
         let paid = self
             .budget
@@ -51,13 +51,13 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Text that is already paid for, as a value: copying it is not.
+    /// Turns text that is already charged into a value, and charges for the copy.
     pub(super) fn text(&mut self, text: String) -> Result<Value> {
         self.budget.hold(text.len())?;
         Ok(Value::from(text))
     }
 
-    /// Appends a value as `~` and `string` show it.
+    /// Appends a value in the form of `~` and `string`.
     pub(super) fn show(&mut self, value: &Value, out: &mut String) -> Result<()> {
         match value.as_str() {
             Some(text) => self.push(text, out),
@@ -85,7 +85,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends a value as `{{ … }}` writes it into text: lists and maps as JSON.
+    /// Appends a value in the form of `{{ … }}`: lists and maps as JSON.
     pub(super) fn emit(&mut self, value: &Value, out: &mut String) -> Result<()> {
         self.defined(value)?;
         match value.kind() {
@@ -97,7 +97,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A value as JSON, as long as a result may be.
+    /// A value as JSON, at most as long as a result.
     fn json_text(&mut self, value: &Value) -> Result<String> {
         let limit = RESULT_BYTES.min(self.budget.memory_left());
         let mut bytes = Vec::new();
@@ -136,14 +136,14 @@ impl Machine<'_> {
         }
     }
 
-    /// A text that is to be put into escaped text, escaped unless it is so already.
+    /// The value for insertion into escaped text: escaped unless it is escaped already.
     pub(super) fn escaped(&mut self, value: &Value) -> Result<String> {
         let mut out = String::new();
         self.emit_escaped(value, &mut out)?;
         Ok(out)
     }
 
-    /// A text that is as safe as the one that it was made of.
+    /// A text that is safe if its source is safe.
     pub(super) fn text_like(&mut self, from: &Value, text: String) -> Result<Value> {
         self.budget.hold(text.len())?;
         Ok(if from.is_safe() {

@@ -1,8 +1,7 @@
-//! What an expression or a text is compiled to.
+//! The compiled form of an expression or a text.
 //!
-//! MiniJinja parses; the tree is then taken over into this one, which owns its names, knows
-//! its filters and tests, and has chains (`a.b|c + d`) flat, so that evaluating them does not
-//! recurse.
+//! MiniJinja parses, and its tree is converted to this one, which owns its names and knows its
+//! filters and tests. Chains (`a.b|c + d`) are flat, so that their evaluation does not recurse.
 
 use minijinja::Value;
 use minijinja::machinery::ast::BinOpKind;
@@ -15,7 +14,7 @@ use super::filters::Filter;
 #[derive(Debug)]
 pub(in crate::expr) struct Tree {
     pub(super) root: Root,
-    /// What names are called, by number.
+    /// Names by their number.
     pub(super) names: Box<[Box<str>]>,
 }
 
@@ -42,9 +41,9 @@ pub(super) const LOOP: Name = 0;
 pub(super) enum Expr {
     Const(Value),
     Name(Name),
-    /// A root that nothing in the text can hide, and the properties taken of it.
+    /// A root that no name in the text can hide, followed by properties.
     Path(Name, Box<[Box<str>]>),
-    /// What a filter block has captured.
+    /// The text that a filter block has captured.
     Captured,
     Chain(Box<(Expr, Box<[Step]>)>),
     /// Operators from the outside in.
@@ -58,7 +57,7 @@ pub(super) enum Expr {
 }
 
 pub(super) struct IfExpr {
-    /// Conditions with their values, tried in order.
+    /// Conditions with their values, evaluated in order.
     pub(super) branches: Box<[(Expr, Expr)]>,
     pub(super) otherwise: Option<Expr>,
 }
@@ -69,7 +68,7 @@ pub(super) enum Unary {
     Neg,
 }
 
-/// What is done with the value so far.
+/// An operation on the value so far.
 pub(super) enum Step {
     Attr(Box<str>),
     Item(Expr),
@@ -92,13 +91,13 @@ pub(super) enum Arg {
     NamedSplat(Expr),
 }
 
-/// A condition, which only `else` has not, and what is done if it holds.
+/// A branch: its condition, which `else` lacks, and its statements.
 pub(super) type Branch = (Option<Expr>, Box<[Stmt]>);
 
 pub(super) enum Stmt {
     Raw(Box<str>),
     Emit(Expr),
-    /// `{{ loop(…) }}`, which writes where it stands.
+    /// `{{ loop(…) }}`, which writes in place.
     Recurse(Arg),
     For(Box<For>),
     If(Box<[Branch]>),
@@ -120,10 +119,10 @@ pub(super) struct For {
     pub(super) otherwise: Box<[Stmt]>,
 }
 
-/// What is assigned to.
+/// The target of an assignment.
 pub(super) enum Target {
     Name(Name),
     Unpack(Box<[Target]>),
-    /// A property, which nothing has that could be assigned.
+    /// A property. No value has properties that can be assigned.
     Attr(Expr),
 }

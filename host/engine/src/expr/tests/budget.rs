@@ -1,4 +1,4 @@
-//! What hostile expressions come to: an error about the budget, in bounded memory.
+//! Hostile expressions end with an error about the budget, in bounded memory.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 use super::super::{Condition, ExprError, ExprErrorKind, Interrupt, Template, Values};
 use super::random::Random;
 
-/// The address space of the process that evaluates hostile templates. The evaluation holds at
-/// most 64 MiB; the rest is the test program, with its threads, and the input.
+/// The address space of the process that evaluates hostile templates. An evaluation holds at most
+/// 64 MiB; the test program, its threads and the input take the rest.
 const ADDRESS_SPACE: u64 = 768 * 1024 * 1024;
 
-/// Names the part of the work that the child does.
+/// The environment variable that selects the test of the child process.
 const CHILD: &str = "WINDLASS_EXPR_CHILD";
 
 fn evaluate(text: &str, input: &Json) -> Result<String, ExprError> {
@@ -29,7 +29,7 @@ fn check_over(text: &str, input: &Json) {
     assert_eq!(not_over(text, input), None);
 }
 
-/// What else than using up its budget the evaluation does.
+/// The result of an evaluation that should use up its budget and does not.
 fn not_over(text: &str, input: &Json) -> Option<String> {
     let error = match evaluate(text, input) {
         Ok(result) => return Some(format!("{text} gives {} bytes", result.len())),
@@ -48,7 +48,7 @@ fn check_all_over() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Templates that ask for far more than there is.
+/// Templates that need far more than their budget.
 const HOSTILE: &[&str] = &[
     "{{ input.text | indent(input.width) }}",
     "{{ input.text | indent(width=input.width, first=true) }}",
@@ -114,7 +114,7 @@ fn whatever_asks_for_too_much_fails_for_that() {
 
 #[test]
 fn nothing_is_computed_when_a_definition_is_published() {
-    // MiniJinja computes constants when it compiles: these would take gigabytes.
+    // MiniJinja computes constants at compile time: these would take gigabytes.
     for text in [
         "{{ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 }}",
         "a {{ [['x' * 99999999], ['y' * 99999999], ['z' * 99999999]] | length }}",
@@ -158,7 +158,7 @@ fn everything_evaluated_from_the_same_values_shares_its_work() {
     values.input(input.to_string().as_bytes()).unwrap();
     let error = many.render(&values).unwrap_err();
     assert_eq!(error.kind, ExprErrorKind::Work, "{error}");
-    // What is used up is used up for conditions, too.
+    // Conditions share the used-up budget.
     let condition = Condition::compile("input.text | length > 0", "").unwrap();
     assert_eq!(
         condition.test(&values).unwrap_err().kind,
@@ -192,7 +192,7 @@ fn an_interrupted_evaluation_says_so_and_can_be_done_again() {
 
 #[test]
 fn values_that_nest_without_end_are_refused() {
-    // Each level of the loop nests the value some levels deeper.
+    // Each recursion of the loop nests the value some levels deeper.
     let wrapped = format!("{}x{}", "[".repeat(40), "]".repeat(40));
     let text = format!("{{% for x in [[1]] recursive %}}{{{{ loop([{wrapped}]) }}}}{{% endfor %}}");
     check_over(&text, &json!({}));
@@ -202,7 +202,7 @@ fn values_that_nest_without_end_are_refused() {
     assert_eq!(evaluate(&text, &input).unwrap(), "false");
 }
 
-/// Everything that the child does, in a process that cannot have more memory.
+/// All checks of the child process, whose memory is limited.
 #[test]
 fn hostile_templates_stay_within_their_memory() {
     if std::env::var_os(CHILD).is_some() {
@@ -240,7 +240,7 @@ fn limited() {
         let Ok(template) = Template::compile(&json!(text), &[], "/at") else {
             continue;
         };
-        // What it comes to is of no interest here, but that it comes to something.
+        // The result does not matter here; the evaluation only has to end.
         println!("WINDLASS_SEED={seed} {text}");
         drop(template.render(&values.clone()));
     }

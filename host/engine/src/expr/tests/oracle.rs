@@ -1,4 +1,4 @@
-//! MiniJinja itself evaluates what we evaluate, and has to come to the same.
+//! Compares the results of our evaluator with those of MiniJinja.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use super::random::Random;
 /// How many random templates are compared.
 const TEMPLATES: u64 = 10_000;
 
-/// The environment that texts are evaluated in by MiniJinja.
+/// The environment in which MiniJinja evaluates texts.
 fn environment() -> Environment<'static> {
     let mut env = ENVIRONMENT.clone();
     env.set_fuel(Some(FUEL * 10));
@@ -38,7 +38,7 @@ fn format_in_text(
     }
 }
 
-/// What MiniJinja makes of a template that is one text.
+/// MiniJinja's result of a template that is one text.
 fn expected(env: &Environment<'_>, text: &str, values: &Values) -> Result<String, String> {
     let context = values.root();
     let trimmed = text.trim();
@@ -78,7 +78,7 @@ fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
         let mut values = Values::new();
         values.input(input.to_string().as_bytes()).unwrap();
         let found = template.render(&values);
-        // MiniJinja divides by zero here and there.
+        // MiniJinja divides by zero in some places.
         let expected = catch_unwind(AssertUnwindSafe(|| expected(&env, &text, &values)));
         let about = format!("WINDLASS_SEED={seed}\n{text}\nwith {input}");
         match (found, expected) {
@@ -108,7 +108,7 @@ fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
         "{count} differences:\n{}",
         differences.join("\n\n")
     );
-    // The comparison is worth something only if most templates mean something.
+    // The comparison is meaningful only if enough templates give a result.
     assert!(
         same > TEMPLATES / 10,
         "{same} same, {wrong} wrong, {over} over budget"
@@ -119,7 +119,7 @@ fn what_is_within_the_budget_is_what_minijinja_makes_of_it() {
     );
 }
 
-/// The names that a list in MiniJinja's description of an environment has.
+/// The names in a list of MiniJinja's description of an environment.
 fn listed(description: &str, list: &str) -> Vec<String> {
     let (_, rest) = description.split_once(&format!("{list}: [")).unwrap();
     let (names, _) = rest.split_once(']').unwrap();
@@ -146,7 +146,7 @@ fn every_filter_test_and_function_of_minijinja_has_a_price() {
 
     let tests = listed(&description, "tests");
     assert_eq!(sorted(tests.iter().map(String::as_str)), checks);
-    // These two are known to `select` only.
+    // Only `select` can use these two.
     let named = names::TESTS.iter().copied().chain(["safe", "escaped"]);
     assert_eq!(sorted(named), checks);
 

@@ -4,8 +4,8 @@ use serde_json::{Value as Json, json};
 
 use super::super::names;
 
-/// Filters with the arguments that they may have. `$e` is any expression, `$i` a small number,
-/// `$s` a text, `$p` a path, `$f` and `$t` the names of a filter and of a test, `$b` a truth.
+/// Filters with their possible arguments. `$e` is any expression, `$i` a small number, `$s` a text,
+/// `$p` a path, `$f` and `$t` the names of a filter and of a test, `$b` a truth value.
 const FILTERS: &[(&str, &[&str])] = &[
     ("abs", &[""]),
     ("attr", &["$s", "$i", "$p", "$e"]),
@@ -120,7 +120,7 @@ const TESTS: &[(&str, &str)] = &[
     ("upper", ""),
 ];
 
-/// These can be named in a text only: `select('<=', 1)`.
+/// Tests that can be named only in a text: `select('<=', 1)`.
 const SIGNS: &[&str] = &["==", "!=", "<", "<=", ">", ">="];
 
 const FUNCTIONS: &[(&str, &[&str])] = &[
@@ -133,7 +133,7 @@ const OPERATORS: &[&str] = &[
     "and", "or",
 ];
 
-/// Everything that the generator can name.
+/// All names that the generator can use.
 pub(super) fn names() -> Vec<(&'static str, &'static str)> {
     let filters = FILTERS.iter().map(|(name, _)| ("filter", *name));
     let tests = TESTS.iter().map(|(name, _)| ("test", *name));
@@ -145,7 +145,7 @@ pub(super) fn names() -> Vec<(&'static str, &'static str)> {
 /// Makes templates and data from a seed.
 pub(super) struct Random {
     state: u64,
-    /// How large numbers and texts may be.
+    /// The limit of numbers and of lengths of texts.
     pub(super) scale: u64,
     locals: Vec<&'static str>,
     in_loop: bool,
@@ -172,7 +172,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// A value of every kind, with names that templates know.
+    /// A value of every kind, with names that templates use.
     pub(super) fn input(&mut self) -> Json {
         json!({
             "a": self.json(2), "b": self.json(2), "n": self.below(20), "f": 2.5,
@@ -536,7 +536,7 @@ impl Random {
     }
 }
 
-/// The lists here are made by hand: they have to name nothing that there is not.
+/// The lists above are written by hand, so this test checks that every name in them exists.
 #[test]
 fn the_generator_names_nothing_unknown() {
     for (kind, name) in names() {

@@ -57,7 +57,7 @@ pub(super) fn reverse(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
         ValueKind::Undefined | ValueKind::None => Ok(value.clone()),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {
             let mut items = machine.items_or_none(value)?;
-            // MiniJinja leaves maps that can be read from both ends as they are.
+            // MiniJinja does not reverse maps that can be read from both ends.
             let enumerator = value.as_object().map(|object| object.enumerate());
             if !matches!(enumerator, Some(Enumerator::RevKeyValueIter(_))) {
                 items.reverse();
@@ -107,7 +107,7 @@ pub(super) fn list(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     machine.list(Kind::List, items)
 }
 
-/// Splits a list into so many lists of about one length.
+/// Splits a list into a given number of lists of similar length.
 pub(super) fn slice(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     let (value, count, filler): (&Value, usize, Option<Value>) = from_args(args)?;
     if count == 0 {
@@ -131,7 +131,7 @@ pub(super) fn slice(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     machine.list(Kind::List, slices)
 }
 
-/// Splits a list into lists of so many.
+/// Splits a list into lists of a given length.
 pub(super) fn batch(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     let (value, count, filler): (&Value, usize, Option<Value>) = from_args(args)?;
     if count == 0 {
@@ -152,7 +152,7 @@ pub(super) fn batch(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     machine.list(Kind::List, batches)
 }
 
-/// One after the other: maps as one map, lists as one list.
+/// Concatenates: maps into one map, lists into one list.
 pub(super) fn chain(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     let (value, others): (&Value, Rest<Value>) = from_args(args)?;
     let all: Vec<&Value> = std::iter::once(value).chain(others.iter()).collect();
@@ -164,7 +164,7 @@ pub(super) fn chain(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     for value in all {
         match machine.items_or_none(value) {
             Ok(more) => items.extend(more),
-            // The mistake shows when the list is read.
+            // The mistake is reported when the list is read.
             Err(Fault::Error(error)) => items.push(Value::from(error)),
             Err(fault) => return Err(fault),
         }
@@ -173,7 +173,7 @@ pub(super) fn chain(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     machine.list(if lists { Kind::List } else { Kind::Endless }, items)
 }
 
-/// The keys of all, in order, each with its last value.
+/// The keys of all maps, in order, each with its last value.
 fn merged(machine: &mut Machine<'_>, all: &[&Value]) -> Result<Value> {
     let mut keys = Vec::new();
     for value in all {
@@ -209,7 +209,8 @@ pub(super) fn zip(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     for value in std::iter::once(value).chain(others.iter()) {
         match machine.items_or_none(value) {
             Ok(items) => columns.push(items),
-            // Behind something without a length, nothing is looked at before it is read.
+            // If an earlier argument has no known length, MiniJinja reports this mistake only when
+            // it reads the list.
             Err(Fault::Error(_)) if !sized => columns.push(Vec::new()),
             Err(Fault::Error(_)) => {
                 let message = format!("zip filter argument must be iterable, got {}", value.kind());

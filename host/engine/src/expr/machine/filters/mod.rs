@@ -1,7 +1,7 @@
 //! Filters: `value | name`.
 //!
-//! Each pays for what it reads, computes and makes, in proportion. Those that MiniJinja's own
-//! code does (`own`) make no more than a small multiple of what they read.
+//! Each filter charges for the data that it reads, computes and makes, in proportion. The results
+//! of MiniJinja's own filters (`own`) are at most a small multiple of their input.
 
 mod lists;
 mod numbers;
@@ -14,10 +14,10 @@ use minijinja::{Error, ErrorKind, Value};
 use super::Machine;
 use super::fault::{Fault, Result};
 
-/// What a filter does.
+/// The function of a filter.
 type Apply = fn(&mut Machine<'_>, &[Value]) -> Result<Value>;
 
-/// A filter, if there is one of this name.
+/// A filter; `None` inside if no filter has the name.
 #[derive(Clone, Copy)]
 pub(super) struct Filter(Option<Apply>);
 
@@ -31,7 +31,7 @@ impl Filter {
         self.0.is_some()
     }
 
-    /// Applies it to the first of these, with the others as its arguments.
+    /// Applies the filter to the first value, with the others as its arguments.
     pub(super) fn call(self, machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
         match self.0 {
             Some(apply) => apply(machine, args),
@@ -89,7 +89,7 @@ pub(super) const NAMES: &[(&str, Apply)] = &[
 ];
 
 impl Machine<'_> {
-    /// Follows `a.b.0` from a value.
+    /// Follows a path such as `a.b.0` from a value.
     fn at_path(&mut self, value: &Value, path: &str) -> Result<Value> {
         self.budget.touch(path.len())?;
         let mut value = value.clone();
@@ -112,7 +112,7 @@ impl Machine<'_> {
         Ok(value)
     }
 
-    /// The same; `default` if there is nothing.
+    /// As `at_path`; `default` if the path leads to no value.
     fn at_path_or(&mut self, value: &Value, path: &str, default: &Value) -> Result<Value> {
         match self.at_path(value, path) {
             Ok(found) if !found.is_undefined() => Ok(found),
@@ -121,7 +121,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The items of what has to be a list.
+    /// The items of a value that has to be a list.
     fn as_list(&mut self, value: &Value) -> Result<Vec<Value>> {
         self.items(value).map_err(|fault| match fault {
             Fault::Error(error) => {
@@ -133,7 +133,7 @@ impl Machine<'_> {
     }
 }
 
-/// As many values as can be asked for at once without looking at the budget.
+/// The number of values to reserve at once without checking the budget.
 fn room_for(count: usize) -> usize {
     count.min(1_024)
 }

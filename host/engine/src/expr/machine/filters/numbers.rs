@@ -8,13 +8,13 @@ use super::super::fault::{Fault, Result};
 use super::super::object::{Kind, is_tuple};
 use super::super::ops::is_list;
 
-/// A filter of MiniJinja's own that makes a number, or fails.
+/// A filter of MiniJinja that returns a number or fails.
 pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Result<Value> {
     for arg in args {
         let length = arg.as_str().map_or(0, str::len);
         machine.budget.touch_slowly(length, 16)?;
     }
-    // A float is rounded by way of its digits.
+    // MiniJinja rounds a float through its decimal digits.
     machine.budget.touch(4_096)?;
     Ok(machine.state().apply_filter(name, args)?)
 }
@@ -34,7 +34,7 @@ pub(super) fn sum(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     };
     named.assert_all_used()?;
     let mut total = start;
-    // Lists are collected, and made into one in the end.
+    // Lists are collected and joined once at the end.
     let mut joined: Option<Vec<Value>> = None;
     for item in machine.items(values)? {
         machine.budget.step()?;

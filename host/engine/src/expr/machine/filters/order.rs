@@ -7,7 +7,7 @@ use super::super::Machine;
 use super::super::fault::{Fault, Result};
 use super::super::object::Kind;
 
-/// Values in the order of these positions.
+/// The values at these positions, in this order.
 fn pick(items: &[Value], order: &[usize]) -> Vec<Value> {
     let items = order.iter().filter_map(|at| items.get(*at));
     items.cloned().collect()
@@ -66,7 +66,7 @@ fn sort_keys(
         }
         let path = paths.first().copied().unwrap_or(attribute);
         keys.push(match machine.at_path(item, path) {
-            // Without a key an item is equal to every other.
+            // An item without a key is equal to every other item.
             Err(Fault::Error(error)) => Value::from(error),
             other => other?,
         });
@@ -82,7 +82,7 @@ pub(super) fn max(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     extreme(machine, args, true)
 }
 
-/// The first of the smallest, or the last of the largest.
+/// The first of the smallest values, or the last of the largest.
 fn extreme(machine: &mut Machine<'_>, args: &[Value], largest: bool) -> Result<Value> {
     let (value, named): (&Value, Kwargs) = from_args(args)?;
     let items = machine.as_list(value)?;
@@ -161,7 +161,7 @@ pub(super) fn unique(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
             _ => key,
         });
     }
-    // Of each group of equal keys the first position is kept.
+    // The first position of each group of equal keys is kept.
     let order = machine.sorted(&keys, true, false)?;
     let mut firsts: Vec<usize> = Vec::new();
     let mut before: Option<&Value> = None;
@@ -204,7 +204,7 @@ pub(super) fn groupby(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
         let (Some(key), Some(item)) = (keys.get(at), items.get(at)) else {
             continue;
         };
-        // A group has the name of its last member.
+        // A group takes the name of its last member.
         group = Some(match group.take() {
             Some((name, mut members)) => {
                 if machine.order_keys(&name, key, exact)?.is_eq() {

@@ -12,13 +12,13 @@ use super::super::json::Style;
 use super::super::object::Kind;
 use super::super::text::Escape;
 
-/// How much more than copying a byte it costs to change the case of a character.
+/// The cost of changing the case of a character, relative to copying a byte.
 const CASE: u64 = 16;
 
-/// The most bytes that one byte becomes when its case is changed.
+/// The most bytes that one byte grows to when its case changes.
 const CASE_GROWTH: usize = 3;
 
-/// A filter of MiniJinja's own that reads its text once.
+/// A filter of MiniJinja that reads its text once.
 pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Result<Value> {
     let mut args = args.to_vec();
     if let Some(value) = args.first_mut()
@@ -33,7 +33,7 @@ pub(super) fn own(machine: &mut Machine<'_>, name: &str, args: &[Value]) -> Resu
     machine.budget.touch_slowly(length, CASE)?;
     machine.budget.room(length.saturating_mul(CASE_GROWTH))?;
     let result = machine.state().apply_filter(name, &args)?;
-    // The text as it grows, and the value that it is copied into.
+    // Memory for the growing text, and for the value into which it is copied.
     let made = result.as_str().map_or(0, str::len);
     machine.budget.hold(made.saturating_mul(2))?;
     Ok(result)
@@ -69,7 +69,7 @@ pub(super) fn default(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
     Ok(value.clone())
 }
 
-/// A text argument: what is no text is shown as one.
+/// A text argument; other values are converted to text.
 fn text_arg(machine: &mut Machine<'_>, value: Option<&Value>) -> Result<String> {
     let Some(value) = value else {
         return Err(Fault::Error(Error::from(ErrorKind::MissingArgument)));
@@ -105,7 +105,7 @@ pub(super) fn replace(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value
     machine.budget.touch_slowly(count, STEP)?;
     let kept = text.len().saturating_sub(count.saturating_mul(from.len()));
     let length = kept.saturating_add(count.saturating_mul(to.len()));
-    // The text as it grows, and the value that it is copied into.
+    // Memory for the growing text, and for the value into which it is copied.
     machine.budget.hold(length.saturating_mul(3))?;
     let replaced = text.replace(&from, &to);
     Ok(if safe {
@@ -175,7 +175,7 @@ pub(super) fn indent(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
         }
         machine.push(line, &mut out)?;
     }
-    // As MiniJinja does: it cuts the newline behind the last line, and the return before it.
+    // Like MiniJinja, cut the newline behind the last line, and the carriage return before it.
     let end = out.strip_suffix('\r').map_or(out.len(), str::len);
     out.truncate(end);
     machine.text_like(value, out)
@@ -240,7 +240,7 @@ pub(super) fn join(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> {
     })
 }
 
-/// Text of which pieces are made. Only text can be split.
+/// The text to be split. Other values cannot be split.
 fn to_split(machine: &mut Machine<'_>, value: &Value) -> Result<String> {
     let Some(text) = value.as_str() else {
         return Err(Fault::invalid("value is not a string"));
@@ -289,8 +289,8 @@ pub(super) fn split(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value> 
     }
 }
 
-/// So many pieces at most, split at white space; the last has the rest, with the white space
-/// before it, as MiniJinja has it.
+/// At most `most` pieces, split at white space. As in MiniJinja, the last piece is the rest of the
+/// text with its leading white space.
 fn first_words(text: &str, most: usize) -> impl Iterator<Item = &str> {
     let (mut count, mut between, mut start, mut end) = (1_usize, true, None, 0);
     let mut chars = text.char_indices();
@@ -354,7 +354,7 @@ pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
     let (mut longest, mut widest) = (0_usize, 0_usize);
     for arg in rest.iter() {
         let size = machine.measure(arg)?;
-        // Text that is put into safe text is escaped, to six bytes for one at most.
+        // Text that is inserted into safe text is escaped: one byte becomes at most six.
         let length = match arg.as_str() {
             Some(text) if !template.is_safe() => text.len(),
             _ => size.as_text().saturating_mul(6),
@@ -371,7 +371,7 @@ pub(super) fn format(machine: &mut Machine<'_>, args: &[Value]) -> Result<Value>
     Ok(made)
 }
 
-/// Refuses keys, like `a` in `%(a)s`, that are not ASCII: MiniJinja panics on them.
+/// Refuses keys, such as `a` in `%(a)s`, that are not ASCII: MiniJinja panics on them.
 fn check_keys(format: &str) -> Result<()> {
     let mut rest = format;
     while let Some((_, field)) = rest.split_once('%') {
@@ -383,20 +383,20 @@ fn check_keys(format: &str) -> Result<()> {
                 }
                 after
             }
-            // The second sign of `%%` begins no field.
+            // The second character of `%%` begins no field.
             None => field.strip_prefix('%').unwrap_or(field),
         };
     }
     Ok(())
 }
 
-/// The width that an argument can ask for with `*`.
+/// The width that an argument can request with `*`.
 fn largest(value: &Value) -> usize {
     let number = i128::try_from(value.clone()).unwrap_or_default();
     usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX)
 }
 
-/// The most bytes that the fields of a format can become together.
+/// The most bytes that all fields of a format can produce.
 fn fields(format: &str, longest: usize, widest: usize) -> usize {
     let mut bytes = 0_usize;
     let mut rest = format;
@@ -420,10 +420,10 @@ fn fields(format: &str, longest: usize, widest: usize) -> usize {
         bytes = bytes.saturating_add(stars.saturating_mul(widest));
         // A number has up to 350 digits, and separators between them.
         bytes = bytes.saturating_add(longest).saturating_add(512);
-        // The sign after `%%` begins no field.
+        // The character after `%%` begins no field.
         rest = after.strip_prefix('%').unwrap_or(after);
     }
-    // Fillers are characters, and padding is made before it is put in front.
+    // Fillers are characters of several bytes, and padding is allocated before it is inserted.
     bytes.saturating_mul(2)
 }
 
@@ -432,7 +432,7 @@ impl Machine<'_> {
         self.escape
     }
 
-    /// Text escaped for where it is put, unless it is safe.
+    /// The text escaped for its context, unless it is safe.
     fn escape_more(&mut self, value: &Value) -> Result<String> {
         self.defined(value)?;
         if value.kind() == ValueKind::String {
