@@ -1,7 +1,7 @@
-//! What a step costs in the store: its floor, below which no run can go.
+//! Measures the cost of a step in the store alone: no run can be faster.
 //!
-//! Chains of steps in groups of several sizes, with 300,000 other triggers pending, once with
-//! every group flushed and once without, so that the difference is the disk's.
+//! The benchmark commits chains of steps in groups of several sizes, with 300,000 other triggers
+//! pending, once with every group flushed and once without. The difference is the cost of the disk.
 //!
 //! `cargo run --release --example floor [-- DIRECTORY]`
 
@@ -51,7 +51,7 @@ fn now(clock: rustix::time::ClockId) -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// What the other threads of this process have worked, of which only the writer does.
+/// CPU time of all other threads of this process, of which only the writer thread works.
 fn writer_time() -> Duration {
     now(rustix::time::ClockId::ProcessCPUTime) - now(rustix::time::ClockId::ThreadCPUTime)
 }
@@ -202,7 +202,7 @@ fn create(numbers: &Numbers, owner: Option<Incarnation>, triggers: u64) -> NewIn
     }
 }
 
-/// An instance whose every step has one successor, run here.
+/// An instance whose every step has one successor, which the same member runs.
 struct Chain {
     fence: Fence,
     trigger: TriggerFence,

@@ -1,4 +1,4 @@
-//! What is written to a parent of its child.
+//! Resumptions that the store writes to the parent of a child instance.
 
 use bytes::Bytes;
 use windlass_model::{Class, Failure, InstanceId, Resumption, Status};
@@ -7,7 +7,7 @@ use crate::codes;
 use crate::rows::NewInstance;
 use crate::write::Finish;
 
-/// What a parent is told of the end of its child.
+/// The resumption that tells a parent how its child ended.
 pub(crate) fn ended(instance: InstanceId, status: Status, finish: &Finish) -> Bytes {
     let document = Resumption::Child {
         instance,
@@ -18,7 +18,7 @@ pub(crate) fn ended(instance: InstanceId, status: Status, finish: &Finish) -> By
     document.encode()
 }
 
-/// What a parent is told of a child that could not be made.
+/// The resumption that tells a parent that its child could not be created.
 pub(crate) fn refused(child: &NewInstance) -> Bytes {
     let text = format!(
         "run {} cannot begin: what it reserves, or its name, is taken",

@@ -1,18 +1,18 @@
-//! The codes of this crate's errors. Each has a page in `docs/errors`.
+//! The codes of the errors of this crate. Each has a page in `docs/errors`.
 
 use windlass_model::Code;
 
-/// The store's file or directory cannot be opened or made.
+/// The store's file or directory cannot be opened or created.
 pub const CANNOT_OPEN: Code = Code::new("WL-S001");
-/// The file is no database, or one of another program.
+/// The file is not a database, or it belongs to another program.
 pub const NOT_A_STORE: Code = Code::new("WL-S002");
-/// A newer Windlass has written the file.
+/// A newer Windlass wrote the file.
 pub const NEWER: Code = Code::new("WL-S003");
-/// The file is damaged, or a row in it means nothing.
+/// The file is damaged, or a row in it is invalid.
 pub const CORRUPT: Code = Code::new("WL-S004");
 /// The file, its directory or the disk cannot be written.
 pub const READ_ONLY: Code = Code::new("WL-S005");
-/// There is no room left.
+/// The disk is full.
 pub const FULL: Code = Code::new("WL-S006");
 /// Another process has held the write lock for too long.
 pub const BUSY: Code = Code::new("WL-S007");
@@ -24,58 +24,58 @@ pub const CLOSED: Code = Code::new("WL-S009");
 pub const CONTRADICTION: Code = Code::new("WL-S010");
 /// There are no incarnations left.
 pub const NO_INCARNATIONS: Code = Code::new("WL-S011");
-/// Changes of other processes cannot be watched.
+/// The host cannot watch for changes of other processes.
 pub const CANNOT_WATCH: Code = Code::new("WL-S012");
-/// It is not known whether a write lasts.
+/// It is not known whether a write is durable.
 pub const UNKNOWN_OUTCOME: Code = Code::new("WL-S013");
-/// The lock file of a member cannot be made.
+/// The lock file of a member cannot be created.
 pub const MEMBER_LOCK: Code = Code::new("WL-S014");
 /// The log beside the file has outgrown its bound.
 pub const LOG_TOO_LONG: Code = Code::new("WL-S015");
-/// A sub-workflow could not begin.
+/// A sub-workflow could not be started.
 pub const CHILD_REFUSED: Code = Code::new("WL-S016");
 
-/// The database file is missing or empty, and what lies beside it shows that there was one.
+/// The database file is missing or empty, but files beside it show that it existed.
 pub const LEFT_BEHIND: Code = Code::new("WL-S050");
-/// The file, or its log, has been removed or replaced under the process.
+/// The file or its log was removed or replaced while the process used it.
 pub const REPLACED: Code = Code::new("WL-S051");
-/// The store lacks work that has been acknowledged.
+/// The store lacks writes that were acknowledged.
 pub const WENT_BACK: Code = Code::new("WL-S052");
 /// The marker beside the store is damaged, or belongs to another store.
 pub const FOREIGN_MARK: Code = Code::new("WL-S053");
-/// A process works on the store that was to be replaced.
+/// A process uses the store that was to be replaced.
 pub const IN_USE: Code = Code::new("WL-S054");
-/// The backup that was to be restored contradicts itself.
+/// The backup that was to be restored is inconsistent.
 pub const UNSOUND: Code = Code::new("WL-S055");
-/// A value in the store is not what was written.
+/// A value in the store differs from the value that was written.
 pub const ALTERED: Code = Code::new("WL-S056");
 
-/// As many components of plugins are kept as may be.
+/// The store already keeps the maximum number of plugin components.
 pub const TOO_MANY_COMPONENTS: Code = Code::new("WL-S025");
 
 /// The database server cannot be reached.
 pub const UNREACHABLE: Code = Code::new("WL-S030");
-/// The database does not let the user in.
+/// The database rejects the user's login.
 pub const LOGIN: Code = Code::new("WL-S031");
-/// There is no such database.
+/// The database does not exist.
 pub const NO_DATABASE: Code = Code::new("WL-S032");
-/// The user may not do that in the database.
+/// The user lacks a permission in the database.
 pub const NOT_ALLOWED: Code = Code::new("WL-S033");
-/// The connection cannot be encrypted as asked for.
+/// The connection cannot be encrypted as configured.
 pub const TLS: Code = Code::new("WL-S034");
-/// The tables in the database are of something else.
+/// The tables in the database belong to another program.
 pub const NOT_LAID_OUT: Code = Code::new("WL-S035");
-/// The store's URL cannot be read.
+/// The store's URL is invalid.
 pub const BAD_URL: Code = Code::new("WL-S036");
 /// The server has no connection left.
 pub const CONNECTIONS: Code = Code::new("WL-S037");
-/// Something in the store contradicts something else in it.
+/// Two rows in the store contradict each other.
 pub const INCONSISTENT: Code = Code::new("WL-S017");
-/// An older Windlass has laid the store out.
+/// An older Windlass laid the store out.
 pub const OLDER: Code = Code::new("WL-S018");
-/// There is something where a backup was to be written.
+/// A file or directory already exists where a backup was to be written.
 pub const BACKUP_EXISTS: Code = Code::new("WL-S019");
-/// The database's own tool makes backups of it.
+/// Backups of this database are made with the database's own tool.
 pub const BACKUP_ELSEWHERE: Code = Code::new("WL-S020");
-/// An instance is too large to be taken out as a whole.
+/// An instance is too large to be exported as a whole.
 pub const TOO_LARGE: Code = Code::new("WL-S021");

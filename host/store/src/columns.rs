@@ -1,4 +1,4 @@
-//! How single values lie in columns, whatever the database.
+//! The encoding of single values in columns, the same in every database.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use windlass_model::{BlobRef, Body, Delivery, Digest, InstanceId, Payload, Stimu
 
 use crate::stimuli::NewStimulus;
 
-/// What is said of a payload beside its bytes. Absent for inline JSON, which most are, so
-/// that those cost one byte more than their text.
+/// The columns of a payload beside its bytes. Absent for inline JSON, which is the common case, so
+/// that such a payload costs one byte more than its text.
 #[derive(Serialize, Deserialize)]
 struct Meta {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,13 +59,13 @@ pub(crate) fn payload_of(
     })
 }
 
-/// JSON text of something small.
+/// The JSON text of a small value.
 pub(crate) fn json<T: Serialize>(value: &T) -> Option<String> {
-    // Nothing that is stored so has a map with other keys than text, so it serialises.
+    // No stored value has a map with keys other than text, so serialising cannot fail.
     serde_json::to_string(value).ok()
 }
 
-/// JSON text of a list, unless it is empty.
+/// The JSON text of a list, or `None` if the list is empty.
 pub(crate) fn json_list<T: Serialize>(values: &[T]) -> Option<String> {
     if values.is_empty() {
         None
@@ -89,7 +89,7 @@ pub(crate) struct StimulusWire {
 }
 
 impl StimulusWire {
-    /// The stimulus, with its input.
+    /// Restores the stimulus with its input.
     pub(crate) fn stimulus(self, input: Payload) -> NewStimulus {
         NewStimulus {
             id: self.id,
@@ -107,7 +107,7 @@ impl StimulusWire {
     }
 }
 
-/// JSON text of a stimulus, without its input.
+/// The JSON text of a stimulus, without its input.
 pub(crate) fn stimulus_json(dead: &NewStimulus) -> Option<String> {
     json(&StimulusWire {
         id: dead.id,

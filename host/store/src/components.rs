@@ -1,11 +1,12 @@
-//! Components of plugins, by which processes on several machines run the same code.
+//! Components of plugins, which let processes on several machines run the same code.
 //!
-//! A process that loads one from its folder puts it here, and one that needs it and has no such
-//! file finds it by its digest. Its bytes are never changed, so its number says what is new. Its
-//! signature can come later than it, and be replaced by whoever vouches for another one.
+//! A process that loads a component from its folder puts it here. A process that needs the
+//! component and has no such file reads it by its digest. The bytes never change, so the generation
+//! number tells which components are new. A signature may be added later, and a process that trusts
+//! the key replaces it.
 //!
-//! What nobody has used for a while is forgotten. The newest stays, whether it is used or not:
-//! its number is the last that was given out.
+//! Components that no process used for some time are deleted. The newest component always stays,
+//! because its generation is the last number that was assigned.
 
 use bytes::Bytes;
 use windlass_model::Digest;
@@ -14,47 +15,47 @@ use windlass_model::limits::{COMPONENT_BYTES, COMPONENTS, COMPONENTS_BYTES};
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// A component to be kept, unless it is there.
+/// A component to be kept, unless the store already has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewComponent {
     /// SHA-256 of `bytes`.
     pub digest: Digest,
-    /// The package, for people.
+    /// The package, for display.
     pub name: String,
-    /// Its version, for people.
+    /// Its version, for display.
     pub version: String,
-    /// All of it. At most [`COMPONENT_BYTES`].
+    /// The complete bytes. At most [`COMPONENT_BYTES`].
     pub bytes: Bytes,
     /// A signature of `bytes`, as minisign writes it, if there is one. At most
     /// [`SIGNATURE_BYTES`]. The store does not verify it.
     pub signature: Option<String>,
-    /// Whether the giver trusts the key that has made the signature. Such a signature takes the
-    /// place of another one; any other only fills an empty place.
+    /// Whether the writing process trusts the key that made the signature. Such a signature
+    /// replaces another one; an untrusted signature is stored only where there is none.
     pub vouched: bool,
 }
 
-/// Notes which components are used, and forgets some of those that were not named for a while and
-/// that no pins name.
+/// Records which components are used, and deletes components that were not named for some time and
+/// that no pins name. Deletes only some of them in one call.
 #[derive(Clone, Debug)]
 pub struct SweepComponents {
-    /// Those that are used.
+    /// The components that are used.
     pub used: Vec<Digest>,
-    /// A component that was named since then stays, in epoch milliseconds.
+    /// A component that was named at or after this time stays, in epoch milliseconds.
     pub before_ms: i64,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// What is kept of a component.
+/// The stored bytes and signature of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// All of it.
+    /// The complete bytes.
     pub bytes: Bytes,
-    /// The first signature that came with it, or the last that somebody vouched for.
+    /// The first signature that was written, or the last one from a trusted key.
     pub signature: Option<String>,
 }
 
-/// A component that is kept.
+/// A stored component, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentRow {
     /// SHA-256 of its bytes.
@@ -63,20 +64,20 @@ pub struct ComponentRow {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// SHA-256 of the signature that is kept with it, by which a changed one is known.
+    /// SHA-256 of the stored signature: it changes when the signature is replaced.
     pub signature: Option<Digest>,
-    /// Grows with each component that is kept.
+    /// Grows with each stored component.
     pub generation: i64,
 }
 
-/// How long the signature of a component may be, in bytes.
+/// The maximum length of a component's signature, in bytes.
 pub const SIGNATURE_BYTES: usize = 4096;
 
-/// Components that one write looks at whether they may be forgotten: each is looked for in all
-/// pins.
+/// Components that one sweep examines. Each is searched for in all pins, which bounds the work.
 pub(crate) const LOOKS: u32 = 8;
 
-/// Refuses what has no room beside so many others, with so many bytes.
+/// Refuses a component that exceeds the bounds on number and bytes, given the other stored
+/// components.
 pub(crate) fn check_room(new: &NewComponent, others: u64, bytes: u64) -> Result<()> {
     if others < COMPONENTS && bytes + new.bytes.len() as u64 <= COMPONENTS_BYTES {
         return Ok(());
@@ -90,7 +91,7 @@ pub(crate) fn check_room(new: &NewComponent, others: u64, bytes: u64) -> Result<
         .help("Those that nothing uses are forgotten after a week; deploy fewer versions."))
 }
 
-/// Refuses what is larger than a component may be.
+/// Refuses a component that is larger than the limit.
 pub(crate) fn check(new: &NewComponent) -> Result<()> {
     let signature = new.signature.as_ref().map_or(0, String::len);
     if signature > SIGNATURE_BYTES {

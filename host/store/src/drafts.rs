@@ -1,8 +1,8 @@
-//! What there is of definitions besides published versions: drafts, where versions were read
-//! from, and requests to look at them again.
+//! Unpublished definitions: drafts, the sources of versions, and upkeep requests.
 //!
-//! A draft is the text of a workflow that somebody is still working on, mistakes and all: one
-//! for each name. It becomes a version by being published, in the transaction that removes it.
+//! A draft is the text of a workflow that is being edited and may contain mistakes. There is at
+//! most one draft for each name. Publishing turns it into a version, in the transaction that
+//! removes it.
 
 use bytes::Bytes;
 use windlass_model::limits::{WORKFLOW_BYTES, WORKFLOW_NAME_BYTES};
@@ -11,10 +11,11 @@ use windlass_model::{Digest, UpkeepNo, valid};
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// Names that one request is about at most.
+/// The maximum number of names in one request.
 pub const UPKEEP_NAMES: usize = 1_000;
 
-/// Requests about some definitions that wait at most: one more makes them one about all.
+/// The maximum number of pending requests about some definitions: one more replaces them by one
+/// request about all.
 pub const UPKEEP_ROWS: u32 = 1_000;
 
 /// A draft to be saved.
@@ -22,11 +23,12 @@ pub const UPKEEP_ROWS: u32 = 1_000;
 pub struct NewDraft {
     /// The workflow's name.
     pub name: String,
-    /// The text as it was written, at most [`WORKFLOW_BYTES`] of it.
+    /// The text, unchanged. At most [`WORKFLOW_BYTES`].
     pub content: Bytes,
-    /// The version that it was made from.
+    /// The version that the draft is based on.
     pub based_on: Option<u32>,
-    /// Save it only over this revision; 0: only if there is none. None: over whatever there is.
+    /// The revision that the draft must have; 0: there must be no draft. None: the draft is
+    /// overwritten in any case.
     pub expected: Option<u64>,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -49,35 +51,35 @@ pub struct DraftRow {
     pub name: String,
     /// Grows with each edit, and is never used again.
     pub revision: u64,
-    /// The text as it was written.
+    /// The text, unchanged.
     pub content: Bytes,
-    /// The version that it was made from.
+    /// The version that the draft is based on.
     pub based_on: Option<u32>,
     /// Epoch milliseconds.
     pub saved_ms: i64,
 }
 
-/// What was last published from one place, like a file.
+/// The version that was last published from one source, like a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRow {
-    /// The place, like a path.
+    /// The name of the source, like a path.
     pub name: String,
-    /// The workflow that was in it.
+    /// The workflow that the source contained.
     pub workflow: String,
-    /// The version that it was published as, or was already.
+    /// The version that was published from the source, or that already had this content.
     pub version: u32,
     /// Digest of a [`crate::rows::DefinitionRow`].
     pub definition: Digest,
 }
 
-/// What is to be looked at again.
+/// The subject of an upkeep request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upkeep {
     /// Every published definition.
     RefreshAll,
-    /// These, at most [`UPKEEP_NAMES`].
+    /// The definitions with these names, at most [`UPKEEP_NAMES`].
     Refresh(Vec<String>),
-    /// The places that definitions are read from.
+    /// The sources of definitions: they are read again.
     Reload,
 }
 
@@ -94,47 +96,46 @@ impl Upkeep {
     }
 }
 
-/// A request that waits to be carried out.
+/// A pending upkeep request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpkeepRow {
     /// Its number: later ones are larger.
     pub no: UpkeepNo,
-    /// What is to be looked at again.
+    /// The subject of the request.
     pub what: Upkeep,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// Writes a request to look at definitions again. It takes the place of earlier ones that it
-/// includes. Answered by its number.
+/// Writes an upkeep request. It replaces earlier requests that it includes. Answered by its number.
 #[derive(Clone, Debug)]
 pub struct RequestUpkeep {
-    /// What is to be looked at again.
+    /// The subject of the request.
     pub what: Upkeep,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// These requests were carried out.
+/// Deletes requests that were carried out.
 #[derive(Clone, Debug)]
 pub struct UpkeepDone(pub Vec<UpkeepNo>);
 
-/// Throws a draft away.
+/// Deletes a draft.
 #[derive(Clone, Debug)]
 pub struct DiscardDraft {
     /// The workflow.
     pub name: String,
-    /// Only this revision.
+    /// Delete the draft only if it has this revision.
     pub revision: Option<u64>,
 }
 
-/// Forgets a place that a version was published from, and takes that version back if it is still
-/// the published one, no other place has it too, and `retract` says so.
+/// Deletes a source. Retracts the version that was published from it if `retract` is set, the
+/// version is still the published one, and no other source has it.
 #[derive(Clone, Debug)]
 pub struct DropSource {
-    /// The place, as it was named when it was published.
+    /// The source's name at the time of publishing.
     pub name: String,
-    /// Whether to take it back.
+    /// Whether to retract the version.
     pub retract: bool,
     /// Epoch milliseconds.
     pub at_ms: i64,

@@ -1,4 +1,4 @@
-//! What a backend could not do.
+//! Errors of the backends.
 
 use std::path::Path;
 
@@ -7,25 +7,25 @@ use windlass_model::Code;
 use crate::codes;
 use crate::health::concerns_all;
 
-/// What a backend could not do. A refused fence is not among these: it is an answer.
+/// An error of a backend. A fence that does not hold is not an error but an answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The page that explains it: `WL-S…`.
+    /// The code of the page that explains the error: `WL-S…`.
     pub code: Code,
     /// What happened and where, in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// The recommended action.
     pub help: Option<String>,
-    /// Whether it may work later without anybody doing anything (busy, disk full).
+    /// Whether a later attempt may succeed without any action (busy, disk full).
     pub transient: bool,
 }
 
-/// The result of a store's verb.
+/// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error that stays until somebody does something about it.
+    /// An error that lasts until its cause is removed.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -35,28 +35,28 @@ impl Error {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds the recommended action.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Marks an error that may pass by itself.
+    /// Marks an error that may disappear without any action.
     #[must_use]
     pub fn transient(mut self) -> Self {
         self.transient = true;
         self
     }
 
-    /// Whether the store works, and refuses this one write or value for good: doing the same again
-    /// comes to the same.
+    /// Whether the store works but refuses this write or value permanently: the same write fails
+    /// again.
     pub fn is_refusal(&self) -> bool {
         let of_the_store = [codes::CLOSED, codes::LEFT_BEHIND, codes::REPLACED];
         !self.transient && !concerns_all(self) && !of_the_store.contains(&self.code)
     }
 
-    /// Names the file that a value was found in.
+    /// Names the file that contained the value.
     pub(crate) fn found_in(mut self, path: &Path) -> Self {
         if [codes::ALTERED, codes::CORRUPT].contains(&self.code) {
             self.message = format!("{} ({})", self.message, path.display());

@@ -1,7 +1,7 @@
 //! Moves large payloads of a write into blobs.
 //!
-//! Done by every backend on the thread that submits, because hashing a large payload is the
-//! one thing about a write that takes long, and must not hold up the writer.
+//! Every backend calls this on the submitting thread: hashing a large payload takes long and must
+//! not delay the writer thread.
 
 use windlass_model::limits::INLINE_PAYLOAD_BYTES;
 use windlass_model::{BlobRef, Body, Digest, Payload};
@@ -12,8 +12,8 @@ use crate::stimuli::NewStimulus;
 use crate::transfer::Import;
 use crate::write::Write;
 
-/// Turns each inline body over [`INLINE_PAYLOAD_BYTES`] into a reference and a blob of the
-/// same write. Reading gives the reference back: whoever wants the bytes asks for the blob.
+/// Turns each inline body over [`INLINE_PAYLOAD_BYTES`] into a reference and a blob of the same
+/// write. Readers return the reference; a caller that needs the bytes reads the blob.
 pub(crate) fn externalise(write: &mut Write) {
     match write {
         Write::Create(new) => instance(new),

@@ -1,7 +1,8 @@
-//! What a backend knows of its own trouble, so that a host can say whether its store answers.
+//! The health of a backend, so that a host can report whether its store works.
 //!
-//! Writers and readers note what fails and what works; asking costs one load of an atomic while
-//! all is well. A backend notes only what is about the store as a whole, never one row.
+//! Writers and readers record failures and successes. A health check costs one atomic load while
+//! the store is healthy. A backend records only trouble that concerns the store as a whole, never
+//! one row.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,27 +11,27 @@ use parking_lot::Mutex;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// How long trouble counts.
+/// How long recorded trouble lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lasts {
     /// Until the next write has been committed.
     Passing,
-    /// Until the store is opened again; it goes on as far as it can.
+    /// Until the store is opened again; until then it works as far as possible.
     UntilOpened,
-    /// The store carries nothing out any more.
+    /// The store carries out no more writes.
     Stopped,
 }
 
-/// The trouble of one store object, the worst first.
+/// The worst trouble of one store object.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Whether there is any: read without the lock.
+    /// Whether there is trouble: read without the lock.
     troubled: AtomicBool,
     trouble: Mutex<Option<(Lasts, Error)>>,
 }
 
 impl Health {
-    /// Notes trouble. What is known already and lasts longer stays.
+    /// Records trouble. Recorded trouble that lasts longer stays.
     pub(crate) fn note(&self, lasts: Lasts, error: &Error) {
         let mut trouble = self.trouble.lock();
         if trouble.as_ref().is_none_or(|(known, _)| *known < lasts) {
@@ -46,7 +47,7 @@ impl Health {
         self.troubled.store(true, Ordering::Release);
     }
 
-    /// A write has been committed: passing trouble is over.
+    /// Called after a commit: clears passing trouble.
     pub(crate) fn well(&self) {
         if !self.troubled.load(Ordering::Acquire) {
             return;
@@ -61,20 +62,20 @@ impl Health {
         }
     }
 
-    /// The trouble, if there is any.
+    /// Fails while there is trouble.
     ///
     /// # Errors
     ///
-    /// The worst that is known.
+    /// The worst recorded error.
     pub(crate) fn check(&self) -> Result<()> {
         self.worst(Lasts::Passing)
     }
 
-    /// Why nothing is carried out any more, if that is so.
+    /// Fails if the store carries out no more writes.
     ///
     /// # Errors
     ///
-    /// What stopped the store.
+    /// The error that stopped the store.
     pub(crate) fn check_stopped(&self) -> Result<()> {
         self.worst(Lasts::Stopped)
     }
@@ -90,7 +91,7 @@ impl Health {
     }
 }
 
-/// Whether an error says that the store does not work, rather than that one write is refused.
+/// Whether the error concerns the whole store rather than one write.
 pub(crate) fn concerns_all(error: &Error) -> bool {
     [
         codes::CANNOT_OPEN,

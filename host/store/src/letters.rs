@@ -1,19 +1,20 @@
-//! Dead letters: what could not be delivered, kept for people to look at and to try again.
+//! Dead letters: undeliverable triggers, resumptions and stimuli, kept for operators to inspect and
+//! replay.
 
 use bytes::Bytes;
 use windlass_model::{Failure, InstanceId, InstanceNo, LetterNo, Seq, TriggerNo, TriggerType};
 
 use crate::stimuli::NewStimulus;
 
-/// What died. Numbers are stored: they are never reused.
+/// The kinds of dead letters. Numbers are stored: they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LetterKind {
-    /// A trigger that failed for good.
+    /// A trigger that failed permanently.
     Trigger = 0,
-    /// A resumption of a node run that was not waiting any more.
+    /// A resumption of an execution that was no longer waiting.
     Resume = 1,
-    /// A stimulus that nobody could be given, or took in time.
+    /// A stimulus that matched no bookmark, or none before it expired.
     Stimulus = 2,
 }
 
@@ -21,7 +22,7 @@ impl LetterKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Trigger, Self::Resume, Self::Stimulus];
 
-    /// As it is shown to people.
+    /// The name that users see.
     pub fn name(self) -> &'static str {
         match self {
             Self::Trigger => "trigger",
@@ -39,18 +40,18 @@ impl LetterKind {
 /// A dead letter to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDeadLetter {
-    /// Why: `failed`, `expired`, `stale` and the like.
+    /// The reason: `failed`, `expired`, `stale` and the like.
     pub reason: String,
-    /// What.
+    /// The undeliverable trigger, resumption or stimulus.
     pub body: LetterBody,
-    /// What went wrong, if something did.
+    /// The failure, if the trigger failed.
     pub failure: Option<Failure>,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
 impl NewDeadLetter {
-    /// A resumption that nobody heard, because its wait was gone.
+    /// The dead letter for a resumption that no step used, because its wait had ended.
     pub fn stale(resumption: DeadTrigger, at_ms: i64) -> Self {
         Self {
             reason: "stale".to_owned(),
@@ -61,7 +62,7 @@ impl NewDeadLetter {
     }
 }
 
-/// What died.
+/// The content of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LetterBody {
     /// A trigger or a resumption.
@@ -70,14 +71,14 @@ pub enum LetterBody {
     Stimulus(Box<NewStimulus>),
 }
 
-/// What is left of a trigger.
+/// The remains of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadTrigger {
     /// Its instance.
     pub instance: InstanceNo,
     /// Its sequence number.
     pub seq: Seq,
-    /// What brought it about.
+    /// The type of the trigger.
     pub kind: TriggerType,
     /// Its node.
     pub node: Option<u32>,
@@ -90,7 +91,7 @@ pub struct DeadTrigger {
 }
 
 impl LetterBody {
-    /// What died.
+    /// The kind of the dead letter.
     pub fn kind(&self) -> LetterKind {
         match self {
             Self::Trigger(dead) if dead.kind == TriggerType::Resume => LetterKind::Resume,
@@ -105,16 +106,16 @@ impl LetterBody {
 pub struct LetterRow {
     /// Its number: later ones are larger.
     pub no: LetterNo,
-    /// What is in it. Stimuli are without their blobs.
+    /// The content. A stimulus comes without its blobs.
     pub letter: NewDeadLetter,
-    /// Its instance, for people; none for a stimulus that was meant for none, and if the
-    /// instance is gone.
+    /// The id of its instance, for display. None if the stimulus named no instance, or if the
+    /// instance was deleted.
     pub instance_id: Option<InstanceId>,
-    /// When it was tried again, in epoch milliseconds. That happens once.
+    /// When the letter was replayed, in epoch milliseconds. A letter is replayed once.
     pub replayed_ms: Option<i64>,
 }
 
-/// Which dead letters to list: oldest first.
+/// Which dead letters to list, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct LetterQuery {
     /// Only of this kind.
@@ -127,11 +128,11 @@ pub struct LetterQuery {
     pub limit: u32,
 }
 
-/// Tries a dead letter again: what came from outside gets a row that is due now, a stimulus goes
-/// to the queue.
+/// Replays a dead letter: a resumption or external trigger gets a row that is due now, a stimulus
+/// goes to the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayLetter {
-    /// Which.
+    /// The dead letter.
     pub no: LetterNo,
     /// The number of the new row, if it needs one.
     pub trigger: TriggerNo,
@@ -139,31 +140,31 @@ pub struct ReplayLetter {
     pub at_ms: i64,
 }
 
-/// Throws a dead letter away.
+/// Deletes a dead letter.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteLetter {
-    /// Which.
+    /// The dead letter.
     pub no: LetterNo,
 }
 
-/// Throws old dead letters away. Answered by their number.
+/// Deletes old dead letters. Answered by the number of deleted letters.
 #[derive(Clone, Copy, Debug)]
 pub struct PurgeLetters {
-    /// Those that died before this, in epoch milliseconds.
+    /// Letters from before this time are deleted, in epoch milliseconds.
     pub before_ms: i64,
-    /// Bound on them.
+    /// Bound on the deleted letters.
     pub limit: u32,
 }
 
-/// What became of a dead letter.
+/// The outcome of a verb on a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lettered {
-    /// It is done.
+    /// The verb was carried out.
     Done,
-    /// There is none.
+    /// There is no such letter.
     NotFound,
-    /// It has been tried again already.
+    /// The letter was replayed before.
     Already,
-    /// The instance is over, or the engine made the trigger and has gone on without it.
+    /// The instance has ended, or the engine made the trigger and has continued without it.
     Closed,
 }

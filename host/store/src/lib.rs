@@ -1,12 +1,12 @@
-//! What lasts.
+//! The durable state of a host.
 //!
-//! A store keeps definitions, instances, triggers, run records and blobs, and changes them
+//! A store keeps definitions, instances, triggers, execution records and blobs, and changes them
 //! only by the verbs in [`mod@write`]. Each verb is one logical transaction that checks its own
-//! fences; a backend may put many of them into one physical transaction, in the order in
-//! which they were submitted, and reports each only when it is durable.
+//! fences. A backend may combine many of them into one physical transaction, in the order in which
+//! they were submitted, and reports each only when it is durable.
 //!
-//! The store knows nothing of graphs, consumers or plugins. What the engine needs to
-//! remember it hands over as opaque, versioned bytes.
+//! The store knows nothing of graphs, consumers or plugins. The engine's state is opaque, versioned
+//! bytes to it.
 
 pub mod codes;
 pub mod components;
@@ -54,35 +54,35 @@ pub use write::{Order, Sink, Ticket, Verb, Write, Writer, Wrote};
 
 use std::sync::Arc;
 
-/// A place where a process keeps its work.
+/// The durable state that several processes share.
 pub trait Store: Reader + Send + Sync + 'static {
-    /// Hands over writes, in order. Never blocks for the disk, but may block for a moment
-    /// when more is waiting than the backend's bound (back-pressure).
+    /// Hands over writes, in order. Never waits for the disk, but may block briefly when the number
+    /// of waiting writes exceeds the backend's bound (back-pressure).
     ///
-    /// Each write is answered exactly once through `sink`, after it is durable or refused.
-    /// Writes submitted through one sink are carried out and answered in order.
+    /// Each write is answered exactly once through `sink`, after it is durable or refused. Writes
+    /// submitted through one sink are carried out and answered in order.
     fn submit(&self, sink: &Arc<dyn Sink>, writes: Vec<(Ticket, Write)>);
 
-    /// Carries out one write, and waits for its answer. Callers have [`Writer::write`] for that,
-    /// which knows the answer's type.
+    /// Carries out one write and waits for its answer. Callers use [`Writer::write`] instead, which
+    /// knows the answer's type.
     fn carry_out(&self, write: Write) -> Result<Wrote>;
 
-    /// Tells other processes on the same store that there is something new for them.
+    /// Tells other processes on the same store that new work may be available.
     fn notify(&self);
 
-    /// Calls back, from some thread, when another process may have something new for this
-    /// one. A hint: it may be late, doubled or missing. Ends when the listener is dropped.
+    /// Calls `wake` from some thread when another process may have made work available. The call is
+    /// a hint: it may be late, repeated or missing. Ends when the listener is dropped.
     fn listen(&self, wake: Box<dyn Fn() + Send + Sync>) -> Result<Listener>;
 
-    /// Whether the store answers. Blocks for as long as the backend takes to find out.
+    /// Checks whether the store answers. Blocks for as long as the backend takes to find out.
     ///
     /// # Errors
     ///
-    /// Why it does not, or why it is not to be trusted: what failed last and has not worked
-    /// since, damage that was met, files that were taken away.
+    /// The reason why the store does not answer or cannot be trusted: a failure that no later
+    /// success has cleared, detected damage, or removed files.
     fn probe(&self) -> Result<()>;
 
-    /// Finishes what was submitted and closes the files. Later writes are refused.
+    /// Finishes all submitted writes and closes the files. Later writes are refused.
     fn close(&self);
 }
 

@@ -1,104 +1,103 @@
-//! What is asked of an instance as a whole, beside what its triggers do: that it begins, that
-//! it is deleted, that it is taken up again.
+//! Verbs on an instance as a whole: begin, delete, reopen.
 //!
-//! None of this names an owner. Each is one transaction that looks at how the instance stands,
-//! and what cannot be done then is refused and leaves no trace.
+//! None of them names an owner. Each is one transaction that checks the state of the instance; a
+//! verb that the state does not allow is refused and writes nothing.
 
 use bytes::Bytes;
 use windlass_model::{InstanceId, InstanceNo, LetterNo, ScopeNo, Status, TriggerNo, Version};
 
 use crate::rows::{JournalRow, NewBlob, NewTrigger};
 
-/// What is asked of an instance.
+/// A verb on an instance as a whole.
 #[derive(Clone, Debug)]
 pub enum LifeOp {
-    /// Makes the start triggers due that wait, without a time or for one that has not come.
-    /// Answered by [`Lived::Done`], [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
+    /// Makes the waiting start triggers due, with or without a due time. Answered by
+    /// [`Lived::Done`], [`Lived::Already`], [`Lived::Ended`] or [`Lived::NotFound`].
     Begin {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Deletes an instance. One that has ended is a tombstone at once: nobody finds it, and its
-    /// name stays taken until it is forgotten. Another one is cancelled, and is a tombstone from
-    /// the commit on that ends it. Answered by [`Lived::Gone`], [`Lived::Done`] (it is being
-    /// cancelled) or [`Lived::NotFound`].
+    /// Deletes an instance. An instance that has ended becomes a tombstone at once: no reader finds
+    /// it, and its id stays reserved until it is forgotten. An instance that has not ended is
+    /// cancelled, and becomes a tombstone in the commit that ends it. Answered by [`Lived::Gone`],
+    /// [`Lived::Done`] (it is being cancelled) or [`Lived::NotFound`].
     Delete {
-        /// Which.
+        /// The instance.
         instance: InstanceId,
         /// The number of the control trigger that cancels it.
         no: TriggerNo,
         /// Epoch milliseconds.
         at_ms: i64,
     },
-    /// Takes an instance up again that is faulted or cancelled. Answered by [`Lived::Done`],
+    /// Reopens an instance that is faulted or cancelled. Answered by [`Lived::Done`],
     /// [`Lived::NotFound`], [`Lived::Reported`], [`Lived::Reserved`], [`Lived::Already`] or
     /// [`Lived::Moved`].
     Reopen(Box<Reopen>),
 }
 
-/// Deletes at most about `rows` rows of what is left behind a tombstone.
+/// Deletes at most about `rows` rows of a tombstone's instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Clear {
-    /// Which.
+    /// The deleted instance.
     pub instance: InstanceNo,
-    /// Bound on the rows, which bounds how long the writer is held.
+    /// Bound on the rows, which bounds how long the writer thread is occupied.
     pub rows: u32,
-    /// From when on its blobs may be swept, in epoch milliseconds.
+    /// The time from which its blobs may be swept, in epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// How an instance goes on that had ended.
+/// How an ended instance continues.
 #[derive(Clone, Debug)]
 pub struct Reopen {
-    /// Which.
+    /// The instance.
     pub instance: InstanceNo,
-    /// Its version, by which it is known here: it becomes one more.
+    /// The version on which the request is based. It grows by one.
     pub version: Version,
-    /// The status from now on.
+    /// The new status.
     pub status: Status,
-    /// The engine's state from now on.
+    /// The engine's new state.
     pub state: Bytes,
-    /// What is to run, pending.
+    /// The triggers to run, pending.
     pub triggers: Vec<NewTrigger>,
     /// As in [`Commit::scopes`](crate::write::Commit::scopes).
     pub scopes: Vec<(ScopeNo, Option<Bytes>)>,
-    /// What it reserves again until it has ended.
+    /// The keys that it reserves again until it ends.
     pub reserves: Vec<String>,
-    /// It is refused while another instance reserves this.
+    /// The verb is refused while another instance reserves this key.
     pub exclusive: Option<String>,
-    /// Blobs that what is to run refers to.
+    /// Blobs that the triggers refer to.
     pub blobs: Vec<NewBlob>,
-    /// The dead letter that is tried again by this. If it has been before, or is not there any
-    /// more, nothing is done, and the answer is [`Lived::Already`].
+    /// The dead letter that this replays. If the letter was replayed before or is gone, nothing is
+    /// written, and the answer is [`Lived::Already`].
     pub replays: Option<LetterNo>,
-    /// What people are to see of it.
+    /// The journal entry about the reopening.
     pub journal: JournalRow,
     /// Epoch milliseconds.
     pub at_ms: i64,
 }
 
-/// What became of that.
+/// The outcome of a [`LifeOp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lived {
-    /// It is done, or written down for whoever runs the instance.
+    /// It is done, or the request to the owner of the instance is written.
     Done,
-    /// It was so before.
+    /// The instance was already in that state.
     Already,
-    /// It is a tombstone.
+    /// The instance is a tombstone now.
     Gone(InstanceNo),
-    /// There is no such instance, or there is only its tombstone.
+    /// There is no such instance, or only its tombstone.
     NotFound,
-    /// It has ended.
+    /// The instance has ended.
     Ended,
-    /// It is a child, and its parent was told how it ended.
+    /// The instance is a child, and its parent has received its result.
     Reported,
-    /// Another instance has what it reserves.
+    /// Another instance holds a reservation that this one needs.
     Reserved {
-        /// That one, or one of them.
+        /// That instance, or one of several.
         by: InstanceId,
     },
-    /// It is not as it was when the request was made.
+    /// The instance has changed since the request was made.
     Moved,
 }

@@ -1,7 +1,8 @@
-//! Triggers that the engine did not make: what people, other systems and control schedule.
+//! External triggers: triggers that users, other systems and control requests schedule, rather than
+//! the engine.
 //!
-//! They are ordinary rows whose sequence number says where they come from
-//! ([`Seq::outside`]). They keep no instance open: what is left of them when it ends is closed.
+//! They are ordinary rows whose sequence number shows their origin ([`Seq::outside`]). They do not
+//! keep an instance open: when it ends, its remaining external triggers are closed.
 
 use bytes::Bytes;
 use windlass_model::{Digest, InstanceId, InstanceNo, Seq, TriggerId, TriggerNo, TriggerType};
@@ -11,61 +12,61 @@ use crate::rows::TriggerRow;
 /// The types of [`TriggerType::is_pausing`], as they are stored.
 pub(crate) const PAUSING: (u8, u8) = (TriggerType::Pause as u8, TriggerType::Unpause as u8);
 
-/// A trigger to be scheduled from outside.
+/// An external trigger to be scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOutside {
     /// The number of its row.
     pub no: TriggerNo,
-    /// Its name outside: the same name with the same request is the same trigger.
+    /// Its external id: the same id with the same request is the same trigger.
     pub id: TriggerId,
     /// The instance that it is for.
     pub instance: InstanceId,
     /// The node to run.
     pub node: Option<u32>,
-    /// What it is.
+    /// The type of the trigger.
     pub kind: TriggerType,
     /// When it is due, in epoch milliseconds.
     pub due_ms: i64,
-    /// Opaque: merged into the variables by the runtime.
+    /// Opaque: the runtime merges it into the variables.
     pub payload: Option<Bytes>,
-    /// Higher first among the due; see [`windlass_model::limits::PRIORITY`].
+    /// The highest priority is claimed first; see [`windlass_model::limits::PRIORITY`].
     pub priority: i32,
     /// Opaque.
     pub detail: Bytes,
-    /// What was asked for, so that the same request is answered alike.
+    /// Digest of the request, so that a repeated request gets the same answer.
     pub request: Digest,
 }
 
-/// What became of scheduling.
+/// The outcome of scheduling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduled {
-    /// It is written.
+    /// The trigger is written.
     New,
-    /// It is there already, by the same request.
+    /// The same request has already written the trigger.
     Already,
-    /// It was there, by the same request, and is finished.
+    /// The same request has written the trigger, and the trigger has finished.
     Finished,
-    /// Its name is taken by another request.
+    /// Another request has used the id.
     Conflict,
-    /// Its instance is over.
+    /// The instance has ended.
     Closed,
     /// There is no such instance.
     NoInstance,
 }
 
-/// How a trigger is named.
+/// The identification of a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerTarget {
-    /// One from outside, as it was named.
+    /// An external trigger, by its id.
     Outside(TriggerId),
-    /// Any, by its sequence number in its instance.
+    /// Any trigger, by its instance and its sequence number.
     Row(InstanceNo, Seq),
 }
 
 /// Makes a trigger due now.
 #[derive(Clone, Copy, Debug)]
 pub struct Fire {
-    /// Which.
+    /// The trigger.
     pub target: TriggerTarget,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -74,17 +75,17 @@ pub struct Fire {
 /// Makes a trigger due at another time.
 #[derive(Clone, Copy, Debug)]
 pub struct Reschedule {
-    /// Which.
+    /// The trigger.
     pub target: TriggerTarget,
     /// Epoch milliseconds.
     pub due_ms: i64,
 }
 
-/// Removes a trigger from outside that no member has claimed. One that is claimed, or that the
-/// engine made, is asked to be cancelled by a control trigger.
+/// Removes an external trigger that no member has claimed. For a claimed trigger, or one that the
+/// engine made, writes a control trigger that asks the owner to cancel it.
 #[derive(Clone, Copy, Debug)]
 pub struct CancelTrigger {
-    /// Which.
+    /// The trigger.
     pub target: TriggerTarget,
     /// Epoch milliseconds.
     pub at_ms: i64,
@@ -103,43 +104,43 @@ pub struct Control {
     pub at_ms: i64,
 }
 
-/// What became of touching a trigger.
+/// The outcome of a verb on a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// It is done.
+    /// The verb was carried out.
     Done,
-    /// It is being run. Cancelling it was put down as a request; for the rest nothing is done.
+    /// The trigger is claimed. A cancellation was written as a request; other verbs did nothing.
     Running,
-    /// It has been run, or cancelled.
+    /// The trigger has been run or cancelled.
     AlreadyFinished,
-    /// There is none.
+    /// There is no such trigger.
     NotFound,
-    /// It is a dead letter.
+    /// The trigger is a dead letter.
     Dead,
-    /// Its instance ended without it.
+    /// The instance ended before the trigger ran.
     Closed,
-    /// It waits for a stimulus or a child: only that resumes it.
+    /// The trigger waits for a stimulus or a child, and only that can resume it.
     Waiting,
 }
 
-/// A trigger that was named from outside.
+/// An external trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutsideRow {
-    /// Its name.
+    /// Its id.
     pub id: TriggerId,
     /// Its instance.
     pub instance: InstanceNo,
-    /// Its instance, for people.
+    /// The id of its instance.
     pub instance_id: InstanceId,
     /// Its sequence number in the instance.
     pub seq: Seq,
-    /// The row, for as long as it is there.
+    /// The row, while it exists.
     pub row: Option<TriggerRow>,
-    /// Whether its instance ended without it.
+    /// Whether the instance ended before the trigger ran.
     pub closed: bool,
 }
 
-/// Where a list of triggers goes on: what its last row was.
+/// The position after the last row of a page of triggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DuePlace {
     /// Epoch milliseconds.
@@ -161,12 +162,12 @@ impl From<&TriggerRow> for DuePlace {
     }
 }
 
-/// Which pending triggers to list: soonest first.
+/// Which pending triggers to list, the soonest first.
 #[derive(Clone, Copy, Debug)]
 pub struct DueQuery {
     /// Only after this one.
     pub after: Option<DuePlace>,
-    /// Only what is due by then, in epoch milliseconds.
+    /// Only triggers due at or before this time, in epoch milliseconds.
     pub until_ms: i64,
     /// At most this many.
     pub limit: u32,

@@ -1,4 +1,4 @@
-//! Claiming what is due.
+//! Claims of due triggers.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Creating instances.
+//! Creation of instances.
 
 use windlass_model::{Digest, Payload, ScopeNo, Status, TriggerState, Version};
 
@@ -70,7 +70,7 @@ pub(super) fn an_instance_can_be_born_owned(harness: &dyn Harness) {
         (trigger.state, trigger.token),
         (TriggerState::Claimed, held.trigger.token)
     );
-    // Without an owner there is nobody who could have claimed anything.
+    // An instance without an owner cannot have claimed triggers.
     let mut new = member.draft(1);
     new.triggers[0].claimed = true;
     let no = member.create(new);

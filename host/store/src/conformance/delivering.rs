@@ -1,4 +1,4 @@
-//! Stimuli that come in crowds, wait in the queue, or race the bookmarks that they are for.
+//! Stimuli that arrive in large numbers, wait in the queue, or race the bookmarks that they match.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -26,7 +26,8 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         let answers = batch_of(&*member.store, commits).into_iter();
         answers.map(Result::unwrap).collect::<Vec<_>>()
     };
-    // One waits before the others, and is met while it is not waiting.
+    // This instance has a bookmark before the batch, and a stimulus matches it while the instance
+    // runs.
     let unheard = member.born();
     assert_eq!(member.commit(staying(&unheard, "unheard")), DONE);
     let id = member.head(unheard.fence.instance).id;
@@ -53,7 +54,8 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
         let sent = member.send(stimulus(name, Delivery::Resume));
         assert_eq!(sent, resumed(id), "{name}");
     }
-    // Two that cannot go with the others, for what they wait for is there, or they are stale.
+    // Two steps cannot be batched with the others: a stimulus is buffered for one, the other is
+    // stale.
     member.send(stimulus("early", Delivery::Buffer));
     let [before, early, stale, after] = [(); 4].map(|()| member.born());
     let commits = vec![
@@ -69,7 +71,7 @@ pub(super) fn steps_that_wait_go_with_others(harness: &dyn Harness) {
     assert_eq!(member.head(stale.fence.instance).version.0, 0);
 }
 
-/// What a step waits for meets what is buffered, though the very next one does away with it.
+/// A bookmark meets a buffered stimulus even if the next step in the same batch burns it.
 pub(super) fn what_is_burned_at_once_was_there(harness: &dyn Harness) {
     let member = Member::join(harness);
     for ends in [true, false] {
@@ -252,7 +254,7 @@ pub(super) fn what_waits_too_long_is_dead(harness: &dyn Harness) {
     );
 }
 
-/// Instances whose bookmark is committed on one thread while its stimulus is sent on another.
+/// Instances whose bookmark one thread commits while another thread sends the matching stimulus.
 const RACES: usize = 2000;
 
 pub(super) fn a_stimulus_that_races_its_bookmark_meets_it_once(harness: &dyn Harness) {
@@ -315,7 +317,7 @@ pub(super) fn many_stimuli_resume_many_at_the_same_moment(harness: &dyn Harness)
     }
 }
 
-/// What has to wait holds up what its instance has sent after it, and nobody else's.
+/// A stimulus that waits holds up later stimuli of its own instance, and no others.
 pub(super) fn what_has_to_wait_keeps_its_place(harness: &dyn Harness) {
     let member = Member::join(harness);
     for names in [["a1", "a2", "a3"], ["b1", "b2", "b3"]] {

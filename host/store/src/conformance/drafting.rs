@@ -1,5 +1,4 @@
-//! Drafts, the places that versions are read from, requests to look again, and what sweeps
-//! leave of documents.
+//! Drafts, sources of versions, upkeep requests, and the documents that sweeps keep.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -142,12 +141,12 @@ pub(super) fn a_place_takes_back_only_what_it_has_published(harness: &dyn Harnes
     assert_eq!(drop_it("a.yaml", true), Some(1));
     assert_eq!(store.published("orders").unwrap(), None);
     assert_eq!(store.source("a.yaml").unwrap(), None);
-    // Something newer has come from elsewhere.
+    // A newer version was published from another source.
     publish(&member, from("a.yaml", "one"));
     publish(&member, draft("two"));
     assert_eq!(drop_it("a.yaml", true), None);
     assert_eq!(store.published("orders").unwrap().unwrap().version, 3);
-    // Another place has the same.
+    // Two sources have published the same version.
     publish(&member, from("a.yaml", "three"));
     publish(&member, from("b.yaml", "three"));
     let sources = store.sources(None, 9).unwrap();
@@ -247,7 +246,7 @@ pub(super) fn what_nothing_refers_to_is_swept(harness: &dyn Harness) {
     );
     let kept = |text: &str| store.definition(version(text).digest).unwrap().is_some();
     assert!(kept("published") && kept("replaced"), "versions stay");
-    // What comes back is written again.
+    // A swept document is written again.
     let again = member.born();
     let row = store.instance_by_no(again.fence.instance).unwrap().unwrap();
     assert!(store.definition(row.definition).unwrap().is_some());
@@ -275,7 +274,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
         let rows = member.store.expired(before_ms, now_ms, 9).unwrap();
         rows.into_iter().map(|row| row.no).collect::<Vec<_>>()
     };
-    // They ended at 40.
+    // The instances ended at 40.
     assert_eq!(expired(0, 45), []);
     assert_eq!(expired(0, 46), [ended[2]]);
     assert_eq!(expired(41, 46), [ended[1], ended[2]]);
@@ -297,7 +296,7 @@ pub(super) fn an_instance_may_be_kept_for_a_time_of_its_own(harness: &dyn Harnes
     assert_eq!(expired(i64::MAX, i64::MAX), [ended[1]]);
 }
 
-/// What goes on while definitions are published.
+/// State shared between the starter threads and the publisher.
 #[derive(Default)]
 struct Starting {
     sent: AtomicUsize,
@@ -305,8 +304,8 @@ struct Starting {
 }
 
 impl Starting {
-    /// Waits until one of so many has sent something that it began to prepare after this was
-    /// called.
+    /// Waits until one of `starters` threads has sent a stimulus that it began to prepare after
+    /// this call.
     fn wait(&self, starters: usize) {
         let before = self.sent.load(Ordering::Acquire);
         while !self.is_over() && self.sent.load(Ordering::Acquire) <= before + starters {
@@ -319,7 +318,7 @@ impl Starting {
     }
 }
 
-/// Nobody waits for a starter that has panicked.
+/// Ends the race when a starter panics, so that the publisher does not wait for it.
 struct OverOnDrop<'s>(&'s Starting);
 
 impl Drop for OverOnDrop<'_> {
@@ -328,7 +327,7 @@ impl Drop for OverOnDrop<'_> {
     }
 }
 
-/// Starts race the publishing and the retracting of what starts them.
+/// Stimuli that start instances race the publishing and retracting of their workflow.
 pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harness) {
     const ROUNDS: u32 = 200;
     const STARTERS: usize = 2;
@@ -370,7 +369,7 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
         ..Default::default()
     };
     let versions = publisher.store.publications(&query).unwrap();
-    // Past the lint that keeps the library itself from printing.
+    // Written to stdout directly: a lint forbids `println!` in this library.
     let _ = writeln!(
         std::io::stdout(),
         "{ROUNDS} rounds, {} versions: {} started, {} times what is bound had moved",
@@ -386,8 +385,8 @@ pub(super) fn what_starts_is_what_is_published_at_that_moment(harness: &dyn Harn
     assert!(current.count() <= 1);
 }
 
-/// Sends stimuli with what is bound at the moment; counts those that started something, and
-/// those for which it had moved.
+/// Sends stimuli for the current bindings. Counts the sends that started an instance, and the sends
+/// that were refused because the binding had changed.
 fn start_until_over(member: &Member, race: &Starting) -> (u32, u32) {
     let _over = OverOnDrop(race);
     let (mut started, mut moved) = (0, 0);

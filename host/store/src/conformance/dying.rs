@@ -1,4 +1,4 @@
-//! Members that end, and what becomes of their work.
+//! Members that die or leave, and the state of their work afterwards.
 
 use windlass_model::{Incarnation, TriggerState};
 
@@ -43,11 +43,11 @@ pub(super) fn the_closed_are_dead_at_once(harness: &dyn Harness) {
 pub(super) fn a_lease_runs_out(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let held = other.born();
-    // A process may have begun its count a moment later than another.
+    // The clock of one process may start slightly later than that of another.
     harness.clock().advance(LEASE_MS / 2);
     assert_eq!(member.bury(10), 0);
     harness.clock().advance(LEASE_MS);
-    // Who asks is not buried by itself, however late it is.
+    // A member never reaps itself, however late it is.
     assert_eq!(member.bury(10), 1);
     assert_eq!(members(&member), [member.incarnation]);
     assert_eq!(renew(&other), Err(Fenced));
@@ -72,7 +72,7 @@ pub(super) fn the_buried_are_fenced(harness: &dyn Harness) {
     let (member, other) = (Member::join(harness), Member::join(harness));
     let (held, second) = (other.born(), other.born());
     harness.clock().advance(2 * LEASE_MS);
-    // Nothing is freed yet, but from now on nothing of the dead one counts.
+    // No instance is freed yet, but from now on every write of the dead member is fenced.
     assert_eq!(member.bury(0), 0);
     assert_eq!(other.commit(other.chained(&held, 2)), Err(Fenced));
     let (fence, trigger) = (second.fence, second.trigger);
@@ -104,7 +104,7 @@ pub(super) fn burials_are_bounded(harness: &dyn Harness) {
 pub(super) fn marked_ones_count_deliveries(harness: &dyn Harness) {
     let member = Member::join(harness);
     let no = member.create(member.draft(1));
-    // (marked before the end, suspicion, deliveries) after each owner's death
+    // (marked before the death, deliveries afterwards) for each owner in turn
     let lives = [(false, 1), (false, 1), (true, 2), (true, 3), (false, 3)];
     for (marked, deliveries) in lives {
         let other = Member::join(harness);

@@ -1,4 +1,4 @@
-//! Steps that are refused, and their neighbours.
+//! Steps that are fenced, and their neighbours in the same batch.
 
 use windlass_model::{Incarnation, InstanceNo, Payload, ScopeNo, TriggerNo, Version};
 
@@ -7,7 +7,7 @@ use super::world::{DONE, Held, Member, batch_of};
 use crate::codes;
 use crate::write::{Commit, Fenced, Release};
 
-/// A step that would leave traces everywhere.
+/// A step that writes to every table that a step can write to.
 fn loud(member: &Member, held: &Held) -> Commit {
     let mut step = member.chained(held, 2);
     step.triggers.push(member.trigger(3));
@@ -93,7 +93,7 @@ pub(super) fn a_contradiction_spoils_only_itself(harness: &dyn Harness) {
     let member = Member::join(harness);
     let chains: Vec<Held> = (0..3).map(|_| member.born()).collect();
     let mut steps: Vec<Commit> = chains.iter().map(|held| loud(&member, held)).collect();
-    // The number of a run that exists already cannot be written again.
+    // The number of an existing execution record cannot be used again.
     steps[1].executions[0].no = steps[0].executions[0].no;
     let answers = batch_of(&*member.store, steps);
     for place in [0, 2] {

@@ -1,4 +1,4 @@
-//! Forgetting what has ended, and sweeping what nothing needs.
+//! Deletion of ended instances, and sweeps of unreferenced rows.
 
 use windlass_model::{BlobRef, Digest, InstanceNo, Payload, ScopeNo, Seq};
 
@@ -8,7 +8,7 @@ use crate::retention::{ExpiredRow, Forget, Sweep, Sweepable, Swept};
 use crate::rows::{JournalRow, NewBlob};
 use crate::write::NewItem;
 
-/// The moment at which `Member::last` ends an instance.
+/// The time at which `Member::last` ends an instance, in epoch milliseconds.
 const ENDED_MS: i64 = 40;
 
 fn large(fill: &str) -> Payload {
@@ -21,8 +21,7 @@ fn blob_of(payload: &Payload) -> BlobRef {
     BlobRef { digest, size }
 }
 
-/// An instance with something in every table that an instance can have something in, which
-/// has ended after so many steps.
+/// An ended instance with rows in every table, after this number of steps.
 pub(crate) fn full(member: &Member, steps: u64, payload: &Payload) -> InstanceNo {
     let held = member.born();
     let no = held.fence.instance;
@@ -159,7 +158,7 @@ pub(super) fn an_instance_is_forgotten_whole(harness: &dyn Harness) {
         );
         assert_eq!(sweep(&member, Sweepable::Blobs, i64::MAX), 1);
         assert_eq!(member.store.counts().unwrap(), wanted);
-        // The id is free again.
+        // The id can be used again.
         let mut again = member.draft(1);
         again.id = row.id;
         let no = member.create(again);
@@ -223,13 +222,14 @@ pub(super) fn a_blob_that_is_wanted_again_stays(harness: &dyn Harness) {
     let other = full(&member, 1, &written);
     let reference = member.store.vars(holder, ScopeNo(0)).unwrap()[0].1.clone();
     assert!(reference.inline().is_none());
-    // A value that is passed on whole comes without its bytes.
+    // A payload that is passed on as a reference comes without its bytes.
     let mut new = member.draft(1);
     new.input = reference;
     let heir = member.create(new);
     forget(&member, holder, i64::MAX, 10);
     forget(&member, other, i64::MAX, 10);
-    // Written again after it was let go of, by one who ends and is forgotten later.
+    // The blob is written again after it was released, by an instance that ends and is deleted
+    // later.
     let held = member.born();
     let mut last = member.last(&held);
     last.at_ms = 5000;

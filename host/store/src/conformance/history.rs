@@ -1,7 +1,7 @@
-//! Random histories, carried out on the store under test and on the one in memory, which is
-//! the model: every answer and everything that can be read must be the same.
+//! Random histories, carried out on the store under test and on the memory store, which is the
+//! model: every answer and every readable row must be equal.
 //!
-//! proptest prints the history that fails, made as short as it can be, and the seed.
+//! proptest shrinks a failing history and prints it with its seed.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::write::{
 };
 use crate::{MemoryStore, Result, Store, Write, Wrote};
 
-/// One thing that somebody does. The numbers choose among what there is.
+/// One operation of a history. The numbers choose among the existing members, instances and rows.
 #[derive(Clone, Debug)]
 enum Op {
     Join,
@@ -60,7 +60,7 @@ enum Op {
     Set(Set),
 }
 
-/// What a step does with its trigger and its instance.
+/// How a step continues.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Chained,
@@ -72,8 +72,8 @@ enum Kind {
     Finish,
 }
 
-/// How time passes. One stride is far from the end of a lease and two are far behind it: a server
-/// has a clock that goes on by itself while the history is carried out.
+/// The unit in which time passes. One stride stays well within a lease and two are well beyond it:
+/// the clock of a database server also advances while the history is carried out.
 const STRIDE_MS: u64 = LEASE_MS / 15 * 8;
 
 fn op() -> impl Strategy<Value = Op> {
@@ -117,14 +117,13 @@ pub(super) fn random_histories_agree_with_the_model(harness: &dyn Harness) {
     agree(harness, &(model as Arc<dyn Store>), &clock);
 }
 
-/// The same, with any store as the model.
+/// The same comparison, with any store as the model.
 #[cfg(all(test, feature = "postgres"))]
 pub(crate) fn random_histories_agree(tested: &dyn Harness, model: &dyn Harness) {
     agree(tested, &model.open(), model.clock());
 }
 
-/// Whether some histories, which are always the same, agree with the model. One that does not is
-/// not made shorter.
+/// Whether a fixed set of histories agrees with the model. Failing histories are not shrunk.
 #[cfg(test)]
 pub(crate) fn fixed_histories_agree(harness: &dyn Harness, cases: u32) -> bool {
     let clock = Arc::new(TestClock::default());
@@ -155,8 +154,8 @@ fn run(
     model: &Arc<dyn Store>,
     clock: &TestClock,
 ) -> std::result::Result<(), TestError<Vec<Vec<Op>>>> {
-    // Each history begins where the one before ended: members and instances of its own keep
-    // it apart, and the model comes along.
+    // Each history starts from the state in which the last one ended. Its own members and instances
+    // keep it apart, and the model stays in step.
     let tested = harness.open();
     let history = proptest::collection::vec(proptest::collection::vec(op(), 1..8), 1..30);
     runner.run(&history, |history| {
@@ -185,7 +184,7 @@ struct History<'a> {
     clock: &'a TestClock,
     members: Vec<Member>,
     instances: Vec<crate::rows::NewInstance>,
-    /// What somebody believes to hold.
+    /// The triggers that a simulated owner believes to have claimed.
     held: Vec<Held>,
 }
 
@@ -350,7 +349,8 @@ impl History<'_> {
         Some(step)
     }
 
-    /// Goes on from a step as if it had been carried out, as a runtime does before it knows.
+    /// Advances the expected fence as if the step had been committed, as a runtime does before the
+    /// answer arrives.
     fn expect(&mut self, held: &Held, kind: Kind) {
         for other in &mut self.held {
             if other.fence == held.fence {
@@ -410,7 +410,7 @@ impl History<'_> {
         }
     }
 
-    /// A member has claimed something.
+    /// Records the triggers that a member has claimed.
     fn hold(&mut self, by: Option<Incarnation>, claimed: &[ClaimedInstance]) {
         let mut members = self.members.iter();
         let Some(member) = members.find(|member| Some(member.incarnation) == by) else {
@@ -423,7 +423,7 @@ impl History<'_> {
         }
     }
 
-    /// Instances that came to be beside something else, if they did.
+    /// Records instances that a verb created as a side effect, if it did create them.
     fn find(&mut self, new: &[crate::rows::NewInstance]) {
         for new in new {
             if self.model.instance_by_no(new.no).unwrap().is_some() {
@@ -454,7 +454,7 @@ impl History<'_> {
         }
     }
 
-    /// Everybody leaves, and everything is finished, so that the next history is undisturbed.
+    /// Ends all memberships and instances, so that the next history is undisturbed.
     fn end(&mut self) {
         self.join();
         let last = self.members.last().unwrap();
@@ -510,7 +510,7 @@ impl History<'_> {
     }
 }
 
-/// An answer without what may differ: the text of an error.
+/// The answer as text, without the error message, which may differ between stores.
 fn told(answer: &Result<Wrote>) -> String {
     match answer {
         Ok(wrote) => format!("{wrote:?}"),

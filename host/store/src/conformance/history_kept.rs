@@ -1,4 +1,4 @@
-//! What random histories do with definitions, schedules and scopes, and how they forget.
+//! Operations of random histories on definitions, schedules and scopes, and their deletion.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::rows::{NewBlob, NewInstance};
 use crate::write::{Commit, Duty, NewItem};
 use crate::{Store, Write};
 
-/// One thing that somebody does. The numbers choose among what there is.
+/// One operation. The numbers choose among the existing rows.
 #[derive(Clone, Debug)]
 pub(super) enum PublishingStep {
     Publish {
@@ -69,7 +69,7 @@ pub(super) fn op() -> impl Strategy<Value = PublishingStep> {
 }
 
 impl PublishingStep {
-    /// The write of it, by this member.
+    /// The write for this operation, by this member.
     pub(super) fn write(
         &self,
         member: &Member,
@@ -147,7 +147,7 @@ impl PublishingStep {
             Self::Forget { which, before_ms } => Write::Forget(Forget {
                 instance: instances.get(which % instances.len().max(1))?.no,
                 before_ms: *before_ms,
-                // All at once, as in memory.
+                // All rows at once, as the memory store does.
                 rows: 100_000,
                 at_ms: 60,
             }),
@@ -165,7 +165,7 @@ impl PublishingStep {
     }
 }
 
-/// Lets an instance reserve something, and perhaps keep others from it.
+/// Gives an instance reservations, and perhaps an exclusive key.
 pub(super) fn reserve(new: &mut NewInstance, bits: usize) {
     let key = |bit: usize| format!("key {bit}");
     new.reserves = (0..2).filter(|bit| bits & 1 << bit != 0).map(key).collect();

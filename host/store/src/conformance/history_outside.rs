@@ -1,4 +1,4 @@
-//! What random histories do with bookmarks, stimuli, triggers from outside, children and dead
+//! Operations of random histories on bookmarks, stimuli, external triggers, children and dead
 //! letters.
 
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use crate::stimuli::{
 use crate::write::Commit;
 use crate::{Store, Write};
 
-/// What is waited for and sent: the second one starts something, too.
+/// Names of stimuli and bookmarks. The second one also starts instances.
 const NAMES: [&str; 2] = ["s0", "paid"];
 
 fn named(bits: usize, delivery: Delivery) -> NewStimulus {
@@ -37,7 +37,7 @@ fn hash(bits: usize) -> Digest {
     Digest::of(NAMES[bits & 1].as_bytes())
 }
 
-/// One thing that somebody outside does. The numbers choose among what there is.
+/// One operation from outside of a run. The numbers choose among the existing rows.
 #[derive(Clone, Debug)]
 pub(super) enum OutsideStep {
     Send { bits: usize, limit: u32, at_ms: i64 },
@@ -77,7 +77,7 @@ fn error() -> Failure {
 }
 
 impl OutsideStep {
-    /// The write of it, by this member.
+    /// The write for this operation, by this member.
     pub(super) fn write(
         &self,
         member: &Member,
@@ -115,7 +115,7 @@ impl OutsideStep {
     }
 }
 
-/// Half of those who send something take what comes of it.
+/// Half of the senders claim the work that results.
 fn claim_for(bits: usize, member: &Member) -> Option<ClaimFor> {
     (bits >> 3 & 1 == 1).then(|| ClaimFor {
         incarnation: member.incarnation,
@@ -144,7 +144,7 @@ fn send(
         sent.input = Payload::json(format!("\"{}\"", "x".repeat(70_000)));
     }
     let bound = model.bindings(sent.hash).unwrap();
-    // Those whose definition is not the one that is published are refused.
+    // The store refuses a start whose definition is not the published one.
     let mut starts: Vec<(BindingNo, NewInstance)> = bound
         .iter()
         .map(|row| {
@@ -168,7 +168,7 @@ fn send(
     }))
 }
 
-/// What a queue worker does.
+/// The operation of a queue worker.
 fn go_on(bits: usize, at_ms: i64, model: &dyn Store) -> Option<Write> {
     let query = StimulusQuery {
         limit: 8,
@@ -281,7 +281,7 @@ fn touch(
     })
 }
 
-/// Lets a step suspend its node run, or wait for a child.
+/// Makes a step suspend its execution, or wait for a child.
 pub(super) fn suspend(step: &mut Commit, held: &Held, member: &Member, bits: usize) {
     let mut row = member.trigger(2);
     row.due_ms = i64::MAX;
@@ -321,7 +321,7 @@ fn bookmark(held: &Held, member: &Member, bits: usize) -> NewBookmark {
     }
 }
 
-/// Adds to a step what it does to others.
+/// Adds effects on other instances to a step.
 pub(super) fn dress(step: &mut Commit, instances: &[NewInstance], bits: usize) {
     if bits & 3 == 1 {
         step.burned = vec![Seq(1 + (bits as u64 >> 2 & 1))];

@@ -1,4 +1,4 @@
-//! What random histories do with drafts, places, requests, settings and components.
+//! Operations of random histories on drafts, sources, upkeep requests, settings and components.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use crate::drafts::{DiscardDraft, DropSource, NewDraft, RequestUpkeep, Upkeep, U
 use crate::settings::Setting;
 use crate::{Store, Write};
 
-/// Names of drafts. Versions are published under the first.
+/// Names of drafts. Versions are published under the first one.
 const DRAFTS: [&str; 3] = ["orders", "other", "third"];
 
-/// Names of places, and of settings.
+/// Names of sources and settings.
 const PLACES: [&str; 3] = ["a", "b", "c"];
 
-/// One write. The numbers choose among what there is.
+/// One write. The numbers choose among the existing rows.
 #[derive(Clone, Debug)]
 pub(super) enum Set {
     Save { name: usize, edit: u8, stale: bool },
@@ -50,7 +50,7 @@ pub(super) fn op() -> impl Strategy<Value = Set> {
     ]
 }
 
-/// The revision of a draft, or, if `stale`, another one.
+/// The current revision of a draft, or a wrong one if `stale` is set.
 fn revision(model: &dyn Store, name: &str, stale: bool) -> u64 {
     let row = model.draft(name).unwrap();
     row.map_or(0, |row| row.revision) + u64::from(stale)
@@ -61,7 +61,7 @@ fn component(which: u8) -> Bytes {
 }
 
 impl Set {
-    /// The write of it.
+    /// The write for this operation.
     pub(super) fn write(&self, model: &dyn Store) -> Write {
         match self {
             Self::Save { name, edit, stale } => {

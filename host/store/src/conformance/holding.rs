@@ -1,4 +1,4 @@
-//! What a member may do with what it holds, besides steps.
+//! Verbs that an owner uses besides commits.
 
 use windlass_model::TriggerState;
 
@@ -16,7 +16,7 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     stale.epoch.0 += 1;
     assert_eq!(member.write(Release { fence: stale }), Err(Fenced));
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
-    // The version is not looked at.
+    // A release ignores the version.
     assert_eq!(member.write(Release { fence }), Ok(()));
     assert_eq!(member.write(Release { fence }), Err(Fenced));
     let row = member.only_trigger(no);
@@ -27,7 +27,7 @@ pub(super) fn releasing_makes_pending(harness: &dyn Harness) {
     assert_eq!(member.commit(member.step(&held.next())), Err(Fenced));
     let taken = other.claim_all(10);
     assert_eq!((taken.len(), taken[0].fence.version.0), (1, 1));
-    // A mark becomes a suspicion again.
+    // A release turns a mark into a suspicion.
     let (fence, trigger) = (taken[0].fence, taken[0].trigger);
     assert_eq!(other.write(Mark { fence, trigger }), Ok(()));
     assert_eq!(other.write(Release { fence }), Ok(()));

@@ -1,4 +1,4 @@
-//! Large payloads and many writes.
+//! Large payloads and large numbers of writes.
 
 use std::sync::Arc;
 

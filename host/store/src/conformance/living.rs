@@ -1,4 +1,4 @@
-//! What is asked of an instance as a whole: that it begins, pauses, goes on, is deleted.
+//! Verbs on an instance as a whole: begin, pause, unpause, delete.
 
 use std::io::Write as _;
 
@@ -40,7 +40,7 @@ impl Member {
         })
     }
 
-    /// Claims what is due at 30, which is one control trigger, and carries it out.
+    /// Claims the work due at 30, which is one control trigger, and commits its step.
     pub(super) fn carry_out(&self, expected: TriggerType, status: Status) {
         let claims = self.claim(30, 10, 10);
         let claimed = &claims.instances[0];
@@ -106,7 +106,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
     let id = new.id;
     let no = member.create(new);
     assert_eq!(member.asked(id, TriggerType::Pause, 5), Touched::Done);
-    // Control comes before what is due, and with a bound of one nothing else comes with it.
+    // A control trigger is claimed before other due work. A bound of one trigger claims it alone.
     let claims = member.claim(10, 10, 1);
     let (row, pause) = (&claims.instances[0].row, &claims.instances[0].claimed[0]);
     assert_eq!(pause.kind, TriggerType::Pause);
@@ -125,7 +125,7 @@ pub(super) fn nothing_of_a_paused_instance_is_claimed(harness: &dyn Harness) {
         assert_eq!(claims.next_due_ms, None);
     }
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
-    // What is made pending meanwhile is put aside again.
+    // Triggers that become pending while the instance is paused are parked at the next claim.
     assert_eq!(member.write(Unpark), 3);
     assert!(other.claim(30, 10, 10).instances.is_empty());
     assert_eq!(member.states(no), [TriggerState::Parked; 3]);
@@ -203,7 +203,7 @@ pub(super) fn a_pause_that_a_claim_passed_by_does_not_undo_its_end(harness: &dyn
         member.create(new);
         assert_eq!(member.asked(id, Pause, at_ms), Touched::Done);
     }
-    // The walk passes by what is somebody's, and stops where it has enough.
+    // The walk skips instances that another member owns, and stops when the bound is reached.
     let claims = member.claim(30, 1, 1);
     assert_eq!(claims.instances[0].claimed[0].due_ms, 6);
     other.die();
@@ -242,7 +242,7 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
         matches!(asked, Touched::NotFound | Touched::Closed),
         "{asked:?}"
     );
-    // Nothing is kept for it: nobody will ever come.
+    // The stimulus is not buffered: the deleted instance never waits for it.
     let late = NewStimulus {
         instance: Some(row.id),
         ..stimulus("ok", Delivery::Buffer)
@@ -260,7 +260,7 @@ pub(super) fn a_deleted_instance_is_found_by_nobody(harness: &dyn Harness) {
     }
     assert_eq!(store.executions(no, None, 100).unwrap(), []);
     assert_eq!(store.vars(no, ScopeNo(1)).unwrap(), []);
-    // Its name stays taken until it is forgotten.
+    // The id stays reserved until the instance is forgotten.
     let again = || {
         let mut again = member.draft(1);
         again.id = row.id;
@@ -298,7 +298,7 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     end.status = Status::Cancelled;
     assert_eq!(member.commit(end), DONE);
     assert_eq!(member.store.instance(row.id).unwrap(), None);
-    // What somebody was still at is not wanted any more.
+    // Commits of the former owner are fenced.
     assert_eq!(member.commit(member.chained(&held, 7)), Err(Fenced));
     let mut again = member.draft(1);
     again.id = row.id;
@@ -307,11 +307,11 @@ pub(super) fn deleting_ends_what_has_not_ended(harness: &dyn Harness) {
     assert_eq!(member.delete(row.id), Lived::NotFound);
 }
 
-/// How often two people, or one and a run, do something at the same moment.
+/// How often two callers, or a caller and a run, act at the same moment.
 pub(super) const RACES: usize = 2_000;
 
-/// A commit that ends an instance and somebody who deletes it, at the same moment: it is gone
-/// in any case, and nobody was told otherwise.
+/// A commit ends an instance while another caller deletes it. In either order the instance is
+/// deleted, and every caller gets a correct answer.
 pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
@@ -334,13 +334,13 @@ pub(super) fn deleting_races_the_last_commit(harness: &dyn Harness) {
     }
 }
 
-/// Past the lint that keeps the library itself from printing.
+/// Writes to stdout directly: a lint forbids `println!` in this library.
 fn tell(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{what}");
 }
 
-/// A commit that ends an instance and somebody who cancels it, at the same moment: it ends as it
-/// ended, and whoever asked was in time to ask, or was told that it was over.
+/// A commit ends an instance while another caller cancels it. The instance completes in any case;
+/// the canceller is told either that its request was written or that the instance had ended.
 pub(super) fn cancelling_races_the_last_commit(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);
@@ -366,8 +366,8 @@ pub(super) fn cancelling_races_the_last_commit(harness: &dyn Harness) {
     tell(format_args!("{late} of {RACES} cancelled too late"));
 }
 
-/// A run that is cancelled while it is resumed: whoever resumed it was told that nobody waits, or
-/// finds what he sent among the dead letters.
+/// A run is cancelled while it is resumed. The sender of the stimulus is told that no bookmark
+/// matched, or finds its stimulus among the dead letters.
 pub(super) fn resuming_races_cancelling(harness: &dyn Harness) {
     let member = Member::join(harness);
     let other = Member::join(harness);

@@ -1,7 +1,7 @@
-//! What every backend must do, as cases that each takes unchanged.
+//! The cases that every backend must pass unchanged.
 //!
-//! A backend's tests implement [`Harness`] and call [`crate::conformance!`], which
-//! makes a test of every case.
+//! A backend's tests implement [`Harness`] and call [`crate::conformance!`], which generates one
+//! test for each case.
 
 #![expect(
     clippy::panic,
@@ -51,22 +51,22 @@ pub use self::told::told;
 pub use self::world::batch;
 use crate::Store;
 
-/// A store under test, as several processes see it.
+/// A store under test that several processes share.
 pub trait Harness {
-    /// Opens the store as one more process. Closing what is returned is that process's death:
-    /// it must not leave first.
+    /// Opens the store as one more process. Closing the returned store simulates the death of that
+    /// process: it does not leave first.
     fn open(&self) -> Arc<dyn Store>;
 
-    /// The clock that all those processes have.
+    /// The clock that all these processes share.
     fn clock(&self) -> &TestClock;
 
-    /// Whether what the store needs is there. If not, no case is run.
+    /// Whether the store can be reached. If not, no case is run.
     fn is_there(&self) -> bool {
         true
     }
 }
 
-/// A clock that moves when told to.
+/// A clock that only tests advance.
 #[derive(Debug, Default)]
 pub struct TestClock {
     wall_ms: AtomicI64,
@@ -74,7 +74,7 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// Moves both times on.
+    /// Advances the wall clock and the monotonic clock.
     pub fn advance(&self, ms: u64) {
         self.wall_ms.fetch_add(ms.cast_signed(), Ordering::SeqCst);
         self.monotonic_ms.fetch_add(ms, Ordering::SeqCst);
@@ -91,10 +91,10 @@ impl Clock for TestClock {
     }
 }
 
-/// One thing that holds, or not, of a store.
+/// A property that every store must have.
 pub type Case = fn(&dyn Harness);
 
-/// Makes a test of every case, with a new harness from the function that is named.
+/// Generates a test for every case, with a new harness from the named function.
 #[macro_export]
 macro_rules! conformance {
     ($harness:ident) => {
@@ -205,7 +205,7 @@ macro_rules! conformance {
     };
 }
 
-/// Every case by its name.
+/// Every case, by name.
 pub const CASES: &[(&str, Case)] = crate::conformance!(@with table []);
 
 /// Runs one case.

@@ -1,4 +1,4 @@
-//! Instances as a whole: taken out in one moment, and put in as they were.
+//! Snapshots of whole instances: exported at one moment, and imported unchanged.
 
 use rustc_hash::FxHashMap;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use crate::rows::{JournalRow, NewInstance, NewTrigger, Parent, TriggerRow};
 use crate::transfer::{Bounds, Import, Imported, Snapshot, TriggerName};
 use crate::write::{Commit, Fenced};
 
-/// More than any case has.
+/// Bounds that no case reaches.
 const BOUNDS: Bounds = Bounds {
     rows: 1000,
     executions: 1000,
@@ -30,7 +30,7 @@ impl Member {
         self.store.snapshot(id, BOUNDS).unwrap().unwrap()
     }
 
-    /// What puts a snapshot in, with numbers of this member.
+    /// An import of a snapshot, with numbers from this member.
     pub(super) fn again(&self, taken: &Snapshot, id: InstanceId) -> Import {
         let mut runs = FxHashMap::default();
         let no = self.numbers.instance().unwrap();
@@ -147,7 +147,7 @@ pub(super) fn another() -> InstanceId {
     InstanceId(Uuid::from_u128(77))
 }
 
-/// What of a snapshot is the same wherever it lies, and whichever numbers it has.
+/// The parts of a snapshot that do not depend on the store or its row numbers.
 fn told(of: &Snapshot) -> String {
     let runs = of.executions.iter().map(|run| {
         let mut run = run.clone();
@@ -236,10 +236,10 @@ pub(super) fn what_is_put_in_goes_on(harness: &dyn Harness) {
     }
     claimed.sort_unstable();
     assert_eq!(claimed, [no, new]);
-    // The records of both lie behind each other, and neither sees those of the other one.
+    // The execution records of both instances form separate chains.
     assert_eq!(member.store.executions(new, None, 10).unwrap().len(), 2);
     assert_eq!(member.store.executions(no, None, 10).unwrap().len(), 2);
-    // What came too early is as good for what is put in.
+    // A buffered stimulus resumes an imported instance too.
     let (_, id) = member.waiting("delivery");
     let taken = member.snapshot(id);
     member.send(crate::stimuli::NewStimulus {
@@ -273,7 +273,7 @@ pub(super) fn a_place_is_taken_only_if_it_is_said(harness: &dyn Harness) {
         (after.bookmarks, after.triggers, after.unfinished),
         (counts.bookmarks, counts.triggers, counts.unfinished)
     );
-    // What is left of the old one can be cleared, and is no more than that.
+    // The rest of the replaced instance can be cleared without effect on the new one.
     let clear = Clear {
         instance: old,
         rows: 1,
@@ -301,7 +301,7 @@ pub(super) fn the_same_put_in_again_changes_nothing(harness: &dyn Harness) {
     assert!(matches!(member.write(first), Imported::Replaced { .. }));
     let again = member.in_place(&taken);
     assert_eq!(member.write(again), Imported::Already(new));
-    // Once it has gone on, putting it in means going back.
+    // After the imported instance has continued, importing it again goes back to the snapshot.
     member.send(crate::stimuli::NewStimulus {
         instance: Some(id),
         ..stimulus("approval", Delivery::Resume)
@@ -327,7 +327,7 @@ pub(super) fn what_somebody_runs_keeps_its_place(harness: &dyn Harness) {
     let taken = other.snapshot(id);
     assert_eq!(other.write(other.in_place(&taken)), Imported::Owned);
     assert_eq!(member.commit(member.chained(&held, 2)), DONE);
-    // One who is dead runs nothing, and whatever it had in hand does not count any more.
+    // A dead member owns no instances, and its later commits are fenced.
     member.die();
     assert!(other.bury(10) > 0);
     let imported = other.write(other.in_place(&taken));
@@ -344,7 +344,7 @@ impl Member {
     }
 }
 
-/// A trigger of an instance, with a name of its own.
+/// An external trigger of an instance, with a name of its own.
 pub(super) fn named(no: TriggerNo, instance: InstanceId) -> NewOutside {
     NewOutside {
         no,
@@ -383,7 +383,7 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
         import.new.reserves = vec!["alone".into()];
         refused(import, Imported::Reserved { by });
     }
-    // Names belong to one instance only.
+    // A name belongs to one instance only.
     let no = member.numbers.trigger().unwrap();
     let outside = named(no, id);
     let name = outside.id;
@@ -402,7 +402,7 @@ pub(super) fn what_cannot_be_put_in_leaves_no_trace(harness: &dyn Harness) {
     assert!(named.row.is_some());
 }
 
-/// An instance that waits for its child, which has begun.
+/// An instance that waits for its child, which has started.
 pub(super) fn family(member: &Member) -> (InstanceId, InstanceId) {
     let held = member.born();
     let parent = held.fence.instance;
@@ -435,7 +435,7 @@ pub(super) fn families_and_the_deleted_keep_their_places(harness: &dyn Harness) 
     assert_eq!((above.children, below.children), (1, 0));
     assert_eq!(member.write(member.in_place(&above)), Imported::Children);
     assert_eq!(member.write(member.in_place(&below)), Imported::Child);
-    // A deleted one does not come back, nor does one that is to be deleted when it ends.
+    // An import never restores a deleted instance, nor one that is to be deleted when it ends.
     let (no, gone) = member.waiting("approval");
     let taken = member.snapshot(gone);
     let delete = |no| LifeOp::Delete {
@@ -509,7 +509,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
             Imported::Replaced { old: gone } => {
                 replaced += 1;
                 assert_eq!((gone, now.no), (old, place));
-                // Whatever the burst did to the old one is gone with it.
+                // The steps of the burst are gone with the replaced instance.
                 assert_eq!(told(&member.snapshot(id)), told(&taken));
             }
             Imported::Owned => {
@@ -519,7 +519,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
             }
             other => panic!("{other:?}"),
         }
-        // It is not in the way of the next one.
+        // End the instance, so that it does not disturb the next round.
         for held in member.claim_all(20) {
             member.commit(member.last(&held)).unwrap();
         }
@@ -527,7 +527,7 @@ pub(super) fn putting_in_races_a_burst(harness: &dyn Harness) {
     assert_eq!(replaced + owned, RACES);
 }
 
-/// Claims one instance and steps it three times, and gives it back. Which steps counted.
+/// Claims one instance, commits three steps and releases it. Returns which steps were committed.
 fn burst(member: &Member, no: InstanceNo) -> Vec<bool> {
     let scope = crate::write::ClaimScope::Only(vec![no]);
     let claims = member.claim_of(20, 1, 1, scope);

@@ -1,4 +1,4 @@
-//! What is done to one instance or workflow leaves those beside it as they are.
+//! A verb on one instance or workflow leaves the others unchanged.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::rows::{Created, DefinitionRow, NewInstance};
 use crate::transfer::Imported;
 use crate::write::{ClaimScope, Commit};
 
-/// What there is of an instance, its children and its dead letters included.
+/// All rows of an instance, including its children and dead letters.
 fn all_of(member: &Member, id: InstanceId) -> (InstanceNo, String) {
     let there = member.snapshot(id);
     let no = there.row.no;
@@ -29,7 +29,7 @@ fn all_of(member: &Member, id: InstanceId) -> (InstanceNo, String) {
     (no, format!("{there:?} {letters} {children:?}"))
 }
 
-/// An instance that is over, and is kept for a second.
+/// An ended instance with a retention of one second.
 fn kept(member: &Member) -> (InstanceNo, InstanceId) {
     let mut new = member.draft(1);
     new.keep_ms = Some(1000);
@@ -72,7 +72,7 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     let letters = member.letters().into_iter();
     let letters = letters.filter(|row| row.instance_id == Some(ours));
     assert_eq!(letters.count(), 1);
-    // What it reserved is free, and what others reserve is not.
+    // The reservation of the replaced instance is free; those of other instances are not.
     let reserving = |key: &str| {
         let mut new = member.draft(1);
         new.reserves = vec![key.into()];
@@ -90,7 +90,7 @@ pub(super) fn what_takes_a_place_takes_over_what_is_its_own(harness: &dyn Harnes
     let mut free = member.draft(1);
     free.exclusive = Some("ours".into());
     member.create(free);
-    // A time of its own that has begun goes on.
+    // A retention time of its own keeps running after the import.
     let (no, id) = kept(&member);
     let import = member.again(&member.snapshot(id), another());
     let copy = import.new.no;
@@ -109,7 +109,7 @@ pub(super) fn what_is_deleted_leaves_neighbours_alone(harness: &dyn Harness) {
     assert_eq!(member.delete(id), Lived::Gone(gone));
     assert_eq!(neighbours(), before);
     assert_eq!(expired(&member, 1041), [no]);
-    // What is left of it is kept as long as that of others.
+    // The tombstone is kept for the default retention time.
     let rows = member.store.expired(51, 0, 10).unwrap();
     let rows: Vec<_> = rows.iter().map(|row| row.no).collect();
     assert_eq!(rows, [over, gone]);
@@ -156,7 +156,7 @@ pub(super) fn what_begins_leaves_neighbours_alone(harness: &dyn Harness) {
     assert_eq!(member.begin(id), Lived::Already);
 }
 
-/// Asks an instance to pause or to go on, and carries it out.
+/// Asks an instance to pause or unpause, and commits the control step.
 fn control(member: &Member, no: InstanceNo, kind: TriggerType, release: bool) {
     let (at_ms, status) = match kind {
         TriggerType::Pause => (5, Status::Paused),

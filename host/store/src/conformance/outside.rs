@@ -1,4 +1,4 @@
-//! Triggers from outside, priorities, children and dead letters.
+//! External triggers, priorities, children and dead letters.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -89,7 +89,7 @@ pub(super) fn scheduling_again_is_answered_alike(harness: &dyn Harness) {
         (no, row.seq, Some(row), false)
     );
     assert_eq!(member.write(member.outside(3, no)), Scheduled::New);
-    // One is run; the other is left when the instance ends.
+    // One trigger is run; the other is closed when the instance ends.
     let all = member.claim_all(10);
     assert_eq!(all.len(), 1);
     assert_eq!(member.fire(target), Touched::Done);
@@ -120,7 +120,7 @@ pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
     assert_eq!(move_to(target, 300), Touched::Done);
     let row = member.store.trigger(target).unwrap().unwrap();
     assert_eq!((row.due_ms, row.token.0), (300, 1));
-    // What the engine made can be fired, too.
+    // A trigger that the engine made can be fired too.
     let second = TriggerTarget::Row(no, Seq(2));
     assert_eq!(move_to(second, 500), Touched::Done);
     assert_eq!(member.claim_all(10).len(), 1);
@@ -134,7 +134,7 @@ pub(super) fn touching_moves_what_nobody_has_claimed(harness: &dyn Harness) {
         member.fire(TriggerTarget::Row(no, Seq(9))),
         Touched::NotFound
     );
-    // Cancelling removes it, or asks.
+    // Cancelling removes an unclaimed trigger, and writes a request for a claimed one.
     assert_eq!(member.cancel(target), Touched::Done);
     assert_eq!(member.store.trigger(target).unwrap(), None);
     assert_eq!(member.cancel(target), Touched::AlreadyFinished);
@@ -207,7 +207,7 @@ pub(super) fn the_highest_priority_is_claimed_first(harness: &dyn Harness) {
     }
     let expected: Vec<_> = expected.into_iter().map(|(.., no)| no).collect();
     assert_eq!(order, expected);
-    // What becomes urgent while there is much to do does not wait for all of it.
+    // A trigger that becomes urgent does not wait for the rest of a large backlog.
     let crowd: Vec<_> = (0..20).map(|_| member.create(member.draft(1))).collect();
     assert_eq!(member.claim(10, 2, 1).instances.len(), 2);
     let urgent = member.create({
@@ -248,7 +248,7 @@ pub(super) fn pending_triggers_are_listed_by_their_time(harness: &dyn Harness) {
     assert_eq!(list(after, 100, 2), []);
 }
 
-/// A parent with a child, and the child's work.
+/// A parent, its child, and the claimed work of the child.
 fn family(member: &Member) -> (Held, Held, Parent) {
     let held = member.born();
     let mut row = member.trigger(2);
@@ -303,7 +303,8 @@ pub(super) fn a_childs_end_wakes_its_parent(harness: &dyn Harness) {
 
 pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
     let member = Member::join(harness);
-    // Claimed because its time is over, then given back: the answer is there.
+    // The parent's row is claimed because its wait has expired, and then released: it holds the
+    // child's answer.
     let (held, child, _) = family(&member);
     let no = held.fence.instance;
     let late = member.claim_all(i64::MAX);
@@ -314,7 +315,7 @@ pub(super) fn a_child_tells_only_who_waits_for_it(harness: &dyn Harness) {
     let fence = late[0].fence;
     assert_eq!(member.write(Release { fence }), Ok(()));
     assert!(member.only_trigger(no).payload.is_some());
-    // Gone on without it: another row has the place.
+    // The parent has continued without the child, and another row has the same number.
     let (_, child, _) = family(&member);
     let late = member.claim_all(i64::MAX);
     let late = late.last().unwrap();

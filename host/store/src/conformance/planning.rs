@@ -14,7 +14,7 @@ fn first(member: &Member) -> ScheduleRow {
     schedules(&*member.store)[0].clone()
 }
 
-/// A plan for the occurrence at a moment of the first schedule.
+/// A plan for the first schedule's occurrence at this time.
 fn plan(member: &Member, planned_ms: i64, overlap: Overlap) -> Plan {
     let row = first(member);
     let mut new = member.draft(1);
@@ -47,7 +47,8 @@ fn published(harness: &dyn Harness) -> Member {
 
 fn finish(member: &Member) {
     for held in member.claim_all(i64::MAX) {
-        // With the first of its triggers an instance has ended; the others are too late.
+        // The commit of its first trigger ends an instance; the commits of its other triggers are
+        // fenced.
         let _ = member.commit(member.last(&held));
     }
 }
@@ -124,11 +125,11 @@ pub(super) fn an_occurrence_can_be_left_out(harness: &dyn Harness) {
     assert_eq!(member.store.counts().unwrap().instances, 0);
 }
 
-/// With an occurrence that has not ended: what becomes of the next one, and then once it has.
+/// Checks the next occurrence while the last one has not ended, and the one after it has.
 fn check_overlap(harness: &dyn Harness, overlap: Overlap, wanted: Planned, triggers: usize) {
     let member = Member::join(harness);
     let mut new = draft("one");
-    // Behind the first one all the time.
+    // Always later than the first schedule.
     new.schedules[1].next_ms = 9_000;
     publish(&member, new);
     let beside = || schedules(&*member.store)[1].clone();
@@ -182,7 +183,7 @@ pub(super) fn overlap_queue_waits(harness: &dyn Harness) {
 
 pub(super) fn overlap_cancel_previous_cancels(harness: &dyn Harness) {
     let wanted = Planned::Created(InstanceId(Uuid::from_u128(200)));
-    // The number is out of the way of those that the member hands out.
+    // A number beyond those that the member assigns.
     let trigger = windlass_model::TriggerNo(0x7fff_ffff);
     check_overlap(harness, Overlap::CancelPrevious(trigger), wanted, 2);
 }
@@ -220,7 +221,7 @@ pub(super) fn a_reservation_excludes_until_its_instance_ends(harness: &dyn Harne
         before,
         "nothing was written"
     );
-    // Who does not ask for it alone shares it.
+    // An instance without an exclusive key shares the reservation.
     member.create(reserving(&member, &["order 7"], None));
     member.create(reserving(&member, &["two"], Some("two")));
     let held = member.claim_all(10);
@@ -313,7 +314,7 @@ fn put_off(row: &ScheduleRow, again_ms: i64) -> PutOff {
     }
 }
 
-/// Those in trouble, or the others: the first two.
+/// The first two schedules that are in trouble, or the first two that are not.
 fn listed(member: &Member, troubled: bool) -> Vec<ScheduleRow> {
     let query = ScheduleQuery {
         workflow: None,
@@ -336,20 +337,20 @@ pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Ha
     };
     assert_eq!(listed(&member, true), std::slice::from_ref(&expected));
     assert_eq!(listed(&member, false).len(), 1);
-    // Somebody else has decided meanwhile.
+    // Another member has planned an occurrence in the meantime.
     let moved = ScheduleRow {
         last_planned_ms: Some(3),
         ..row.clone()
     };
     let stale = member.write(put_off(&moved, 900));
     assert_eq!(stale, Planned::Stale);
-    // What was missing may be there.
+    // The missing component may have arrived, so the schedule is due again.
     assert_eq!(member.write(Unpark), 0);
     let [due] = &listed(&member, true)[..] else {
         panic!("it is still in trouble")
     };
     assert_eq!((due.next_ms, due.troubles), (row.since_ms, 2));
-    // A new version may have mended it.
+    // A new version may have fixed the schedule.
     let mut next = draft("two");
     next.at_ms = 60;
     publish(&member, next);
@@ -357,7 +358,7 @@ pub(super) fn a_schedule_in_trouble_is_put_off_until_it_is_well(harness: &dyn Ha
     let well = first(&member);
     assert_eq!((well.no, well.next_ms, well.troubles), (row.no, 60, 0));
     assert_eq!(well.since_ms, row.since_ms);
-    // An occurrence that can be planned ends it.
+    // A successfully planned occurrence ends the trouble.
     assert_eq!(member.write(put_off(&well, 90)), Planned::Queued);
     let occurrence = plan(&member, 100, Overlap::Allow);
     assert_eq!(occurrence.schedule, row.no);

@@ -1,18 +1,18 @@
-//! Power cuts under SQLite: what was flushed is on the disk; what was not may be there, or not,
-//! or in parts.
+//! Power cuts under SQLite: flushed data is on the disk; data that was not flushed may be there
+//! completely, partly or not at all.
 //!
-//! A file-system driver that forgets what was not flushed cannot be put under SQLite without
-//! unsafe code. But nothing is in flight while the store is at rest, so two pictures of its
-//! files, taken at rest before and after one change, tell every sector that the change wrote.
-//! A power cut in the middle of it leaves any mixture of the two.
+//! A file-system driver that drops unflushed writes cannot be put under SQLite without unsafe code.
+//! But no write is in progress while the store is at rest, so two pictures of its files, taken at
+//! rest before and after one change, show every sector that the change wrote. A power cut during
+//! the change leaves any mixture of the two.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a disk writes as a whole.
+/// The unit that a disk writes atomically, in bytes.
 const SECTOR: usize = 512;
 
-/// Gives a number below this one: the only source of chance.
+/// Returns a number below its argument: the only source of randomness.
 pub type Below<'a> = dyn FnMut(usize) -> usize + 'a;
 
 /// The files of a store at rest.
@@ -24,7 +24,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Of the store at this path.
+    /// Takes the picture of the store at this path.
     pub fn take(path: &Path) -> Self {
         Self {
             database: fs::read(path).unwrap(),
@@ -33,7 +33,7 @@ impl Picture {
         }
     }
 
-    /// Makes files of it.
+    /// Writes the files of the picture to this path.
     pub fn hang(&self, path: &Path) {
         fs::write(path, &self.database).unwrap();
         fs::write(beside(path, "-wal"), &self.log).unwrap();
@@ -47,7 +47,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What is left of a file whose change from one content to another was cut off.
+/// The file that remains when the change from one content to another is cut off.
 fn torn(before: &[u8], after: &[u8], below: &mut Below<'_>) -> Vec<u8> {
     let longest = before.len().max(after.len());
     let (kept, odds) = (before.len().min(after.len()), 1 + below(4));
@@ -60,7 +60,7 @@ fn torn(before: &[u8], after: &[u8], below: &mut Below<'_>) -> Vec<u8> {
     for (at, sector) in left.chunks_mut(SECTOR).enumerate() {
         let from = match below(odds + 2) {
             0 => before,
-            // Where the file has become longer there may be anything.
+            // The extension of a file may contain anything.
             1 if at * SECTOR >= before.len() => {
                 sector.fill(below(256) as u8);
                 continue;
@@ -75,8 +75,8 @@ fn torn(before: &[u8], after: &[u8], below: &mut Below<'_>) -> Vec<u8> {
     left
 }
 
-/// What a power cut between two pictures leaves. A change writes either the log, or what the
-/// log had flushed before into the database; never both at once.
+/// The files that a power cut between two pictures leaves. A change writes either the log, or pages
+/// that the log has flushed before into the database; never both at once.
 pub fn cut(before: &Picture, after: &Picture, below: &mut Below<'_>) -> Picture {
     match below(8) {
         0 => return before.clone(),
@@ -87,7 +87,7 @@ pub fn cut(before: &Picture, after: &Picture, below: &mut Below<'_>) -> Picture 
     Picture {
         database: torn(&before.database, &after.database, below),
         log: torn(&before.log, &after.log, below),
-        // The marker is written once the change is durable.
+        // The marker is written after the change is durable.
         mark: before.mark.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! Published versions, and the index of what starts them.
+//! Published versions, and the index of their triggers.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::rows::DefinitionRow;
 use crate::write::Fenced;
 use crate::{Store, Writer as _, codes};
 
-/// A version of the workflow `orders`, told from others by its text.
+/// A version of the workflow `orders`, identified by its text.
 pub(super) fn version(text: &str) -> Arc<DefinitionRow> {
     Arc::new(DefinitionRow {
         name: "orders".into(),
@@ -94,7 +94,7 @@ pub(super) fn publishing_counts_versions(harness: &dyn Harness) {
     assert_eq!(publish(&member, draft("one")), (1, false));
     assert_eq!(publish(&member, draft("one")), (1, true));
     assert_eq!(publish(&member, draft("two")), (2, false));
-    // What was published once is a new version when it is published again.
+    // A definition that was published before becomes a new version when it is published again.
     assert_eq!(publish(&member, draft("one")), (3, false));
     let current = store.published("orders").unwrap().unwrap();
     assert_eq!(

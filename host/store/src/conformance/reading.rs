@@ -1,4 +1,4 @@
-//! Reading, and telling others.
+//! Readers, and notifications of other processes.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -91,7 +91,7 @@ pub(super) fn a_component_is_found_by_its_digest_wherever_it_came_from(harness: 
     assert_eq!(other.components(rows[0].generation, 10).unwrap(), rows[1..]);
     assert_eq!(other.components(0, 1).unwrap(), rows[..1]);
     assert_eq!(other.components(rows[1].generation, 10).unwrap(), []);
-    // The first signature that comes is kept, until somebody vouches for another one.
+    // The first signature is kept until a process that trusts its key writes another one.
     let mark = |text: &str| Some(Digest::of(text.as_bytes()));
     assert_eq!(
         (stored(one.digest).signature, rows[0].signature),
@@ -170,12 +170,12 @@ pub(super) fn a_component_that_nobody_uses_is_forgotten(harness: &dyn Harness) {
         json: json.into(),
     });
     member.create(run);
-    // From the first look on it is known when each was used.
+    // The first sweep records when each component was used.
     assert_eq!(sweep(&[], 1_000, 1_000), "named unused pinned new");
     assert_eq!(sweep(&["named"], 1_000, 2_000), "named unused pinned new");
     assert_eq!(sweep(&["gone"], 2_000, 3_000), "named pinned new");
     assert_eq!(sweep(&[], 2_001, 4_000), "pinned new");
-    // The newest stays because of its number, until there is a newer one.
+    // The newest component stays because of its generation, until there is a newer one.
     assert_eq!(sweep(&[], 9_000, 9_000), "pinned new");
     let last = member.store.components(0, 10).unwrap()[1].generation;
     keep("newer");
@@ -192,7 +192,7 @@ pub(super) fn what_waits_is_counted(harness: &dyn Harness) {
     assert_eq!(backlog(10), (0, 0));
     for (place, priority) in [3, -2, 0, 0, 7].into_iter().enumerate() {
         let mut new = member.draft(1);
-        // The last one is not due yet.
+        // The last trigger is not due yet.
         new.triggers[0].due_ms = if place == 4 { 1_001 } else { 1_000 };
         new.triggers[0].priority = priority;
         member.create(new);
@@ -349,7 +349,7 @@ pub(super) fn a_notification_reaches_the_others(harness: &dyn Harness) {
         .unwrap();
     for _ in 0..3 {
         one.notify();
-        // Nothing waits for as long as this unless the wake-up is lost.
+        // Every wait is shorter than this unless the wake-up is lost.
         assert_eq!(woken.recv_timeout(Duration::from_secs(20)), Ok("other"));
     }
     drop(listening);

@@ -1,4 +1,4 @@
-//! Runs that have failed and are taken up again.
+//! Failed runs that are reopened.
 
 use windlass_model::{
     Class, Code, Failure, InstanceNo, LetterNo, ScopeNo, Seq, Status, TriggerNo, TriggerType,
@@ -13,7 +13,7 @@ use crate::rows::{Created, JournalRow, Parent};
 use crate::write::Fenced;
 
 impl Member {
-    /// Takes up an instance that has this version.
+    /// A write that reopens an instance at this version.
     fn reopening(&self, instance: InstanceNo, version: Version) -> Reopen {
         Reopen {
             instance,
@@ -59,7 +59,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     };
     let ask = |version| member.write(LifeOp::Reopen(Box::new(reopen(version))));
     assert_eq!(ask(Version(row.version.0 - 1)), Lived::Moved);
-    // Somebody else has what it reserves.
+    // Another instance holds the reservation.
     let mut other = member.draft(1);
     other.reserves = vec!["key".into()];
     let by = other.id;
@@ -92,7 +92,7 @@ pub(super) fn what_failed_is_taken_up_again_once(harness: &dyn Harness) {
     excluded.exclusive = Some("key".into());
     let excluded = member.write(excluded);
     assert_eq!(excluded, Ok(Created::Reserved { by: row.id }));
-    // A result from before is not wanted.
+    // A commit from before the failure is fenced.
     assert_eq!(member.commit(member.chained(&held.next(), 3)), Err(Fenced));
     let claims = member.claim(10, 10, 10);
     let claimed = &claims.instances[0];
@@ -128,7 +128,7 @@ pub(super) fn a_child_that_has_reported_is_not_taken_up_again(harness: &dyn Harn
     assert_eq!(member.head(no).status, Status::Cancelled);
 }
 
-/// Fails an instance for good, and answers the dead letter about it.
+/// Fails an instance permanently, and returns the number of its dead letter.
 fn failed_for_good(member: &Member, held: &Held) -> LetterNo {
     let instance = held.fence.instance;
     let mut last = member.last(held);

@@ -39,7 +39,8 @@ pub(super) fn scopes_come_with_the_claim(harness: &dyn Harness) {
     });
     let wanted = [(1, "one"), (2, "two"), (3, "three"), (9, "far")];
     check_scopes(&member, &scoped, &wanted);
-    // The one that has none gets none, and of one that is owned already nothing is told.
+    // The claim returns no scopes for the instance without scopes, and nothing about the one that
+    // the member already owns.
     let claims = member.claim(10, 10, 10);
     assert_eq!(claims.instances.len(), 1);
     assert_eq!(claims.instances[0].row.no, plain.fence.instance);
@@ -105,7 +106,7 @@ pub(super) fn items_are_read_in_order(harness: &dyn Harness) {
     let no = held.fence.instance;
     let list = Seq(u64::MAX - 1);
     let text = |index: u32| Payload::json(format!("{index}"));
-    // They come out in another order, each step with some of this and one of another list.
+    // Items complete in another order, and each step writes items of two lists.
     let order: Vec<u32> = (0..ITEMS).map(|place| (place * 7919) % ITEMS).collect();
     for (place, indexes) in (0_u32..).zip(order.chunks(100)) {
         let mut step = member.chained(&held, 2);

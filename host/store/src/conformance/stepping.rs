@@ -1,4 +1,4 @@
-//! Steps that are carried out.
+//! Steps that are committed.
 
 use bytes::Bytes;
 use windlass_model::{
@@ -161,7 +161,7 @@ pub(super) fn a_pending_successor_can_be_claimed(harness: &dyn Harness) {
     let again = &claims.instances[0];
     assert!(!again.taken);
     assert!(again.claimed[0].token > held.trigger.token);
-    // The claim that was used up says nothing any more.
+    // The fence of the claim is stale after the step.
     let stale = crate::write::Fence {
         version: Version(1),
         ..held.fence

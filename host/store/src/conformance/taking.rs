@@ -1,4 +1,4 @@
-//! Whoever delivers something may take what comes of it, without a claim.
+//! A sender that delivers a stimulus may claim the resulting work in the same write.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Member {
         self.sent(send)
     }
 
-    /// Ends all that was taken, by the fences that came with it.
+    /// Ends all instances that the send claimed, by the fences that it returned.
     fn end_taken(&self, sent: &Sent) {
         for taken in &sent.taken {
             let held = self.held(&taken.row, &taken.claimed[0]);
@@ -121,11 +121,11 @@ pub(super) fn what_is_started_is_taken(harness: &dyn Harness) {
     let taken = &sent.taken[0];
     assert_eq!((taken.claimed.len(), taken.others.len()), (1, 1));
     assert_eq!(taken.others[0].state, TriggerState::Pending);
-    // What the bound has left is found by the next claim.
+    // The next claim finds the triggers beyond the bound.
     let claims = member.claim(1000, 10, 10);
     assert!(!claims.instances[0].taken);
     assert_eq!(claims.instances[0].claimed[0].no, taken.others[0].no);
-    // What has been started already is not, whoever has it.
+    // An instance that was already started is not claimed, even if it has no owner.
     let fence = member.held(&taken.row, &taken.claimed[0]).fence;
     assert_eq!(member.write(Release { fence }), Ok(()));
     for (_, new) in &mut send.starts {
@@ -198,8 +198,8 @@ pub(super) fn no_more_is_taken_than_there_is_room_for(harness: &dyn Harness) {
     member.end_taken(&sent);
 }
 
-/// An instance that has an owner, the sender included, gets more to do: that is left to claims, which
-/// come after what he has written.
+/// An instance that has an owner, be it the sender, gets more work. The send does not claim that
+/// work: the owner's claims do, after the owner's earlier writes.
 pub(super) fn what_has_an_owner_is_left(harness: &dyn Harness) {
     let (owner, other) = (Member::join(harness), Member::join(harness));
     for claim_for in [&owner, &other] {
@@ -231,7 +231,7 @@ pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
     let sent = member.send_and_take(stimulus("paid", Delivery::Resume), member.claim_for(5, 5));
     assert_eq!((sent.resumed, sent.taken), (vec![id], Vec::new()));
     assert_eq!(member.head(no).owner, None);
-    // A claim puts it aside.
+    // A claim parks the trigger.
     member.claims_nothing();
     assert_eq!(member.only_trigger(no).state, TriggerState::Parked);
     assert_eq!(member.asked(id, TriggerType::Unpause, 20), Touched::Done);
@@ -239,7 +239,7 @@ pub(super) fn what_is_paused_is_not_taken(harness: &dyn Harness) {
     assert_eq!(member.claim(1000, 10, 10).instances[0].claimed.len(), 1);
 }
 
-/// Two who send the same at the same moment, and one who claims: each run is somebody's once.
+/// Two members send the same stimulus while a third one claims: each run gets exactly one owner.
 pub(super) fn takers_and_claims_never_get_the_same(harness: &dyn Harness) {
     let members: Vec<Member> = (0..3).map(|_| Member::join(harness)).collect();
     for _ in 0..30 {

@@ -1,5 +1,4 @@
-//! Everything that can be read of a store, as lines of text: two stores that have been through
-//! the same tell the same.
+//! All rows of a store as lines of text: two stores with the same history give equal lines.
 
 use windlass_model::{Body, InstanceNo, Payload, ScopeNo, Seq, TriggerId};
 
@@ -10,13 +9,13 @@ use crate::published::{PublicationQuery, ScheduleQuery};
 use crate::read::{Counts, InstanceQuery};
 use crate::stimuli::{BookmarkQuery, StimulusQuery};
 
-/// Rows of a kind that are read at most: more than a history of a test leaves.
+/// The maximum number of rows of one kind: more than a test's history leaves.
 const LIMIT: u32 = 100_000;
 
-/// All that a store has, besides what differs by nature: its secret, and process ids. Triggers
-/// from outside are looked up by these names.
+/// All rows of a store, except its secret and its process ids, which always differ. External
+/// triggers are looked up by these names.
 pub fn told(store: &dyn Store, named: &[TriggerId]) -> Vec<String> {
-    // What is left behind a tombstone goes at each store's own pace.
+    // Each store clears the rows behind a tombstone at its own pace.
     let counts = Counts {
         instances: 0,
         executions: 0,

@@ -1,4 +1,5 @@
-//! Resumptions that no step uses: each becomes one dead letter, whatever its owner knows of it.
+//! Resumptions that no step uses: each becomes one dead letter, whether or not its owner has seen
+//! it.
 
 use windlass_model::{Delivery, Payload, Resumption, Status, TriggerNo, TriggerType, Version};
 
@@ -9,8 +10,8 @@ use crate::letters::LetterBody;
 use crate::rows::{NewTrigger, TriggerRow};
 use crate::write::{Commit, Fence, Fenced, Removed};
 
-/// Two branches of one instance, one of which waits. The other, with what its owner knows of the
-/// first, is what comes back.
+/// Creates an instance with two branches, one of which waits. Returns the claimed trigger of the
+/// other branch and the row of the waiting one.
 fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
     member.create(member.draft(2));
     let held = member.claim_all(100);
@@ -24,7 +25,7 @@ fn waiting_beside(member: &Member, name: &str) -> (Held, TriggerRow) {
     (after(goes_on, 1), row)
 }
 
-/// One branch of an instance, after so many steps of the others.
+/// The same claimed trigger after other branches have committed `steps` steps.
 fn after(held: Held, steps: i64) -> Held {
     let version = Version(held.fence.version.0 + steps);
     let fence = Fence {
@@ -36,7 +37,7 @@ fn after(held: Held, steps: i64) -> Held {
 
 pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harness) {
     let member = Member::join(harness);
-    // What was not resumed is cancelled without a word.
+    // A wait that was not resumed is cancelled without a dead letter.
     let (held, row) = waiting_beside(&member, "unsent");
     let mut step = member.step(&held);
     step.removed = vec![Removed::unused(row.no)];
@@ -44,8 +45,8 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
     let (held, _) = waiting_beside(&member, "unsent too");
     assert_eq!(member.commit(member.last(&held)), DONE);
     assert_eq!(member.letters(), []);
-    // Its branch is cancelled, or its instance ends: before the owner has seen the stimulus, or
-    // after its claim of the row.
+    // The waiting branch is cancelled, or its instance ends: either before the owner has seen the
+    // stimulus, or after the owner claimed the row.
     let ways = [
         ("cancelled", false),
         ("cancelled", true),
@@ -76,7 +77,7 @@ pub(super) fn a_resumption_that_nobody_hears_is_a_dead_letter(harness: &dyn Harn
         let heard = Resumption::decode(dead.payload.as_deref().unwrap()).unwrap();
         assert!(matches!(heard, Resumption::Resumed { bookmark, .. } if *bookmark == *name));
     }
-    // A step has used it.
+    // A step has used the resumption.
     let (held, row) = waiting_beside(&member, "used");
     member.send(stimulus("used", Delivery::Resume));
     let mut step = member.step(&held);
@@ -92,7 +93,7 @@ pub(super) fn a_resumption_that_is_used_has_to_be_there(harness: &dyn Harness) {
         removed: vec![Removed::used(no)],
         ..member.step(&held)
     };
-    // It was cancelled, or is of another run.
+    // The row was removed, or it belongs to another run.
     let stranger = member.create(member.draft(1));
     for no in [
         TriggerNo(row.no.0 + 1_000_000),
@@ -105,7 +106,7 @@ pub(super) fn a_resumption_that_is_used_has_to_be_there(harness: &dyn Harness) {
     assert_eq!(member.commit(using(row.no)), DONE);
 }
 
-/// A step puts a resumption off, and the next one ends the run, before either is durable.
+/// A step defers a resumption, and the next step ends the run, before either is durable.
 pub(super) fn a_resumption_that_the_end_follows_in_one_batch_is_a_dead_letter(
     harness: &dyn Harness,
 ) {

@@ -1,4 +1,4 @@
-//! What is let in as a key is kept by every store alike, at its bounds too, and any JSON is a
+//! Every store keeps all accepted keys unchanged, up to their maximum length, and any JSON as a
 //! payload.
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use crate::rows::{Created, JournalRow, NewInstance};
 use crate::stimuli::{BookmarkQuery, NewBookmark, NewStimulus};
 use crate::write::{Commit, Finish};
 
-/// Text of exactly so many bytes that no index can compress, with all kinds of characters in it.
+/// Text of exactly this many bytes that no index can compress, with all kinds of characters.
 fn text(bytes: usize, seed: &str) -> String {
     let mut text = String::from("\u{1}\t\n\r\u{7f}\"\\'%_é😀\u{fffd}\u{ffff}\u{10ffff} ");
     let mut at = 0;
@@ -33,7 +33,7 @@ fn text(bytes: usize, seed: &str) -> String {
     text
 }
 
-/// JSON with everything in it that a store might trip over.
+/// JSON with values that a store might change.
 fn odd() -> Payload {
     Payload::json(
         r#"{"\u0000":"\u0000\ud83d\ude00 \"","é":[1e308,-0.0,18446744073709551615,null],"":{}}"#,
@@ -44,7 +44,7 @@ fn odd_failure() -> Failure {
     Failure::new(Class::Invalid, codes::CONTRADICTION, "\0 and \u{1} and é")
 }
 
-/// An instance that is owned, with the longest keys.
+/// An owned instance with keys of maximum length.
 fn born(member: &Member, correlation: &str) -> (NewInstance, Held) {
     let workflow = "w".repeat(WORKFLOW_NAME_BYTES);
     let mut new = member.draft(1);

@@ -1,4 +1,4 @@
-//! Bookmarks and stimuli: each meeting happens, and happens once.
+//! Bookmarks and stimuli: a stimulus meets a matching bookmark exactly once.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -18,11 +18,11 @@ use crate::stimuli::{
 };
 use crate::write::Commit;
 
-/// When what waits without a time is due.
+/// The due time of a trigger that waits without a time-out.
 const NEVER: i64 = i64::MAX;
 
 impl Member {
-    /// What a run that is held waits for: the row that it holds.
+    /// A bookmark for the claimed trigger.
     pub(crate) fn bookmark(&self, held: &Held, name: &str) -> NewBookmark {
         let matches = Bytes::from_static(b"{}");
         NewBookmark {
@@ -42,7 +42,7 @@ impl Member {
         }
     }
 
-    /// A step that suspends, and gives the instance back.
+    /// A step that suspends its execution and releases the instance.
     pub(crate) fn suspending(&self, held: &Held, bookmarks: Vec<NewBookmark>) -> Commit {
         let mut row = self.trigger(2);
         row.kind = TriggerType::Resume;
@@ -110,7 +110,7 @@ impl Member {
     }
 }
 
-/// A stimulus at 50.
+/// A stimulus sent at 50.
 pub(crate) fn stimulus(name: &str, delivery: Delivery) -> NewStimulus {
     let matches = Bytes::from_static(b"{}");
     NewStimulus {
@@ -180,7 +180,7 @@ pub(super) fn a_stimulus_resumes_who_waits_for_it(harness: &dyn Harness) {
     assert_eq!(after.no, before.no);
     assert_eq!(member.only_trigger(stranger).payload, None);
     assert_eq!(member.bookmarks(), 1);
-    // Claimed like everything that is due, with what it was given.
+    // The resumed trigger is claimed like any due trigger, with its resumption.
     let claims = other.claim(60, 10, 10);
     assert_eq!(claims.instances.len(), 1);
     assert_eq!(claims.instances[0].claimed[0].payload, after.payload);
@@ -216,7 +216,7 @@ pub(super) fn too_early_is_as_good_as_in_time(harness: &dyn Harness) {
     check_resumed(&member.only_trigger(no), "ok", "\"sent\"", 60);
     let counts = member.store.counts().unwrap();
     assert_eq!((counts.bookmarks, counts.buffered), (0, 0));
-    // The next one of that name finds nothing.
+    // A later instance with a bookmark of that name finds no buffered stimulus.
     member.waiting("ok");
     assert_eq!(member.bookmarks(), 1);
 }
@@ -248,7 +248,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     step.at_ms = 60;
     assert_eq!(member.commit(step), DONE);
     assert_eq!(member.store.counts().unwrap().buffered, 3);
-    // The oldest of those that it meets.
+    // The bookmark takes the oldest matching stimulus.
     let late = member.born();
     let late_id = member.head(late.fence.instance).id;
     for (buffered, text) in [
@@ -269,7 +269,7 @@ pub(super) fn what_is_buffered_meets_whom_it_is_for(harness: &dyn Harness) {
     check_resumed(&row, "ok", "\"first\"", 60);
     assert_eq!(member.store.counts().unwrap().buffered, 4);
     assert_eq!(member.only_trigger(held.fence.instance).payload, None);
-    // Nobody can come any more.
+    // The instance has ended and cannot wait again.
     assert_eq!(member.send(with(None, Some(id), 100)), resumed(id));
     for held in member.claim_all(100) {
         assert_eq!(member.commit(member.last(&held)), DONE);
@@ -295,7 +295,7 @@ pub(super) fn a_group_is_burned_together(harness: &dyn Harness) {
     assert_eq!(member.bookmarks(), 0);
     assert_eq!(member.send(stimulus("no", Delivery::Resume)), dropped());
     check_resumed(&member.only_trigger(no), "yes", "\"sent\"", 50);
-    // The next outcome replaces the group.
+    // The next suspension replaces the bookmarks.
     let held = member.claim_all(60)[0];
     let step = member.suspending(&held, vec![member.bookmark(&held, "yes")]);
     assert_eq!(member.commit(step), DONE);
@@ -349,7 +349,7 @@ pub(super) fn without_burning_the_wait_goes_on(harness: &dyn Harness) {
         let first = Seq(1);
         assert_eq!(About::decode(&row.detail).unwrap(), About::Resume { first });
     }
-    // They keep nothing open.
+    // The resumptions do not keep the instance open.
     let held = member.claim_all(60)[0];
     assert_eq!(member.commit(member.last(&held)), DONE);
     let counts = member.store.counts().unwrap();
@@ -363,7 +363,7 @@ pub(super) fn what_is_not_waiting_is_resumed_beside(harness: &dyn Harness) {
         bookmark.expires_ms = Some(200);
         vec![bookmark]
     });
-    // Its time was moved up, so that it is claimed as expired.
+    // The row is claimed as expired before its time.
     let row = member.only_trigger(no);
     let touched = member.write(Reschedule {
         target: crate::outside::TriggerTarget::Row(no, row.seq),

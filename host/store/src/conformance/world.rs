@@ -1,4 +1,4 @@
-//! A small language for the cases.
+//! Helpers that the cases are written with.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::write::{
 };
 use crate::{Error, Result, Sink, Store, Ticket, Verb, Write, Writer as _, Wrote};
 
-/// How long the members of the cases are trusted, in milliseconds.
+/// The lease of members in the cases, in milliseconds.
 pub(crate) const LEASE_MS: u64 = 30_000;
 
-/// A process that has joined.
+/// A process that has joined as a member.
 pub(crate) struct Member {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) incarnation: Incarnation,
@@ -33,12 +33,12 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A new process on the store.
+    /// Joins as a new process on the store.
     pub(crate) fn join(harness: &dyn Harness) -> Self {
         Self::of(harness.open())
     }
 
-    /// One more member in a process that is there already.
+    /// Joins as one more member in an existing process.
     pub(crate) fn of(store: Arc<dyn Store>) -> Self {
         let new = NewMember {
             name: "case".into(),
@@ -57,7 +57,7 @@ impl Member {
         self.store.write(verb).unwrap()
     }
 
-    /// Dies, and leaves everything as it is.
+    /// Dies without releasing its work.
     pub(crate) fn die(&self) {
         self.store.close();
     }
@@ -69,7 +69,7 @@ impl Member {
         })
     }
 
-    /// A trigger that is due at 10.
+    /// A trigger due at 10.
     pub(crate) fn trigger(&self, seq: u64) -> NewTrigger {
         NewTrigger {
             no: self.numbers.trigger().unwrap(),
@@ -85,7 +85,7 @@ impl Member {
         }
     }
 
-    /// An instance that nobody owns, with so many triggers that are due at 10.
+    /// An unowned instance with this number of triggers due at 10.
     pub(crate) fn draft(&self, triggers: u64) -> NewInstance {
         let no = self.numbers.instance().unwrap();
         NewInstance {
@@ -109,14 +109,14 @@ impl Member {
         }
     }
 
-    /// Creates it and sees that it is there.
+    /// Creates the instance and checks that it exists.
     pub(crate) fn create(&self, new: NewInstance) -> InstanceNo {
         let no = new.no;
         assert_eq!(self.write(new), Ok(Created::New));
         no
     }
 
-    /// An instance that this member owns from birth, with its only trigger claimed.
+    /// An instance that this member owns from its creation, with its only trigger claimed.
     pub(crate) fn born(&self) -> Held {
         let mut new = self.draft(1);
         new.owner = Some(self.incarnation);
@@ -147,7 +147,7 @@ impl Member {
         })
     }
 
-    /// Claims until nothing more is due, and gives everything that was claimed.
+    /// Claims until no more work is due, and returns all claimed triggers.
     pub(crate) fn claim_all(&self, now_ms: i64) -> Vec<Held> {
         let mut held = Vec::new();
         for _ in 0..1000 {
@@ -182,7 +182,7 @@ impl Member {
         }
     }
 
-    /// A record of the execution of what is held.
+    /// A record of the execution of the claimed trigger.
     pub(crate) fn run(&self, held: &Held, previous: Option<ExecutionNo>) -> ExecutionRow {
         ExecutionRow {
             no: self.numbers.run().unwrap(),
@@ -203,7 +203,7 @@ impl Member {
         }
     }
 
-    /// A step that uses up what is held, with one record and no successor.
+    /// A step that uses up the claimed trigger, with one record and no successor.
     pub(crate) fn step(&self, held: &Held) -> Commit {
         Commit {
             fence: held.fence,
@@ -231,7 +231,7 @@ impl Member {
         }
     }
 
-    /// A step whose successor is claimed, in place.
+    /// A step whose successor is claimed in the same row.
     pub(crate) fn chained(&self, held: &Held, seq: u64) -> Commit {
         let mut successor = self.trigger(seq);
         successor.claimed = true;
@@ -250,13 +250,13 @@ impl Member {
         self.store.dead_letters(&query).unwrap()
     }
 
-    /// Why these are dead letters.
+    /// The reasons of these dead letters.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let letters = self.letters().into_iter();
         letters.map(|row| row.letter.reason).collect()
     }
 
-    /// The last step.
+    /// A step that ends the instance.
     pub(crate) fn last(&self, held: &Held) -> Commit {
         let finish = Some(Finish {
             output: Some(Payload::json("2")),
@@ -296,7 +296,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The first trigger of an instance that is owned from birth.
+    /// The first trigger of an instance that is owned from its creation.
     pub(crate) fn born(new: &NewInstance) -> Self {
         let fence = Fence {
             incarnation: new.owner.unwrap(),
@@ -318,7 +318,7 @@ impl Held {
         self
     }
 
-    /// With a trigger that is another row.
+    /// The same fence with another trigger row.
     pub(crate) fn with(mut self, no: TriggerNo, token: i64) -> Self {
         self.trigger = TriggerFence {
             no,
@@ -345,10 +345,10 @@ pub(crate) fn pins() -> Arc<PinsRow> {
     })
 }
 
-/// A step is durable, and nothing is due by it that a member has to claim.
+/// The step is durable and made no work due that needs a claim.
 pub(crate) const DONE: OrFenced<Committed> = Ok(Committed { due: false });
 
-/// A step is durable, and something is due by it that a member has to claim.
+/// The step is durable and made work due that needs a claim.
 pub(crate) const DUE: OrFenced<Committed> = Ok(Committed { due: true });
 
 /// Collects answers, and waits for them.
@@ -375,7 +375,7 @@ impl Answers {
     }
 }
 
-/// Submits writes at once and gives their answers.
+/// Submits writes together and returns their answers.
 pub fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
     let answers = Arc::new(Answers::default());
     let sink: Arc<dyn Sink> = Arc::clone(&answers) as Arc<dyn Sink>;
@@ -387,7 +387,7 @@ pub fn batch(store: &dyn Store, writes: Vec<Write>) -> Vec<Result<Wrote>> {
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Submits verbs of one kind at once and gives their answers.
+/// Submits verbs of one kind together and returns their answers.
 pub(crate) fn batch_of<V: Verb>(
     store: &dyn Store,
     verbs: impl IntoIterator<Item = V>,

@@ -1,5 +1,5 @@
-//! Claims, as SQLite does them: a walk through the due index that is bounded per call and
-//! goes on where it stopped.
+//! Claims, as in SQLite: a walk through the due index that is bounded per call and continues where
+//! it stopped.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,23 +11,23 @@ use super::data::Data;
 use crate::rows::TriggerRow;
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
-/// Entries of the due index looked at in one call.
+/// Entries of the due index that one call examines.
 const ROWS: usize = 4096;
 
-/// When what waits without a time is due.
+/// The due time of a trigger that waits without a time-out.
 const NEVER: i64 = i64::MAX;
 
-/// A place within one priority.
+/// A position in the due index within one priority.
 type DuePosition = (i64, InstanceNo, TriggerNo);
 
-/// How far a member has come in its walk.
+/// The progress of a member's walk.
 #[derive(Default)]
 pub(super) struct Scan {
     /// By priority, the highest first.
     places: BTreeMap<Reverse<i32>, DuePosition>,
-    /// How much had become pending when the walk began.
+    /// The counter of triggers made pending when the walk began.
     made_pending: u64,
-    /// Whether work was left because enough of its instance was taken.
+    /// Whether the walk left due triggers of an instance because of the bound on triggers.
     left: bool,
 }
 
@@ -115,7 +115,7 @@ impl Data {
         }
     }
 
-    /// The priorities of which something is pending, the highest first.
+    /// The priorities of pending triggers, the highest first.
     fn priorities(&self) -> Vec<Reverse<i32>> {
         let mut found: Vec<_> = self.due.iter().map(|(priority, ..)| *priority).collect();
         found.dedup();
@@ -247,8 +247,9 @@ impl Data {
         claimed
     }
 
-    /// Of pausing and going on the last counts: what waits since before one that is claimed,
-    /// because the walk had passed it when it became free, would undo it.
+    /// Removes requests to pause or unpause that are older than the claimed one, because the last
+    /// request counts. An older request is still pending if the walk had passed it before the
+    /// instance became free; claimed later, it would undo the newer one.
     fn overtake(&mut self, last: &TriggerRow) {
         for no in self.triggers_of(last.instance) {
             let row = self.triggers.get(&no);

@@ -8,16 +8,16 @@ use crate::components::{ComponentRow, NewComponent, Stored, SweepComponents, che
 use crate::error::Result;
 use crate::retention::Swept;
 
-/// A component that is kept.
+/// A stored component.
 pub(super) struct KeptComponent {
     pub(super) row: ComponentRow,
     pub(super) bytes: Bytes,
     pub(super) signature: Option<String>,
-    /// When it was said to be used the last time; none until somebody looks.
+    /// When a sweep last found it used; none until the first sweep.
     used_ms: Option<i64>,
 }
 
-/// By what a changed signature is known.
+/// The digest by which a changed signature is detected.
 fn mark(new: &NewComponent) -> Option<Digest> {
     let signature = new.signature.as_ref();
     signature.map(|text| Digest::of(text.as_bytes()))

@@ -1,4 +1,4 @@
-//! What a store in memory holds, and the verbs that make and finish instances.
+//! The data of the memory store, and the verbs that create and end instances.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use crate::rows::{
 use crate::settings::Setting;
 use crate::write::{Commit, Committed, Fence, Fenced, Flush, OrFenced, Write, Wrote, with_verbs};
 
-/// A member, and how long others trust in its life.
+/// A member with its lease.
 pub(super) struct Member {
     pub(super) row: MemberRow,
     pub(super) lease_ms: u64,
@@ -36,29 +36,29 @@ pub(super) struct Member {
     pub(super) alive: bool,
 }
 
-/// An instance with what hangs on it.
+/// An instance with its variables, scopes and items.
 pub(super) struct Instance {
     pub(super) row: InstanceRow,
     pub(super) input: Payload,
-    /// How long it is kept, if not as long as others.
+    /// Its own retention time, if it has one.
     pub(super) keep_ms: Option<u64>,
     pub(super) output: Option<Payload>,
     pub(super) vars: BTreeMap<(ScopeNo, String), Payload>,
     pub(super) scopes: BTreeMap<ScopeNo, Bytes>,
     pub(super) items: BTreeMap<(Seq, u32), Payload>,
     pub(super) journal: Vec<JournalRow>,
-    /// The version with which it was put in.
+    /// The version with which it was imported.
     pub(super) imported: Option<Version>,
 }
 
-/// A pending trigger's place among the others: the highest priority first, then the soonest.
+/// A pending trigger's position in the due index: the highest priority first, then the soonest.
 pub(super) type Due = (Reverse<i32>, i64, InstanceNo, TriggerNo);
 
 fn due(row: &TriggerRow) -> Due {
     (Reverse(row.priority), row.due_ms, row.instance, row.no)
 }
 
-/// Everything.
+/// All data of a store.
 #[derive(Default)]
 pub(super) struct Data {
     handles: u64,
@@ -66,23 +66,23 @@ pub(super) struct Data {
     pub(super) members: BTreeMap<Incarnation, Member>,
     pub(super) definitions: BTreeMap<Digest, DefinitionRow>,
     pub(super) pins: BTreeMap<Digest, PinsRow>,
-    /// Definitions and pins that a sweep has found to be unused, and since when.
+    /// Definitions and pins that a sweep found unused, with the time of that sweep.
     pub(super) unused: BTreeMap<Digest, i64>,
     pub(super) instances: BTreeMap<InstanceNo, Instance>,
     pub(super) ids: BTreeMap<InstanceId, InstanceNo>,
     pub(super) triggers: BTreeMap<TriggerNo, TriggerRow>,
     /// Instances that are deleted when they end.
     pub(super) doomed: BTreeSet<InstanceNo>,
-    /// Instances that are deleted, as long as their ids stay taken.
+    /// Deleted instances, for as long as their ids stay reserved.
     pub(super) tombstones: BTreeMap<InstanceId, (InstanceNo, i64)>,
     pub(super) of_instance: BTreeSet<(InstanceNo, TriggerNo)>,
     /// Pending triggers in the order in which they are claimed.
     pub(super) due: BTreeSet<Due>,
     pub(super) executions: BTreeMap<ExecutionNo, ExecutionRow>,
-    /// With the moment at which each was last written.
+    /// With the time of the last write of each.
     pub(super) blobs: BTreeMap<Digest, (i64, Bytes)>,
     pub(super) blob_refs: BTreeSet<(InstanceNo, Digest)>,
-    /// Blobs that lost a reference, and since when.
+    /// Blobs that lost a reference, with the time of the loss.
     pub(super) loose: BTreeMap<Digest, i64>,
     pub(super) publications: BTreeMap<(String, u32), PublicationRow>,
     pub(super) last_revision: u64,
@@ -98,7 +98,7 @@ pub(super) struct Data {
     pub(super) reservations: BTreeSet<(String, InstanceNo)>,
     pub(super) duties: BTreeMap<String, (Incarnation, i64)>,
     pub(super) settings: BTreeMap<String, Bytes>,
-    /// In the order in which they came.
+    /// In the order in which they were added.
     pub(super) components: Vec<KeptComponent>,
     pub(super) stimuli: Stimuli,
     pub(super) outside: BTreeMap<TriggerId, Named>,
@@ -106,11 +106,11 @@ pub(super) struct Data {
     pub(super) letters: BTreeMap<LetterNo, LetterRow>,
     pub(super) scans: BTreeMap<Incarnation, Scan>,
     pub(super) made_pending: u64,
-    /// The time of the write that is carried out, on the monotonic clock.
+    /// The monotonic time of the write that is being carried out.
     pub(super) now_ms: u64,
 }
 
-/// What a verb comes to: its answer, unless the verb is one that can be refused.
+/// Converts the return value of a verb's method into an answer, whether or not the method can fail.
 pub(super) trait Answer<T> {
     fn answer(self) -> Result<T>;
 }
@@ -127,7 +127,8 @@ impl<T> Answer<T> for Result<T> {
     }
 }
 
-/// Writes the function that carries out any write: by the method that the list of verbs names.
+/// Generates the function that carries out any write, from the methods that the list of verbs
+/// names.
 macro_rules! carry_out {
     ($($(#[$doc:meta])* $verb:ident($($new:tt)+) => $answer:ty, by $room:ident::$carry:ident;)+) => {
         impl Data {
@@ -147,17 +148,17 @@ impl Data {
         self.handles
     }
 
-    /// The process of this member has ended.
+    /// Marks the member as dead: its process has ended.
     pub(super) fn dies(&mut self, incarnation: Incarnation) {
         if let Some(member) = self.members.get_mut(&incarnation) {
             member.alive = false;
         }
     }
 
-    /// The store has nothing to flush.
+    /// Does nothing: memory has nothing to flush.
     fn flush(&mut self, _: &Flush) {}
 
-    /// Nothing is left behind a tombstone.
+    /// Does nothing: deletion leaves no rows behind a tombstone.
     fn clear(&mut self, _: &Clear) -> Forgotten {
         Forgotten { more: false }
     }
@@ -241,7 +242,7 @@ impl Data {
         Ok(Ok(Created::New))
     }
 
-    /// The numbers of an instance must be new ones.
+    /// Checks that the numbers of a new instance are unused.
     pub(super) fn check_instance(&self, new: &NewInstance) -> Result<()> {
         let known = self.instances.contains_key(&new.no);
         let numbers = new.triggers.iter().map(|trigger| trigger.no);
@@ -327,7 +328,7 @@ impl Data {
         Ok(Ok(Committed { due }))
     }
 
-    /// What few steps do. True if something that somebody has to claim is due now.
+    /// Writes the rare parts of a step. True if work is due now that needs a claim.
     fn put_rare(&mut self, commit: &Commit) -> Result<bool> {
         let mut due = self.put_bookmarks(commit);
         for new in &commit.sends {
@@ -365,7 +366,7 @@ impl Data {
         }
     }
 
-    /// Whether the member that is named still runs the instance. Does not look at the version.
+    /// Whether the member named by the fence still owns the instance. Ignores the version.
     pub(super) fn holds(&self, fence: &Fence) -> bool {
         self.members.contains_key(&fence.incarnation)
             && self.instances.get(&fence.instance).is_some_and(|instance| {
@@ -387,7 +388,7 @@ impl Data {
         self.of_instance.range(all).map(|(_, no)| *no).collect()
     }
 
-    /// Changes a trigger, keeping the due index in step.
+    /// Changes a trigger and updates the due index.
     pub(super) fn change(&mut self, no: TriggerNo, change: impl FnOnce(&mut TriggerRow)) {
         let Some(row) = self.triggers.get_mut(&no) else {
             return;
@@ -426,7 +427,7 @@ impl Data {
         }
     }
 
-    /// Numbers that are handed in must be new ones.
+    /// Checks that the submitted numbers are unused.
     pub(super) fn check_new(
         &self,
         instance_known: bool,

@@ -1,5 +1,5 @@
-//! A handle whose writes are carried out, and answered, when its maker says so: a slow store,
-//! or one whose process dies between a commit and its acknowledgement.
+//! A handle whose writes are carried out and answered when a test asks for it: it simulates a slow
+//! store, or a process that dies between a commit and its acknowledgement.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::{MemoryStore, Own};
 use crate::error::Result;
 use crate::write::{Sink, Ticket, Write, Wrote};
 
-/// What was handed over through a handle and has not gone all the way.
+/// Submitted writes of a handle that are not carried out, and answers that are not delivered.
 #[derive(Default)]
 pub(super) struct Deferred {
     writes: VecDeque<(Arc<dyn Sink>, Ticket, Write, i64)>,
@@ -29,26 +29,26 @@ impl Deferred {
 }
 
 impl MemoryStore {
-    /// From now on what is submitted through this handle waits for [`MemoryStore::carry_on`],
-    /// and its answers for [`MemoryStore::deliver`]. Writes that are waited for do not wait,
-    /// but are preceded by everything that was submitted before.
+    /// From now on, writes submitted through this handle wait for [`MemoryStore::carry_on`], and
+    /// their answers for [`MemoryStore::deliver`]. A write whose caller waits for it is carried out
+    /// at once, after all writes that were submitted before it.
     pub fn defer(&self) {
         self.own.lock().deferred.get_or_insert_default();
     }
 
-    /// How many writes wait to be carried out, and how many answers to be delivered.
+    /// The number of writes waiting to be carried out, and of answers waiting to be delivered.
     pub fn deferred(&self) -> (usize, usize) {
         let own = self.own.lock();
         let deferred = own.deferred.as_ref();
         deferred.map_or((0, 0), |all| (all.writes.len(), all.answers.len()))
     }
 
-    /// Carries out the first of the waiting writes, at most so many.
+    /// Carries out the first waiting writes, at most `most`.
     pub fn carry_on(&self, most: usize) {
         self.execute_deferred(&mut self.own.lock(), most);
     }
 
-    /// How many steps are among the writes that wait to be carried out.
+    /// The number of steps among the waiting writes.
     pub fn deferred_steps(&self) -> usize {
         let own = self.own.lock();
         let writes = own.deferred.iter().flat_map(|all| &all.writes);
@@ -69,7 +69,7 @@ impl MemoryStore {
         }
     }
 
-    /// Delivers the first of the waiting answers, at most so many, on this thread.
+    /// Delivers the first waiting answers, at most `most`, on this thread.
     pub fn deliver(&self, most: usize) {
         for _ in 0..most {
             let answer = self

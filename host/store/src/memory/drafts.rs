@@ -35,14 +35,14 @@ impl Data {
         if gone { Ok(()) } else { Err(Fenced) }
     }
 
-    /// Removes a draft, or only this revision of it. False if it is not there.
+    /// Removes a draft, or only this revision of it. False if there is none.
     fn remove_draft(&mut self, name: &str, revision: Option<u64>) -> bool {
         let current = self.drafts.get(name).map(|row| row.revision);
         let meant = revision.is_none() || revision == current;
         meant && self.drafts.remove(name).is_some()
     }
 
-    /// Removes the draft that a version was made from. False if it is another one by now.
+    /// Removes the draft that a version was made from. False if the draft has another revision.
     pub(super) fn take_draft(&mut self, name: &str, revision: Option<u64>) -> bool {
         revision.is_none() || self.remove_draft(name, revision)
     }

@@ -1,4 +1,4 @@
-//! Forgetting in memory: at once, because nobody waits for a disk.
+//! Deletion of instances in memory: at once, because no disk write slows it down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ impl Data {
         Forgotten { more: false }
     }
 
-    /// Takes an instance away with all that hangs on it.
+    /// Deletes an instance with all its rows.
     pub(super) fn bury_instance(&mut self, no: InstanceNo, at_ms: i64) -> Option<InstanceId> {
         let instance = self.instances.remove(&no)?;
         self.ids.remove(&instance.row.id);
@@ -39,7 +39,7 @@ impl Data {
         Some(instance.row.id)
     }
 
-    /// Gives references to blobs up. Whether a blob is still needed is looked at later.
+    /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
     pub(super) fn loosen_blobs(&mut self, no: InstanceNo, at_ms: i64) {
         let held = self.blob_refs.iter().filter(|(of, _)| *of == no);
         for digest in held.map(|(_, digest)| *digest).collect::<Vec<_>>() {
@@ -75,7 +75,7 @@ impl Data {
         over.into_iter().map(row).collect()
     }
 
-    /// Writes blobs, which the instance refers to from now on.
+    /// Writes blobs, and notes that the instance refers to them.
     pub(super) fn put_blobs(&mut self, instance: InstanceNo, blobs: &[NewBlob], at_ms: i64) {
         for blob in blobs {
             let kept = self.blobs.entry(blob.digest);
@@ -85,7 +85,7 @@ impl Data {
         }
     }
 
-    /// Notes that an instance refers to what a payload may have been moved to.
+    /// Notes that an instance refers to the blob of a payload, if the payload has one.
     pub(super) fn refer(&mut self, instance: InstanceNo, payload: &Payload) {
         if let Body::Blob(blob) = &payload.body {
             self.hold_blob(instance, blob.digest);

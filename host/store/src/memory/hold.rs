@@ -1,4 +1,4 @@
-//! Members, and the small verbs about what they hold.
+//! Members, and the small verbs of an owner.
 
 use windlass_model::{Incarnation, InstanceNo, TriggerNo, TriggerState};
 
@@ -10,7 +10,7 @@ use crate::write::{
     Bury, Fenced, Leave, Mark, NewMember, OrFenced, Park, Release, Renew, Renewed, Unpark,
 };
 
-/// Numbers of rows carry the incarnation in 31 bits.
+/// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
 
 impl Data {
@@ -48,7 +48,8 @@ impl Data {
 
     pub(super) fn leave(&mut self, leave: &Leave) {
         let incarnation = leave.incarnation;
-        // Of one that was buried before, the rest is freed as of the dead.
+        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // member.
         if self.members.remove(&incarnation).is_some() {
             self.scans.remove(&incarnation);
             for no in self.held_by(|owner| owner == incarnation, u32::MAX) {
@@ -116,7 +117,7 @@ impl Data {
         Ok(())
     }
 
-    /// Brings what is parked of an instance back. True if there was something.
+    /// Unparks the triggers of an instance. True if there were any.
     pub(super) fn unpark_of(&mut self, instance: InstanceNo) -> bool {
         let mut back = false;
         for trigger in self.triggers_of(instance) {
@@ -130,7 +131,8 @@ impl Data {
         back
     }
 
-    /// Parks what has come due of a paused instance. False if it is control, which goes on.
+    /// Parks a due trigger of a paused instance. False if it is a control trigger, which stays
+    /// pending.
     pub(super) fn park_paused(&mut self, no: TriggerNo) -> bool {
         let mut parked = false;
         self.change(no, |row| {
@@ -157,7 +159,7 @@ impl Data {
         u32::try_from(parked.len()).unwrap_or(u32::MAX)
     }
 
-    /// Makes what is claimed of an instance pending. Suspects stay suspects.
+    /// Makes the claimed triggers of an instance pending. Suspects stay suspects.
     pub(super) fn unclaim(&mut self, instance: InstanceNo) {
         for trigger in self.triggers_of(instance) {
             self.change(trigger, |row| {

@@ -1,4 +1,4 @@
-//! An instance as a whole, taken out of memory and put in.
+//! Export and import of whole instances in memory.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Data {
         Ok(old.map_or(Imported::New, |old| Imported::Replaced { old }))
     }
 
-    /// The instance whose place is taken, if there is one, or why it cannot be taken.
+    /// The instance to replace, if there is one, or the reason why it cannot be replaced.
     fn place_of(&self, import: &Import) -> Result<Option<InstanceNo>, Imported> {
         if self.tombstones.contains_key(&import.new.id) {
             return Err(Imported::Deleted);
@@ -81,7 +81,7 @@ impl Data {
         children.filter(|row| !row.status.is_final()).count()
     }
 
-    /// Whatever else of the store does not go together with what is put in.
+    /// A conflict of the imported instance with other rows of the store.
     fn in_the_way(&self, import: &Import, old: Option<InstanceNo>) -> Option<Imported> {
         if let Some(key) = &import.new.exclusive {
             let mut holders = self.reservations.iter();
@@ -98,8 +98,8 @@ impl Data {
         name.map(|name| Imported::Name(name.id))
     }
 
-    /// Takes away what the instance takes the place of; what belongs to the run, and not to
-    /// what it was, goes with it.
+    /// Removes the instance that is replaced. Rows that belong to the run as a whole, such as
+    /// children and dead letters, move to the new instance.
     fn displace(&mut self, old: InstanceNo, import: &Import) {
         for no in self.triggers_of(old) {
             self.bury_unheard(no, import.at_ms);
@@ -122,7 +122,7 @@ impl Data {
         }
     }
 
-    /// What an instance has that does not begin here.
+    /// Writes the parts that an imported instance has and a new one does not.
     fn write_imported(&mut self, import: &Import, (epoch, version): (i64, i64)) {
         let no = import.new.no;
         for payload in import.payloads() {

@@ -1,4 +1,4 @@
-//! What is asked of an instance as a whole, in memory.
+//! Verbs on an instance as a whole, in memory.
 
 use windlass_model::{InstanceId, InstanceNo, Status, TriggerNo, TriggerState, TriggerType};
 
@@ -115,7 +115,7 @@ impl Data {
         Ok(Lived::Done)
     }
 
-    /// From here on nobody finds the instance, though its id stays taken.
+    /// Turns the instance into a tombstone: no reader finds it, but its id stays reserved.
     pub(super) fn entomb(&mut self, no: InstanceNo, at_ms: i64) {
         self.doomed.remove(&no);
         if let Some(id) = self.bury_instance(no, at_ms) {

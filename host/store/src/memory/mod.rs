@@ -1,9 +1,9 @@
-//! A store in memory: for tests and simulation. The same semantics as on disk, one mutex, no
-//! thread of its own, nothing left to chance.
+//! A store in memory, for tests and simulation. It has the same semantics as the stores on disk,
+//! one mutex, no thread of its own, and no randomness.
 //!
-//! What it holds is gone when its last handle is dropped. Writes are answered on the thread
-//! that submits them, before `submit` returns; unless whoever made the handle takes it upon
-//! himself to say when they are carried out and when they are answered (see [`MemoryStore::defer`]).
+//! The data is dropped with the last handle. Writes are answered on the submitting thread before
+//! `submit` returns, unless a test decides when they are carried out and answered (see
+//! [`MemoryStore::defer`]).
 
 mod claim;
 mod components;
@@ -33,52 +33,52 @@ use crate::externalise::externalise;
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
 
-/// What a test may let happen to a write.
+/// A fault that a test injects into a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is written, and the submitter learns that the disk is full.
+    /// Nothing is written; the submitter is told that the disk is full.
     Full,
-    /// Nothing is written, and the submitter learns that the store cannot hold it.
+    /// Nothing is written; the submitter is told that the store cannot hold the write.
     Refused,
-    /// It is written, but the submitter learns only that the outcome is not known.
+    /// The write is carried out; the submitter is told that its outcome is unknown.
     UnknownWritten,
-    /// It is not written, and the submitter learns only that the outcome is not known.
+    /// Nothing is written; the submitter is told that the outcome is unknown.
     UnknownNotWritten,
 }
 
-/// Decides about a write before it is carried out, and may change it.
+/// Decides about the fault of a write before it is carried out, and may change the write.
 pub type Faults = Box<dyn FnMut(&mut Write) -> Option<Fault> + Send>;
 
-/// Is shown every write through a handle after it was carried out. It runs while the handle is
-/// locked: to read, it takes another handle.
+/// Receives every write of a handle after it was carried out. It runs while the handle is locked,
+/// so it needs another handle to read.
 pub type Witness = Box<dyn FnMut(&Seen<'_>) + Send>;
 
-/// A write, and what truly came of it, whatever the submitter is told.
+/// A write and its true outcome, even if the submitter is told otherwise.
 #[derive(Debug)]
 pub struct Seen<'a> {
     /// The write.
     pub write: &'a Write,
-    /// The wall clock when it was submitted, in epoch milliseconds.
+    /// The wall clock at its submission, in epoch milliseconds.
     pub submitted_ms: i64,
-    /// The answer; none if nothing was carried out.
+    /// The answer; none if the write was not carried out.
     pub wrote: Option<&'a Wrote>,
 }
 
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// What all handles on one store have in common.
+/// The data that all handles of one store share.
 struct Common {
     data: Mutex<Data>,
     listeners: Mutex<Vec<(u64, u64, Wake)>>,
     clock: Arc<dyn Clock>,
 }
 
-/// One handle on a store in memory. Each stands for a process: what it joined as is dead once
-/// it is closed or dropped.
+/// One handle of a store in memory. Each handle simulates a process: the members that joined
+/// through it are dead once it is closed or dropped.
 pub struct MemoryStore {
     common: Arc<Common>,
     own: Mutex<Own>,
-    /// Told from the other handles by this.
+    /// The number that tells this handle from the others.
     handle: u64,
 }
 
@@ -87,14 +87,14 @@ struct Own {
     joined: Vec<Incarnation>,
     faults: Option<Faults>,
     witness: Option<Witness>,
-    /// How many more times a definition cannot be read.
+    /// How many more reads of a definition fail.
     unread: u32,
     deferred: Option<defer::Deferred>,
     closed: bool,
 }
 
 impl MemoryStore {
-    /// An empty store. Leases count on the clock's monotonic time.
+    /// An empty store. Leases use the monotonic time of the clock.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let common = Common {
             data: Mutex::default(),
@@ -104,22 +104,22 @@ impl MemoryStore {
         Self::handle_on(&Arc::new(common))
     }
 
-    /// Another process on the same store.
+    /// A handle that simulates another process on the same store.
     pub fn another(&self) -> Arc<Self> {
         Self::handle_on(&self.common)
     }
 
-    /// Lets writes through this handle fail as the hook decides.
+    /// Installs a hook that injects faults into the writes of this handle.
     pub fn set_faults(&self, faults: Option<Faults>) {
         self.own.lock().faults = faults;
     }
 
-    /// Lets the next so many definitions that are asked for be out of reach.
+    /// Makes the next `times` reads of a definition fail.
     pub fn set_unread(&self, times: u32) {
         self.own.lock().unread = times;
     }
 
-    /// Shows every write through this handle to somebody.
+    /// Installs a witness of every write through this handle.
     pub fn set_witness(&self, witness: Option<Witness>) {
         self.own.lock().witness = witness;
     }
@@ -200,7 +200,7 @@ impl Store for MemoryStore {
     fn carry_out(&self, write: Write) -> Result<Wrote> {
         let submitted_ms = self.common.clock.wall_ms();
         let mut own = self.own.lock();
-        // What was submitted before comes before.
+        // Writes that were submitted earlier are carried out first.
         self.execute_deferred(&mut own, usize::MAX);
         self.execute(&mut own, write, submitted_ms)
     }

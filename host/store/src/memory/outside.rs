@@ -1,4 +1,4 @@
-//! Triggers from outside, and dead letters, in memory.
+//! External triggers and dead letters in memory.
 
 use bytes::Bytes;
 use windlass_model::limits::CONTROL_PRIORITY;
@@ -18,7 +18,7 @@ use crate::outside::{
 use crate::rows::{NewTrigger, TriggerRow, bounded, control};
 use crate::write::Commit;
 
-/// What a name from outside stands for.
+/// The trigger that an external name stands for.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     pub(super) trigger: TriggerNo,
@@ -27,7 +27,7 @@ pub(super) struct Named {
     pub(super) closed: bool,
 }
 
-/// What holds the blobs of a dead letter, where instances have their numbers.
+/// The number that stands for a dead letter among the instances that hold blobs.
 fn holder(no: LetterNo) -> InstanceNo {
     InstanceNo(-2 * no.0 - 1)
 }
@@ -169,9 +169,9 @@ impl Data {
         }
     }
 
-    /// When a request that somebody makes now is due; none if it has been made. Of pausing and
-    /// going on the last one counts, so that each comes after the one before, whoever's clock
-    /// was asked.
+    /// The due time of a control request that is made now; none if the same request is pending. Of
+    /// the requests to pause and unpause the last one counts, so each gets a later time than the
+    /// one before, even if the clocks of the requesters differ.
     fn control_at(&self, instance: InstanceNo, kind: TriggerType, at_ms: i64) -> Option<i64> {
         if !kind.is_pausing() {
             return (!self.is_asked_for(instance, kind, b"")).then_some(at_ms);
@@ -267,14 +267,14 @@ impl Data {
         let row = LetterRow {
             no,
             letter,
-            // It is looked up when somebody reads it.
+            // A reader looks the id up.
             instance_id: None,
             replayed_ms: None,
         };
         self.letters.insert(no, row);
     }
 
-    /// Writes down a resumption that no step has used, before its row is removed.
+    /// Dead-letters a resumption that no step has used, before its row is removed.
     pub(super) fn bury_unheard(&mut self, no: TriggerNo, at_ms: i64) {
         let row = self.triggers.get(&no);
         let unheard = row.filter(|row| row.kind == TriggerType::Resume);

@@ -69,7 +69,7 @@ impl Data {
         Ok(version)
     }
 
-    /// Takes the published version of a workflow back.
+    /// Retracts the published version of a workflow.
     pub(super) fn take_back(&mut self, name: &str, at_ms: i64) {
         self.retire(name, at_ms);
         self.bindings.retain(|_, (of, _)| of != name);
@@ -96,7 +96,7 @@ impl Data {
         rows
     }
 
-    /// Rows of the trigger index, by number.
+    /// The matching rows of the trigger index, by number.
     pub(super) fn bindings_where(&self, wanted: impl Fn(&BindingRow) -> bool) -> Vec<BindingRow> {
         let rows = self
             .bindings
@@ -173,7 +173,7 @@ impl Data {
                 row.since_ms = publication.at_ms;
                 row.next_ms = new.next_ms;
             } else if row.troubles > 0 {
-                // What was wrong may be mended.
+                // The new version may have fixed the schedule.
                 row.next_ms = publication.at_ms;
             }
             row.troubles = 0;
@@ -240,7 +240,7 @@ impl Data {
             row.next_ms = plan.next_ms;
             row.last_instance = made.or(row.last_instance);
             if plan.create.is_some() {
-                // That an occurrence is left out says nothing about whether the next can be made.
+                // A skipped occurrence does not tell whether the next one can be planned.
                 row.troubles = 0;
             }
         }
@@ -257,7 +257,7 @@ impl Data {
         Planned::Queued
     }
 
-    /// Lets schedules in trouble be tried again at once.
+    /// Makes schedules in trouble due at once.
     pub(super) fn retry_schedules(&mut self) {
         for row in self.schedules.values_mut().filter(|row| row.troubles > 0) {
             row.next_ms = row.last_planned_ms.unwrap_or(row.since_ms);
@@ -270,12 +270,12 @@ impl Data {
         (!instance.row.status.is_final()).then_some(*no)
     }
 
-    /// An instance that reserves what the new one does not want to share.
+    /// An instance that reserves a key which the new instance needs exclusively.
     pub(super) fn excluded_by(&self, new: &NewInstance) -> Option<InstanceId> {
         self.reserved_by(new.exclusive.as_ref()?)
     }
 
-    /// Who reserves a key: the first of them.
+    /// The first instance that reserves the key.
     pub(super) fn reserved_by(&self, key: &str) -> Option<InstanceId> {
         let key = key.to_owned();
         let first = (key.clone(), InstanceNo(i64::MIN))..=(key, InstanceNo(i64::MAX));

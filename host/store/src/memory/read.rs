@@ -1,4 +1,4 @@
-//! Reading what is in memory.
+//! Readers of the memory store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl Data {
 }
 
 impl MemoryStore {
-    /// What there is, unless a test lets this reader fail.
+    /// Locks the data, unless a test makes this reader fail.
     fn reading(&self, reader: &str) -> Result<MutexGuard<'_, Data>> {
         let mut own = self.own.lock();
         if reader == "definition" && own.unread > 0 {
@@ -47,7 +47,7 @@ impl MemoryStore {
     }
 }
 
-/// Reads by the method of [`Data`] with the name of the reader.
+/// Implements each reader by the method of [`Data`] with the same name.
 macro_rules! readers {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $kind:ty),*) -> $found:ty, by $room:ident;)+) => {
         impl Reader for MemoryStore {
@@ -277,7 +277,7 @@ impl Data {
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        // Nothing is left to chance here.
+        // A fixed secret: the memory store is deterministic.
         Ok([7; 32])
     }
 
@@ -294,7 +294,7 @@ impl Data {
                 last_error: kept.last_error.clone(),
             })
         });
-        // In the order in which they came, so that what has to wait comes before what it holds up.
+        // In order of arrival, so that a waiting stimulus comes before those that it holds up.
         let mut holding = BTreeSet::new();
         let rows = rows.filter(move |row| {
             let Some(ready_ms) = query.ready_ms else {
@@ -418,7 +418,7 @@ impl Data {
     }
 }
 
-/// A dead letter with the name of its instance.
+/// Adds the id of its instance to a dead letter.
 fn named(data: &Data, row: &LetterRow) -> LetterRow {
     let instance_id = match &row.letter.body {
         LetterBody::Stimulus(dead) => dead.instance,

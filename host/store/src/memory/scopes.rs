@@ -7,14 +7,14 @@ use windlass_model::{Payload, ScopeNo};
 use super::data::Instance;
 use crate::write::Commit;
 
-/// The variables that an instance begins with.
+/// The initial variables of an instance.
 pub(super) fn root_vars(vars: &[(String, Payload)]) -> BTreeMap<(ScopeNo, String), Payload> {
     let root = |(name, value): &(String, Payload)| ((ScopeNo::ROOT, name.clone()), value.clone());
     vars.iter().map(root).collect()
 }
 
 impl Instance {
-    /// Writes what a step did to scopes, variables and items.
+    /// Writes a step's changes of scopes, variables and items.
     pub(super) fn put_scoped(&mut self, commit: &Commit) {
         for (scope, name, value) in &commit.vars {
             self.vars.insert((*scope, name.clone()), value.clone());

@@ -1,4 +1,4 @@
-//! Bookmarks and stimuli in memory, and what children tell their parents.
+//! Bookmarks and stimuli in memory, and the resumption of parents by their children.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ use crate::stimuli::{
 };
 use crate::write::{Commit, Fenced, Finish, OrFenced};
 
-/// Holds the blobs of a stimulus until it is known who else does.
+/// The holder of a stimulus's blobs until the instances that refer to them are known.
 const IN_HAND: InstanceNo = InstanceNo(i64::MIN);
 
-/// What holds the blobs of a waiting stimulus, where instances have their numbers.
+/// The number that stands for a waiting stimulus among the instances that hold blobs.
 fn holder(no: StimulusNo) -> InstanceNo {
     InstanceNo(-2 * no.0)
 }
 
-/// A stimulus that waits.
+/// A waiting stimulus.
 #[derive(Clone)]
 pub(super) struct KeptStimulus {
     pub(super) stimulus: NewStimulus,
@@ -39,7 +39,7 @@ pub(super) struct KeptStimulus {
     pub(super) last_error: Option<Failure>,
 }
 
-/// What is suspended, and what may wake it.
+/// The bookmarks and stimuli of a store.
 #[derive(Default)]
 pub(super) struct Stimuli {
     last_bookmark: i64,
@@ -50,7 +50,7 @@ pub(super) struct Stimuli {
 }
 
 impl Data {
-    /// Writes what a step waits for, and lets it meet what has been buffered.
+    /// Writes the bookmarks of a step, and matches them with buffered stimuli.
     pub(super) fn put_bookmarks(&mut self, commit: &Commit) -> bool {
         let instance = commit.fence.instance;
         for first in &commit.burned {
@@ -62,7 +62,7 @@ impl Data {
         self.add_bookmarks(instance, &commit.bookmarks, commit.at_ms)
     }
 
-    /// Writes bookmarks, and lets them meet what has been buffered.
+    /// Writes bookmarks, and matches them with buffered stimuli.
     pub(super) fn add_bookmarks(
         &mut self,
         instance: InstanceNo,
@@ -251,7 +251,7 @@ impl Data {
         Ok(SendOutcome::Sent(sent))
     }
 
-    /// Takes what is due of these instances where that is nobody's and goes on.
+    /// Claims the due work of those instances that have no owner and are not paused.
     fn take_due(
         &mut self,
         claim_for: Option<ClaimFor>,
@@ -482,13 +482,14 @@ impl Data {
         self.remove_stimulus(no, at_ms);
     }
 
-    /// The next number that the store gives to a trigger itself.
+    /// The next trigger number that the store assigns itself.
     pub(super) fn own_number(&mut self) -> TriggerNo {
         self.stimuli.last_own += 1;
         TriggerNo(self.stimuli.last_own)
     }
 
-    /// Begins the children of a step. One that cannot be made has failed.
+    /// Creates the children of a step. The parent of a child that cannot be created is resumed with
+    /// a failure.
     pub(super) fn begin_children(&mut self, commit: &Commit) -> Result<()> {
         for child in &commit.children {
             let made = matches!(self.create(child)?, Ok(Created::New));
@@ -499,7 +500,7 @@ impl Data {
         Ok(())
     }
 
-    /// Tells the parent of an instance that it has ended.
+    /// Resumes the parent of an instance that has ended.
     pub(super) fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> bool {
         let child = self.instances.get(&commit.fence.instance);
         let Some((id, parent)) = child.and_then(|of| Some((of.row.id, of.row.parent?))) else {

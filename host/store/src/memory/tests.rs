@@ -1,4 +1,4 @@
-//! The suite, in memory, and what only memory does.
+//! The conformance suite on the memory store, and tests of its own features.
 
 use std::sync::Arc;
 

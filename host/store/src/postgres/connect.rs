@@ -1,4 +1,4 @@
-//! How connections are made: what is set on each, and what each has prepared.
+//! Connections: their settings, and their prepared statements.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::options::PostgresOptions;
 use crate::codes;
 use crate::error::{Error, Result};
 
-/// Where the store is, and how its connections are set up.
+/// The address of the store, and the settings of its connections.
 pub(super) struct Target {
     server: Arc<windlass_postgres::Target>,
-    /// Set on every connection.
+    /// Settings of every connection.
     common: String,
-    /// Set besides on those that write.
+    /// Additional settings of connections that write.
     writer: String,
 }
 
@@ -33,12 +33,12 @@ impl Target {
                  SET idle_in_transaction_session_timeout TO {}; SET jit TO off;",
                 options.statement_ms, options.lock_wait_ms, options.idle_in_transaction_ms
             ),
-            // What finds itself outside of a transaction that says that it writes must not: it
-            // would be committed by itself.
+            // A statement outside of an explicit read-write transaction must not write: it would be
+            // committed alone.
             //
-            // The statements that write go through an index each, and lists of numbers whose
-            // length the planner does not know. Plans that read whole tables look good to it
-            // while those are small, and are kept when they are not any more.
+            // Statements that write find their rows by an index, or by a list of numbers whose
+            // length the planner does not know. The planner prefers reading whole tables while
+            // those are small, and keeps that plan when they have grown.
             writer: "SET default_transaction_read_only TO on; SET synchronous_commit TO on; \
                 SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; \
                 SET enable_hashjoin TO off; SET enable_mergejoin TO off; \
@@ -47,12 +47,12 @@ impl Target {
         })
     }
 
-    /// For people: host and database, without the password.
+    /// Host and database, without the password, for messages.
     pub(super) fn place(&self) -> &str {
         self.server.place()
     }
 
-    /// A connection that hears what others notify, on which nothing is set.
+    /// A connection that receives notifications, without settings.
     pub(super) async fn listener(
         &self,
         hear: impl Fn(&str) + Send + 'static,
@@ -66,12 +66,12 @@ impl Target {
             .await
     }
 
-    /// A connection of its own that reads.
+    /// A connection that reads, outside of the pool.
     pub(super) async fn reader(&self) -> std::result::Result<Connection, Fault> {
         self.connection(&self.common).await
     }
 
-    /// Connections that read, at most so many.
+    /// A pool of at most `connections` connections that read.
     pub(super) fn readers(&self, connections: usize) -> Result<Pool> {
         self.server
             .pool(connections, self.common.clone())
@@ -99,7 +99,7 @@ fn unusable(why: Unusable) -> Error {
     }
 }
 
-/// A connection that keeps what it has prepared.
+/// A connection with a cache of prepared statements.
 pub(super) struct Connection {
     pub(super) client: Client,
     #[cfg_attr(
@@ -129,7 +129,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// Loses the connection.
+    /// Drops the connection.
     pub(super) async fn cut(&mut self) -> Fault {
         self.driver.abort();
         while !self.client.is_closed() {

@@ -1,4 +1,4 @@
-//! What PostgreSQL's errors mean for whoever uses the store.
+//! Translates PostgreSQL's errors into errors of the store.
 
 use windlass_model::Code;
 pub(super) use windlass_postgres::{Fault, is_conflict, is_gone};
@@ -14,7 +14,7 @@ struct Meaning {
     transient: bool,
 }
 
-/// An error for people, from one about the store at `place`.
+/// The error message for a fault of the store at `place`.
 pub(super) fn explain(place: &str, error: &Fault) -> Error {
     let meaning = meaning(Kind::of(error));
     let text = format!("{} ({place}: {})", meaning.what, told(error));
@@ -23,7 +23,7 @@ pub(super) fn explain(place: &str, error: &Fault) -> Error {
     told
 }
 
-/// A server takes connections, and says nothing.
+/// The server accepts connections but does not answer.
 pub(super) fn silent(place: &str) -> Error {
     let meaning = passes(Kind::Unreachable);
     let text = format!("{} ({place}: it does not answer)", meaning.what);
@@ -32,7 +32,7 @@ pub(super) fn silent(place: &str) -> Error {
         .transient()
 }
 
-/// For these it helps to do something.
+/// Errors that last until an operator acts.
 fn meaning(kind: Kind) -> Meaning {
     let of = |code, what, help| Meaning {
         code,
@@ -101,7 +101,7 @@ fn meaning(kind: Kind) -> Meaning {
     }
 }
 
-/// These pass by themselves, or may.
+/// Errors that may disappear without any action.
 fn passes(kind: Kind) -> Meaning {
     let of = |code, what, help| Meaning {
         code,

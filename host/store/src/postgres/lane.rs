@@ -1,12 +1,12 @@
-//! One connection that writes, and what becomes of a transaction on it.
+//! One connection that writes, and the outcome of each transaction on it.
 //!
-//! A connection that is lost before COMMIT was sent has written nothing: it is made again, and
-//! the transaction done again. One that is lost after that leaves the outcome unknown. So every
-//! transaction inserts its number into `trail`, and the next connection looks for that: it inserts
-//! the same number as void, waits for as long as the server is at the first transaction, and reads
-//! which of the two rows is there. A number that is void stays void: a transaction that the server
-//! comes to later fails with its second row. Only if nobody can be asked is the outcome answered
-//! as unknown.
+//! If a connection is lost before COMMIT was sent, nothing was written: the lane connects again and
+//! repeats the transaction. If it is lost after that, the outcome is unknown. So every transaction
+//! inserts its number into `trail`, and the next connection checks that row: it inserts the same
+//! number as void, which waits for a transaction that the server still carries out, and reads which
+//! of the two rows exists. A void number stays void: a transaction that the server carries out
+//! later fails on the duplicate key. The outcome is reported as unknown only if the server cannot
+//! be reached to check.
 
 use std::time::Duration;
 
@@ -21,33 +21,33 @@ use crate::codes;
 use crate::error::{Error, Result};
 use crate::write::{Write, Wrote};
 
-/// How often a transaction is done again that the server gave up in favour of another one.
+/// How often a transaction is repeated that the server aborted in favour of another one.
 const CONFLICTS: u32 = 10;
 
-/// The first wait between two attempts to connect; each further one is twice as long.
+/// The first wait between two attempts to connect; each later one is twice as long.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
-/// The longest.
+/// The maximum wait between two attempts to connect.
 const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 
-/// How often a connection is made again for a transaction during which it is lost. More than
-/// that looks like what the transaction itself does to the server.
+/// How often a lane reconnects for a transaction during which the connection is lost. After more
+/// losses, the transaction itself is the likely cause.
 const LOSSES: u32 = 20;
 
-/// After so many losses each further attempt waits for a while.
+/// After this number of losses, the lane waits before each attempt.
 const CHANCE: u32 = 3;
 
-/// How long making a connection may take, in which the server may say nothing at all.
+/// The time-out for connecting to a server that does not answer.
 const GREETING: Duration = Duration::from_secs(15);
 
-/// How often a connection that is lost again is made again to look for a trace.
+/// How often a lane reconnects to look for a trace when the connection is lost again.
 const QUESTIONS: u32 = 100;
 
-/// Why a transaction has written nothing.
+/// Why a transaction wrote nothing.
 pub(super) enum Refused {
-    /// As a whole; its parts may fare better by themselves.
+    /// The transaction as a whole failed; its writes may succeed one by one.
     RolledBack(Error),
-    /// The database cannot be reached, or it is not known what became of it.
+    /// The database cannot be reached, or the outcome of the transaction is unknown.
     Lost(Error),
 }
 
@@ -59,13 +59,13 @@ impl Refused {
     }
 }
 
-/// What a transaction does.
+/// The content of a transaction.
 pub(super) trait Work {
-    /// What comes of it.
+    /// The answer to the content.
     type Answer: Send;
 
-    /// Does it, from BEGIN up to its COMMIT, and leaves this trace if it writes something that
-    /// must not be done twice.
+    /// Carries it out, from BEGIN up to its COMMIT. Leaves this trace if it writes something that
+    /// must not be repeated.
     fn carry_out(
         &mut self,
         session: &mut Session<'_>,
@@ -93,10 +93,10 @@ impl Work for Single<'_> {
     }
 }
 
-/// As many writes from the first as make a batch.
+/// The longest prefix of the writes that can be one batch.
 pub(super) struct Plain<'w> {
     pub(super) writes: Vec<&'w Write>,
-    /// One of the fences did not hold when it was tried last.
+    /// A fence failed in the last attempt, so the next one reads facts first.
     pub(super) checked: bool,
 }
 
@@ -114,35 +114,35 @@ impl Work for Plain<'_> {
     }
 }
 
-/// What became of one attempt at a transaction.
+/// The outcome of one attempt at a transaction.
 enum Attempt<T> {
-    /// It is written, and has left a trace or not.
+    /// The transaction is committed. It left this trace, if any.
     Done(T, Option<i64>),
     /// Nothing is written, and the connection is gone.
     Gone(Fault),
-    /// Nothing is written, and doing it again may help.
+    /// Nothing is written, and a repetition may succeed.
     Conflict(Error),
     /// Nothing is written.
     RolledBack(Error),
-    /// COMMIT was sent, and the connection is gone: the answer counts if this trace is there.
+    /// COMMIT was sent and the connection is lost: the answer counts if this trace is found.
     Unknown(T, Option<i64>, Fault),
 }
 
-/// A connection that writes, made as it is needed.
+/// A connection that writes, opened on demand.
 pub(super) struct WriteConnection {
-    /// Whose rows of `trail` it inserts.
+    /// The process number of this lane's rows in `trail`.
     process: i64,
     connection: Option<Connection>,
-    /// The last attempt to connect has failed: the next work is refused by one more.
+    /// The last attempt to connect failed: the next transaction makes a single attempt.
     unreachable: bool,
-    /// The newest trace that was left.
+    /// The newest trace that the lane left.
     trace: i64,
-    /// The newest trace that is deleted, with all before it.
+    /// All traces up to this one are deleted.
     swept: i64,
 }
 
 impl WriteConnection {
-    /// One whose transactions are told from those of others by a number of its own.
+    /// A lane whose traces carry this process number.
     pub(super) fn new(process: i64) -> Self {
         Self {
             process,
@@ -153,7 +153,7 @@ impl WriteConnection {
         }
     }
 
-    /// Carries out a transaction, again where that does no harm.
+    /// Carries out a transaction, and repeats it where that is safe.
     pub(super) async fn run<W: Work>(
         &mut self,
         shared: &PostgresShared,
@@ -205,14 +205,15 @@ impl WriteConnection {
         }
     }
 
-    /// Notes what a transaction that is written has left.
+    /// Notes the traces that a committed transaction left and deleted.
     fn left(&mut self, trace: Trace, left: Option<i64>) {
         if left.is_some() && trace.sweeps() {
             self.swept = trace.no - 1;
         }
     }
 
-    /// The connection, made again with growing waits for as long as the options say.
+    /// The connection. If it is lost, it is opened again with growing waits, within the time of the
+    /// options.
     async fn connected(&mut self, shared: &PostgresShared) -> Result<&mut Connection> {
         let usable = self.connection.take();
         let usable = usable.filter(|connection| !connection.client.is_closed());
@@ -255,7 +256,7 @@ impl WriteConnection {
         trace: Option<i64>,
         why: &Fault,
     ) -> std::result::Result<bool, Refused> {
-        // Nothing that matters was written: it is done again.
+        // The transaction wrote nothing that must not be repeated.
         let Some(trace) = trace else {
             return Ok(false);
         };
@@ -288,7 +289,7 @@ impl WriteConnection {
     }
 }
 
-/// A new connection, from a server that answers in time.
+/// A new connection, or an error if the server does not answer in time.
 async fn greeted(shared: &PostgresShared, process: i64) -> Result<Connection> {
     let place = shared.target.place();
     match tokio::time::timeout(GREETING, traced(shared, process)).await {
@@ -297,8 +298,8 @@ async fn greeted(shared: &PostgresShared, process: i64) -> Result<Connection> {
     }
 }
 
-/// A new connection on which traces can be left: the lane is known, so that its traces are swept
-/// if the process dies.
+/// A new connection with its lane registered, so that the lane's traces are swept if the process
+/// dies.
 async fn traced(shared: &PostgresShared, process: i64) -> std::result::Result<Connection, Fault> {
     let connection = shared.target.writer().await?;
     let sql = format!(
@@ -340,7 +341,7 @@ async fn commit(_shared: &PostgresShared, session: &mut Session<'_>) -> Done<()>
     session.commit().await
 }
 
-/// Commits, unless a test lets something else happen.
+/// Commits, unless a test injects trouble.
 #[cfg(test)]
 async fn commit(shared: &PostgresShared, session: &mut Session<'_>) -> Done<()> {
     use super::tests::troubles::Trouble;

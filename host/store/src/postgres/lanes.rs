@@ -1,10 +1,11 @@
-//! What waits for the connections that write: a lane for each connection, and barriers across all.
+//! The queues of the connections that write: a lane for each connection, and barriers across all
+//! lanes.
 //!
-//! Keyed writes ([`Order`]) wait in the lane of their key, in order. A barrier stands in all lanes
-//! at once: each lane stops before the barrier, the first lane carries the barrier out when all
-//! lanes have come that far, and the lanes go on when the barrier is answered. So a barrier comes
-//! after every write that was submitted before, and before every write that is submitted after.
-//! Unordered writes have a lane of their own, the last one, in which no barrier stands.
+//! Keyed writes ([`Order`]) wait in the lane of their key, in order. A barrier is queued in all
+//! lanes at once: each lane stops at the barrier, the first lane carries it out when all lanes have
+//! reached it, and the lanes continue when the barrier is answered. So a barrier comes after every
+//! write that was submitted before it, and before every write that is submitted after it. Unordered
+//! writes have a lane of their own, the last one, without barriers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,23 +16,23 @@ use crate::Order;
 use crate::queue::Batch;
 use crate::weight::weight;
 
-/// What may be done next in a lane.
+/// The next task of a lane.
 pub(super) enum Next {
-    /// To carry out these.
+    /// Carry out these batches.
     Work(Vec<Batch>),
-    /// To meet the other lanes.
+    /// Wait for the other lanes at this barrier.
     Meet(Arc<Barrier>),
-    /// Nothing any more.
+    /// End: the lanes are closed and this one is empty.
     End,
 }
 
-/// Something in a lane.
+/// An entry in a lane's queue.
 enum Entry {
     Batch(Batch, Weight),
     Barrier(Arc<Barrier>),
 }
 
-/// How much of the room something takes.
+/// The size of a batch, for the bound on waiting writes.
 #[derive(Clone, Copy, Default)]
 struct Weight {
     writes: usize,
@@ -42,8 +43,8 @@ struct Weight {
 struct LaneQueues {
     lanes: Vec<VecDeque<Entry>>,
     weight: Weight,
-    /// The newest barrier, as long as nothing stands behind it and nobody carries it out: what
-    /// comes now may join it.
+    /// The newest barrier, while no write is queued behind it and no lane carries it out: further
+    /// barrier writes join it.
     last: Option<Arc<Barrier>>,
     closed: bool,
 }
@@ -51,18 +52,18 @@ struct LaneQueues {
 /// Many submitters, and a writer for each lane.
 pub(super) struct Lanes {
     bound: Weight,
-    /// How many lanes are for lines.
+    /// The number of lanes for keyed writes.
     lines: usize,
     waiting: Mutex<LaneQueues>,
-    /// By lane: something waits, or all is closed.
+    /// By lane: an entry was queued, or the lanes are closed.
     ready: Vec<Condvar>,
-    /// There is room again, or all is closed.
+    /// Room was made, or the lanes are closed.
     room: Condvar,
 }
 
 impl Lanes {
-    /// So many lanes for lines, and one for what stands in none, in which `writes` writes may
-    /// wait together that hold so many bytes, besides the batch that exceeds either.
+    /// `lanes` lanes for keyed writes and one for unordered writes. Together they hold at most
+    /// `writes` writes with `bytes` bytes, besides the batch that exceeds either.
     pub(super) fn new(lanes: usize, writes: usize, bytes: usize) -> Self {
         let lines = lanes.max(1);
         let lanes = lines + 1;
@@ -82,12 +83,12 @@ impl Lanes {
         }
     }
 
-    /// How many there are.
+    /// The number of lanes.
     pub(super) fn count(&self) -> usize {
         self.ready.len()
     }
 
-    /// Waits for room and adds a batch, or gives it back if all is closed.
+    /// Waits for room and adds a batch, or returns it if the lanes are closed.
     pub(super) fn push(&self, batch: Batch) -> Result<(), Batch> {
         let order = batch.sink.order();
         let weight = Weight {
@@ -139,7 +140,7 @@ impl Lanes {
         }
     }
 
-    /// Waits for something in a lane, and takes all of it up to the next barrier.
+    /// Waits for entries in a lane, and takes all of them up to the next barrier.
     pub(super) fn take(&self, lane: usize) -> Next {
         let mut waiting = self.waiting.lock();
         loop {
@@ -176,7 +177,7 @@ impl Lanes {
         }
     }
 
-    /// What a barrier is about; nothing joins it from now on.
+    /// Takes the batches of a barrier; no further batch joins it.
     pub(super) fn take_barrier(&self, barrier: &Arc<Barrier>) -> Vec<Batch> {
         let mut waiting = self.waiting.lock();
         if let Some(last) = &waiting.last
@@ -201,7 +202,7 @@ impl Lanes {
         self.room.notify_all();
     }
 
-    /// Nothing more is accepted; what waits is still taken.
+    /// Refuses further writes; the waiting ones are still carried out.
     pub(super) fn close(&self) {
         self.waiting.lock().closed = true;
         for ready in &self.ready {
@@ -222,7 +223,7 @@ impl Weight {
     }
 }
 
-/// Where all lanes meet.
+/// A write that all lanes wait for.
 pub(super) struct Barrier {
     batches: Mutex<Vec<(Batch, Weight)>>,
     stage: Mutex<Stage>,
@@ -230,7 +231,7 @@ pub(super) struct Barrier {
 }
 
 struct Stage {
-    /// Lanes besides the first that have not come so far.
+    /// The number of lanes, besides the first, that have not reached the barrier.
     missing: usize,
     over: bool,
 }
@@ -247,7 +248,7 @@ impl Barrier {
         }
     }
 
-    /// A lane besides the first one has come so far, and goes on when it is over.
+    /// Another lane than the first has reached the barrier, and waits until the barrier is over.
     pub(super) fn pass(&self) {
         let mut stage = self.stage.lock();
         stage.missing = stage.missing.saturating_sub(1);
@@ -259,7 +260,7 @@ impl Barrier {
         }
     }
 
-    /// The first lane waits for the others, which wait for the end of what it gets here.
+    /// The first lane waits for the others. They wait until the returned guard is dropped.
     pub(super) fn hold(&self) -> BarrierGuard<'_> {
         let mut stage = self.stage.lock();
         while stage.missing > 0 {
@@ -269,7 +270,7 @@ impl Barrier {
     }
 }
 
-/// All lanes stand still until this is dropped.
+/// Keeps all lanes waiting until it is dropped.
 pub(super) struct BarrierGuard<'c>(&'c Barrier);
 
 impl Drop for BarrierGuard<'_> {

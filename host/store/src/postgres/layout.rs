@@ -1,7 +1,7 @@
-//! Lays the tables out, and brings older layouts up.
+//! Creates the tables, and migrates older layouts.
 //!
-//! Everything is one transaction under an advisory lock: several processes that start at once
-//! lay it out once, and one that is killed in the middle leaves what was there.
+//! The migration is one transaction under an advisory lock: several processes that start together
+//! migrate once, and a process that is killed in the middle leaves the old layout.
 
 use windlass_model::failpoint;
 use windlass_postgres::quoted;
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::sql::layout::{POSTGRES_STEPS, postgres as steps};
 use crate::upkeep::Layout;
 
-/// `wlas`: names the lock, with the schema.
+/// `wlas`: the first key of the advisory lock; the second one is the schema.
 const LOCK: i32 = 0x776c_6173;
 
-/// How the schema is laid out. Changes nothing.
+/// The layout of the schema. Changes nothing.
 pub(super) async fn layout(connection: &Connection, place: &str, schema: &str) -> Result<Layout> {
     Ok(Layout {
         found: version(connection, place, schema).await?,
@@ -24,10 +24,10 @@ pub(super) async fn layout(connection: &Connection, place: &str, schema: &str) -
     })
 }
 
-/// Makes sure that the schema has the newest layout.
+/// Brings the schema to the newest layout.
 pub(super) async fn lay_out(connection: &mut Connection, place: &str, schema: &str) -> Result<()> {
     let told = |error: Fault| explain(place, &error);
-    // Migrating may take longer than any statement of the work itself.
+    // A migration may take longer than any regular statement.
     connection
         .client
         .batch_execute(
@@ -79,7 +79,7 @@ async fn migrate(connection: &Connection, place: &str, schema: &str) -> Result<(
     Ok(())
 }
 
-/// How many of the migrations have been done. Changes nothing.
+/// The number of completed migration steps. Changes nothing.
 async fn version(connection: &Connection, place: &str, schema: &str) -> Result<usize> {
     let told = |error: Fault| explain(place, &error);
     let client = &connection.client;

@@ -1,8 +1,8 @@
-//! Tells the processes on one store that there is something new, by NOTIFY.
+//! Notifies the other processes on a store of new work, by NOTIFY.
 //!
-//! A hint, as the contract has it: while the connection that listens is lost, nothing arrives,
-//! and once it is back the listener is called, since it may have missed something. The payload
-//! is the sender, so that nobody wakes itself.
+//! A notification is a hint, as the contract says: while the listening connection is lost, none
+//! arrives, and once it is restored the listener is called, because it may have missed some. The
+//! payload names the sender, so that a process ignores its own notifications.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -15,10 +15,10 @@ use windlass_postgres::{Driver, quoted};
 use super::connect::Target;
 use super::fault::Fault;
 
-/// How long to wait before a lost connection is made again.
+/// The wait before a lost connection is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The channel of a schema, as it is called.
+/// The name of the channel of a schema.
 pub(super) fn channel(schema: &str) -> String {
     format!("windlass:{schema}")
 }
@@ -32,8 +32,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Calls `wake` for as long as the subscription lives. `first` hears when the subscription
-/// stands, or that the first attempt at it has failed and is made again.
+/// Calls `wake` for as long as the subscription lives. `first` receives a message when the
+/// subscription is active, or when the first attempt has failed and is repeated.
 pub(super) fn subscribe(
     runtime: &tokio::runtime::Handle,
     target: Arc<Target>,
@@ -51,7 +51,7 @@ pub(super) fn subscribe(
             if let Some(first) = first.take() {
                 let _ = first.send(());
             } else if listening.is_ok() {
-                // Something may have happened while nobody listened.
+                // Notifications may have been missed while the connection was lost.
                 wake();
             }
             if let Ok(mut listening) = listening {
@@ -90,7 +90,7 @@ impl Listening {
     }
 }
 
-/// Waits, where there is nothing to be observed.
+/// Sleeps where there is no event to wait for.
 #[expect(
     clippy::disallowed_methods,
     reason = "between attempts to reach a server, whose clock no test can inject"

@@ -1,16 +1,16 @@
 //! A store in a PostgreSQL database, for several machines.
 //!
-//! A few threads write, each over a connection of its own (`lanes.rs`, `lane.rs`), in groups,
-//! each one transaction whose statements carry the work of all of it (`writer.rs`, `session/`);
-//! readers have a pool of connections (`pool.rs`, `read.rs`). Nothing here blocks on a future
-//! where the caller may be driving a runtime: the store has one of its own, and so has each of
-//! its threads that write. `docs/postgresql.md` describes the layout.
+//! A few threads write, each over a connection of its own (`lanes.rs`, `lane.rs`). They write in
+//! groups; each group is one transaction whose statements carry all its writes (`writer.rs`,
+//! `session/`). Readers share a pool of connections (`pool.rs`, `read.rs`). No function here blocks
+//! on a future on the caller's thread, which may drive a runtime: the store has a runtime of its
+//! own, and so has each writer thread. `docs/postgresql.md` describes the layout.
 //!
-//! Where to put what:
+//! Where to put new code:
 //!
-//! * a verb or a reader that SQLite can run alike: a file of `crate::sql`, and a line in its
-//!   `verbs.rs` or `read.rs`;
-//! * a verb of PostgreSQL's own: an `async fn` of `Session` in `session/`, and a method of
+//! * a verb or a reader with the same SQL in both databases: a file of `crate::sql`, and a line in
+//!   its `verbs.rs` or `read.rs`;
+//! * a verb with SQL of its own: an `async fn` of `Session` in `session/`, and a method of
 //!   `Transaction`;
 //! * a table: a further step in `layout.rs`.
 
@@ -54,10 +54,10 @@ use crate::sql::params;
 use crate::write::{Sink, Ticket, Write, Wrote};
 use crate::{Listener, Store, codes};
 
-/// Between two attempts to reach a server that is waited for.
+/// The wait between two attempts to connect while the store is opened.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Threads of the store's own runtime: they pass bytes on and wait.
+/// Threads of the store's runtime, which only do input and output.
 const THREADS: usize = 2;
 
 /// A store in a PostgreSQL database.
@@ -70,14 +70,14 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store: connects, and lays the tables out if they are not there. Blocks; not to
-    /// be called from a thread that drives a runtime.
+    /// Opens a store: connects, and creates the tables if they are missing. Blocks; must not be
+    /// called from a thread that drives a runtime.
     ///
     /// # Errors
     ///
-    /// `WL-S003`: a newer Windlass has laid the tables out. `WL-S030` to `WL-S037`: the server
-    /// cannot be reached, does not let the user in or do what is needed, has no such database,
-    /// or none of ours; the URL cannot be read.
+    /// `WL-S003`: a newer Windlass laid the tables out. `WL-S030` to `WL-S037`: the server cannot
+    /// be reached, rejects the login or lacks a permission, has no such database, or the tables
+    /// belong to another program; or the URL is invalid.
     pub fn open(url: &str, options: PostgresOptions) -> Result<Arc<Self>> {
         let target = Arc::new(Target::new(url, &options)?);
         let none = |error: std::io::Error| {
@@ -95,7 +95,8 @@ impl PostgresStore {
         let handle = runtime.handle().clone();
         let prepared = prepare(Arc::clone(&target), options.clone());
         if let Err(error) = wait_for(&handle, prepared) {
-            // Dropping it may wait, which is not allowed where a runtime is driven.
+            // Dropping the runtime may block, which is not allowed on a thread that drives a
+            // runtime.
             runtime.shutdown_background();
             return Err(error);
         }
@@ -148,8 +149,8 @@ impl PostgresStore {
     /// Starts a thread for each lane.
     fn write_from_now_on(&self) -> std::io::Result<()> {
         for (no, tracer) in self.shared.tracers.iter().enumerate() {
-            // A thread moves the bytes of its connection itself: it would be woken for each
-            // answer in any case.
+            // Each thread drives the connection itself: it would be woken for each answer in any
+            // case.
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
@@ -162,19 +163,19 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Host and database, for people.
+    /// Host and database, for messages.
     pub fn place(&self) -> &str {
         self.shared.target.place()
     }
 }
 
-/// Sees that the schema is laid out.
+/// Brings the schema to the newest layout.
 async fn prepare(target: Arc<Target>, options: PostgresOptions) -> Result<()> {
     let mut connection = first(&target, &options).await?;
     layout::lay_out(&mut connection, target.place(), &options.schema).await
 }
 
-/// Connects; a server that is not there yet is waited for, as long as the options say.
+/// Connects. Waits for a server that cannot be reached yet, within the time of the options.
 async fn first(target: &Target, options: &PostgresOptions) -> Result<connect::Connection> {
     let begun = options.clock.monotonic();
     let patience = Duration::from_millis(options.patience_ms);
@@ -199,7 +200,7 @@ async fn first(target: &Target, options: &PostgresOptions) -> Result<connect::Co
     }
 }
 
-/// Runs a future on the store's runtime and waits for it, whatever thread this is.
+/// Runs a future on the store's runtime and blocks until it is done. Works on any thread.
 fn wait_for<T: Send + 'static>(
     runtime: &tokio::runtime::Handle,
     future: impl Future<Output = Result<T>> + Send + 'static,
@@ -254,8 +255,8 @@ impl Store for PostgresStore {
             pool: self.pool.clone(),
             runtime: self.runtime.lock().take(),
         };
-        // A sink that held the last handle closes the store from a writer's own thread, on which
-        // others may have to wait.
+        // A sink that holds the last handle closes the store from a writer thread, which cannot
+        // wait for itself.
         let this = std::thread::current().id();
         if closing
             .writers
@@ -269,7 +270,7 @@ impl Store for PostgresStore {
     }
 }
 
-/// What is left to do of a store that takes nothing more.
+/// The remaining work of a store that accepts no more writes.
 struct Closing {
     writers: Vec<JoinHandle<()>>,
     shared: Arc<PostgresShared>,
@@ -280,30 +281,30 @@ struct Closing {
 impl Closing {
     fn finish(self) {
         for writer in self.writers {
-            // One that panicked has nothing more to finish.
+            // A thread that panicked has no more work.
             let _ = writer.join();
         }
         end(&self.shared, &self.pool);
         self.pool.close();
-        // Whatever it still drives is of no use any more; waiting for it is not allowed on a
-        // thread that drives another runtime.
+        // The remaining tasks are useless now. Waiting for them is not allowed on a thread that
+        // drives another runtime.
         if let Some(runtime) = self.runtime {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Who joined here is dead from now on, and nobody has to wait for that. What they hold is
-/// not given back: that is what leaving is for.
+/// Marks the members that joined through this store as dead, so that no process waits for their
+/// leases. Their instances are not released: a member that leaves does that itself.
 fn end(shared: &PostgresShared, pool: &ReadPool) {
     let joined = std::mem::take(&mut *shared.joined.lock());
-    // Where it fails, the leases run out by themselves.
+    // If this fails, the leases expire.
     if !joined.is_empty() {
         let sql = "UPDATE member SET until_ms = 0 WHERE incarnation = ANY($1)";
         let _ = pool.rows(sql, params![joined]);
     }
-    // Lanes of processes that died long ago have left theirs. What is younger than that may be
-    // what a living lane is about to look for.
+    // Lanes of processes that died long ago have left traces. A younger trace may be one that a
+    // living lane is about to look for.
     let sql = "WITH gone AS (DELETE FROM trace \
             WHERE process = ANY($1) OR at < now() - interval '30 days' RETURNING process) \
         DELETE FROM trail WHERE process = ANY (ARRAY(SELECT process FROM gone)) \
@@ -317,7 +318,7 @@ impl Drop for PostgresStore {
     }
 }
 
-/// A number that differs between the store objects of all processes.
+/// A number that differs between all store objects of all processes.
 fn nonce() -> i64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new()

@@ -1,4 +1,4 @@
-//! How a PostgreSQL store is opened.
+//! The options of a PostgreSQL store.
 
 use std::sync::Arc;
 
@@ -8,40 +8,40 @@ use windlass_model::metrics::Metrics;
 /// The settings of a [`super::PostgresStore`].
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// The schema that the tables are in. Made if it is not there.
+    /// The schema of the tables. Created if it is missing.
     pub schema: String,
-    /// Connections for reading at most, opened as they are needed. At least 1.
+    /// The maximum number of connections for reading, opened on demand. At least 1.
     pub read_connections: usize,
-    /// Connections that write, opened as they are needed: as many as there are lines
-    /// ([`Sink::line`](crate::Sink::line)) that are to go on beside each other. At least 1; one
-    /// more is for what stands in no line.
+    /// Connections that write, opened on demand: as many as there are keys
+    /// ([`Sink::order`](crate::Sink::order)) whose writes run in parallel. At least 1; one more is
+    /// for unordered writes.
     pub write_connections: usize,
-    /// Writes that may wait; more make the submitter wait.
+    /// The number of writes that may wait; more block the submitter.
     pub queue_writes: usize,
-    /// How much the writes that wait may hold, in bytes; more make the submitter wait. One
-    /// batch is let in whatever it holds.
+    /// The number of bytes in writes that may wait; more block the submitter. One batch is accepted
+    /// at any size.
     pub queue_bytes: usize,
-    /// Writes in one physical transaction at most.
+    /// The maximum number of writes in one physical transaction.
     pub group_writes: usize,
-    /// How long a statement may take, in milliseconds.
+    /// The time-out of a statement, in milliseconds.
     pub statement_ms: u64,
-    /// How long a write waits for a row that another process holds, in milliseconds.
+    /// How long a write waits for a row that another process has locked, in milliseconds.
     pub lock_wait_ms: u64,
-    /// How long the server keeps a transaction whose process says nothing, in milliseconds.
-    /// A third of the lease, so that a stopped process holds nobody up for longer.
+    /// How long the server keeps an idle transaction open, in milliseconds. Set to a third of the
+    /// lease, so that a stopped process does not delay the others for longer.
     pub idle_in_transaction_ms: u64,
-    /// How long a lost connection is looked for before what waits for it is refused, in
-    /// milliseconds.
+    /// How long the store tries to reconnect before it refuses waiting requests, in milliseconds.
     pub reconnect_ms: u64,
-    /// How long a server that cannot be reached is waited for when the store is opened, in
-    /// milliseconds; 0: not at all. A warning says that it is.
+    /// How long opening waits for a server that cannot be reached, in milliseconds; 0: it does not
+    /// wait. A warning says that the store waits.
     pub patience_ms: u64,
-    /// Leases are handed out on its monotonic time; they are kept on the database's clock.
+    /// The monotonic clock of this process's leases; the store keeps leases on the database's
+    /// clock.
     pub clock: Arc<dyn Clock>,
-    /// For tests: its monotonic time is added to the database's clock, so that leases run out
-    /// when the test says so.
+    /// For tests: its monotonic time is added to the database's clock, so that a test decides when
+    /// leases expire.
     pub ahead: Option<Arc<dyn Clock>>,
-    /// Where groups of writes are measured.
+    /// Receives measurements of groups of writes.
     pub metrics: Arc<Metrics>,
 }
 

@@ -1,8 +1,8 @@
-//! Connections for reading: a few, opened as they are needed.
+//! A few connections for reading, opened on demand.
 //!
-//! Readers are called from threads of all kinds, also such as drive a runtime of their own,
-//! where blocking on a future is not allowed. So a statement is run on the store's runtime, and
-//! the caller waits for it on a channel.
+//! Readers are called from any thread, including threads that drive a runtime, where blocking on a
+//! future is not allowed. So a statement runs on the store's runtime, and the caller waits for it
+//! on a channel.
 
 use std::sync::{Arc, mpsc};
 
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::health::{Health, Lasts, concerns_all};
 use crate::sql::{self, Moments, Param, Source, Sql};
 
-/// Begins a moment.
+/// Begins a read transaction that sees one moment.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Lends connections, each to one statement or moment at a time.
+/// Lends connections, each to one statement or one read transaction at a time.
 #[derive(Clone)]
 pub(crate) struct ReadPool {
     pool: Pool,
@@ -44,13 +44,13 @@ impl ReadPool {
         })
     }
 
-    /// What a statement finds. Waits while all connections are lent.
+    /// The rows that a statement returns. Waits while all connections are in use.
     pub(super) fn rows(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
         let pool = self.clone();
         self.wait(async move { pool.read(sql, &params).await })
     }
 
-    /// Runs a statement whose outcome nobody waits for.
+    /// Runs a statement without waiting for its outcome.
     pub(super) fn hint(&self, sql: &'static str, params: Vec<Param>) {
         let pool = self.clone();
         self.runtime.spawn(async move {
@@ -58,7 +58,7 @@ impl ReadPool {
         });
     }
 
-    /// Waits for what runs on the store's runtime.
+    /// Waits for a task on the store's runtime.
     fn wait<T: Send + 'static>(
         &self,
         run: impl Future<Output = Result<T>> + Send + 'static,
@@ -76,8 +76,7 @@ impl ReadPool {
     }
 
     async fn read(&self, sql: &'static str, params: &[Param]) -> Result<Vec<Row>> {
-        // The server may have been away while connections were not in use. Reading again does no
-        // harm.
+        // The server may have restarted while connections were idle. Repeating a read is safe.
         let mut left = self.pool.status().max_size;
         loop {
             let client = self.borrow().await?;
@@ -88,7 +87,7 @@ impl ReadPool {
         }
     }
 
-    /// A connection on which a moment has begun.
+    /// A connection with an open read transaction.
     async fn begin(&self) -> Result<Object> {
         let mut left = self.pool.status().max_size;
         loop {
@@ -110,7 +109,7 @@ impl ReadPool {
         })
     }
 
-    /// Nothing is lent any more.
+    /// Lends no more connections.
     pub(super) fn close(&self) {
         self.pool.close();
     }
@@ -142,7 +141,7 @@ impl Source for ReadPool {
     }
 }
 
-/// A connection whose statements see one moment.
+/// A connection whose statements all see the same moment.
 pub(crate) struct Moment<'m> {
     pool: &'m ReadPool,
     client: Arc<Object>,
@@ -166,8 +165,8 @@ impl Source for Moment<'_> {
 
 impl Drop for Moment<'_> {
     fn drop(&mut self) {
-        // The task holds the connection until the server has ended the moment. Then the pool gets
-        // it back, unless it broke.
+        // The task holds the connection until the server has ended the transaction. Then the pool
+        // takes it back, unless it is broken.
         let client = Arc::clone(&self.client);
         self.pool.runtime.spawn(async move {
             let _ = client.batch_execute("ROLLBACK").await;

@@ -1,4 +1,4 @@
-//! The readers that lean on an index which only PostgreSQL's tables have.
+//! Readers that use an index which only PostgreSQL's tables have.
 
 use super::PostgresStore;
 use super::pool::ReadPool;
@@ -10,8 +10,8 @@ use crate::sql::row::unsigned;
 use crate::sql::rows::trigger;
 use crate::sql::{InTables, Source as _, Tables, params, sql};
 
-/// The priorities of which something is pending, the highest first, as `ranks`. The index that
-/// tells what is due begins with the priority, so each is looked at by itself.
+/// The priorities of pending triggers, the highest first, as `ranks`. The due index begins with the
+/// priority, so each priority is read separately.
 macro_rules! with_ranks {
     ($rest:literal) => {
         sql!(concat!(
@@ -36,7 +36,7 @@ impl InTables for PostgresStore {
 
 impl Tables for ReadPool {
     fn due(&self, query: &DueQuery) -> Result<Vec<TriggerRow>> {
-        // A page of each priority.
+        // One page of each priority.
         let sql = with_ranks!(
             "SELECT d.no, d.instance, d.seq, d.kind, d.node, d.due_ms, d.state, d.token, \
                 d.attempt, d.deliveries, d.suspicion, d.detail, d.payload, d.priority \

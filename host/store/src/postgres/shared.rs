@@ -1,4 +1,4 @@
-//! What the store object, its writer and its sessions all have.
+//! The state that the store object, its writer threads and its sessions share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,57 +15,59 @@ use crate::health::Health;
 use crate::sql::sweeping::SweepCursor;
 use crate::write::Commit;
 
-/// Definitions and pins remembered before all are forgotten.
+/// The maximum number of remembered definitions and pins; beyond it, all are forgotten.
 const DOCUMENTS: usize = 4096;
 
-/// Instances remembered as carrying rarer things before all are forgotten.
+/// The maximum number of instances whose extras are remembered; beyond it, all are forgotten.
 const CARRYING: usize = 64 * 1024;
 
 pub(super) struct PostgresShared {
     pub(super) target: Arc<Target>,
     pub(super) options: PostgresOptions,
-    /// Names this store object among those of all processes.
+    /// Identifies this store object among those of all processes.
     pub(super) process: i64,
     pub(super) lanes: Lanes,
     pub(super) health: Arc<Health>,
-    /// What the lanes are told apart by.
+    /// The trace number of each lane.
     pub(super) tracers: Vec<i64>,
     pub(super) known: Mutex<Known>,
-    /// Counts what became pending through this store object, so that a scan knows whether it
-    /// missed something.
+    /// Counts the triggers that became pending through this store object, so that a walk detects
+    /// missed ones.
     pub(super) made_pending: AtomicU64,
-    /// How much that was when it was looked for last what is pending.
+    /// The value of `made_pending` at the last look at pending triggers.
     pub(super) seen_pending: AtomicU64,
-    /// How often the dead were buried through this store object.
+    /// How often this store object has reaped dead members.
     pub(super) burials: AtomicU64,
-    /// By incarnation: how far its walk through the due index has come.
+    /// By incarnation: the progress of its walk through the due index.
     pub(super) scans: Mutex<FxHashMap<i64, Scan>>,
-    /// How far the sweep of documents has come.
+    /// The progress of the sweep of documents.
     pub(super) documents: Mutex<SweepCursor>,
-    /// Who joined through this store object and has not left: dead once it is closed.
+    /// The members that joined through this store object and have not left: dead once it is closed.
     pub(super) joined: Mutex<Vec<i64>>,
-    /// What a test lets happen to the next commits, the last first.
+    /// Faults that a test injects into the next commits, the last first.
     #[cfg(test)]
     pub(super) troubles: Mutex<Vec<super::tests::troubles::Trouble>>,
-    /// What the verbs have taken.
+    /// The round trips that the verbs have taken.
     #[cfg(test)]
     pub(super) trips: Mutex<super::tests::trips::Trips>,
-    /// What a test does when the first of those happens.
+    /// A test's hook that runs at the first of those faults.
     #[cfg(test)]
     pub(super) before_trouble: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// What a test does between the next look at what is due and holding it.
+    /// A test's hook that runs between the next look at due triggers and the locking of their
+    /// instances.
     #[cfg(test)]
     pub(super) between: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-/// What is known of the tables as long as a batch that rests on it does not say otherwise.
+/// Remembered facts about the tables. They are hints: a batch that relies on a wrong one fails and
+/// is repeated.
 #[derive(Default)]
 pub(super) struct Known {
-    /// The numbers of definitions. A batch holds those that it uses.
+    /// The numbers of definitions. A batch locks those that it uses.
     pub(super) definitions: FxHashMap<Digest, i64>,
-    /// Pins likewise.
+    /// The numbers of pins, likewise.
     pub(super) pins: FxHashMap<Digest, i64>,
-    /// Instances that carry what their end has to look after, and what
+    /// Instances with rare rows that their end must handle, with the kinds of those rows
     /// ([`extras`](super::session::extras)): a hint.
     pub(super) carrying: FxHashMap<i64, i16>,
 }
@@ -81,13 +83,13 @@ impl Known {
         }
     }
 
-    /// What the instance of a step carries, as far as is known.
+    /// The remembered kinds of rare rows of a step's instance.
     pub(super) fn carried_by(&self, commit: &Commit) -> i16 {
         let carried = self.carrying.get(&commit.fence.instance.0);
         carried.copied().unwrap_or_default()
     }
 
-    /// Notes what instances carry.
+    /// Remembers the kinds of rare rows of instances.
     pub(super) fn carry(&mut self, carrying: impl IntoIterator<Item = (i64, i16)>) {
         for (instance, extras) in carrying {
             *self.carrying.entry(instance).or_default() |= extras;
@@ -96,13 +98,13 @@ impl Known {
 }
 
 impl PostgresShared {
-    /// What is to be added to the database's clock, in milliseconds: nothing, but in tests.
+    /// The offset from the database's clock, in milliseconds: 0 except in tests.
     pub(super) fn ahead_ms(&self) -> i64 {
         let ahead = self.options.ahead.as_ref();
         ahead.map_or(0, |clock| clock_ms(&**clock).cast_signed())
     }
 
-    /// Now, on the clock on which leases are handed out.
+    /// The current time on the clock that measures leases.
     pub(super) fn passed_ms(&self) -> u64 {
         clock_ms(&*self.options.clock)
     }

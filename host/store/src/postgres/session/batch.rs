@@ -1,12 +1,12 @@
-//! Many plain writes as one: the hot path.
+//! Combines many plain writes into one: the hot path.
 //!
-//! The writes are put together in memory into what the tables are to look like after all of
-//! them; several steps of one instance become one change of its head, and several steps of one
-//! trigger one change of its row. That is then written by one statement for each table, whose
-//! conditions are the fences: nothing is read before. All are sent at once, and if each changed
-//! as many rows as it should, every fence held. If not, everything is taken back and done again
-//! on [`Facts`] that are read and locked first, so that what is refused drops out and its
-//! neighbours go on.
+//! The batch computes in memory the changes that all its writes make to the tables: several steps
+//! of one instance become one change of its head, and several steps of one trigger become one
+//! change of its row. The session then writes each table by one statement whose conditions are the
+//! fences, without reading first. All statements are sent together. If each changed the expected
+//! number of rows, every fence held. If not, the transaction is rolled back and repeated with
+//! [`Facts`] that are read and locked first, so that fenced writes are left out and the other
+//! writes succeed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::rows::{
 use crate::stimuli::NewBookmark;
 use crate::write::{Commit, Committed, Fenced, Finish, OrFenced, Write, Wrote};
 
-/// What the tables are to look like.
+/// The changes to the tables.
 #[derive(Default)]
 pub(super) struct Batch<'w> {
     pub(super) members: BTreeSet<i64>,
@@ -37,30 +37,30 @@ pub(super) struct Batch<'w> {
     pub(super) scopes: BTreeMap<(i64, i64), Option<&'w [u8]>>,
     /// By instance, list and place.
     pub(super) items: BTreeMap<(i64, i64, i64), &'w Payload>,
-    /// Of which the items are not wanted any more.
+    /// For-eaches whose items are deleted.
     pub(super) lists: BTreeSet<(i64, i64)>,
-    /// With when they were last wanted.
+    /// With the time of the last reference.
     pub(super) blobs: BTreeMap<[u8; 32], (&'w [u8], i64)>,
     /// By instance.
     pub(super) refs: BTreeSet<(i64, [u8; 32])>,
-    /// What has been burned, by instance and first trigger. What is in `bookmarks` comes later.
+    /// Burned bookmarks, by instance and first trigger. They precede those in `bookmarks`.
     pub(super) burned: Vec<(i64, i64)>,
     /// By instance.
     pub(super) bookmarks: Vec<(i64, &'w NewBookmark)>,
     pub(super) finished: Vec<i64>,
-    /// Those of them that may have bookmarks, with when they ended.
+    /// Ended instances that may have bookmarks, with the time of the end.
     pub(super) silenced: Vec<(i64, i64)>,
     pub(super) released: Vec<i64>,
-    /// What the instances that it makes refer to.
+    /// The definitions and pins of the created instances.
     pub(super) documents: (BTreeSet<i64>, BTreeSet<i64>),
-    /// One for each write that was added, in order.
+    /// One answer for each write in the batch, in order.
     pub(super) answers: Vec<Wrote>,
     ids: FxHashSet<&'w [u8]>,
 }
 
-/// The head of an instance, as it was and as it is to be.
+/// The head of an instance, before and after the batch.
 pub(super) struct Head<'w> {
-    /// Written by this batch, with the numbers of its definition and its pins.
+    /// Set if this batch creates the instance, with the numbers of its definition and its pins.
     pub(super) created: Option<(&'w NewInstance, i64, i64)>,
     pub(super) was_owner: i64,
     pub(super) epoch: i64,
@@ -70,24 +70,24 @@ pub(super) struct Head<'w> {
     pub(super) status: Status,
     pub(super) last_execution: Option<i64>,
     pub(super) state: &'w [u8],
-    /// With when that was.
+    /// With the time of the end.
     pub(super) finish: Option<(&'w Finish, i64)>,
-    /// What the batch looks after of what hangs on an instance that ends.
+    /// The kinds of rare rows that the batch handles when the instance ends.
     pub(super) carries: i16,
-    /// The triggers of the instance that the batch has touched.
+    /// The triggers of the instance that the batch changes.
     rows: Vec<i64>,
 }
 
-/// A trigger, as it was and as it is to be.
+/// A trigger, before and after the batch.
 pub(super) struct Row<'w> {
     pub(super) instance: i64,
-    /// The token of the claimed row that is there; none if the batch makes the row.
+    /// The token of the claimed row; none if the batch creates the row.
     pub(super) was_token: Option<i64>,
-    /// None: it is to be gone.
+    /// None: the row is deleted.
     pub(super) now: Option<Now<'w>>,
 }
 
-/// What a trigger is to be.
+/// A trigger after the batch.
 #[derive(Clone, Copy)]
 pub(super) struct Now<'w> {
     pub(super) new: &'w NewTrigger,
@@ -95,15 +95,15 @@ pub(super) struct Now<'w> {
     pub(super) claimed: bool,
 }
 
-/// Whether a batch has taken a write.
+/// Whether a write was added to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
     Yes,
-    /// It has to be carried out by itself.
+    /// The write cannot be part of this batch.
     No,
 }
 
-/// Whether a write may be part of a batch, as far as can be told by looking at it.
+/// Whether a write may be part of a batch, judged by the write alone.
 pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
     match write {
         Write::Commit(commit) => {
@@ -129,7 +129,7 @@ pub(in crate::postgres) fn is_plain(write: &Write, known: &Known) -> bool {
 }
 
 impl<'w> Batch<'w> {
-    /// Adds a write, or says that the batch has to end before it.
+    /// Adds a write, or answers that the batch must end before it.
     pub(super) fn add(&mut self, write: &'w Write, known: &Known, facts: Option<&Facts>) -> Added {
         if !is_plain(write, known) {
             return Added::No;
@@ -253,8 +253,8 @@ impl<'w> Batch<'w> {
         Some(Ok(Committed { due: false }))
     }
 
-    /// Whether the fences of a step hold, as far as is known: what the batch itself does is
-    /// known, and what is in the tables if there are facts. None: it cannot be part of a batch.
+    /// Whether the fences of a step hold, compared with the changes of this batch and with the
+    /// facts, if there are any. None: the step cannot be part of a batch.
     fn holds(&self, commit: &Commit, facts: Option<&Facts>) -> Option<bool> {
         let (fence, trigger) = (&commit.fence, &commit.trigger);
         if facts.is_some_and(|facts| !facts.members.contains(&fence.incarnation.0)) {
@@ -290,7 +290,7 @@ impl<'w> Batch<'w> {
         })
     }
 
-    /// Whether these are numbers that the batch knows nothing of yet.
+    /// Whether the batch contains none of these trigger numbers.
     fn are_new(&self, triggers: &[NewTrigger]) -> bool {
         let mut seen = FxHashSet::default();
         triggers
@@ -351,8 +351,8 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// Whether a step burns what a step before it in this batch puts: that has to be there first,
-    /// because it may meet what is buffered.
+    /// Whether a step burns a bookmark that an earlier step of this batch writes. The bookmark must
+    /// be written first, because it may meet a buffered stimulus.
     fn puts_what_is_burned(&self, commit: &Commit) -> bool {
         let mut put = self.bookmarks.iter();
         put.any(|(of, bookmark)| {
@@ -361,8 +361,8 @@ impl<'w> Batch<'w> {
         })
     }
 
-    /// Whether a step ends an instance in which a step before it in this batch has put a
-    /// resumption: that has to be there first, so that it becomes a dead letter.
+    /// Whether a step ends an instance in which an earlier step of this batch has written a
+    /// resumption. The row must be written first, so that it becomes a dead letter.
     fn leaves_unheard(&self, commit: &Commit) -> bool {
         let head = self.heads.get(&commit.fence.instance.0);
         let Some(head) = head.filter(|_| commit.finish.is_some()) else {
@@ -390,7 +390,7 @@ impl<'w> Batch<'w> {
         }
     }
 
-    /// What the end of an instance, or giving it back, does to its triggers.
+    /// Changes the triggers of an instance that ends or is released.
     fn end(&mut self, no: i64, commit: &Commit) {
         if commit.finish.is_none() && !commit.release {
             return;
@@ -431,7 +431,7 @@ impl<'w> Batch<'w> {
 }
 
 impl<'w> Head<'w> {
-    /// One that is in the tables, as the first step of the batch expects it.
+    /// An existing instance, as the first step of the batch expects it.
     fn of(commit: &'w Commit) -> Self {
         let fence = &commit.fence;
         Self {

@@ -1,8 +1,8 @@
-//! Large values, and who refers to them.
+//! Large values, and the instances that refer to them.
 //!
-//! Whoever refers to a blob holds its row FOR KEY SHARE, or has written it, until the
-//! transaction has ended. So whoever removes blobs locks them first, and looks for references
-//! by a later statement, which then sees all that there are.
+//! A transaction that refers to a blob holds its row FOR KEY SHARE, or has written the row, until
+//! it ends. A transaction that removes blobs locks them first and looks for references in a later
+//! statement, which then sees all references.
 
 use windlass_model::{Body, Digest, Payload};
 
@@ -10,7 +10,7 @@ use super::{Done, Session};
 use crate::rows::NewBlob;
 
 impl Session<'_> {
-    /// Writes blobs, which the instance refers to from now on.
+    /// Writes blobs, and notes that the instance refers to them.
     pub(super) async fn put_blobs(
         &mut self,
         instance: i64,
@@ -28,7 +28,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Notes that an instance refers to what a payload may have been moved to.
+    /// Notes that an instance refers to the blob of a payload, if the payload has one.
     pub(super) async fn refer(&mut self, instance: i64, payload: &Payload) -> Done<()> {
         match &payload.body {
             Body::Inline(_) => Ok(()),

@@ -1,8 +1,8 @@
-//! Bookmarks: what suspended node runs wait for, and how they go on.
+//! Bookmarks of suspended executions, and their resumption.
 //!
-//! A bookmark and the stimulus that it waits for may be written at the same moment over two
-//! connections. Both hold the advisory lock of their hash by then, which was taken before
-//! anything was read, so one of them sees what the other has written.
+//! A bookmark and its stimulus may be written at the same moment over two connections. Both
+//! transactions take the advisory lock of the hash before they read, so the later one sees the
+//! writes of the earlier one.
 
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
@@ -18,12 +18,12 @@ use crate::sql::row::{bytes_if_any, payload, uuid};
 use crate::stimuli::{NewBookmark, Resume, Sent, resumption};
 use crate::write::Commit;
 
-/// Of these hashes, those of which a stimulus waits for its bookmark.
+/// Those of the given hashes that have a buffered stimulus.
 pub(super) const BUFFERED: &str = "SELECT DISTINCT u.hash FROM unnest($1::bytea[]) AS u (hash) \
     WHERE EXISTS (SELECT 1 FROM stimulus s WHERE s.hash = u.hash AND s.expires_ms IS NOT NULL \
         OFFSET 0)";
 
-/// Ends the bookmarks of node runs, each named by its instance and its first trigger.
+/// Ends the bookmarks of executions, each named by its instance and its first trigger.
 pub(super) const BURN: &str = "DELETE FROM bookmark b \
     USING unnest($1::bigint[], $2::bigint[]) AS g (instance, first) \
     WHERE b.instance = ANY (ARRAY[g.instance]) AND b.first = g.first";
@@ -31,7 +31,7 @@ pub(super) const BURN: &str = "DELETE FROM bookmark b \
 /// Ends all bookmarks of instances.
 pub(super) const BURN_ALL: &str = "DELETE FROM bookmark WHERE instance = ANY($1)";
 
-/// A bookmark that was met.
+/// A bookmark that a stimulus or token matches.
 pub(super) struct Met {
     pub(super) no: i64,
     pub(super) instance: i64,
@@ -41,25 +41,25 @@ pub(super) struct Met {
     name: String,
     auto_burn: bool,
     metadata: Option<Bytes>,
-    /// Whether its row waits; none if that is gone. Nobody ends a wait who does not hold the head
-    /// of the instance.
+    /// Whether its row waits; none if the row is gone. A transaction ends a wait only while it
+    /// holds the head of the instance.
     waits: Option<bool>,
 }
 
 impl Met {
-    /// Its wait group.
+    /// The instance and the execution, whose bookmarks end together.
     pub(super) fn group(&self) -> (i64, i64) {
         (self.instance, self.first)
     }
 
-    /// What whoever waits is given.
+    /// The resumption for the execution.
     fn document(&self, input: &Payload) -> Bytes {
         resumption(&self.name, input, self.metadata.as_ref())
     }
 }
 
-/// Selects what [`met`] reads; to be followed by a condition. The rows are found by their
-/// numbers, not through all that an instance has.
+/// Selects the columns that [`met`] reads; a condition follows. Rows are found by their numbers,
+/// because an instance may have many.
 macro_rules! select_met {
     (from $from:expr, $rest:expr) => {
         concat!(
@@ -93,7 +93,7 @@ pub(super) fn met(row: &Row) -> Done<Met> {
 }
 
 impl Session<'_> {
-    /// Writes what a step waits for, and lets it meet what has been buffered. True if something
+    /// Writes the bookmarks of a step, and matches them with buffered stimuli. True if an execution
     /// was resumed.
     pub(super) async fn put_bookmarks(&mut self, commit: &Commit) -> Done<bool> {
         let instance = commit.fence.instance.0;
@@ -107,8 +107,8 @@ impl Session<'_> {
             .await
     }
 
-    /// Writes bookmarks, and lets them meet what has been buffered. True if something was
-    /// resumed. Their hashes are locked already.
+    /// Writes bookmarks, and matches them with buffered stimuli. True if an execution was resumed.
+    /// The hashes are locked already.
     pub(super) async fn add_bookmarks(
         &mut self,
         instance: i64,
@@ -158,14 +158,14 @@ impl Session<'_> {
         Ok(get(&row, 0)?)
     }
 
-    /// Resumes by what has come before the bookmark was made.
+    /// Resumes by a stimulus that arrived before the bookmark.
     async fn meet_buffered(&mut self, no: i64, new: &NewBookmark, at_ms: i64) -> Done<bool> {
         if new.expires_ms.is_some_and(|expires_ms| expires_ms <= at_ms) {
             return Ok(false);
         }
         let mut resumed = false;
         for _ in 0..crate::stimuli::Send::LIMIT {
-            // One of the same group may have burned it meanwhile.
+            // Another bookmark of the same execution may have burned it.
             let Some(row) = self.one(select_met!("b.no = $1"), &[&no]).await? else {
                 break;
             };
@@ -180,8 +180,8 @@ impl Session<'_> {
         Ok(resumed)
     }
 
-    /// Takes the oldest buffered stimulus that a bookmark meets, unless somebody else is about
-    /// to throw it away.
+    /// Takes the oldest buffered stimulus that matches a bookmark, unless another transaction is
+    /// about to delete that stimulus.
     async fn take_buffered(
         &mut self,
         met: &Met,
@@ -200,14 +200,14 @@ impl Session<'_> {
         Ok(Some((get(&row, 0)?, payload(&row, 1)?)))
     }
 
-    /// Ends the bookmarks of node runs, each named by its instance and its first trigger.
+    /// Ends the bookmarks of executions, each named by its instance and its first trigger.
     pub(super) async fn burn(&mut self, groups: &[(i64, i64)]) -> Done<()> {
         let (instances, firsts): (Vec<i64>, Vec<i64>) = groups.iter().copied().unzip();
         self.later(BURN, &[&instances, &firsts]).await
     }
 
-    /// The bookmark of this number, if it is still there, with the head of its instance held, so
-    /// that nothing becomes of it meanwhile; and how that stands.
+    /// The bookmark of this number, if it still exists, with the head of its instance held so that
+    /// the wait cannot end, and the state of that head.
     async fn hold_met(&mut self, no: i64, instance: i64) -> Done<Option<(Met, Standing)>> {
         let [held, found] = self
             .all([
@@ -221,8 +221,8 @@ impl Session<'_> {
         Ok(Some((met(found)?, standing(held, 1)?)))
     }
 
-    /// Lets node runs go on, each once, and gives those of which something was left, in the same
-    /// order. The heads of their instances have been held since before they were met.
+    /// Resumes executions, each once. Returns those that still had a wait, in the same order. The
+    /// heads of their instances were held before the bookmarks were matched.
     pub(super) async fn go_on<'m>(
         &mut self,
         met: &'m [Met],
@@ -232,7 +232,7 @@ impl Session<'_> {
         for instance in met.iter().map(|met| met.instance).collect::<FxHashSet<_>>() {
             self.refer(instance, input).await?;
         }
-        // A row is resumed once, by the first that meets it.
+        // The first matching bookmark resumes a row; a row is resumed once.
         let mut rows = FxHashSet::default();
         let (in_place, beside): (Vec<&Met>, Vec<&Met>) = met.iter().partition(|met| {
             met.auto_burn && met.waits == Some(true) && rows.insert((met.trigger, met.instance))
@@ -251,7 +251,7 @@ impl Session<'_> {
         Ok(met.iter().filter(|met| met.waits.is_some()).collect())
     }
 
-    /// Resumes those that wait and are used up by that, all at once.
+    /// Resumes the waiting rows whose bookmarks are used up, in one statement.
     async fn resume_in_place(&mut self, met: &[&Met], input: &Payload, at_ms: i64) -> Done<()> {
         if met.is_empty() {
             return Ok(());
@@ -269,8 +269,8 @@ impl Session<'_> {
         self.later_all(sql, params, met.len()).await
     }
 
-    /// The node run does not wait right now, or goes on waiting: what resumes it becomes a
-    /// trigger of its own.
+    /// The execution does not wait now, or keeps waiting: the resumption becomes a trigger of its
+    /// own.
     async fn resume_beside(&mut self, met: &Met, input: &Payload, at_ms: i64) -> Done<()> {
         let no = self.own_number().await?;
         let first = Seq(met.first.cast_unsigned());

@@ -1,4 +1,4 @@
-//! Sub-workflows: their beginning, and what their end tells who waits.
+//! Sub-workflows: their start, and the resumption of their parent.
 
 use super::{Done, Session};
 use crate::children::{ended, refused};
@@ -11,7 +11,8 @@ use bytes::Bytes;
 use windlass_model::InstanceId;
 
 impl Session<'_> {
-    /// Begins the children of a step. One that cannot be made has failed.
+    /// Creates the children of a step. The parent of a child that cannot be created is resumed with
+    /// a failure.
     pub(super) async fn begin_children(&mut self, commit: &Commit) -> Done<()> {
         for child in &commit.children {
             let made = matches!(self.create(child).await?, Ok(Created::New));
@@ -22,9 +23,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells the parent of an instance that it has ended. True if somebody was told.
+    /// Resumes the parent of an instance that has ended. True if a parent's row was changed.
     ///
-    /// The parent's head is not held for that: its row is there or not.
+    /// The parent's head is not held: the row exists or does not.
     pub(super) async fn tell_parent(&mut self, commit: &Commit, finish: &Finish) -> Done<bool> {
         let no = commit.fence.instance.0;
         let sql = "SELECT i.id, o.parent, o.parent_id, o.parent_trigger, o.parent_seq, o.depth \
@@ -42,8 +43,9 @@ impl Session<'_> {
         self.tell(&parent, &document, commit.at_ms).await
     }
 
-    /// What has been claimed meanwhile (its time is over) gets the answer all the same: if it
-    /// is given back it finds it there, and if it goes on without, it is overwritten.
+    /// A row that the parent's owner has claimed as expired gets the answer too: if the row is
+    /// released, the answer is there; if the parent continues without the child, the row is
+    /// overwritten.
     async fn tell(&mut self, parent: &Parent, document: &Bytes, at_ms: i64) -> Done<bool> {
         let sql = hot::TELL.postgres;
         let changed = self

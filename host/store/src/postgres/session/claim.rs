@@ -1,5 +1,5 @@
-//! Takes due work: what a walk through all of it comes to (`walk.rs`), or what is due of certain
-//! instances.
+//! Claims due work: the triggers that a walk through the due index finds (`walk.rs`), or those of
+//! given instances.
 
 use std::cmp::Reverse;
 
@@ -17,10 +17,10 @@ use crate::sql::rows::{self, select_instance, select_trigger, trigger_columns};
 use crate::stimuli::{ClaimFor, Sent};
 use crate::write::{Claim, ClaimScope, ClaimedInstance, Claims};
 
-/// The triggers of instances.
+/// All triggers of the given instances.
 const OTHERS: &str = select_trigger!("WHERE instance = ANY(?1) ORDER BY no + 0").postgres;
 
-/// Holds the heads of instances that are free, or the member's own.
+/// Locks the heads of instances that are free or belong to the member.
 macro_rules! hold_claimable {
     () => {
         $crate::postgres::session::heads::hold!(
@@ -30,7 +30,7 @@ macro_rules! hold_claimable {
 }
 pub(super) use hold_claimable;
 
-/// What is due of the instances `u`, and so much of each, as `t`.
+/// The due triggers of the instances `u`, up to a limit for each, as `t`.
 macro_rules! join_due {
     () => {
         " CROSS JOIN LATERAL (SELECT no, priority, due_ms FROM trigger \
@@ -39,7 +39,7 @@ macro_rules! join_due {
     };
 }
 
-/// What is due of instances, and so much of each, in their order.
+/// The due triggers of the given instances, up to a limit for each, in the order of the instances.
 const DUE_OF: &str = concat!(
     "SELECT u.instance, t.no FROM unnest($1::bigint[]) WITH ORDINALITY AS u (instance, place)",
     join_due!(),
@@ -59,14 +59,15 @@ macro_rules! own {
     };
 }
 
-/// Gives instances to a member.
+/// Makes the member the owner of the instances.
 const OWN: &str = own!("");
 
-/// The same, if it is one.
+/// The same, if it is a member.
 const OWN_IF_MEMBER: &str = own!(" AND EXISTS (SELECT 1 FROM member WHERE incarnation = $2)");
 
-/// Claims triggers of instances that the member has. A walk chooses before it holds the heads:
-/// somebody may have had the instance since, and what was due may be something by now that waits.
+/// Claims triggers of instances that the member owns. A walk chooses triggers before it locks the
+/// heads. Another member may have owned the instance in between, and a trigger that was due may be
+/// one that waits now.
 macro_rules! take_triggers {
     ($which:expr) => {
         concat!(
@@ -78,10 +79,10 @@ macro_rules! take_triggers {
     };
 }
 
-/// Those of certain numbers.
+/// Claims triggers by number.
 const TAKE: &str = take_triggers!("$1");
 
-/// What is due of instances, and so much of each.
+/// Claims the due triggers of instances, up to a limit for each.
 const TAKE_DUE: &str = take_triggers!(concat!(
     "ARRAY(SELECT t.no FROM unnest($1::bigint[]) AS u (instance) ",
     "JOIN instance i ON i.no = ANY (ARRAY[u.instance]) AND i.owner IS NOT DISTINCT FROM $4",
@@ -89,14 +90,14 @@ const TAKE_DUE: &str = take_triggers!(concat!(
     ")"
 ));
 
-/// What has been chosen so far by one call: instances in order, and the triggers of each.
+/// The choice of one call so far: instances in order, with the triggers of each.
 #[derive(Default)]
 pub(super) struct Taking {
     instances: Vec<Chosen>,
     places: FxHashMap<i64, usize>,
-    /// Held by this transaction.
+    /// Heads that this transaction has locked.
     pub(super) locked: FxHashSet<i64>,
-    /// Held by others.
+    /// Heads that other transactions have locked.
     pub(super) refused: FxHashSet<i64>,
     pub(super) more: bool,
     pub(super) next_due_ms: Option<i64>,
@@ -104,19 +105,19 @@ pub(super) struct Taking {
 
 struct Chosen {
     no: i64,
-    /// It had no owner.
+    /// The instance had no owner.
     free: bool,
-    /// Empty if all that is due is to be taken.
+    /// Empty if all due triggers are claimed.
     triggers: Vec<i64>,
 }
 
 pub(super) enum Verdict {
     Chosen,
-    /// Nothing that this member may take.
+    /// The instance belongs to another member or has ended.
     NotMine,
-    /// Enough of this instance.
+    /// The bound on triggers of this instance is reached.
     Enough,
-    /// Enough instances.
+    /// The bound on instances is reached.
     Full,
 }
 
@@ -145,8 +146,8 @@ impl Session<'_> {
         self.take(taking, &free, how).await
     }
 
-    /// Takes what is due of these instances, which are held and nobody's, and of each of which
-    /// something is.
+    /// Claims the due triggers of these instances. Their heads are locked, they have no owner, and
+    /// each has a due trigger.
     pub(super) async fn take_due(
         &mut self,
         claim_for: Option<ClaimFor>,
@@ -177,7 +178,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Chooses what is due of certain instances, if who claims is a member.
+    /// Chooses due triggers of given instances, if the caller is a member.
     async fn choose_of(
         &mut self,
         claim: &Claim,
@@ -223,7 +224,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Puts aside what is due of paused instances until those go on.
+    /// Parks the due triggers of paused instances.
     pub(super) async fn put_aside(
         &mut self,
         claim: &Claim,
@@ -239,8 +240,8 @@ impl Session<'_> {
         self.park_paused(&due, claim.now_ms).await
     }
 
-    /// Takes what was chosen, by a statement that takes the instances that are free, and one that
-    /// gives the triggers that it claims; and reads it.
+    /// Claims the chosen triggers, by one statement that takes ownership of the free instances and
+    /// one that returns the claimed triggers. Reads the rest of the instances.
     async fn take(
         &mut self,
         taking: Taking,
@@ -312,9 +313,10 @@ impl Session<'_> {
         Ok(claims)
     }
 
-    /// Of pausing and going on the last counts: what waits since before one that is claimed,
-    /// because the walk had passed it when it became free, would undo it. True if there may have
-    /// been such.
+    /// Removes requests to pause or unpause that are older than a claimed one, because the last
+    /// request counts. An older request is still pending if the walk had passed it before the
+    /// instance became free; claimed later, it would undo the newer one. True if there may have
+    /// been one.
     async fn overtake(&mut self, claimed: impl Iterator<Item = &TriggerRow> + Send) -> Done<bool> {
         let sql = hot::OVERTAKE.postgres;
         let (pause, unpause) = (i16::from(PAUSING.0), i16::from(PAUSING.1));
@@ -329,7 +331,7 @@ impl Session<'_> {
     }
 }
 
-/// Adds the other triggers and the open scopes of what was taken.
+/// Adds the other triggers and the open scopes of newly owned instances.
 fn fill(claims: &mut Claims, others: &[Row], scopes: &[Row]) -> Done<()> {
     let taken = claims.instances.iter_mut().filter(|claimed| claimed.taken);
     let mut taken: FxHashMap<i64, &mut ClaimedInstance> =

@@ -1,10 +1,10 @@
-//! One step by itself: what a batch (`batch.rs`) cannot carry because it does something rare,
-//! or because a batch with it has failed.
+//! One step by itself, because it does something rare, or because a batch (`batch.rs`) with it has
+//! failed.
 //!
-//! A batch of one on checked facts cannot take its place: a step that creates children, cancels,
-//! sends, ends waits or writes dead letters decides on rows that it reads and locks in between, and
-//! so needs round trips that a batch, whose statements are sent together, has not. What both write
-//! alike is in `crate::sql::hot`.
+//! A batch of one on checked facts cannot replace this: a step that creates children, cancels,
+//! sends, ends waits or writes dead letters decides on rows that it reads and locks in between.
+//! That needs round trips, and the statements of a batch are sent together. The statements that
+//! both use are in `crate::sql::hot`.
 
 use windlass_model::{Payload, ScopeNo, Status};
 
@@ -35,7 +35,7 @@ impl Session<'_> {
         let Some(successors) = self.use_up(commit).await? else {
             return Ok(Err(Fenced));
         };
-        // The fences hold: from here on everything is written.
+        // The fences hold: the step is written from here on.
         self.put_blobs(no, &commit.blobs, commit.at_ms).await?;
         for payload in commit.payloads() {
             self.refer(no, payload).await?;
@@ -77,7 +77,7 @@ impl Session<'_> {
         Ok(Ok(Committed { due }))
     }
 
-    /// What few steps do. True if something that somebody has to claim is due now.
+    /// Writes the rare parts of a step. True if work is due now that needs a claim.
     async fn put_rare(&mut self, commit: &Commit) -> Done<bool> {
         let mut due = false;
         if !commit.burned.is_empty() || !commit.bookmarks.is_empty() {
@@ -100,7 +100,7 @@ impl Session<'_> {
         Ok(due)
     }
 
-    /// What the end of some instances does. True if something is due now.
+    /// Writes the rare effects of the end of an instance. True if work is due now.
     async fn end_rare(&mut self, commit: &Commit, finish: &Finish, extras: i16) -> Done<bool> {
         let no = commit.fence.instance.0;
         if extras & extras::OUTSIDE != 0 {
@@ -120,7 +120,7 @@ impl Session<'_> {
         Ok(extras & extras::PARENT != 0 && self.tell_parent(commit, finish).await?)
     }
 
-    /// Takes the step's own trigger, if it is still as it was claimed, and gives back the
+    /// Uses up the step's own trigger, if it is unchanged since its claim, and returns the
     /// successors that need rows of their own.
     async fn use_up<'c>(&mut self, commit: &'c Commit) -> Done<Option<&'c [NewTrigger]>> {
         let (no, token) = (commit.trigger.no.0, commit.trigger.token.0);
@@ -193,7 +193,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes an open scope as it is from now on; none: it is closed, and gone with its variables.
+    /// Writes the new state of an open scope; none: the scope is closed, and its variables are
+    /// deleted.
     pub(super) async fn put_scope(
         &mut self,
         instance: i64,

@@ -1,5 +1,5 @@
-//! Writes instances one by one, with the definition and the pins that they need. Plain ones
-//! whose documents are there already go with a batch (`batch.rs`).
+//! Writes instances one by one, with their definitions and pins. Plain instances whose documents
+//! exist go with a batch (`batch.rs`).
 
 use windlass_model::{Digest, InstanceId, ScopeNo, Status};
 
@@ -23,7 +23,7 @@ impl Session<'_> {
         if let Some(key) = &new.exclusive
             && let Some(by) = self.reserved_by(key).await?
         {
-            // The same request again is told so, although it excludes itself.
+            // A repeated request gets that answer even if the instance excludes itself.
             let exists = self.existing(new).await?;
             return Ok(Ok(exists.unwrap_or(Created::Reserved { by })));
         }
@@ -54,7 +54,8 @@ impl Session<'_> {
             )
             .await?;
         if inserted == 0 {
-            // Somebody else was first by a moment; the documents are kept once in any case.
+            // Another transaction created the id a moment earlier; the documents are shared in any
+            // case.
             let exists = self.existing(new).await?;
             let exists = exists.ok_or_else(|| crate::Error::corrupt("an id without a row"))?;
             return Ok(Ok(exists));
@@ -63,7 +64,7 @@ impl Session<'_> {
         Ok(Ok(Created::New))
     }
 
-    /// What is written once the head is.
+    /// Writes the rows of an instance after its head.
     async fn insert_rest(&mut self, new: &NewInstance) -> Done<()> {
         let no = new.no.0;
         let (input, meta) = payload(Some(&new.input));
@@ -108,7 +109,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whoever asks for a reservation, or makes one, waits for others that are at it.
+    /// A transaction that checks or makes reservations waits for others that do.
     pub(super) async fn lock_reservations(
         &mut self,
         exclusive: &Option<String>,
@@ -144,7 +145,7 @@ impl Session<'_> {
         Ok(id.transpose()?.map(InstanceId))
     }
 
-    /// What to answer if there is, or was, an instance that has the id of the new one.
+    /// The answer if the id of the new instance exists, or did before it was deleted.
     async fn existing(&mut self, new: &NewInstance) -> Done<Option<Created>> {
         let id: &[u8] = new.id.0.as_bytes();
         if self.one(hot::INSTANCE_NO.postgres, &[&id]).await?.is_none() {
@@ -154,13 +155,13 @@ impl Session<'_> {
             .one(select_instance!("WHERE i.id = ?1").postgres, &[&id])
             .await?;
         let row = row.map(|row| rows::instance(&row)).transpose()?;
-        // Only a tombstone is found by its id and not by its origin.
+        // Only a tombstone has an id but no origin.
         Ok(Some(row.map_or(Created::Deleted, |row| {
             Created::Exists(Box::new(row))
         })))
     }
 
-    /// The number of a definition, which is written if it is not there.
+    /// The number of a definition, which is written if it is missing.
     pub(super) async fn definition_of(&mut self, row: &DefinitionRow) -> Done<i64> {
         let digest: &[u8] = &row.digest.0;
         let insert = "INSERT INTO definition (digest, name, json) VALUES ($1, $2, $3) \
@@ -202,12 +203,12 @@ impl Session<'_> {
 
     async fn written(&mut self, sql: &'static str, digest: Digest) -> Done<i64> {
         let no = self.find(sql, digest).await?;
-        // Whoever sweeps documents may have been at it in this moment.
+        // A concurrent sweep may have deleted the document.
         no.ok_or(Failed::Again)
     }
 }
 
-/// What hangs on an instance from its beginning.
+/// The kinds of rare rows that a new instance has.
 fn born_with(new: &NewInstance) -> i16 {
     let parent = new.parent.as_ref().map_or(0, |_| extras::PARENT);
     parent | new.keep_ms.map_or(0, |_| extras::KEPT)

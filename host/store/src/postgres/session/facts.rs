@@ -1,5 +1,5 @@
-//! What the fences of a batch are compared with, read and locked in one go: for the batches of
-//! which some write turned out to be refused.
+//! The rows that the fences of a batch are compared with, read and locked together. Used for a
+//! batch in which a fence has failed.
 
 use std::hash::Hash;
 
@@ -13,33 +13,33 @@ use super::{Done, Session, get};
 use crate::stimuli::NewBookmark;
 use crate::write::Write;
 
-/// What is in the tables, as far as the writes of a batch ask.
+/// The rows of the tables that the writes of a batch depend on.
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) members: FxHashSet<i64>,
-    /// Owner, epoch, version, extras, and whether it is paused.
+    /// Owner, epoch, version, extras, and whether the instance is paused.
     pub(super) heads: FxHashMap<i64, (Option<i64>, i64, i64, i16, bool)>,
-    /// Instance and token of those that are claimed.
+    /// Instance and token of the claimed triggers.
     pub(super) claimed: FxHashMap<i64, (i64, i64)>,
-    /// Definitions that are there, of those that are remembered.
+    /// Those of the remembered definitions that still exist.
     pub(super) definitions: FxHashSet<i64>,
-    /// Pins likewise.
+    /// The same for pins.
     pub(super) pins: FxHashSet<i64>,
-    /// Ids that are taken.
+    /// Ids that are in use.
     pub(super) ids: FxHashSet<Vec<u8>>,
-    /// Hashes of which a stimulus is buffered.
+    /// Hashes that have a buffered stimulus.
     pub(super) buffered: FxHashSet<Vec<u8>>,
 }
 
 impl Facts {
-    /// Whether something waits already for one of these bookmarks, or may.
+    /// Whether one of these bookmarks may meet a buffered stimulus.
     pub(super) fn are_met(&self, bookmarks: &[NewBookmark]) -> bool {
         let mut seen = bookmarks.iter().filter(|new| !new.private);
         seen.any(|new| self.buffered.contains(&new.hash.0[..]))
     }
 }
 
-/// What the writes of a batch ask about.
+/// The keys of the rows to read.
 #[derive(Default)]
 struct FactsWanted<'w> {
     members: Vec<i64>,
@@ -77,7 +77,7 @@ impl<'w> FactsWanted<'w> {
 }
 
 impl Session<'_> {
-    /// Reads and locks what the writes of a batch rest on.
+    /// Reads and locks the rows that the writes of a batch depend on.
     pub(super) async fn facts(&mut self, writes: &[&Write]) -> Done<Facts> {
         let asked = FactsWanted::of(writes);
         let known: (Vec<i64>, Vec<i64>) = {
@@ -134,7 +134,7 @@ impl Session<'_> {
     }
 }
 
-/// What stands in the first column.
+/// The values of the first column.
 fn firsts<T: Eq + Hash + FromSqlOwned>(rows: &[Row]) -> Done<FxHashSet<T>> {
     let firsts = rows.iter().map(|row| get(row, 0));
     Ok(firsts.collect::<Result<_, _>>()?)

@@ -1,4 +1,4 @@
-//! Writes a batch: every statement is sent before the answer to the first has come.
+//! Writes a batch: every statement is sent before the answer to the first one arrives.
 
 use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
@@ -17,13 +17,13 @@ type Column<'p> = Box<dyn ToSql + Sync + Send + 'p>;
 /// Removes all triggers of instances.
 const TRIGGERS_GONE: &str = "DELETE FROM trigger WHERE instance = ANY($1)";
 
-/// One statement on its way.
+/// One statement that was sent.
 struct Sent<'p> {
     statement: Statement,
     columns: Vec<Column<'p>>,
-    /// How many rows it changes if the fences hold.
+    /// The number of rows that it changes if the fences hold.
     expected: Option<u64>,
-    /// Whether what it changes becomes pending.
+    /// Whether the changed rows become pending.
     pends: bool,
 }
 
@@ -70,7 +70,7 @@ fn number(length: usize) -> Option<u64> {
 }
 
 impl Session<'_> {
-    /// Writes a batch. False if a fence did not hold: nothing of it counts then.
+    /// Writes a batch. False if a fence failed: the transaction must be rolled back.
     pub(super) async fn write_batch(&mut self, batch: &Batch<'_>, trace: Trace) -> Done<bool> {
         let mut flight = Flight {
             session: self,
@@ -108,8 +108,8 @@ impl Session<'_> {
         Ok(held)
     }
 
-    /// What the database numbers. It goes with COMMIT, when the fences are known to hold: no
-    /// number is taken in vain.
+    /// Writes the rows that the database numbers. Sent with COMMIT, when the fences are known to
+    /// hold, so that no number is wasted.
     async fn put_numbered(&mut self, batch: &Batch<'_>) -> Done<()> {
         let (silenced, at_ms): (Vec<i64>, Vec<i64>) = batch.silenced.iter().copied().unzip();
         if !silenced.is_empty() {
@@ -186,7 +186,7 @@ impl<'p> Flight<'p, '_, '_> {
         Ok(())
     }
 
-    /// Those that are there. Most steps leave the instance where it is.
+    /// Updates the heads of existing instances. Most steps keep the owner.
     async fn heads(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         let there = batch
             .heads
@@ -195,7 +195,7 @@ impl<'p> Flight<'p, '_, '_> {
         let (steps, ends): (Vec<_>, Vec<_>) =
             there.clone().partition(|(_, head)| head.owner.is_some());
         if !steps.is_empty() && !ends.is_empty() {
-            // Each of the two updates takes heads in their order; together they would not.
+            // Each of the two updates locks heads in order; the two together do not.
             let all: Vec<i64> = there.map(|(no, _)| *no).collect();
             let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
             self.add(sql, None, vec![Box::new(all)]).await?;
@@ -282,8 +282,8 @@ impl<'p> Flight<'p, '_, '_> {
             })
             .collect();
         if !gone.is_empty() {
-            // By their numbers: were `instance` alone to be compared, the planner might go through
-            // all that an instance has.
+            // Found by number: by `instance` alone, the planner might read all triggers of an
+            // instance.
             let sql = "DELETE FROM trigger AS t USING \
                 unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS u (no, instance, was) \
                 WHERE t.no = ANY (ARRAY[u.no]) AND t.token = u.was AND t.instance + 0 = u.instance \
@@ -291,7 +291,7 @@ impl<'p> Flight<'p, '_, '_> {
             let columns = columns!(gone, row => row.0, row => row.1, row => row.2);
             self.add(sql, number(gone.len()), columns).await?;
         }
-        // `state` is assigned what it was where it was that: then no index is written.
+        // An unchanged `state` is assigned its old value, so that no index is written.
         let sql = "UPDATE trigger AS t SET token = u.token, state = u.state, seq = u.seq, \
             kind = u.kind, node = u.node, due_ms = u.due_ms, attempt = u.attempt, \
             deliveries = 0, suspicion = 0, detail = u.detail, payload = u.payload, \
@@ -339,7 +339,7 @@ impl<'p> Flight<'p, '_, '_> {
         Ok(())
     }
 
-    /// What is burned goes first: what is put there afterwards is what comes after that.
+    /// Burned bookmarks are deleted first: the new bookmarks are those of later steps.
     async fn bookmarks(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         let burned = &batch.burned;
         if !burned.is_empty() {
@@ -354,7 +354,7 @@ impl<'p> Flight<'p, '_, '_> {
         let instances: Vec<i64> = news.iter().map(|(instance, _)| *instance).collect();
         let columns: Vec<Column<'_>> = vec![Box::new(instances), Box::new(extras::BOOKMARKS)];
         self.add(sql, None, columns).await?;
-        // What waits for one of them already, whoever meets it, is for each by itself.
+        // A bookmark that may meet a buffered stimulus needs a transaction of its own.
         let seen: Vec<_> = news.iter().filter(|(_, new)| !new.private).collect();
         if !seen.is_empty() {
             self.add(BUFFERED, Some(0), columns!(seen, row => &row.1.hash.0[..]))
@@ -364,7 +364,7 @@ impl<'p> Flight<'p, '_, '_> {
     }
 
     async fn ends(&mut self, batch: &'p Batch<'_>) -> Done<()> {
-        // Those that the batch made have no triggers but its own.
+        // Instances that the batch creates have no triggers outside of it.
         let there = |no: &&i64| {
             batch
                 .heads
@@ -373,7 +373,7 @@ impl<'p> Flight<'p, '_, '_> {
         };
         let finished: Vec<i64> = batch.finished.iter().filter(there).copied().collect();
         if !finished.is_empty() {
-            // Of the others it is looked first whether something was not heard.
+            // For the other instances, unused resumptions are dead-lettered first.
             let heard = |no: &&i64| batch.heads.get(*no).is_none_or(|head| head.carries == 0);
             let heard: Vec<i64> = finished.iter().filter(heard).copied().collect();
             self.add(TRIGGERS_GONE, None, vec![Box::new(heard)]).await?;
@@ -425,7 +425,7 @@ impl<'p> Flight<'p, '_, '_> {
         Ok(())
     }
 
-    /// What is closed goes first: what is put there afterwards is what comes after that.
+    /// Closed scopes are deleted first: the new rows are those of later steps.
     async fn scoped(&mut self, batch: &'p Batch<'_>) -> Done<()> {
         let of = |open: bool| {
             let scopes = batch.scopes.iter();
@@ -519,7 +519,7 @@ impl<'p> Flight<'p, '_, '_> {
     }
 }
 
-/// Number, instance, former token, and what the row is to be, if it is to be anything.
+/// Number, instance, former token, and the new row, if there is one.
 fn plan<'r, 'w>(
     (no, row): (&i64, &'r Row<'w>),
 ) -> Option<(i64, i64, i64, &'r super::batch::Now<'w>)> {

@@ -1,4 +1,4 @@
-//! Forgetting, in slices that are bounded by a number of rows.
+//! Deletion of instances, in slices with a bounded number of rows.
 
 use super::{Done, Session, get};
 use crate::lives::Clear;
@@ -6,8 +6,8 @@ use crate::retention::{Forget, Forgotten};
 use crate::sql::hot;
 use crate::sql::{lives, rows};
 
-/// What hangs on an instance besides its head, its records and its blobs: deletes so many
-/// rows of one.
+/// Deletes a number of an instance's rows, other than its head, its records and its blobs: one
+/// statement for each table.
 const HANGING: &[&str] = &[
     "DELETE FROM trigger WHERE ctid = ANY (ARRAY(SELECT ctid FROM trigger \
         WHERE instance = $1 LIMIT $2))",
@@ -26,7 +26,7 @@ const HANGING: &[&str] = &[
 ];
 
 impl Session<'_> {
-    /// Deletes at most about so many rows of what is left behind a tombstone.
+    /// Deletes at most about `rows` rows of a tombstone's instance.
     pub(super) async fn clear(&mut self, clear: &Clear) -> Done<Forgotten> {
         let Clear {
             instance,
@@ -66,8 +66,7 @@ impl Session<'_> {
         Ok(Forgotten { more: false })
     }
 
-    /// Deletes at most about so many rows of what hangs on an instance. True if there may be
-    /// more.
+    /// Deletes at most about `rows` rows of an instance. True if there may be more.
     pub(super) async fn delete_hanging(
         &mut self,
         no: i64,
@@ -86,8 +85,8 @@ impl Session<'_> {
         Ok(left <= 0)
     }
 
-    /// Whether forgetting it has begun, or it is a tombstone, and its newest record, if its
-    /// time is over.
+    /// Whether deletion has begun or the instance is a tombstone, and its newest record. None if
+    /// its retention time has not ended.
     pub(super) async fn forgettable(
         &mut self,
         no: i64,
@@ -101,7 +100,7 @@ impl Session<'_> {
         Ok(rows::forgettable(&row, before_ms, at_ms)?)
     }
 
-    /// Walks back through the records: no index finds them.
+    /// Follows the chain of records backwards: no index finds them.
     async fn delete_executions(
         &mut self,
         no: i64,
@@ -127,7 +126,7 @@ impl Session<'_> {
         Ok(deleted)
     }
 
-    /// Gives references to blobs up. Whether a blob is still needed is looked at later.
+    /// Releases the references to blobs. A later sweep checks whether each blob is still needed.
     pub(super) async fn loosen_blobs(&mut self, no: i64, bound: i64, at_ms: i64) -> Done<i64> {
         if bound <= 0 {
             return Ok(0);

@@ -1,5 +1,5 @@
-//! Holding the heads of instances, which is how whoever changes something of an instance keeps
-//! out of the way of the others.
+//! Locks the heads of instances. A transaction that changes an instance holds its head, which
+//! excludes the others.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -12,8 +12,8 @@ use crate::sql::hot;
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Holds the heads of certain instances until the transaction ends, and reads their numbers and,
-/// from the second column on, their [`standing`].
+/// Locks the heads of instances until the transaction ends. Reads their numbers and, from the
+/// second column on, their [`standing`].
 macro_rules! hold {
     ($which:expr) => {
         concat!(
@@ -25,23 +25,23 @@ macro_rules! hold {
 }
 pub(super) use hold;
 
-/// How an instance stands.
+/// The state of an instance's head.
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
     /// It has no owner.
     pub(super) free: bool,
-    /// Only control goes on.
+    /// The instance is paused: only control triggers run.
     pub(super) paused: bool,
 }
 
 impl Standing {
-    /// Whether somebody may take it now, and begin what is due.
+    /// Whether a member may claim the instance and run its due work.
     pub(super) fn is_free(&self) -> bool {
         self.free && !self.paused
     }
 }
 
-/// The standing of an instance, in the columns from `column` on.
+/// Reads the standing of an instance from the columns from `column` on.
 pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
     Ok(Standing {
         free: get(row, column)?,
@@ -49,19 +49,19 @@ pub(super) fn standing(row: &Row, column: usize) -> Done<Standing> {
     })
 }
 
-/// An id as it lies in its column.
+/// An id as its column stores it.
 pub(super) fn id(instance: &InstanceId) -> &[u8] {
     instance.0.as_bytes()
 }
 
 impl Session<'_> {
-    /// The row that a statement always gives.
+    /// The single row of a statement that always returns one.
     pub(super) async fn row(&mut self, sql: &'static str, params: Params<'_>) -> Done<Row> {
         let row = self.one(sql, params).await?;
         row.ok_or_else(|| Error::corrupt("fewer rows than were written").into())
     }
 
-    /// Holds the heads of these instances until the transaction ends.
+    /// Locks the heads of these instances until the transaction ends.
     pub(super) async fn hold_heads(&mut self, instances: &[i64]) -> Done<()> {
         let sql = "SELECT 1 FROM instance WHERE no = ANY($1) ORDER BY no FOR NO KEY UPDATE";
         self.later(sql, &[&instances]).await?;

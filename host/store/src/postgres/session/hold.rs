@@ -1,4 +1,4 @@
-//! What a member holds and gives back, and what waits for the end of a pause.
+//! Releases of instances, and parked triggers of paused instances.
 
 use super::heads::Params;
 use super::{Done, HEAD, Head, MEMBER, Session, get, head};
@@ -6,8 +6,8 @@ use crate::sql::hot;
 use crate::write::{Fence, Fenced, OrFenced, Release};
 
 impl Session<'_> {
-    /// The head of the instance, if the member that is named still runs it. The version is not
-    /// looked at.
+    /// The head of the instance, if the member named by the fence still owns it. Ignores the
+    /// version.
     pub(super) async fn holds(&mut self, fence: &Fence) -> Done<Option<Head>> {
         let (incarnation, instance) = (fence.incarnation.0, fence.instance.0);
         let (member, there): (Params<'_>, Params<'_>) = (&[&incarnation], &[&instance]);
@@ -29,8 +29,7 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
-    /// Parks what has come due of paused instances, but for control, which goes on. Gives what
-    /// is parked.
+    /// Parks due triggers of paused instances, except control triggers. Returns the parked ones.
     pub(super) async fn park_paused(&mut self, triggers: &[i64], now_ms: i64) -> Done<Vec<i64>> {
         let sql = "UPDATE trigger SET state = 2, suspicion = least(suspicion, 1::smallint), \
             reason = 'paused' WHERE no = ANY($1) AND state = 0 AND due_ms <= $2 \

@@ -7,8 +7,8 @@ use crate::sql::row::digest;
 use crate::transfer::Import;
 
 impl Session<'_> {
-    /// Waits until no other transaction is at stimuli for which the old or the new bookmarks wait,
-    /// nor at what is reserved.
+    /// Waits for other transactions on stimuli that the old or the new bookmarks match, and on the
+    /// reservations.
     pub(super) async fn lock_import(&mut self, import: &Import) -> Done<()> {
         let id: &[u8] = import.new.id.0.as_bytes();
         let sql = "SELECT DISTINCT b.hash FROM instance i \

@@ -4,7 +4,7 @@ use windlass_model::TriggerNo;
 
 use super::{Done, Session};
 
-/// Writes dead letters of resumptions; to be followed by where these are (`t`).
+/// Writes dead letters for resumptions; the source of the rows (`t`) follows.
 macro_rules! stale_letters {
     ($at_ms:literal) => {
         concat!(
@@ -16,8 +16,8 @@ macro_rules! stale_letters {
     };
 }
 
-/// Writes down what nobody has heard: resumptions of instances that end, of all that their
-/// owners have not named. With the instances and when they end.
+/// Dead-letters unused resumptions of instances that end, except those that the owner has named.
+/// Takes the instances and the times of their ends.
 pub(super) const UNHEARD: &str = concat!(
     stale_letters!("u.at_ms"),
     "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u (instance, at_ms, place) ",
@@ -26,7 +26,7 @@ pub(super) const UNHEARD: &str = concat!(
 );
 
 impl Session<'_> {
-    /// Writes down the resumption of one row that no step has used, before the row is removed.
+    /// Dead-letters the resumption of one row that no step has used, before the row is removed.
     pub(super) async fn bury_unused(
         &mut self,
         instance: i64,
@@ -41,7 +41,7 @@ impl Session<'_> {
         self.later(sql, &[&instance, &row.0, &at_ms]).await
     }
 
-    /// Writes down the resumptions that no step has used, of an instance that is about to end.
+    /// Dead-letters the unused resumptions of an instance that is about to end.
     pub(super) async fn bury_unheard(&mut self, instance: i64, at_ms: i64) -> Done<()> {
         self.later(UNHEARD, &[&[instance].as_slice(), &[at_ms].as_slice()])
             .await

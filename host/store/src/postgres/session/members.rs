@@ -1,7 +1,7 @@
-//! Who is a member, and what becomes of the work of those that are none any more.
+//! Membership, and the reaping of dead members.
 //!
-//! A lease is kept on the database's clock, so the clocks of machines need not agree. Whoever
-//! holds one counts it from before it asked, on its own monotonic clock.
+//! A lease is kept on the database's clock, so the clocks of machines need not agree. A member
+//! counts its lease on its own monotonic clock, from before the request.
 
 use std::sync::atomic::Ordering;
 
@@ -13,17 +13,17 @@ use crate::error::Error;
 use crate::sql::hot;
 use crate::write::{Bury, Duty, Fenced, Leave, NewMember, OrFenced, Renew, Renewed};
 
-/// Numbers of rows carry the incarnation in 31 bits.
+/// Row numbers carry the incarnation in 31 bits.
 const INCARNATIONS: i64 = 0x7fff_ffff;
 
 /// Leases are capped at a day, so that no arithmetic overflows.
 const LEASE_MS: u64 = 86_400_000;
 
-/// Of so many burials, one goes through all owners. The first one does.
+/// One in this number of reapings searches all owners. The first one does.
 const SEARCH: u64 = 720;
 
-/// Notes owners that are no members. It goes from one owner to the next; where an old snapshot
-/// keeps what is dead, it reads an entry for each instance that has ended since.
+/// Notes owners that are not members. The statement skips from one owner to the next; where an old
+/// snapshot keeps dead versions, it reads an entry for each instance that has ended since.
 const SEARCH_OWNERS: &str = "WITH RECURSIVE owners (owner) AS ( \
         (SELECT owner FROM instance WHERE owner IS NOT NULL ORDER BY owner LIMIT 1) \
         UNION ALL \
@@ -78,7 +78,8 @@ impl Session<'_> {
     pub(super) async fn leave(&mut self, leave: &Leave) -> Done<()> {
         let incarnation = leave.incarnation;
         let sql = hot::REMOVE_MEMBER.postgres;
-        // Of one that was buried before, the rest is freed as of the dead.
+        // If the member was reaped before, its remaining instances are freed as those of a dead
+        // member.
         if self.execute(sql, &[&incarnation.0]).await? == 1 {
             self.aftermath.gone.push(incarnation.0);
             let held = self.held_by(incarnation.0, i64::MAX).await?;
@@ -107,7 +108,7 @@ impl Session<'_> {
         for row in self.rows(sql, &[&asking.0, &ahead_ms]).await? {
             self.aftermath.gone.push(get(&row, 0)?);
         }
-        // A process of the version before removes members and notes nothing.
+        // A process of the previous version removes members without a row in `grave`.
         let burials = self.shared.burials.load(Ordering::Relaxed);
         if burials.is_multiple_of(SEARCH) {
             self.later(SEARCH_OWNERS, &[]).await?;
@@ -121,7 +122,8 @@ impl Session<'_> {
             }
             let owner: i64 = get(&row, 0)?;
             freed += self.free_of_dead(owner, limit - freed).await?;
-            // What somebody else is at is left, and so is the grave.
+            // Instances that another transaction has locked are left for later, and so is the
+            // grave.
             let sql = "DELETE FROM grave WHERE incarnation = $1 \
                 AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $1 OFFSET 0)";
             self.later(sql, &[&owner]).await?;
@@ -140,7 +142,7 @@ impl Session<'_> {
         Ok(u32::try_from(held.len()).unwrap_or(u32::MAX))
     }
 
-    /// Locks what a member holds. What somebody else is at is left to them.
+    /// Locks the instances of an owner. Instances that another transaction has locked are skipped.
     async fn held_by(&mut self, owner: i64, limit: i64) -> Done<Vec<i64>> {
         let sql = "SELECT no FROM instance WHERE owner = $1 ORDER BY no LIMIT $2 \
             FOR NO KEY UPDATE SKIP LOCKED";
@@ -149,8 +151,8 @@ impl Session<'_> {
         Ok(numbers.collect::<Result<_, _>>()?)
     }
 
-    /// Gives a duty out. That it is free is decided by the row itself, so that of several that
-    /// ask at the same moment one gets it.
+    /// Gives a duty out. The condition on the row decides, so only one of several concurrent
+    /// requests succeeds.
     pub(super) async fn duty(&mut self, duty: &Duty) -> Done<bool> {
         let (name, incarnation, at_ms) = (&duty.name, duty.incarnation, duty.at_ms);
         let Some(every_ms) = duty.every_ms else {

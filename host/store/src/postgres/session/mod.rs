@@ -1,25 +1,24 @@
 //! One transaction at a time on a connection that writes.
 //!
-//! Every verb is an `async fn name(&mut self, …) -> Done<Answer>` in a file of its own here,
-//! called between BEGIN and COMMIT. It checks its fences before it changes anything, so that
-//! one that is refused leaves no trace. An error rolls the transaction back; one that the
-//! server gave in favour of another transaction (40001, 40P01) is answered by doing it all
-//! again, so a verb keeps nothing outside of the tables but in [`Aftermath`], which counts once
-//! the transaction is committed.
+//! Every verb is an `async fn name(&mut self, …) -> Done<Answer>` in a file of its own here, called
+//! between BEGIN and COMMIT. It checks its fences before it changes anything, so that a fenced verb
+//! writes nothing. An error rolls the transaction back. If the server aborts a transaction in
+//! favour of another one (40001, 40P01), the whole transaction is repeated; so a verb keeps nothing
+//! outside of the tables except in [`Aftermath`], which is applied after the commit.
 //!
-//! Everything runs READ COMMITTED: each statement sees what was committed when it began, so
-//! what a decision rests on is locked by the statement that reads it. To lock in the same order
-//! everywhere:
+//! Transactions are READ COMMITTED: each statement sees the rows that were committed when it began.
+//! So the statement that reads a row for a decision also locks the row. The order of locks is the
+//! same everywhere:
 //!
 //! 1. advisory locks of hashes ([`Session::lock_hashes`]), in one statement, sorted;
 //! 2. the member row (`FOR KEY SHARE`: [`Session::is_member`]);
-//! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. Whoever inserts a
-//!    trigger for an instance, ends a wait of it, notes an extra, or depends on its not having
-//!    ended, locks it;
+//! 3. rows of `instance` (`FOR NO KEY UPDATE`: [`Session::head`]), by number. A transaction locks
+//!    the row if it inserts a trigger for an instance, ends a wait, notes an extra, or depends on
+//!    the instance not having ended;
 //! 4. rows of `trigger`, by number; then all others.
 //!
-//! A statement of which nobody looks at the answer is put off ([`Session::later`]); several whose
-//! answers are wanted at the same time are sent together ([`Session::all`]).
+//! A statement whose answer is not needed is deferred ([`Session::later`]); several whose answers
+//! are needed at the same time are sent together ([`Session::all`]).
 //!
 //! Statements are `&'static str` and prepared once for each connection. Numbers are passed as
 //! `i64`, variants as `i16`, digests and ids as byte slices.
@@ -67,17 +66,17 @@ use crate::sql::sweeping::SweepCursor;
 use crate::sql::transaction::{Head, extras};
 use crate::write::{Write, Wrote};
 
-/// Why a transaction could not go on. Whatever it had changed is rolled back.
+/// Why a transaction failed. All its changes are rolled back.
 #[derive(Debug)]
 pub(super) enum Failed {
     Sql(Fault),
     Store(Error),
-    /// Something has changed while it was carried out: it is to be done again.
+    /// A row has changed during the transaction: the transaction is repeated.
     Again,
 }
 
 impl Failed {
-    /// For people. `place`: where that was.
+    /// The error message. `place` is the host and database.
     pub(super) fn told(self, place: &str) -> Error {
         match self {
             Self::Sql(fault) => explain(place, &fault),
@@ -108,54 +107,54 @@ pub(super) type Done<T> = Result<T, Failed>;
 /// Traces of a lane that are kept before one transaction sweeps them together.
 const TRACES: i64 = 256;
 
-/// What a transaction leaves in `trail`.
+/// The row that a transaction leaves in `trail`.
 #[derive(Clone, Copy)]
 pub(super) struct Trace {
-    /// The lane that leaves it.
+    /// The lane of the transaction.
     pub(super) process: i64,
     /// The number of the transaction within the lane.
     pub(super) no: i64,
     /// The lane's traces up to this number are deleted. The outcome of every transaction before
-    /// `no` is known, so that its trace may go.
+    /// `no` is known, so their traces are not needed.
     pub(super) swept: i64,
 }
 
 impl Trace {
-    /// Whether the transaction that leaves this one deletes those before it.
+    /// Whether the transaction with this trace deletes the earlier ones.
     pub(super) fn sweeps(&self) -> bool {
         self.no - self.swept > TRACES
     }
 }
 
-/// Leaves a trace of a transaction. A transaction whose number is void fails here.
+/// Leaves the trace of a transaction. Fails if the number is void.
 const TRACE: &str = "INSERT INTO trail (process, no) VALUES ($1, $2)";
 
-/// Deletes a lane's traces behind one number and before another one.
+/// Deletes a lane's traces between two numbers.
 const SWEEP_TRACES: &str = "DELETE FROM trail WHERE process = $1 AND no > $2 AND no < $3";
 
-/// Says that a lane is still at work.
+/// Records that a lane is still in use.
 const KEEP_LANE: &str = "UPDATE trace SET at = now() \
     WHERE process = $1 AND at < now() - interval '1 day'";
 
-/// Makes a number void, unless its transaction is written. Waits for a transaction that the
-/// server is still at: both write the same key.
+/// Makes a number void, unless its transaction is committed. Waits for a transaction that the
+/// server still carries out, because both write the same key.
 const VOID_TRACE: &str = "INSERT INTO trail (process, no, void) VALUES ($1, $2, true) \
     ON CONFLICT (process, no) DO NOTHING";
 
 /// Whether a number is void.
 const IS_VOID: &str = "SELECT void FROM trail WHERE process = $1 AND no = $2";
 
-/// Takes advisory locks, in the order of the list: nothing sorts or joins what it goes through.
+/// Takes advisory locks in the order of the list: the plan neither sorts nor joins it.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS keys (key)";
 
-/// Finds a member, which stays one until the transaction has ended.
+/// Finds a member, which remains one until the transaction ends.
 const MEMBER: &str = hot::MEMBER.postgres;
 
-/// Finds what [`head`] reads, which nobody else changes until the transaction has ended.
+/// Locks and reads the columns of [`head`].
 const HEAD: &str = "SELECT status, owner, epoch, version, extras FROM instance \
     WHERE no = $1 FOR NO KEY UPDATE";
 
-/// What happens outside of the tables once the transaction is committed.
+/// Changes of the store object's memory, applied after the commit.
 #[derive(Default)]
 pub(super) struct Aftermath {
     pub(super) joined: Vec<i64>,
@@ -170,12 +169,12 @@ pub(super) struct Aftermath {
     pub(super) documents: Option<SweepCursor>,
 }
 
-/// What the verbs of one transaction work with.
+/// The state of one transaction.
 pub(super) struct Session<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) shared: &'a PostgresShared,
     pub(super) aftermath: Aftermath,
-    /// What this transaction leaves in `trail`, unless it has nothing to write.
+    /// The trace of this transaction, unless it writes nothing.
     pub(super) trace: Option<i64>,
     later: Later,
 }
@@ -191,8 +190,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Leaves something to recognise the transaction by, should it not be known whether it is
-    /// written.
+    /// Leaves a trace of the transaction, which is needed if its outcome becomes unknown.
     pub(super) async fn leave_trace(&mut self, trace: Trace) -> Done<()> {
         self.later(TRACE, &[&trace.process, &trace.no]).await?;
         self.trace = Some(trace.no);
@@ -204,7 +202,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Finds out whether a transaction of the lane is written. If it is not, it never will be.
+    /// Finds out whether a transaction of the lane is committed. If it is not, it never will be.
     pub(super) async fn is_written(&mut self, process: i64, no: i64) -> Done<bool> {
         self.begin().await?;
         self.later(VOID_TRACE, &[&process, &no]).await?;
@@ -214,8 +212,8 @@ impl<'a> Session<'a> {
         Ok(!void)
     }
 
-    /// Carries out as many writes from the first as make a batch, as a transaction up to its
-    /// COMMIT, and answers those. `checked`: on what is read and locked first.
+    /// Carries out the longest prefix of the writes that can be one batch, up to the COMMIT, and
+    /// answers those writes. `checked`: facts are read and locked first.
     pub(super) async fn carry_out_batch(
         &mut self,
         writes: &[&Write],
@@ -233,7 +231,7 @@ impl<'a> Session<'a> {
             let mut known = self.shared.known.lock();
             known.carry(self.aftermath.carrying.drain(..));
             if let Some(facts) = &facts {
-                // They may have been swept since they were learnt.
+                // A sweep may have deleted them since they were remembered.
                 known
                     .definitions
                     .retain(|_, no| facts.definitions.contains(no));
@@ -252,7 +250,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// To be called once the transaction is committed.
+    /// Applies the aftermath once the transaction is committed.
     pub(super) fn settle(self) {
         let after = self.aftermath;
         let mut known = self.shared.known.lock();
@@ -282,13 +280,13 @@ impl<'a> Session<'a> {
         self.shared
             .burials
             .fetch_add(after.burials, Ordering::Relaxed);
-        // What a walk saw or not is told by this: it counts only what can be seen.
+        // A walk compares this counter to detect missed rows, so it counts only committed ones.
         self.shared
             .made_pending
             .fetch_add(after.made_pending, Ordering::SeqCst);
     }
 
-    /// Carries out one write of the transaction that is open.
+    /// Carries out one write in the open transaction.
     pub(super) async fn carry_out(&mut self, write: &Write) -> Done<Wrote> {
         write.carry_out(self).await
     }
@@ -302,18 +300,18 @@ impl<'a> Session<'a> {
         Ok(self.rows(sql, params).await?.into_iter().next())
     }
 
-    /// Whether this member is still one; if so, it stays one until the transaction has ended.
+    /// Whether this is still a member; if so, it remains one until the transaction ends.
     pub(super) async fn is_member(&mut self, incarnation: i64) -> Done<bool> {
         Ok(self.one(MEMBER, &[&incarnation]).await?.is_some())
     }
 
-    /// The head of an instance, which nobody else changes until the transaction has ended.
+    /// Locks and reads the head of an instance.
     pub(super) async fn head(&mut self, no: i64) -> Done<Option<Head>> {
         let row = self.one(HEAD, &[&no]).await?;
         row.as_ref().map(head).transpose()
     }
 
-    /// Notes that something hangs on an instance that its end has to look after.
+    /// Notes that an instance has a kind of rare row that its end must handle.
     pub(super) async fn note_extra(&mut self, instance: i64, extra: i16) -> Done<()> {
         let sql = "UPDATE instance SET extras = extras | $2 WHERE no = $1 AND extras & $2 = 0";
         self.later(sql, &[&instance, &extra]).await?;
@@ -321,8 +319,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits until no other transaction is at stimuli or bookmarks of these hashes. To be done
-    /// before anything is read or locked.
+    /// Waits for other transactions on stimuli or bookmarks of these hashes. Called before the
+    /// transaction reads or locks any row.
     pub(super) async fn lock_hashes(&mut self, hashes: &[Digest]) -> Done<()> {
         match lock_keys(hashes) {
             Some(keys) => self.later(LOCK, &[&keys]).await,
@@ -341,7 +339,7 @@ fn head(row: &Row) -> Done<Head> {
     })
 }
 
-/// The advisory locks of hashes, as [`LOCK`] takes them; none if there are none.
+/// The keys of the advisory locks of hashes for [`LOCK`]; none if there are no hashes.
 fn lock_keys<'h>(hashes: impl IntoIterator<Item = &'h Digest>) -> Option<Vec<i64>> {
     let keys = hashes.into_iter().map(|hash| {
         let (head, _) = hash.0.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));

@@ -1,14 +1,14 @@
-//! How statements go to the server, and their answers come back.
+//! Sends statements to the server and receives the answers.
 //!
-//! Whoever waits for an answer waits for a round trip and for several threads to be woken, which
-//! takes longer than most statements do. So one whose answer nobody looks at is put off
-//! ([`Session::later`]): it goes with the next that somebody waits for, at the latest with
-//! COMMIT. The server carries them out in this order. When one fails, so does all that comes
-//! after it, and COMMIT is a ROLLBACK. Some have to change as many rows as is known already
-//! ([`Session::later_all`]): if they do not, the transaction is done again.
+//! Waiting for an answer costs a round trip and wakes several threads, which takes longer than most
+//! statements. So a statement whose answer is not needed is deferred ([`Session::later`]): it is
+//! sent with the next statement whose answer is needed, at the latest with COMMIT. The server
+//! carries the statements out in order. When one fails, all later ones fail, and COMMIT becomes a
+//! ROLLBACK. Some statements must change a number of rows that is known in advance
+//! ([`Session::later_all`]): if they do not, the transaction is repeated.
 //!
-//! Were BEGIN itself to fail, what follows would be outside of a transaction. It would write
-//! nothing: a connection that writes does so in transactions that say it (`connect.rs`).
+//! If BEGIN itself fails, the later statements run outside of a transaction. They write nothing,
+//! because such a connection writes only in explicit read-write transactions (`connect.rs`).
 
 use std::error::Error as Cause;
 use std::iter;
@@ -26,13 +26,13 @@ use crate::postgres::fault::Fault;
 
 const BEGIN: &str = "BEGIN READ WRITE";
 
-/// How many statements, and bytes of their parameters, are put off before they are sent.
+/// The maximum number of deferred statements, and of bytes in their parameters.
 const MOST: (usize, usize) = (256, 1 << 20);
 
-/// Of so many futures at most it is known that they are looked at in their order.
+/// `try_join_all` polls up to this number of futures in order.
 const ORDERED: usize = 24;
 
-/// Statements that are put off, in order.
+/// Deferred statements, in order.
 #[derive(Default)]
 pub(super) struct Later {
     statements: Vec<PutOff>,
@@ -42,11 +42,11 @@ pub(super) struct Later {
 struct PutOff {
     statement: Statement,
     params: Vec<Encoded>,
-    /// How many rows it has to change.
+    /// The number of rows that it must change.
     expected: Option<u64>,
 }
 
-/// A parameter as it goes over the wire.
+/// A parameter in its wire format.
 #[derive(Debug)]
 struct Encoded(Option<BytesMut>);
 
@@ -79,7 +79,7 @@ fn encode(statement: &Statement, params: Params<'_>) -> Done<Vec<Encoded>> {
     statement.params().iter().zip(params).map(encode).collect()
 }
 
-/// Waits for statements, each of which is sent when it is first looked at, which is in this order.
+/// Waits for statements. Each is sent when it is first polled, and they are polled in this order.
 pub(super) fn in_order<T>(
     statements: Vec<impl Future<Output = Result<T, Fault>>>,
 ) -> impl Future<Output = Result<Vec<T>, Fault>> {
@@ -92,7 +92,7 @@ pub(super) fn in_order<T>(
     async move { Ok(answers.await?.into_iter().flatten().collect()) }
 }
 
-/// Sends what was put off and what comes after it, and waits for all.
+/// Sends the deferred statements and the last one, and waits for all.
 pub(super) async fn send<T>(
     client: &Client,
     later: Later,
@@ -103,7 +103,7 @@ pub(super) async fn send<T>(
     let statements = later.statements.iter();
     let statements = statements.map(|put| client.execute_raw(&put.statement, &put.params));
     let mut statements = pin!(in_order(statements.collect()));
-    // What could not be sent must not be missing from what is committed.
+    // A statement that could not be sent must not be missing from the commit.
     let (changed, last) = match statements.as_mut().now_or_never() {
         Some(changed) => (changed?, last.await),
         None => {
@@ -120,17 +120,17 @@ pub(super) async fn send<T>(
 }
 
 impl Session<'_> {
-    /// Begins the transaction, with the first statement that is waited for.
+    /// Begins the transaction. BEGIN is sent with the first statement whose answer is needed.
     pub(in crate::postgres) async fn begin(&mut self) -> Done<()> {
         self.later(BEGIN, &[]).await
     }
 
-    /// Puts off a statement of which nobody looks at the answer.
+    /// Defers a statement whose answer is not needed.
     pub(super) async fn later(&mut self, sql: &'static str, params: Params<'_>) -> Done<()> {
         self.put_off(sql, params, None).await
     }
 
-    /// Puts off a statement that changes so many rows.
+    /// Defers a statement that must change this number of rows.
     pub(super) async fn later_all(
         &mut self,
         sql: &'static str,
@@ -161,13 +161,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Carries out what was put off.
+    /// Sends the deferred statements and waits for them.
     async fn send_off(&mut self) -> Done<()> {
         let later = std::mem::take(&mut self.later);
         send(&self.connection.client, later, ready(Ok(()))).await
     }
 
-    /// The rows that a statement gives.
+    /// The rows that a statement returns.
     pub(in crate::postgres) async fn rows(
         &mut self,
         sql: &'static str,
@@ -179,7 +179,7 @@ impl Session<'_> {
         send(client, later, client.query(&statement, params)).await
     }
 
-    /// The rows that each of several statements gives, which are sent together.
+    /// The rows that each of several statements returns. The statements are sent together.
     pub(super) async fn all<const N: usize>(
         &mut self,
         asked: [(&'static str, Params<'_>); N],
@@ -198,7 +198,7 @@ impl Session<'_> {
             .map_err(|_| Error::corrupt("fewer answers than questions").into())
     }
 
-    /// How many rows a statement has changed.
+    /// The number of rows that a statement changes.
     pub(super) async fn execute(&mut self, sql: &'static str, params: Params<'_>) -> Done<u64> {
         let statement = self.connection.prepare(sql).await?;
         let later = std::mem::take(&mut self.later);
@@ -206,7 +206,8 @@ impl Session<'_> {
         send(client, later, client.execute(&statement, params)).await
     }
 
-    /// Ends the transaction, with all that was put off and may turn out as it likes.
+    /// Commits, and sends the deferred statements with the COMMIT. Those with an expected number of
+    /// rows are checked before.
     pub(in crate::postgres) async fn commit(&mut self) -> Done<()> {
         let mut statements = self.later.statements.iter();
         if statements.any(|put| put.expected.is_some()) {

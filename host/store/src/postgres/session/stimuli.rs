@@ -1,4 +1,4 @@
-//! Stimuli: delivering them, and keeping those that wait.
+//! Stimuli: their delivery, and those that wait.
 
 use rustc_hash::FxHashMap;
 use windlass_model::{BookmarkNo, Delivery, Digest, InstanceId, StimulusNo};
@@ -12,15 +12,15 @@ use crate::sql::queueing;
 use crate::stimuli::{ClaimFor, Cursor, NewStimulus, Send, SendOutcome, Sent};
 use crate::write::Fenced;
 
-/// Holds the blobs of a stimulus until it is known who else does.
+/// The holder of a stimulus's blobs until the instances that refer to them are known.
 const IN_HAND: i64 = i64::MIN;
 
-/// Two statements, by which bookmarks that lie behind a number and up to another one are met: the
-/// first holds the heads of their instances, so that nothing becomes of them meanwhile, the
-/// second finds them. Of a hash that is locked there come no new ones in between.
+/// Two statements that match bookmarks in a range of numbers: the first locks the heads of their
+/// instances, so that no wait ends in between; the second reads the bookmarks. No bookmark is added
+/// in between, because the hash is locked.
 ///
-/// The planner would go through all bookmarks by their numbers if most that it has heard of wait
-/// for the same. So the place among them is written as the columns of the index to be used.
+/// If most bookmarks in the statistics have the same hash, the planner would read all bookmarks in
+/// the order of their numbers. So the range is written with the columns of the index to be used.
 macro_rules! meeting {
     ($from:expr, $place:literal, $after:literal, $until:literal, $which:literal) => {
         (
@@ -43,7 +43,7 @@ macro_rules! meeting {
     };
 }
 
-/// Those of one instance, which are few, however many wait for the same.
+/// The bookmarks of one instance: few, even if many instances wait for the same hash.
 macro_rules! of_instance {
     () => {
         "(SELECT * FROM bookmark WHERE instance = (SELECT no FROM instance WHERE id = $6) \
@@ -101,8 +101,8 @@ impl Session<'_> {
         Ok(SendOutcome::Sent(sent))
     }
 
-    /// Whoever is to take something stays a member until the transaction has ended, or is none
-    /// from the beginning.
+    /// Locks the row of the member that claims, so that it remains a member until the transaction
+    /// ends.
     pub(super) async fn hold_member(&mut self, claim_for: Option<ClaimFor>) -> Done<()> {
         match claim_for {
             Some(claim_for) => self.later(MEMBER, &[&claim_for.incarnation.0]).await,
@@ -110,7 +110,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether what is to be started is exactly what is bound to the hash.
+    /// Whether the prepared starts are exactly the current bindings of the hash.
     async fn bound_as(&mut self, hash: Digest, send: &Send) -> Done<bool> {
         let sql = hot::STARTED_BY.postgres;
         let rows = self.rows(sql, &[&&hash.0[..]]).await?;
@@ -143,8 +143,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Resumes what matches, at most as many as the bound says; gives where to go on. Notes of
-    /// which instances somebody could take something now.
+    /// Resumes matching bookmarks, up to the limit. Returns the cursor for the rest. Adds the
+    /// instances that can be claimed now to `free`.
     async fn resume_matching(
         &mut self,
         send: &Send,
@@ -157,7 +157,7 @@ impl Session<'_> {
         let more = met.len() > limit;
         met.truncate(limit);
         let after = met.last().map(|met| BookmarkNo(met.no));
-        // A group's bookmarks lie side by side, and a group is resumed once.
+        // The bookmarks of one execution are adjacent, and an execution is resumed once.
         met.dedup_by_key(|met| met.group());
         let went_on = self.go_on(&met, &send.stimulus.input, send.at_ms).await?;
         sent.resumed = went_on.iter().map(|met| met.instance_id).collect();
@@ -173,8 +173,8 @@ impl Session<'_> {
         Ok(Some(Cursor { after, until }))
     }
 
-    /// Bookmarks that a stimulus meets, oldest first, with the heads of their instances held, and
-    /// how those stand.
+    /// The bookmarks that a stimulus matches, oldest first, and the locked heads of their
+    /// instances.
     async fn meet(
         &mut self,
         send: &Send,
@@ -231,21 +231,20 @@ impl Session<'_> {
         let heads: FxHashMap<i64, Standing> = heads.collect::<Done<_>>()?;
         let met: Vec<Met> = met.iter().map(bookmarks::met).collect::<Result<_, _>>()?;
         if met.iter().any(|met| !heads.contains_key(&met.instance)) {
-            // One has gone in between, and so another one has come into the bound.
+            // A bookmark was removed between the statements, so another one came within the limit.
             return Err(Failed::Again);
         }
         Ok((met, heads))
     }
 
-    /// The last number that was given to a bookmark, be it there or burned. Of the hash whose
-    /// lock is held there is none with a later one.
+    /// The highest bookmark number that was assigned, whether the bookmark exists or not. While the
+    /// lock of its hash is held, the hash gets no later bookmark.
     async fn last_bookmark(&mut self) -> Done<BookmarkNo> {
         let sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM bookmark_no_seq";
         Ok(BookmarkNo(self.row(sql, &[]).await?.try_get(0)?))
     }
 
-    /// How far a stimulus of the queue has come; none if it is not there. It is this
-    /// transaction's then.
+    /// The delivery cursor of a queued stimulus, whose row is locked. None if the row is gone.
     async fn cursor(&mut self, no: StimulusNo) -> Done<Option<Option<Cursor>>> {
         let sql = hot::CURSOR.postgres;
         let Some(row) = self.one(sql, &[&no.0]).await? else {
@@ -264,7 +263,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Keeps a stimulus for who comes later, if it says so and somebody can come.
+    /// Buffers a stimulus for a later bookmark, if its delivery says so and its instance has not
+    /// ended.
     async fn buffer(&mut self, new: &NewStimulus, at_ms: i64) -> Done<bool> {
         if new.delivery != Delivery::Buffer {
             return Ok(false);
@@ -280,7 +280,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Whether an instance is there and has ended.
+    /// Whether the instance exists and has ended.
     async fn is_named_over(&mut self, instance: InstanceId) -> Done<bool> {
         let sql = "SELECT 1 FROM instance WHERE id = $1 AND finished_ms IS NOT NULL";
         Ok(self.one(sql, &[&id(&instance)]).await?.is_some())

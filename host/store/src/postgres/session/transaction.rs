@@ -1,4 +1,4 @@
-//! The transaction that is open, as the verbs that both databases share see it.
+//! The open transaction, as the shared verbs use it.
 
 use bytes::Bytes;
 use tokio_postgres::types::ToSql;
@@ -19,7 +19,7 @@ use crate::write::{
     Release, Renew, Renewed,
 };
 
-/// Parameters as the driver takes them.
+/// The parameters in the driver's form.
 fn listed(params: &[Param]) -> Vec<&(dyn ToSql + Sync)> {
     let params = params.iter();
     params.map(|param| param as &(dyn ToSql + Sync)).collect()
@@ -64,7 +64,7 @@ impl Transaction for Session<'_> {
     forward_to_session! { (wait) }
 
     async fn sweep_pages(&mut self, _rows: u32) -> Done<Self, Swept> {
-        // Autovacuum has them taken again.
+        // Autovacuum updates the statistics.
         let (count, more) = (0, false);
         Ok(Swept { count, more })
     }

@@ -1,4 +1,4 @@
-//! Rows of triggers, one at a time.
+//! Single trigger rows.
 
 use windlass_model::TriggerNo;
 
@@ -7,7 +7,8 @@ use crate::rows::{NewTrigger, bounded};
 use crate::sql::hot;
 
 impl Session<'_> {
-    /// Writes a trigger row. `owned`: the instance has an owner, who may have claimed it.
+    /// Writes a trigger row. `owned`: the instance has an owner, which may have claimed the
+    /// trigger.
     pub(super) async fn insert_trigger(
         &mut self,
         instance: i64,
@@ -18,7 +19,7 @@ impl Session<'_> {
         if !claimed {
             self.aftermath.made_pending += 1;
         }
-        // State and token have the same number: pending with 0, or claimed with 1.
+        // State and token have equal numbers: pending with 0, claimed with 1.
         let sql = "INSERT INTO trigger (no, instance, seq, kind, node, due_ms, state, token, \
             attempt, deliveries, suspicion, detail, payload, priority) \
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, $10, $11, $12)";
@@ -50,7 +51,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The next number that the store gives to a trigger itself.
+    /// The next trigger number that the store assigns itself.
     pub(super) async fn own_number(&mut self) -> Done<TriggerNo> {
         let row = self.one("SELECT nextval('own_trigger')", &[]).await?;
         let row = row.ok_or_else(|| crate::Error::corrupt("a sequence without a number"))?;

@@ -1,11 +1,11 @@
-//! Finds due work that a member may take.
+//! Finds due work that a member may claim.
 //!
-//! What is due is compared with the time that the claim names, the caller's, as due times are
-//! the callers' too. The due index is walked in its order in pages, a bounded number of rows
-//! per call, and the place reached is kept for the member's next call: neither rows that belong
-//! to others nor one instance with a hundred thousand due rows can keep a claim from what lies
-//! behind. Several processes that claim at once do not wait for each other: an instance that
-//! somebody is at is left for the next call.
+//! A trigger is due by the time that the claim names. That is the caller's clock, which also set
+//! the due times. The walk reads the due index in order, in pages, with a bounded number of rows
+//! per call, and keeps its position for the member's next call. So neither rows of other owners nor
+//! one instance with a hundred thousand due rows hide the rows behind them. Concurrent claims do
+//! not wait for each other: an instance that another transaction has locked is left for the next
+//! call.
 
 use std::sync::atomic::Ordering;
 
@@ -17,21 +17,21 @@ use super::heads::{Params, Standing, standing};
 use super::{Done, MEMBER, Session, get};
 use crate::write::Claim;
 
-/// Rows of the index read at once.
+/// Rows of the index that one statement reads.
 const PAGE: usize = 256;
 
-/// Rows of the index looked at in one call.
+/// Rows of the index that one call examines.
 const ROWS: usize = 4096;
 
-/// A place in the due index, within one priority: when, instance, trigger.
+/// A position in the due index, within one priority: due time, instance, trigger.
 type DuePosition = (i64, i64, i64);
 
 const BEGINNING: DuePosition = (i64::MIN, i64::MIN, i64::MIN);
 
-/// When what waits without a time is due.
+/// The due time of a trigger that waits without a time-out.
 const NEVER: i64 = i64::MAX;
 
-/// The priorities of which something is pending, the highest first: one look each.
+/// The priorities of pending triggers, the highest first: one index lookup each.
 const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
         (SELECT rank FROM trigger WHERE wake_ms IS NOT NULL ORDER BY rank DESC LIMIT 1) \
         UNION ALL \
@@ -40,7 +40,7 @@ const RANKS: &str = "WITH RECURSIVE ranks (rank) AS ( \
         FROM ranks WHERE ranks.rank IS NOT NULL) \
     SELECT rank FROM ranks WHERE rank IS NOT NULL";
 
-/// A page of what is pending, of one priority, in order.
+/// A page of pending triggers of one priority, in order.
 macro_rules! select_page {
     ($rank:literal) => {
         concat!(
@@ -56,47 +56,47 @@ macro_rules! select_page {
     };
 }
 
-/// A trigger that is pending, and how its instance stands if that is free or the member's own. One
-/// whose owner is dead is free once it has been buried.
+/// A pending trigger, and the standing of its instance if the instance is free or belongs to the
+/// member. An instance of a dead owner is free once the owner has been reaped.
 struct Entry {
     place: DuePosition,
     standing: Option<Standing>,
 }
 
-/// What is seen of what is pending before the walk goes on.
+/// The first look at pending triggers, before the walk continues.
 pub(super) struct Look {
-    /// How much had become pending by then: what becomes pending later may be missed.
+    /// The counter of triggers made pending at that time: the walk may miss later ones.
     made_pending: u64,
-    /// Of which something is pending, the highest first.
+    /// The priorities of pending triggers, the highest first.
     ranks: Vec<i32>,
-    /// The first page of one of them, most likely of the highest; none if that is not known.
+    /// The first page of one priority, usually the highest; none if it was not read.
     page: Option<(i32, Vec<Entry>)>,
 }
 
-/// How far a member has come in its walk through the due index. Each call begins with the
-/// highest priority, and goes on in each where the call before stopped.
+/// The progress of a member's walk through the due index. Each call begins with the highest
+/// priority, and continues in each priority where the last call stopped.
 #[derive(Clone)]
 pub(in crate::postgres) struct Scan {
     places: FxHashMap<i32, DuePosition>,
-    /// How much had become pending when the walk began: more means that it may have missed
-    /// something behind it.
+    /// The counter of triggers made pending when the walk began. If it has grown, the walk may have
+    /// missed rows.
     made_pending: u64,
-    /// Whether work was left where it is: enough of its instance was taken, or somebody was
-    /// at that.
+    /// Whether the walk left due triggers: the bound on triggers of the instance was reached, or
+    /// another transaction had locked it.
     left: bool,
 }
 
-/// How far a walk through one priority has come.
+/// The progress in one priority.
 enum Walked {
-    /// To the end of what is due; what comes next is due then, as far as a page tells: the answer
-    /// may be too early, which costs one claim for nothing.
+    /// All due rows were examined. `next_ms` is the next due time, as far as one page shows; it may
+    /// be too early, which costs one needless claim.
     All { next_ms: Option<i64> },
-    /// The call has seen or taken enough.
+    /// A bound of the call was reached.
     Enough,
 }
 
 impl Session<'_> {
-    /// Looks at what is pending; none if who claims is no member.
+    /// Looks at the pending triggers; none if the caller is not a member.
     pub(super) async fn look(&mut self, claim: &Claim) -> Done<Option<Look>> {
         let made_pending = self.made_pending();
         let highest = select_page!(
@@ -106,7 +106,7 @@ impl Session<'_> {
         let (after, member) = (BEGINNING, claim.incarnation.0);
         let page: Params<'_> = &[&until_ms, &after.0, &after.1, &after.2, &limit, &member];
         let member: Params<'_> = &[&member];
-        // Where nothing has become pending there is most likely nothing to see.
+        // If no trigger has become pending since the last look, the page is most likely empty.
         let seen = self
             .shared
             .seen_pending
@@ -133,7 +133,7 @@ impl Session<'_> {
         }))
     }
 
-    /// Goes on with the member's walk through the due index, the highest priority first.
+    /// Continues the member's walk through the due index, the highest priority first.
     pub(super) async fn walk(
         &mut self,
         claim: &Claim,
@@ -174,7 +174,7 @@ impl Session<'_> {
         self.shared.made_pending.load(Ordering::SeqCst)
     }
 
-    /// Walks through what is due of one priority.
+    /// Walks through the due triggers of one priority.
     async fn walk_rank(
         &mut self,
         claim: &Claim,
@@ -228,7 +228,7 @@ impl Session<'_> {
         }
     }
 
-    /// What was seen may be something else before it is held.
+    /// A row may change between the read and the lock.
     #[cfg_attr(
         not(test),
         expect(clippy::unused_self, reason = "a test comes in between here")
@@ -254,7 +254,8 @@ impl Session<'_> {
         entries(&self.rows(select_page!("$7"), params).await?)
     }
 
-    /// Locks as many of a page, in its order, as there is room for. What others are at is left.
+    /// Locks instances of a page, in order, up to the bound. Instances that another transaction has
+    /// locked are skipped. True if any were.
     async fn lock(
         &mut self,
         claim: &Claim,
@@ -295,7 +296,7 @@ impl Session<'_> {
     }
 }
 
-/// Until when, and how much at once, is looked at.
+/// The latest due time and the number of rows that a page reads.
 fn bounds(claim: &Claim) -> (i64, i64) {
     let until_ms = claim.now_ms.max(NEVER - 1);
     (until_ms, i64::try_from(PAGE).unwrap_or(i64::MAX))
